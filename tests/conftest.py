@@ -6,11 +6,23 @@ On CI the examples are always the same, so a red run is never luck; everywhere e
 import gc
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("default", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
-settings.register_profile("soak", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("soak" if os.environ.get("SEGUE_SOAK") else "default")
+from tests.leaks import LeakCheck
+
+settings.register_profile(
+    "segue",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],  # it goes by the clock, and fails on a busy machine
+    derandomize=bool(os.environ.get("CI")) and not os.environ.get("SEGUE_SOAK"),
+)
+settings.load_profile("segue")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(LeakCheck(config), "leaks")
 
 
 def pytest_collection_finish() -> None:

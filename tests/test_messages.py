@@ -73,7 +73,7 @@ def test_the_place_of_a_value_that_is_nested_too_deep() -> None:
 def test_a_tool_format_that_does_not_fit() -> None:
     told = _refused({"messages": [USER]}, tool_format="gemini")
     words = ", ".join(row.name for row in segue.formats() if row.kind == "text")
-    assert told == f"tool_format: anthropic does not take the tool format 'gemini'; it takes anthropic, {words}"
+    assert told == f"tool_format: anthropic does not accept the tool format 'gemini'; it accepts anthropic, {words}"
 
 
 def test_a_signature_that_is_damaged_is_said_to_be() -> None:
@@ -101,7 +101,7 @@ def test_an_id_that_could_not_stay_is_a_finding_at_home() -> None:
     repaired = segue.repair(body, "openai-chat")
     changed = [change for change in repaired.changes if change.path.endswith(("].id", "tool_call_id"))]
     assert changed
-    assert any(line.startswith("# the id 'xxx") for line in str(repaired).splitlines())
+    assert any(line.startswith("# call id 'xxx") for line in str(repaired).splitlines())
     assert segue.convert(body, source="openai-chat", target="openai-chat").report.of("id")
     assert not segue.convert(_calling("{}"), source="openai-chat", target="openai-chat").report.of("id")
 
@@ -137,7 +137,7 @@ def test_keys_that_only_look_repeated_are_not(arguments: str) -> None:
 def test_a_conversation_that_stands_twice_is_refused(api: str, body: bytes) -> None:
     for given in (body, body.decode()):
         for call in (segue.check, segue.repair, lambda data, api: segue.convert(data, target="kimi", source=api)):
-            with pytest.raises(segue.InputError, match="stands twice"):
+            with pytest.raises(segue.InputError, match="duplicate key"):
                 call(given, api)
 
 

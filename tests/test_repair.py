@@ -60,9 +60,9 @@ def test_the_diff_names_each_place_and_each_reason() -> None:
 ~ messages[2].content[0].tool_use_id: "bad id" → "toolu_tZnfvcQHcVTpY2qh3CMTC3gF"
 + messages[2].content[1]: {"type":"tool_result","tool_use_id":"toolu_2","content":"[interrupted: no result…
 + messages[3]: {"role":"user","content":"[result of a tool; its call is no longer part of this …
-# a result without a call: told as text
+# tool result without a call rendered as text
 # interrupted: no result was recorded
-# the id 'bad id' of a call is taken or none that the API knows: it is 'toolu_tZnfvcQHcVTpY2qh3CMTC3gF' now\
+# call id 'bad id' replaced by 'toolu_tZnfvcQHcVTpY2qh3CMTC3gF': it is invalid or used by another call\
 """)
 
 

@@ -1,6 +1,6 @@
-"""segue: one conversation with tools, carried from any model API to any other, in mid-conversation.
+"""segue: convert a tool-using conversation from any LLM API to any other, mid-conversation.
 
-The public names are loaded when they are first used, so `import segue` costs next to nothing.
+Public names are imported on first use, so `import segue` is fast.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Python would put the module `segue.convert` in the place of the function of that name."""
+    """Keeps the functions `convert` and `repair`: importing the modules of these names would replace them."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _ROOM_OF and isinstance(value, ModuleType)):

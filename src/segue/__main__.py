@@ -1,4 +1,4 @@
-"""`python -m segue`: the same as the command `segue`."""
+"""Entry point of `python -m segue`, the same as the command `segue`."""
 
 from __future__ import annotations
 

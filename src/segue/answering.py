@@ -1,4 +1,4 @@
-"""The answer to a rendered request, as it comes: events while it grows, then the reply with the caller's own tools."""
+"""Reads the reply to a rendered request: events while it streams, then the reply with the caller's tool names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Answering", "Asked", "understood"]
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What was asked: whom, for which model, with which tools, and how these were spelled."""
+    """The request that a reply belongs to: its wire, model, tools and projected names."""
 
     wire: Wire
     request: Request
@@ -29,7 +29,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def understood(reply: Reply, asked: Asked, report: Report | None = None) -> Reply:
-    """The reply with calls that stand in its words, and with tools called as they were declared here."""
+    """Extract tool calls from the reply's text, and map its calls to the declared tool names."""
     reply = heard_reply(reply, _ear(asked, report or Report()))
     own = CallersCalls(asked.request, asked.names, custom_tools=True)
     blocks = tuple(own.named(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
@@ -37,12 +37,12 @@ def understood(reply: Reply, asked: Asked, report: Report | None = None) -> Repl
 
 
 def _ear(asked: Asked, report: Report) -> Hearing:
-    spelled = [msgspec.structs.replace(tool, name=asked.names.render(tool.name)) for tool in asked.request.tools]
-    return hearing_of(asked.wire, asked.model, asked.tool_format, turn_key=TURN_KEY, tools=spelled, report=report)
+    tools = [msgspec.structs.replace(tool, name=asked.names.render(tool.name)) for tool in asked.request.tools]
+    return hearing_of(asked.wire, asked.model, asked.tool_format, turn_key=TURN_KEY, tools=tools, report=report)
 
 
 class Answering:
-    """Bytes of the provider's stream in, events out; after the end `close` gives the reply."""
+    """Bytes of the provider's stream in, events out; `close` returns the reply."""
 
     def __init__(self, asked: Asked) -> None:
         self.report = Report(target=asked.wire.name)
@@ -55,7 +55,7 @@ class Answering:
         return self._hearing.events(self._parser.events())
 
     def close(self) -> Reply:
-        """The whole reply. One that broke off has the finish `error`."""
+        """Return the whole reply. If the stream broke off, its finish is `error`."""
         reply = self._parser.close()
         if reply.model is None:
             reply = msgspec.structs.replace(reply, model=self._asked.model)

@@ -1,6 +1,6 @@
-"""The long way: parse what was said, render what may be said, write it as the target says it.
+"""The full conversion pipeline: parse a body, render it for the target, project ids and names, encode it.
 
-This defines what a conversion means. `segue.express` is quicker where nothing is odd, and asks here what is right.
+This defines the result of a conversion. `segue.fast` is faster for regular histories and checks itself against it.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ __all__ = [
 ]
 
 MCP = "mcp"
-"""Whose declarations these are, where a server listed them: no API's own."""
+"""`native.api` of tool declarations listed by an MCP server."""
 MCP_KEYS = frozenset({"name", "description", "inputSchema"})
 
 _SHOWN = 64
 _SAYS_NOTHING: tuple[object, ...] = (None, [], {}, "", False)
-# Keys that ask for something just by being there.
+# Keys that have an effect even with an empty value.
 _ASKS_BARE = frozenset({"web_search_options"})
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What is to be done with a body. `source` None is told by its shape, then by its model's name.
+    """The parameters of a conversion. `source` None: detected by the body's shape, then by its model name.
 
-    `home` is the wire whose bodies are at home at the target, where that is one server's way to speak it.
+    `base_wire` is the wire whose bodies are same-API at the target, where that is a server profile of it.
     """
 
     target: Wire
@@ -67,12 +67,12 @@ class Asked(msgspec.Struct, frozen=True):
     fetch: Fetch | None = None
 
     def from_wire(self, source: Wire) -> Wire:
-        """The wire to read a body of this one with: what it must be mended of at home, the target's rules decide."""
+        """Return the wire that parses the body: the target itself for a same-API body, so that its rules apply."""
         return self.target if source is self.home else source
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What a wire made of a transcript."""
+    """The body of a transcript, with the ids and names used in it."""
 
     body: dict[str, Any]
     ids: IdMap
@@ -81,14 +81,14 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The ids and names of what was said to a target before, to go on from."""
+    """The ids and names of an earlier render for the same target, to continue from."""
 
     ids: IdMap
     names: NameMap
 
 
 class Carried(msgspec.Struct, frozen=True):
-    """A request on its way: what it was, and what became of it."""
+    """A converted request: the parsed source and the rendered target."""
 
     source: Wire
     request: Request
@@ -97,7 +97,7 @@ class Carried(msgspec.Struct, frozen=True):
 
 
 def carry(value: Mapping[str, Any], asked: Asked, *, surrogates: int = 0) -> Carried:
-    """A body of one API as another one takes it. `surrogates` were mended when it was read."""
+    """Convert a body of one API for another. `replaced_surrogates` were replaced when it was decoded."""
     target = asked.target
     source = asked.from_wire(asked.source or WIRES[detect_source(value)])
     other = speaks_against(value, source.name)
@@ -107,19 +107,19 @@ def carry(value: Mapping[str, Any], asked: Asked, *, surrogates: int = 0) -> Car
     request = source.parse_request(value)
     report = Report(target=target.name)
     if surrogates:
-        report.add("surrogate", f"{surrogates} escaped halves of a character became U+FFFD")
+        report.add("surrogate", f"{surrogates} lone surrogates replaced by U+FFFD")
     model = asked.model
     if model is None:
         # The provider's other API serves the same models; a server with a profile is not the provider.
-        kindred = source.provider == target.provider and WIRES.get(target.name) is target
-        model = request.model if source is target or kindred else None
+        same_provider = source.provider == target.provider and WIRES.get(target.name) is target
+        model = request.model if source is target or same_provider else None
         if model is None and request.model is not None:
-            said = f"the model {request.model!r} is not one of {target.name}: left out"
-            report.add("model", said, subject=request.model)
-    transcript, said = say(
+            why = f"model {request.model!r} dropped: not a model of {target.name}"
+            report.add("model", why, subject=request.model)
+    transcript, rendered = say(
         request, target, report, asked.policy, model=model, tool_format=asked.tool_format, fetch=asked.fetch
     )
-    return Carried(source, request, transcript, said)
+    return Carried(source, request, transcript, rendered)
 
 
 def say(
@@ -133,28 +133,28 @@ def say(
     fetch: Fetch | None = None,
     kept: Kept | None = None,
 ) -> tuple[Transcript, Said]:
-    """A canonical request in a wire's words. Calls and tools that are `kept` are called as they were."""
+    """Render a canonical request for a wire. Calls and tools in `id_state` keep their ids and names."""
     known = identify(model or wire.default_model)
     scheme = scheme_for(wire, known, tool_format, WIRES[wire.on] if wire.on else wire)
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
-    demands = wire.demands(known)
-    abroad = declared_abroad(request, demands.api, known, report)
-    request = abroad.request
-    names = _names(request, demands.api, wire.names(identify(model))) if kept is None else kept.names
+    constraints = wire.demands(known)
+    declared = declared_abroad(request, constraints.api, known, report)
+    request = declared.request
+    names = _names(request, constraints.api, wire.names(identify(model))) if kept is None else kept.names
     form = format_to_write(tool_format, known)
-    paired = demands if form is None else in_words(demands)
+    paired = constraints if form is None else in_words(constraints)
     transcript = render(request, paired, policy, report, model=model, spell=_told(request, names))
-    _report_unsaid(request, wire, report, abroad.told)
-    spell: Callable[[str], str] = names.render
+    _report_unsaid(request, wire, report, declared.told)
+    project_name: Callable[[str], str] = names.render
     if kept is None:
-        ids = IdMap.project(transcript, scheme, spell)
+        ids = IdMap.project(transcript, scheme, project_name)
     else:
         ids = kept.ids
-        ids.add_messages(transcript.messages, spell)
+        ids.add_messages(transcript.messages, project_name)
     shown = transcript
     if form is not None:
-        shown = render(told_in_text(transcript, form, ids, names, report), demands, policy, report, model=model)
-    body = laid_beside(wire.render_request(shown, Projection(ids, names, report, fetch)), abroad.beside)
+        shown = render(told_in_text(transcript, form, ids, names, report), constraints, policy, report, model=model)
+    body = laid_beside(wire.render_request(shown, Projection(ids, names, report, fetch)), declared.beside)
     hosted: set[str] = set()
     for message in transcript.messages:
         for call in calls_of(message):
@@ -167,28 +167,28 @@ def say(
         for response in responses_of(message):
             if response.call_id in ids and not response.hosted:
                 report.emitted_results.append((response.call_id, ids.render(response.call_id)))
-    for name, spelled in names.changed:
+    for name, projected in names.changed:
         if transcript.home and name in hosted:
             continue
-        report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
+        report.add("name", f"tool {name!r} renamed to {projected!r}", subject=name)
     return transcript, Said(body, ids, names, report)
 
 
 def _report_repeated(call: ToolCall, wire: Wire, report: Report) -> None:
-    """Abroad arguments are written anew, and of a key that stood twice the last one counts."""
+    """Report a duplicate key in arguments that are encoded anew: only its last value is kept."""
     key = (call.extra or {}).get("repeated")
     if key is not None and (call.native is None or call.native.api != wire.name or not call.native.intact):
-        said = f"the key {key!r} stands twice in the arguments: the last one counts"
-        report.add("argument", said, call_id=call.id, subject=call.name)
+        why = f"duplicate key {key!r} in the arguments: only the last value is kept"
+        report.add("argument", why, call_id=call.id, subject=call.name)
 
 
 def _report_new_id(call: ToolCall, sent: str, report: Report) -> None:
-    """At home an id stays what it was, unless it is none there or stands for another call already."""
+    """Report a same-API id that could not be kept: it is invalid, or another call has it."""
     raw_id = call.origin.raw_id
     if raw_id is not None and sent and sent != raw_id:
         shown = raw_id if len(raw_id) <= _SHOWN else f"{raw_id[:_SHOWN]}…"
-        said = f"the id {shown!r} of a call is taken or none that the API knows: it is {sent!r} now"
-        report.add("id", said, call_id=call.id, subject=call.name)
+        why = f"call id {shown!r} replaced by {sent!r}: it is invalid or used by another call"
+        report.add("id", why, call_id=call.id, subject=call.name)
 
 
 def _names(request: Request, api: str, rule: NameRule) -> NameMap:
@@ -204,7 +204,7 @@ def _names(request: Request, api: str, rule: NameRule) -> NameMap:
 
 
 def _built_in_names(request: Request) -> set[str]:
-    """Names that the API itself gave, of tools that are called by a type of their own (`$web_search`)."""
+    """Return names defined by the API itself, of tools with a call type of their own (`$web_search`)."""
     own = {tool.name for tool in request.tools if tool.kind == "hosted"}
     calls = [call for message in request.messages for call in calls_of(message) if call.name in own]
     return {
@@ -215,86 +215,87 @@ def _built_in_names(request: Request) -> set[str]:
 
 
 def _told(request: Request, names: NameMap) -> Callable[[str], str]:
-    """The name of a tool in running text: as the target was shown it, or readable where it was not."""
+    """Return a function that gives a tool's name in text: the projected name, or a readable one if not declared."""
     shown = {tool.name for tool in request.tools}
     calls = [call for message in request.messages for call in calls_of(message)]
     shown.update(call.name for call in calls if not call.origin.is_approval)
     source = WIRES.get(request.native.api) if request.native is not None else None
     joint = source.names(identify(request.model)).home_joint if source is not None else ""
 
-    def told(name: str) -> str:
-        spelled = names.render(name) if name in shown else name
-        return spelled.replace(joint, ".") if joint else spelled
+    def name_in_text(name: str) -> str:
+        projected = names.render(name) if name in shown else name
+        return projected.replace(joint, ".") if joint else projected
 
-    return told
+    return name_in_text
 
 
 def _free_text_names(request: Request, rule: NameRule) -> set[str]:
-    """Names that no function bears, nor a tool in a namespace."""
+    """Return names used by custom tools only, not by a function or a tool in a namespace."""
     calls = [call for message in request.messages for call in calls_of(message)]
     named = [(made.name, made.kind) for made in (*request.tools, *calls)]
-    lawful = {name for name, _ in named if 0 < len(name) <= rule.home_limit and rule.home_joint not in name}
-    free = {name for name, kind in named if kind == "custom" and name in lawful}
+    valid = {name for name, _ in named if 0 < len(name) <= rule.home_limit and rule.home_joint not in name}
+    free = {name for name, kind in named if kind == "custom" and name in valid}
     return free - {name for name, kind in named if kind != "custom"}
 
 
 def _report_unsaid(request: Request, target: Wire, report: Report, told: frozenset[str]) -> None:
-    """What only the API that a value came from has a word for: left out elsewhere, and said so once for each key."""
+    """Report fields that only the source API has, once for each key: they are dropped."""
     native = request.native
     if native is not None and native.api != target.name and native.api in WIRES:
         source = WIRES[native.api]
         carried = (request.options.kindred or {}) if target.kindred else ()
-        known = source.body_keys | told | {key for word, key in source.kindred.items() if word in carried}
-        refused = {key for key in source.telling - known if native.fragment.get(key) is False}
-        for key in sorted({*_unknown(native.fragment, known), *refused}):
-            report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
+        known = source.body_keys | told | {key for option, key in source.kindred.items() if option in carried}
+        disabled = {key for key in source.telling - known if native.fragment.get(key) is False}
+        for key in sorted({*_unknown(native.fragment, known), *disabled}):
+            why = f"`{key}` dropped: not supported by {target.name}"
+            report.add("dropped", why, subject=key, fault="projection")
     for key, count in unsaid_items(request, target).items():
         report.findings.append(unsaid_finding(key, count, target))
 
 
 def unsaid_items(request: Request, target: Wire) -> dict[str, int]:
-    """For each such key the number of messages, blocks and tools that have it and say something with it."""
-    unsaid: Counter[str] = Counter()
+    """Count for each dropped key the messages, blocks and tools that have it with a non-empty value."""
+    dropped: Counter[str] = Counter()
     items = [item for message in request.messages for item in (message, *message.blocks) if not _told_otherwise(item)]
     for item in (*request.system, *items):
         native = item.native
         if native is not None and native.api != target.name and native.api in WIRES:
             if not target.kindred:
-                unsaid.update(key for media in _media_of(item) for key in media.extra or ())
+                dropped.update(key for media in _media_of(item) for key in media.extra or ())
             known = WIRES[native.api].item_keys
             if known.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
                 continue
-            unsaid.update(key for fragment in _fragments(item) for key in _unknown(fragment, known))
-    unsaid.update(unsaid_of_tools(request.tools, target))
-    return {key: unsaid[key] for key in sorted(unsaid)}
+            dropped.update(key for fragment in _fragments(item) for key in _unknown(fragment, known))
+    dropped.update(unsaid_of_tools(request.tools, target))
+    return {key: dropped[key] for key in sorted(dropped)}
 
 
 def unsaid_of_tools(tools: Iterable[Tool], target: Wire) -> Counter[str]:
-    """The same for declarations, also for those that an MCP server lists."""
-    unsaid: Counter[str] = Counter()
+    """Count dropped keys of tool declarations, also of those listed by an MCP server."""
+    dropped: Counter[str] = Counter()
     for tool in tools:
         native = tool.native
         if native is None or native.api == target.name or tool.kind == "hosted":
             continue
         known = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
         if known is not None:
-            unsaid.update(_unknown(native.fragment, known | (tool.extra or {}).keys()))
-    return unsaid
+            dropped.update(_unknown(native.fragment, known | (tool.extra or {}).keys()))
+    return dropped
 
 
 def _media_of(item: Message | Block) -> Iterator[Media]:
-    """Pictures by themselves, or in a result."""
+    """Yield media blocks, also those inside a result."""
     held = (item.content or ()) if isinstance(item, ToolResponse) else (item,)
     yield from (block for block in held if isinstance(block, Media))
 
 
 def unsaid_finding(key: str, count: int, target: Wire) -> Finding:
-    message = f"`{key}` of {count} items is not carried over to {target.name}"
+    message = f"`{key}` of {count} items dropped: not supported by {target.name}"
     return Finding("dropped", "projection", message, subject=key)
 
 
 def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
-    """The fragment of a value; of a text also the part that an item of its API holds it in."""
+    """Yield the fragment of a value; for a text also the content parts inside its item."""
     if item.native is None:
         return
     yield item.native.fragment
@@ -304,7 +305,7 @@ def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
 
 
 def _unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterable[str]:
-    """Keys of a fragment that say something and that nobody speaks for; `text.format` speaks for one key of `text`."""
+    """Return unknown keys with a non-empty value; a known `text.format` covers that one key of `text`."""
     return () if known.issuperset(fragment) else _unknown_keys(fragment, known)
 
 

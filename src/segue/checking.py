@@ -1,4 +1,4 @@
-"""`segue.check`: would the provider take this body, and by which rule not?"""
+"""`segue.check`: predict whether the provider accepts a body, and which rules it breaks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["check"]
 def check(
     body: bytes | str | Mapping[str, Any], api: str, *, model: str | None = None, profile: str | None = None
 ) -> Verdict:
-    """The verdict on a finished request body: true if it would be accepted, iterable over the violations.
+    """Check a finished request body. The verdict is true if it would be accepted, and iterates over the violations.
 
-    `profile` names a server that speaks `openai-chat` with rules of its own, such as `vllm` or `groq`.
-    A body that is not this API's at all is an `InputError`.
+    `profile` names a server with its own rules for `openai-chat`, such as `vllm` or `groq`.
+    A body of another API raises `InputError`.
     """
     text_argument(api, "api")
     text_argument(model, "model", needed=False)

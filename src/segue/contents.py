@@ -1,4 +1,4 @@
-"""What callers hand over as content: text, canonical blocks, content parts as any API writes them, whole replies."""
+"""Coercion of user content: text, canonical blocks, content parts of any API, whole replies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "image", "d
 
 
 def are_blocks(content: object) -> bool:
-    """Whether this is a block, or some of them."""
+    """Whether this is a block, or a non-empty list of blocks."""
     if isinstance(content, Block):
         return True
     if not isinstance(content, list | tuple):
@@ -30,14 +30,14 @@ def are_blocks(content: object) -> bool:
 
 
 def are_parts(content: object) -> bool:
-    """Whether these are content parts as an API writes them, such as `{"type": "text", "text": …}`."""
+    """Whether these are content parts of an API, such as `{"type": "text", "text": …}`."""
     items = cast("list[object]", content) if isinstance(content, list) else []
     kinds = [cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None for item in items]
     return bool(kinds) and all(isinstance(kind, str) and kind in _PART_TYPES for kind in kinds)
 
 
 def blocks_of(content: Content) -> tuple[Block, ...]:
-    """Content as blocks."""
+    """Convert content to blocks."""
     if isinstance(content, str):
         return (Text(content),)
     if isinstance(content, Block):
@@ -55,7 +55,7 @@ def blocks_of(content: Content) -> tuple[Block, ...]:
 
 
 def reply_source(value: Mapping[str, Any]) -> str:
-    """The API that a reply is of, by its shape."""
+    """Return the API of a reply, detected by its shape."""
     if "choices" in value:
         family = identify(value.get("model") if isinstance(value.get("model"), str) else None).family
         return family if family in WIRES else "openai-chat"
@@ -67,4 +67,4 @@ def reply_source(value: Mapping[str, Any]) -> str:
         return "bedrock"
     if value.get("type") == "message" or isinstance(value.get("content"), list):
         return "anthropic"
-    raise InputError("this is not a reply of a known API; name `source` if it is one")
+    raise InputError("not a reply of a known API; name `source` if it is one")

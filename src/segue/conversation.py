@@ -1,4 +1,4 @@
-"""`segue.Conversation`: the long-lived form. What happens is added as it happens; any target can be rendered."""
+"""`segue.Conversation`: a conversation that grows message by message and can be rendered for any target."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["Conversation", "Rendered"]
 
-# Bodies for so many targets are kept to go on from.
+# For how many targets the rendered prefix is cached.
 _TARGETS = 3
 
 
 class Rendered:
-    """A body, ready to be sent: `fragments` are its bytes in pieces, to be written one after the other."""
+    """A body ready to be sent. `fragments` are its bytes in chunks, to be written one after the other."""
 
     def __init__(
         self,
@@ -86,16 +86,16 @@ class Rendered:
 
     @property
     def asked(self) -> Asked:
-        """Whom this is for, and how the tools are spelled there."""
+        """The target, and the projected tool names."""
         return self._asked
 
     def answer(self) -> Answering:
-        """What reads the provider's stream: `feed` it the bytes; `close` gives a reply for `add_reply`."""
+        """Return a reader for the provider's stream: `feed` it the bytes; `close` returns a reply for `add_reply`."""
         return Answering(self._asked)
 
 
 class _Target(msgspec.Struct, frozen=True):
-    """Whom a conversation is rendered for, and how."""
+    """The target of a render and its settings."""
 
     wire: Wire
     model: str | None
@@ -108,7 +108,7 @@ class _Target(msgspec.Struct, frozen=True):
 
     @property
     def grows(self) -> bool:
-        """Whether what was said to it stays as it is; where reasoning is bound to all before it, all is looked at."""
+        """Whether the rendered prefix can be cached: not with text formats or reasoning bound to its prefix."""
         if self.tool_format in TEXT_FORMATS:
             return False
         return self.wire.demands(identify(self.model or self.wire.default_model)).reasoning_bound != "prefix"
@@ -130,7 +130,7 @@ class _Target(msgspec.Struct, frozen=True):
 
 
 class Conversation:
-    """One conversation with tools. `system`, `tools` and `options` may be set again at any time."""
+    """A conversation with tools. `system`, `tools` and `options` can be changed at any time."""
 
     def __init__(
         self, system: str | None = None, tools: Sequence[Tool | Mapping[str, Any]] = (), **options: object
@@ -175,10 +175,10 @@ class Conversation:
     @options.setter
     def options(self, options: Options | Mapping[str, object]) -> None:
         if isinstance(options, Mapping):
-            unknown = set(options) - set(Options.__struct_fields__)
+            unknown = set(options) - set(Options.__struct_encode_fields__)
             if unknown:
-                known = ", ".join(Options.__struct_fields__)
-                raise InputError(f"there is no option {min(unknown)!r}; there are {known}", path="options")
+                known = ", ".join(Options.__struct_encode_fields__)
+                raise InputError(f"unknown option {min(unknown)!r}; known are {known}", path="options")
             try:
                 options = msgspec.convert(plain(dict(options)), learnt(Options))
             except msgspec.ValidationError as error:
@@ -186,12 +186,12 @@ class Conversation:
         self._set(options=options)
 
     def _set(self, **changes: object) -> None:
-        """What is set anew is no longer what the body said that the conversation was begun from."""
+        """Change the request; its `native` is cleared, since it no longer matches the original body."""
         self._request = msgspec.structs.replace(self._request, native=None, **changes)
 
     @classmethod
     def from_body(cls, body: Body, *, source: str | None = None) -> Conversation:
-        """A conversation that goes on from a request body."""
+        """Return a conversation that continues a request body."""
         value, _ = read_object(body)
         wire = find(detect_source(value) if source is None else source, argument="source")
         request = wire.parse_request(value)
@@ -206,7 +206,7 @@ class Conversation:
 
     @classmethod
     def resumed(cls, request: Request, history: History) -> Conversation:
-        """A conversation that goes on from what was kept of it: all of a request but its messages, and the history."""
+        """Return a conversation from its stored parts: a request without messages, and the history."""
         made = cls()
         made._request = msgspec.structs.replace(request, messages=())
         made._history = history
@@ -214,7 +214,7 @@ class Conversation:
 
     @property
     def request(self) -> Request:
-        """What the model is given beside the messages."""
+        """The request without its messages: system text, tools, options."""
         return self._request
 
     @request.setter
@@ -223,12 +223,12 @@ class Conversation:
 
     @property
     def history(self) -> History:
-        """The one write boundary, for those who keep what passes it."""
+        """The history: every change of the conversation passes through it."""
         return self._history
 
     @property
     def estimate(self) -> Estimate:
-        """What was learned of the tokens that providers count."""
+        """The token estimator, calibrated with the usage that providers reported."""
         return self._estimate
 
     @estimate.setter
@@ -237,8 +237,7 @@ class Conversation:
 
     @property
     def asked(self) -> tuple[Transcript | None, Sequence[str], Asked | None]:
-        """What the next reply answers: what was rendered last, the calls whose results were made up for it, and how
-        tools were spelled."""
+        """The last render: its transcript, the calls that got synthetic results for it, and its projected names."""
         return self._sent, self._made_up, self._asked
 
     @asked.setter
@@ -247,7 +246,7 @@ class Conversation:
 
     @property
     def compressed(self) -> list[Note]:
-        """What compressions did to messages: each target is told, in the report of its next request."""
+        """The changes made by compressions. Each target's next report includes the new ones."""
         return self._compressed
 
     @property
@@ -256,18 +255,18 @@ class Conversation:
 
     @property
     def pending(self) -> list[ToolCall]:
-        """Calls that wait for their result, in call order."""
+        """Calls without a result, in call order."""
         return self._history.pending
 
     def add_user(self, content: Content) -> None:
-        """A human's words: text, canonical blocks, or content parts as any API writes them."""
+        """Add a user message: text, canonical blocks, or content parts of any API."""
         self._history.add(Message("human", blocks_of(content)))
 
     def add_reply(self, reply: Body | Reply, *, source: str | None = None) -> Reply:
-        """Writes a model's answer down and gives it back with this conversation's ids in its calls."""
+        """Add a model's reply and return it with this conversation's ids in its calls."""
         if not isinstance(reply, Reply):
-            named = reply_source(read_object(reply)[0]) if source is None else source
-            wire = find(named, argument="source")
+            api = reply_source(read_object(reply)[0]) if source is None else source
+            wire = find(api, argument="source")
             reply = parse_reply(wire, reply)
             if self._asked is not None and self._asked.wire.name == wire.name:
                 reply = understood(reply, self._asked)
@@ -282,13 +281,13 @@ class Conversation:
         return msgspec.structs.replace(reply, blocks=added[0].blocks if added else ())
 
     def learn(self, usage: Usage | None, model: str | None) -> None:
-        """Holds the estimate of all that was sent against what the provider counted. Nothing is weighed twice."""
+        """Calibrate the token estimate of the request with the usage that the provider reported."""
         if usage is not None and usage.input:
             self._estimate.learn(self._weight(), usage.input, identify(model).family)
 
     @property
     def tokens(self) -> int:
-        """About how many tokens all of it costs, by what was learned so far."""
+        """The estimated number of tokens of the next request."""
         return ceil(self._weight() * self._estimate.ratio())
 
     def _weight(self) -> float:
@@ -296,27 +295,27 @@ class Conversation:
         if edits != self._history.edits:
             place, weight = 0, 0.0
         new = self._history.part(place)
-        # One by one: the same sum, however often it was gone on from.
+        # One by one: the same floating-point sum, however often it was continued.
         for message in new:
             weight += weigh(message)
         self._weighed = self._history.edits, place + len(new), weight
         return weigh_settings(self._request) + weight
 
     def pin(self, message: Message) -> Message:
-        """Keeps a message of this conversation from every compression; gives it back as it is held now."""
+        """Exclude a message from compression; return it as it is stored now."""
         return self._history.pin(message)
 
     def compress(
         self, strategy: str, budget: int, *, summarise: Summarise | None = None, count: Count | None = None
     ) -> Compressed:
-        """Makes the messages cost no more than `budget` tokens, by an estimate or by `count`.
+        """Compress the messages to at most `budget` tokens, by the estimate or by `count`.
 
-        Strategies: `truncate-results`, `drop-oldest`, `middle-out` (which needs `summarise`), `dense`. What was done is
-        in the notes of the answer, and in the report of the next request to each target.
+        Strategies: `truncate-results`, `drop-oldest`, `middle-out` (which needs `summarise`), `dense`. The changes are
+        in the result, and in the report of the next request to each target.
         """
         request = msgspec.structs.replace(self._request, messages=self._history.supplied()[0])
         made = compress(
-            # Reasoning is bound to what stands before it now, not to what will.
+            # Reasoning is bound to its prefix before the compression.
             remembering(request),
             strategy,
             budget,
@@ -330,7 +329,7 @@ class Conversation:
         return made
 
     def settle(self) -> None:
-        """What the last request said is what the model was told, also where it said that a result was missing."""
+        """Mark the last request as sent: calls with a synthetic result in it become interrupted, results final."""
         for call_id in self._made_up:
             entry = self._history.ledger.get(call_id)
             if entry is not None and entry.state == "pending" and not entry.taken_back:
@@ -339,18 +338,18 @@ class Conversation:
         self._history.mark_sent()
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
-        """The result of a call: given itself, by its canonical id, or by its raw id in the newest turn.
+        """Add the result of a call, given as a `ToolCall`, a canonical id, or a raw id in the newest turn.
 
-        Text and blocks stay what they are; any other value is a JSON result.
+        Text and blocks are kept; any other value is a JSON result.
         """
         self._history.add(self.outcome_of(call, content, error=error))
 
     def cancel(self, call: ToolCall | str) -> None:
-        """Ends a call that will have no result."""
+        """Record that a call was cancelled."""
         self._history.add(self.outcome_of(call, outcome="cancelled"))
 
     def interrupt(self, call: ToolCall | str, why: str) -> None:
-        """Ends a call of which nobody knows any more what became of it."""
+        """Record that a call was interrupted: its result is not known."""
         self._history.add(self.outcome_of(call, outcome="interrupted", why=why))
 
     def outcome_of(
@@ -362,11 +361,11 @@ class Conversation:
         outcome: Outcome | None = None,
         why: str = "cancelled",
     ) -> Message:
-        """The message that ends a call, not yet said: its result, or that it has none."""
+        """Return the message with the result or other outcome of a call, without adding it."""
         found = self.call_of(call)
         if outcome is not None:
-            words = TEXTS.cancelled if outcome == "cancelled" else TEXTS.interrupted
-            response = found.respond(words, error=True, outcome=outcome, synthetic=why)
+            text = TEXTS.cancelled if outcome == "cancelled" else TEXTS.interrupted
+            response = found.respond(text, error=True, outcome=outcome, synthetic=why)
         elif content is None or isinstance(content, str):
             response = found.respond(content or "", error=error)
         elif are_blocks(content) or are_parts(content):
@@ -376,7 +375,7 @@ class Conversation:
         return Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key)
 
     def call_of(self, call: ToolCall | str) -> ToolCall:
-        """The call that is meant: by itself, by its canonical id, or by its raw id in the newest turn."""
+        """Return the call given as a `ToolCall`, a canonical id, or a raw id in the newest turn."""
         ledger = self._history.ledger
         key = call.id if isinstance(call, ToolCall) else call
         if key in ledger:
@@ -384,31 +383,31 @@ class Conversation:
         same = [found for found in self._history.newest_calls if found.origin.raw_id == key]
         waiting = [found for found in same if ledger[found.id].state == "pending"]
         if not same:
-            raise InputError(f"{key!r} is not a call of this conversation, nor the raw id of one in its newest turn")
+            raise InputError(f"unknown tool call {key!r}: not in this conversation, nor a raw id in its newest turn")
         return (waiting or same)[0]
 
     def add_blocks(self, *blocks: Block, speaker: Speaker | None = None) -> tuple[Message, ...]:
-        """Blocks of any make, such as parsed items, each in the voice that it has unless `speaker` names one.
+        """Add blocks of any source, such as parsed items, each with its natural speaker unless `speaker` is given.
 
-        Calls get this conversation's ids; results find their calls by raw id, or by name and order.
+        Calls get this conversation's ids; results are paired by raw id, or by name and order.
         """
 
         for place, block in enumerate(blocks):
             if not isinstance(block, Block):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise InputError("a block was expected, as `parse_item` gives them", path=f"blocks[{place}]")
+                raise InputError("a block was expected, as returned by `parse_item`", path=f"blocks[{place}]")
 
-        def voice_of(block: Block) -> Speaker:
+        def speaker_of(block: Block) -> Speaker:
             return speaker or _voice(block)
 
         added: list[Message] = []
-        for voice, run in groupby(map(self._at_large, blocks), key=voice_of):
-            said = tuple(run)
-            calls = any(isinstance(block, ToolCall) for block in said)
-            added += self._history.add(Message(voice, said, turn_key=self._history.open_turn() if calls else None))
+        for run_speaker, run in groupby(map(self._at_large, blocks), key=speaker_of):
+            content = tuple(run)
+            turn_key = self._history.open_turn() if any(isinstance(block, ToolCall) for block in content) else None
+            added += self._history.add(Message(run_speaker, content, turn_key=turn_key))
         return tuple(added)
 
     def _at_large(self, block: Block) -> Block:
-        """The block without an id that is not of this conversation: alone, an item has one of its own."""
+        """Clear an id that is not one of this conversation: an item parsed alone has an id of its own."""
         if isinstance(block, ToolCall):
             return msgspec.structs.replace(block, id="")
         if isinstance(block, ToolResponse) and block.call_id not in self._history.ledger:
@@ -416,7 +415,7 @@ class Conversation:
         return block
 
     def _was_run_there(self, response: ToolResponse) -> bool:
-        """Whether the newest call of this raw id is one that the provider runs: an output alone may not say so."""
+        """Whether the newest call of this raw id is hosted: a result alone may not show it."""
         raw_id = response.origin.raw_id
         calls = (entry.call for entry in reversed(self._history.ledger.values()) if not entry.taken_back)
         call = next((call for call in calls if call.origin.raw_id == raw_id), None) if raw_id is not None else None
@@ -436,7 +435,7 @@ class Conversation:
         pending: str = "complete",
         orphans: str = "text",
     ) -> Rendered:
-        """The request that continues this conversation on the target, or on a server that speaks it by a `profile`."""
+        """Render the next request for the target, or for a server profile of it."""
         text_argument(model, "model", needed=False)
         text_argument(tool_format, "tool_format")
         policy = policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
@@ -447,58 +446,58 @@ class Conversation:
             model = request.model
         if profile is not None:
             wire = with_profile(wire, profile)
-        aim = _Target(wire, model, tool_format, policy, fetch)
-        grown = self._grown(aim)
-        whole = grown.render(request, self._history) if grown is not None else None
+        destination = _Target(wire, model, tool_format, policy, fetch)
+        cache = self._grown(destination)
+        whole = cache.render(request, self._history) if cache is not None else None
         if whole is not None:
-            report = Chained((self._noted(aim), whole.report))
-            rendered = Rendered(report, aim.asked(request, whole.names), fragments=whole.pieces)
+            report = Chained((self._noted(destination), whole.report))
+            rendered = Rendered(report, destination.asked(request, whole.names), fragments=whole.pieces)
             return self._remembered(rendered, whole.transcript, whole.newest)
         report = Report()
         messages, supplied = self._history.supplied()
-        transcript, said = aim.say(msgspec.structs.replace(request, messages=messages), report)
-        if grown is not None:
-            grown.begin(request, self._history, said, report, transcript)
-        report = Chained((self._noted(aim, supplied), report))
-        rendered = Rendered(report, aim.asked(request, said.names), body=said.body)
+        transcript, made = destination.say(msgspec.structs.replace(request, messages=messages), report)
+        if cache is not None:
+            cache.begin(request, self._history, made, report, transcript)
+        report = Chained((self._noted(destination, supplied), report))
+        rendered = Rendered(report, destination.asked(request, made.names), body=made.body)
         return self._remembered(rendered, transcript, report)
 
-    def _noted(self, aim: _Target, supplied: Iterable[str] = ()) -> Report:
-        """What the history itself has to say, and what compressions did that this target was not told yet."""
-        noted = Report()
+    def _noted(self, target: _Target, supplied: Iterable[str] = ()) -> Report:
+        """Report conflicts in the history, and changes by compressions that this target's reports do not have yet."""
+        report = Report()
         for call_id in supplied:
-            noted.add("supplied", "one side of this interaction came from the ledger", call_id=call_id)
+            report.add("supplied", "missing call or result restored from the ledger", call_id=call_id)
         for call_id, entry in self._history.doubted.items():
             for response in entry.evidence:
-                noted.add("dedupe", f"another result, {state_of(response)}: kept as evidence", call_id=call_id)
-        told = aim.wire.name, aim.model
-        for note in self._compressed[self._told.get(told, 0) :]:
-            if not self._history.took_back(note.calls):
-                noted.add("compressed", str(note), call_id=note.calls[0] if len(note.calls) == 1 else None)
-        self._told[told] = len(self._compressed)
-        return noted
+                report.add("dedupe", f"second result ({state_of(response)}) stored but not sent", call_id=call_id)
+        key = target.wire.name, target.model
+        for change in self._compressed[self._told.get(key, 0) :]:
+            if not self._history.took_back(change.calls):
+                report.add("compressed", str(change), call_id=change.calls[0] if len(change.calls) == 1 else None)
+        self._told[key] = len(self._compressed)
+        return report
 
-    def _grown(self, aim: _Target) -> Increments | None:
-        """What was rendered for this target before. None where what is said may bind all that was."""
-        if not aim.grows:
+    def _grown(self, target: _Target) -> Increments | None:
+        """Return the render cache for this target; None where its prefix can't be cached."""
+        if not target.grows:
             return None
-        request, grown = self._growing.pop(aim, (None, None))
-        if grown is None or request is not self._request:
-            grown = Increments(aim.wire.root, aim.say)
-        self._growing[aim] = self._request, grown
+        request, cache = self._growing.pop(target, (None, None))
+        if cache is None or request is not self._request:
+            cache = Increments(target.wire.root, target.say)
+        self._growing[target] = self._request, cache
         if len(self._growing) > _TARGETS:
             del self._growing[next(iter(self._growing))]
-        return grown
+        return cache
 
     def _remembered(self, rendered: Rendered, transcript: Transcript, report: Report) -> Rendered:
-        """What the reply to this will be bound to, and what was made up for it."""
+        """Record the transcript, the synthetic results and the names that the next reply belongs to."""
         self._sent = transcript if identify(transcript.model).family else None
         self._made_up = [finding.call_id for finding in report.of("synthetic") if finding.call_id is not None]
         self._asked = rendered.asked
         return rendered
 
     def dump(self) -> bytes:
-        """The stored form, ledger included."""
+        """Encode the conversation in its stored form, with the ledger."""
         history = self._history
         request = msgspec.structs.replace(self._request, messages=history.messages)
         more = {"tokens": msgspec.to_builtins(self._estimate)} if self._estimate.learned else {}
@@ -509,7 +508,7 @@ class Conversation:
 
     @classmethod
     def load(cls, data: bytes) -> Conversation:
-        """What `dump` wrote."""
+        """Load a conversation stored by `dump`."""
         request, envelope = loads(data)
         made = cls._from_request(request, request.messages, turns=int(envelope.get("turns", 0)))
         stored = enumerate(envelope.get("ledger", ()))
@@ -520,32 +519,32 @@ class Conversation:
 
 
 def _voice(block: Block) -> Speaker:
-    """Who says this: results are the client's, answers to a request for approval the human's, the rest the model's."""
+    """Return the natural speaker of a block: `tool` for results, `human` for approval answers, else `ai`."""
     if isinstance(block, ToolResponse) and not block.hosted:
         return "tool"
     return "human" if isinstance(block, Opaque) and block.origin.is_approval else "ai"
 
 
 def _unnamed(block: Block) -> Block:
-    """A block that gets its id here: one that it was given elsewhere says nothing in this conversation."""
+    """Clear the id of a call, so that this conversation assigns its own."""
     return msgspec.structs.replace(block, id="") if isinstance(block, ToolCall) and block.id else block
 
 
 def _signed_by(blocks: tuple[Block, ...], sent: Transcript) -> tuple[Block, ...]:
-    """The blocks, with reasoning that does not name its model as that of the model that was asked."""
+    """Attribute reasoning without a model name to the model of the request."""
 
-    def named(block: Block) -> Block:
+    def attribute(block: Block) -> Block:
         if not isinstance(block, Thinking) or block.origin.model is not None:
             return block
         if block.origin.provider != sent.demands.provider:
             return block
         return msgspec.structs.replace(block, origin=msgspec.structs.replace(block.origin, model=sent.model))
 
-    return tuple(map(named, blocks))
+    return tuple(map(attribute, blocks))
 
 
 def _declared(tool: Tool | Mapping[str, Any], position: int) -> tuple[Tool, ...]:
-    """A tool as any API declares it; one object of Gemini's declares several."""
+    """Parse a tool declaration of any API; one object of Gemini declares several."""
     if isinstance(tool, Tool):
         return (tool,)
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -1,4 +1,4 @@
-"""`segue.convert`: one request body of any API, said to any other."""
+"""`segue.convert`: convert a request body of any API to any other."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ Body = bytes | bytearray | str | Mapping[str, Any]
 
 
 class Converted:
-    """A body for the target, and what it took to make it.
+    """A converted body and its report.
 
-    `body`, `data` and `_request`, and `_given`, the bytes that came in: what is not `made` follows from the others.
+    `body`, `data` and `_request` are computed on first access where the constructor did not get them; `_source_data` is
+    the source body.
     """
 
-    _given: bytes
+    _source_data: bytes
     _tool_format: str = "auto"
 
     def __init__(self, source: Wire, target: Wire, report: Report, names: NameMap, **made: Any) -> None:
@@ -75,18 +76,18 @@ class Converted:
 
     @cached_property
     def _request(self) -> Request:
-        """What was said, in canonical form."""
-        return self._source.parse_request(read_object(self._given)[0])
+        """The source request in canonical form."""
+        return self._source.parse_request(read_object(self._source_data)[0])
 
     def _asked(self) -> str | None:
-        """The model that the body names: not every API's answer does."""
-        named = self.body.get("model", self.body.get("modelId"))
-        return named if isinstance(named, str) else None
+        """Return the model named in the body: not every API repeats it in the reply."""
+        model = self.body.get("model", self.body.get("modelId"))
+        return model if isinstance(model, str) else None
 
     def reply(self, data: Body) -> dict[str, Any]:
-        """The target's answer in the source's form: names as the caller declared them, ids unique in its history.
+        """Convert the target's reply to the source API, with the caller's tool names and ids unique in its history.
 
-        What of the answer can't be said there is in `reply_report`, and is added to `report`.
+        Findings are in `reply_report`, and are added to `report`.
         """
         request, wire = self._request, self._source
         report = Report(target=wire.name)
@@ -109,31 +110,31 @@ class Converted:
         return body
 
     def stream(self) -> ReplyStream:
-        """The same for an answer that is streamed: `feed` the target's bytes, and send on what it gives."""
+        """Return a converter for a streamed reply: `feed` it the target's bytes, and send its output to the caller."""
         return ReplyStream(
             self._request,
             source=self._source,
             target=self._target,
             names=self._names,
             report=self.report,
-            # Another for each request: the caller may hold back calls that it had from us before.
+            # Different for each request, so that ids do not repeat those of earlier replies.
             turn_key=f"turn-{short_hash(self.data, 16)}",
             model=self._asked(),
             hear=self._hearing,
         )
 
     def _hearing(self, report: Report, *, turn_key: str) -> Hearing:
-        """What the words of the answer are listened for: at home only for calls that should not be words."""
-        spelled = [msgspec.structs.replace(tool, name=self._names.render(tool.name)) for tool in self._request.tools]
-        abroad = self._source.name != self._target.name
+        """Return the extractor for tool calls in text; same-API only leaked calls are extracted, `<think>` stays."""
+        tools = [msgspec.structs.replace(tool, name=self._names.render(tool.name)) for tool in self._request.tools]
+        is_cross_api = self._source.name != self._target.name
         return hearing_of(
             self._target,
             self._asked(),
             self._tool_format,
             turn_key=turn_key,
-            tools=spelled,
+            tools=tools,
             report=report,
-            think=abroad or self._tool_format in TEXT_FORMATS,
+            think=is_cross_api or self._tool_format in TEXT_FORMATS,
         )
 
 
@@ -152,17 +153,17 @@ def convert(
     pending: str = "complete",
     orphans: str = "text",
 ) -> Converted:
-    """A request body of one API as a body that another one takes, with a report of each decision.
+    """Convert a request body of one API to a body that another one accepts, with a report of each decision.
 
-    `source` None is told by the body's shape, then by its model's name. `model` is the target's; without one the
-    body's own is kept at home and left out abroad. `profile` names a server that speaks openai-chat in its own way.
+    `source` None: detected by the body's shape, then by its model name. `model` is the target's; without one the body's
+    own is kept same-API and dropped cross-API. `profile` names a server with its own rules for openai-chat.
     """
     text_argument(model, "model", needed=False)
     text_argument(tool_format, "tool_format")
     if fetch is not None and not callable(fetch):
         raise InputError("a function that takes a URL was expected", path="fetch")
     target_wire = find(target, argument="target")
-    asked = Asked(
+    job = Asked(
         target=target_wire if profile is None else with_profile(target_wire, profile),
         source=None if source is None else find(source, argument="source"),
         home=target_wire,
@@ -171,24 +172,24 @@ def convert(
         policy=policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans),
         fetch=fetch,
     )
-    if isinstance(body, bytes | bytearray) and (quick := express(given := bytes(body), asked)) is not None:
-        return Converted(quick.source, asked.target, quick.report, quick.names, data=quick.data, _given=given)
+    if isinstance(body, bytes | bytearray) and (fast := express(source_data := bytes(body), job)) is not None:
+        return Converted(fast.source, job.target, fast.report, fast.names, data=fast.data, _source_data=source_data)
     value, surrogates = read_object(body)
-    carried = carry(value, asked, surrogates=surrogates)
-    refuse_twice(body, carried.source.root)
-    said = carried.said
-    made = {"body": said.body, "_request": carried.request, "_tool_format": tool_format}
-    return Converted(carried.source, asked.target, said.report, said.names, **made)
+    conversion = carry(value, job, surrogates=surrogates)
+    refuse_twice(body, conversion.source.root)
+    rendered = conversion.said
+    made = {"body": rendered.body, "_request": conversion.request, "_tool_format": tool_format}
+    return Converted(conversion.source, job.target, rendered.report, rendered.names, **made)
 
 
 def with_profile(wire: Wire, profile: str) -> Wire:
-    """The wire as one server speaks it."""
+    """Return the wire with the rules of a server profile."""
     checked_profile(profile, wire.name, PROFILES)
     return profiled(profile)
 
 
 def policy_of(**chosen: str) -> Policy:
-    """The policy with these choices; a wrong one is an error that names it."""
+    """Return the policy with these values; raise `InputError` for an invalid one."""
     try:
         return msgspec.convert(chosen, learnt(Policy))
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""`segue.convert_tools`: tool declarations of any API, declared to any other."""
+"""`segue.convert_tools`: convert tool declarations of any API to any other."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from segue.wire.server_tools.declare import declared_abroad
 
 __all__ = ["ConvertedTools", "convert_tools", "parse_declaration"]
 
-# A tool format that is no name of a wire.
+# Tool format names that are not wire names.
 _WIRE_OF_FORMAT = {"openai": "openai-chat"}
 _DECLARATION_LISTS = ("functionDeclarations", "function_declarations")
 _SCHEMAS = frozenset({"input_schema", "inputSchema", "parameters", "parametersJsonSchema", "parameters_json_schema"})
-# Keys that only one API's declarations have. Where that API is not to be had, the next one reads them.
+# Keys that only one API's declarations have, with the wires that parse them.
 _SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("function", ("openai-chat",)),
     ("custom", ("openai-chat",)),
@@ -43,7 +43,7 @@ _SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 class ConvertedTools(Sequence[dict[str, Any]]):
-    """Declarations as the target takes them, and what it took to make them. A sequence of its `tools`."""
+    """Converted tool declarations and their report. A sequence of its `tools`."""
 
     def __init__(self, tools: list[dict[str, Any]], report: Report, target: str) -> None:
         self.tools = tools
@@ -76,23 +76,23 @@ def convert_tools(
     source: str | None = None,
     model: str | None = None,
 ) -> ConvertedTools:
-    """Tool declarations of one API, as a list or as JSON, in the form of another.
+    """Convert tool declarations of one API, as a list or as JSON, to another.
 
-    `source` None is told by the shape of each; also what an MCP server lists is read. `model` is the target's.
-    Names and schemas are made what the target takes, and the report says how.
+    `source` None: detected by the shape of each; tools listed by an MCP server are accepted too. `model` is the
+    target's. Names and schemas are adapted to the target, and every change is reported.
     """
     wire = _wire_of(target, "target")
     given = None if source is None else _wire_of(source, "source")
     text_argument(model, "model", needed=False)
     value, surrogates = read(tools)
-    listed: object = cast("dict[str, Any]", value).get("tools") if isinstance(value, dict) else value
-    if not isinstance(listed, list):
+    declarations: object = cast("dict[str, Any]", value).get("tools") if isinstance(value, dict) else value
+    if not isinstance(declarations, list):
         raise InputError("a list of tool declarations was expected", path="tools")
-    entries = cast("list[object]", listed)
+    entries = cast("list[object]", declarations)
     parsed = tuple(tool for position, entry in enumerate(entries) for tool in _parse(entry, position, given))
     report = Report(target=wire.name, model=model)
     if surrogates:
-        report.add("surrogate", f"{surrogates} escaped halves of a character became U+FFFD")
+        report.add("surrogate", f"{surrogates} lone surrogates replaced by U+FFFD")
     return ConvertedTools(_declared(parsed, wire, model, report), report, wire.name)
 
 
@@ -102,7 +102,7 @@ def _wire_of(name: str, argument: str) -> Wire:
 
 
 def parse_declaration(declaration: Mapping[str, Any], position: int) -> tuple[Tool, ...]:
-    """A declaration as any API writes it; one object of Gemini's declares several tools."""
+    """Parse a tool declaration of any API; one object of Gemini declares several tools."""
     return _parse(plain(declaration), position, None)
 
 
@@ -117,7 +117,7 @@ def _parse(entry: object, position: int, wire: Wire | None) -> tuple[Tool, ...]:
         wire = wire or WIRES[_source_of(tool)]
         if wire.name == "gemini" and "name" in tool:
             tool = {_DECLARATION_LISTS[0]: [tool]}
-        # Each wire reads the list of messages that it knows, and no other.
+        # Each wire parses its own list of messages and ignores the others.
         return wire.parse_request({"messages": [], "input": [], "contents": [], "tools": [tool]}).tools
     except InputError as error:
         path = error.path.replace("tools[0]", "", 1).removeprefix(".")
@@ -125,7 +125,7 @@ def _parse(entry: object, position: int, wire: Wire | None) -> tuple[Tool, ...]:
 
 
 def _look_at_schemas(tool: dict[str, Any], path: str) -> None:
-    """A schema is an object, or true or false. Anything else is a slip that a declaration would hide."""
+    """Raise `InputError` for a schema that is not an object, true or false."""
     for key, value in tool.items():
         if key in _SCHEMAS and value is not None and not isinstance(value, dict | bool):
             raise InputError(f"a schema was expected, not {kind_of(value)}", path=f"{path}.{key}")
@@ -138,10 +138,10 @@ def _look_at_schemas(tool: dict[str, Any], path: str) -> None:
 
 
 def _listed_by_mcp(tool: dict[str, Any]) -> Tool:
-    """A tool as an MCP server lists it, which is no API's own form."""
+    """Parse a tool as listed by an MCP server."""
     description = tool.get("description")
-    told = description if isinstance(description, str) else None
-    return Tool(tool["name"], told, tool["inputSchema"], native=Native(MCP, tool))
+    text = description if isinstance(description, str) else None
+    return Tool(tool["name"], text, tool["inputSchema"], native=Native(MCP, tool))
 
 
 def _source_of(tool: Mapping[str, Any]) -> str:
@@ -150,7 +150,7 @@ def _source_of(tool: Mapping[str, Any]) -> str:
             if name in WIRES:
                 return name
         raise InputError(f"`{key}` is of {wires[0]}, which is not a known API; known are {', '.join(WIRES)}")
-    raise InputError("this is not a tool's declaration of a known API; name `source` if it is one")
+    raise InputError("not a tool declaration of a known API; name `source` if it is one")
 
 
 def _candidates(tool: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -161,7 +161,7 @@ def _candidates(tool: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]
     if isinstance(tool.get("name"), str) and tool.get("type") in (None, "function"):
         yield "name", ("openai-responses", "openai-chat") if "type" in tool else ("openai-chat",)
     if isinstance(tool.get("type"), str):
-        # What Anthropic itself defines bears a date: `bash_20250124`.
+        # Tool types defined by Anthropic end with a date: `bash_20250124`.
         dated = tool["type"][-8:].isdigit()
         yield "type", ("anthropic",) if dated else ("openai-responses", "openai-chat")
 
@@ -169,18 +169,18 @@ def _candidates(tool: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]
 def _declared(tools: tuple[Tool, ...], wire: Wire, model: str | None, report: Report) -> list[dict[str, Any]]:
     known = identify(model or wire.default_model)
     rule = wire.names(known)
-    told = Report(target=wire.name, model=model)
-    abroad = declared_abroad(Request((), tools=tools), wire.name, known, told)
-    tools = abroad.request.tools
-    home = all(tool.native is not None and tool.native.api == wire.name for tool in tools)
-    names = NameMap(rule.at_home() if home else rule)
-    transcript = Transcript(abroad.request, wire.demands(known), Policy(), (), (), tools, Options(), model)
-    body = wire.render_request(transcript, Projection(IdMap(wire.ids(known), provider=wire.provider), names, told))
+    rendered = Report(target=wire.name, model=model)
+    declared = declared_abroad(Request((), tools=tools), wire.name, known, rendered)
+    tools = declared.request.tools
+    same_api = all(tool.native is not None and tool.native.api == wire.name for tool in tools)
+    names = NameMap(rule.at_home() if same_api else rule)
+    transcript = Transcript(declared.request, wire.demands(known), Policy(), (), (), tools, Options(), model)
+    body = wire.render_request(transcript, Projection(IdMap(wire.ids(known), provider=wire.provider), names, rendered))
     report.findings.extend(unsaid_finding(key, count, wire) for key, count in unsaid_of_tools(tools, wire).items())
-    report.findings.extend(told.of("tools"))
-    for key in abroad.beside:
-        report.add("tools", f"`{key}` has to stand beside the tools, with what a whole body would say", subject=key)
-    for name, spelled in names.changed:
-        report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
+    report.findings.extend(rendered.of("tools"))
+    for key in declared.beside:
+        report.add("tools", f"`{key}` must be set in the request body beside the tools", subject=key)
+    for name, projected in names.changed:
+        report.add("name", f"tool {name!r} renamed to {projected!r}", subject=name)
     holder = body.get("toolConfig", body)
     return holder.get("tools") or []

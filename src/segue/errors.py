@@ -1,17 +1,17 @@
-"""Everything segue raises.
+"""All exceptions of segue.
 
 ```
 SegueError
-├── InputError            what the caller gave can't be read or can't be meant; `.path` names the place
-├── ProjectionError       segue could not keep its own promise (an id or a name would be ambiguous): a bug of ours
-├── RemoteProtocolError   what a provider sent is not its own protocol
-├── UpstreamError         a provider did not answer, or not as asked; `.cause` says how, `.retryable` if it passes
-└── StoreError            the store of conversations failed; `.cause` says how, `.retryable` whether it may pass
-    ├── ConflictError     somebody else wrote the conversation first; read it again
-    └── LeaseError        another process has the conversation in hand
+├── InputError            invalid input of the caller; `.path` names the value
+├── ProjectionError       an id or a name would be ambiguous: a bug in segue
+├── RemoteProtocolError   a provider's reply or stream violates its own protocol
+├── ProviderError         a provider request failed; see `.cause` and `.retryable`
+└── StoreError            the conversation store failed; see `.cause` and `.retryable`
+    ├── ConflictError     another writer changed the conversation first; read it again
+    └── LeaseError        another process holds the conversation
 ```
 
-Our fault and theirs are different branches: `except RemoteProtocolError` never hides a bad call.
+Caller faults and provider faults are different branches: `except RemoteProtocolError` never hides a bad call.
 """
 
 from __future__ import annotations
@@ -35,47 +35,47 @@ __all__ = [
 ]
 
 StoreCause = Literal[
-    "conflict",  # written by somebody else meanwhile
-    "corrupt",  # damaged or cut off
-    "failed",  # anything else that the engine reports
-    "foreign",  # not a store of segue's
-    "full",  # no room on the disk
-    "leased",  # in another process's hands
-    "locked",  # somebody else kept writing for too long
+    "conflict",  # changed by another writer
+    "corrupt",  # damaged or truncated
+    "failed",  # any other error of the database engine
+    "foreign",  # not a segue store
+    "full",  # disk full
+    "leased",  # held by another process
+    "locked",  # another writer held the lock for too long
     "lost",  # the server can't be reached, or the connection broke
-    "missing",  # there is no such conversation (any more)
-    "newer",  # written by a newer segue
-    "readonly",  # may be read but not written
-    "refused",  # the file or the server may not be used by this user
+    "missing",  # no such conversation, or deleted
+    "newer",  # written by a newer version of segue
+    "readonly",  # readable but not writable
+    "refused",  # no permission for the file or the server
 ]
 
 UpstreamCause = Literal[
-    "auth",  # the provider does not take the key, or not for this
-    "broken",  # the reply broke off, or is none
-    "key",  # there is no key
-    "missing",  # there is no such model, or no such address
+    "auth",  # the provider rejects the key, or it lacks permission
+    "broken",  # the reply broke off, or is not a valid reply
+    "key",  # no API key is configured
+    "missing",  # no such model, or no such URL
     "network",  # the provider can't be reached, or the connection broke before the reply
-    "overloaded",  # too much to do, or out of order
+    "overloaded",  # overloaded or unavailable
     "rate-limited",  # too many requests, or no credit left
-    "refused",  # the request itself is refused
-    "timeout",  # nothing came in time
+    "refused",  # the provider rejects the request
+    "timeout",  # no response in time
 ]
 _BRIEF: dict[UpstreamCause, str] = {
-    "auth": "refused the key",
+    "auth": "rejected the key",
     "broken": "broke off",
     "key": "has no key",
     "missing": "has no such model",
     "network": "can't be reached",
     "overloaded": "is overloaded",
     "rate-limited": "is rate limited",
-    "refused": "refused the request",
-    "timeout": "does not answer",
+    "refused": "rejected the request",
+    "timeout": "timed out",
 }
 _PASSING = frozenset[UpstreamCause]({"broken", "network", "overloaded", "rate-limited", "timeout"})
 
 
 class SegueError(Exception):
-    """The root; never raised itself."""
+    """The base class of all segue errors; never raised itself."""
 
 
 class InputError(SegueError):
@@ -87,26 +87,26 @@ class InputError(SegueError):
         self.path = path
 
     def under(self, prefix: str) -> InputError:
-        """The same error seen from one level further out."""
+        """Return the same error with `prefix` prepended to its path."""
         separator = "" if not self.path or self.path.startswith("[") else "."
         return InputError(self.message, path=f"{prefix}{separator}{self.path}")
 
 
 def text_argument(value: object, argument: str, *, needed: bool = True) -> None:
-    """Refuses an argument of the caller's that is no string; None is one that was not given."""
+    """Raise `InputError` if an argument is not a string; None is allowed unless it is required."""
     if not isinstance(value, str) and (needed or value is not None):
         raise InputError(f"a string was expected, not {type(value).__name__}", path=argument)
 
 
 def checked_profile(profile: object, api: str, known: Iterable[str], *, on: str = "openai-chat") -> None:
-    """Refuses a profile that is not one of the `known`, or of an API that has none; None is one that was not given."""
+    """Raise `InputError` for a profile that is not `known`, or with an API that has none; None is allowed."""
     text_argument(profile, "profile", needed=False)
     if profile is None:
         return
     if api != on:
-        raise InputError(f"{api} has no profiles; servers that speak {on} have", path="profile")
+        raise InputError(f"{api} has no profiles; only {on} has", path="profile")
     if profile not in (names := sorted(known)):
-        raise InputError(f"{profile!r} is not a known profile of {on}; known are {', '.join(names)}", path="profile")
+        raise InputError(f"unknown profile {profile!r} of {on}; known are {', '.join(names)}", path="profile")
 
 
 class ProjectionError(SegueError):
@@ -114,10 +114,9 @@ class ProjectionError(SegueError):
 
 
 class RemoteProtocolError(SegueError):
-    """A provider's reply or stream that is not what its API says, or its error.
+    """A provider's reply or stream that violates its API, or an error body.
 
-    Of an error body `message` is the provider's own sentence, `kind` and `code` what it calls the error, and `status`
-    the HTTP status that goes with it, where that can be told.
+    For an error body, `message`, `kind` and `code` are the provider's own, and `status` is the HTTP status where known.
     """
 
     def __init__(
@@ -137,10 +136,10 @@ class RemoteProtocolError(SegueError):
 
 
 class UpstreamError(SegueError):
-    """A provider that did not answer, or not as asked. The text names what fixes it, and never holds a key.
+    """A failed provider request. The message suggests a fix and never contains a key.
 
-    `brief` is a few words that go behind the provider's name. `retry_after` is how many seconds it asked for.
-    `retryable` says that the same request may succeed later, without anybody doing anything about it.
+    `brief` is a short predicate that follows the provider's name. `retry_after` is the delay in seconds that the
+    provider asked for. `retryable` is True where the same request may succeed later without changes.
     """
 
     def __init__(
@@ -166,15 +165,16 @@ class UpstreamError(SegueError):
 
     @classmethod
     def broken(cls, provider: str, model: str, why: str) -> UpstreamError:
-        """A reply that broke off in the middle."""
-        said = " ".join(why.split())
-        return cls(f"the reply of {provider}/{model} broke off: {said}", cause="broken", provider=provider, model=model)
+        """Return the error for a reply that broke off."""
+        reason = " ".join(why.split())
+        message = f"the reply of {provider}/{model} broke off: {reason}"
+        return cls(message, cause="broken", provider=provider, model=model)
 
 
 class StoreError(SegueError):
-    """A store that can't be opened, read or written. What was acknowledged before is still there.
+    """A store that can't be opened, read or written. Acknowledged writes are not lost.
 
-    `retryable` says that the same call may succeed later, without anybody doing anything about it.
+    `retryable` is True where the same call may succeed later without changes.
     """
 
     def __init__(self, message: str, *, cause: StoreCause = "failed", retryable: bool = False) -> None:
@@ -184,12 +184,12 @@ class StoreError(SegueError):
 
 
 class ConflictError(StoreError):
-    """An append that was meant for another state of the conversation. Nothing of it was written."""
+    """An append to an outdated state of the conversation. Nothing of it was written."""
 
     def __init__(self, conversation: str, expected: int, actual: int) -> None:
         super().__init__(
-            f"conversation {conversation!r} was written by somebody else: event {expected} was expected to be its "
-            f"last, it is event {actual}; read it again before writing",
+            f"conversation {conversation!r} was changed by another writer: its last event is {actual}, not {expected}; "
+            "read it again before writing",
             cause="conflict",
         )
         self.conversation = conversation
@@ -198,21 +198,21 @@ class ConflictError(StoreError):
 
 
 class LeaseError(StoreError):
-    """A conversation that is in other hands, `until` then unless they keep it for longer.
+    """A conversation held by another process, `until` its lease ends unless that is renewed.
 
-    `owner` is None where nobody has it (any more); `since` and `until` are UTC, ISO.
+    `owner` is None where the lease has expired; `since` and `until` are UTC, ISO.
     """
 
     def __init__(
         self, conversation: str, owner: str | None, since: str | None = None, until: str | None = None
     ) -> None:
-        held = "is no longer held by anybody"
+        state = "is no longer leased"
         if owner is not None:
-            held = (
-                f"is held by {owner!r} since {since}; it is free at {until} unless they go on, so try again then, "
-                "or go on in a copy of it (--fork)"
+            state = (
+                f"is held by {owner!r} since {since}; its lease ends at {until} unless renewed: try again then, "
+                "or continue in a copy (--fork)"
             )
-        super().__init__(f"conversation {conversation!r} {held}", cause="leased", retryable=owner is not None)
+        super().__init__(f"conversation {conversation!r} {state}", cause="leased", retryable=owner is not None)
         self.conversation = conversation
         self.owner = owner
         self.since = since

@@ -1,4 +1,4 @@
-"""`segue.extract`: tool calls out of a model's words."""
+"""`segue.extract`: extract tool calls from a model's text."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["Extracted", "extract"]
 
 
 class Extracted:
-    """The words that are none of the calls, the reasoning that they begin with, the calls, and what was found odd.
+    """The text without its calls, the reasoning at its beginning, the calls, and the report.
 
-    `format` is the one that was read, or None where the text shows no sign of any.
+    `format` is the format used, or None where none was detected.
     """
 
     def __init__(self, reply: Reply, report: Report, format: str | None) -> None:
@@ -37,9 +37,9 @@ class Extracted:
 
 
 def extract(text: str, format: str = "auto", *, tools: object = None) -> Extracted:
-    """The calls in a text that is written in this format; `auto` tells it by its markers.
+    """Extract the calls from a text in this format; `auto` detects it by its markers.
 
-    `tools` are declarations of any API: arguments that are written without types get those that were declared.
+    `tools` are declarations of any API: arguments written without types get the declared ones.
     """
     text_argument(text, "text")
     text_argument(format, "format")
@@ -52,7 +52,7 @@ def extract(text: str, format: str = "auto", *, tools: object = None) -> Extract
 
 
 def _declared(tools: object) -> list[Tool]:
-    """Declarations as a list, as JSON, or as the body that holds them."""
+    """Parse declarations given as a list, as JSON, or as a body that has them."""
     value = read(tools)[0] if isinstance(tools, bytes | bytearray | str) else tools
     if isinstance(value, Mapping):
         value = cast("Mapping[str, Any]", value).get("tools")
@@ -66,6 +66,6 @@ def _declared(tools: object) -> list[Tool]:
         try:
             found += parse_declaration(cast("Mapping[str, Any]", entry), place)
         except InputError as error:
-            # Here there is no source to name.
+            # `extract` has no argument `source`.
             raise InputError(error.message.partition("; name `source`")[0], path=error.path) from None
     return found

@@ -1,10 +1,9 @@
-"""A conversation that grows, rendered again for the same target: only what is new is rendered, the rest is kept.
+"""Incremental rendering: a growing conversation is rendered again for the same target, only the new part each time.
 
-What a target has been told does not change when more is said (the prefix is stable), and the passes look at neighbours,
-not at the whole. So the new part is rendered behind an *anchor*: the words that opened the exchange it stands in, and
-the first turn of that. What comes out behind the anchor is what a whole render would have put there. The first time the
-two are held against each other; where they differ, and wherever something is odd (a result that came late, a message
-that was changed, an item that stands twice), the whole is rendered.
+The rendered prefix does not change when messages are appended, and passes look at neighbours, not at the whole. So the
+new part is rendered after an *anchor*: the user message that opened its exchange, and the first turn after that. The
+entries after the anchor's are those of a full render. The first time both are compared; where they differ, and for
+irregular messages (a late result, a changed message, a repeated item), everything is rendered.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from segue.wire.names import NameMap
 
 __all__ = ["Chained", "Increments", "Whole"]
 
-# So many entries are kept as one piece.
+# How many entries are joined into one cached chunk.
 _CHUNK = 64
-# Who may follow whom where two parts meet: no API puts these into one message.
+# Speakers on both sides of a boundary: no API merges these into one message.
 _APART = frozenset({("tool", "ai"), ("human", "ai"), ("ai", "human")})
 
 Say = Callable[[Request, Report, Kept | None], tuple[Transcript, Said]]
 
 
 class Whole(msgspec.Struct, frozen=True):
-    """A body in pieces, what was decided for it and for its newest part, the transcript of that part, and the names."""
+    """A body in fragments, its report and that of its newest part, the transcript of that part, and the names."""
 
     pieces: list[bytes]
     report: Report
@@ -45,7 +44,7 @@ class Whole(msgspec.Struct, frozen=True):
 
 
 class _Rendered(msgspec.Struct, frozen=True):
-    """Some messages, rendered: what stands before and behind the conversation, its entries, and what was decided."""
+    """Some messages, rendered: the fields before and after the conversation, its entries, and the report."""
 
     before: dict[str, Any]
     entries: list[bytes]
@@ -55,9 +54,9 @@ class _Rendered(msgspec.Struct, frozen=True):
 
 
 class Increments:
-    """What was rendered for one target, as long as request, target and policy stay the same.
+    """The cached render for one target, valid while request, target and policy stay the same.
 
-    `root` is the key that the conversation stands under in a body; `say` renders a request for the target.
+    `root` is the key of the conversation in a body; `render` renders a request for the target.
     """
 
     def __init__(self, root: str, say: Say) -> None:
@@ -75,13 +74,13 @@ class Increments:
         self._lead: tuple[Message, ...] = ()
 
     def begin(self, request: Request, history: History, said: Said, report: Report, transcript: Transcript) -> None:
-        """Takes over from a whole render, if it can be gone on from."""
+        """Start from a full render, if it can be continued."""
         kept = Kept(said.ids, said.names)
         whole = self._parted(said.body, report, transcript)
         self._kept = kept if self._goes_on(request, history, whole, kept) else None
 
     def _goes_on(self, request: Request, history: History, whole: _Rendered, kept: Kept) -> bool:
-        """Whether the newest part, rendered by itself, is what the whole ends with: then all before it is kept."""
+        """Whether the newest part, rendered alone, equals the end of the full render; if so, cache all before it."""
         messages = history.part(0)
         place = _boundary(messages)
         if place is None or history.is_cut or not request.tools or not self._is_plain(messages[place:], set()):
@@ -106,7 +105,7 @@ class Increments:
         return True
 
     def render(self, request: Request, history: History) -> Whole | None:
-        """The body for the history as it is now, or None where all of it has to be rendered."""
+        """Return the body for the current history, or None where a full render is needed."""
         kept, anchored = self._kept, self._anchored
         if kept is None or anchored is None or history.edits != self._edits or history.is_cut:
             return None
@@ -130,8 +129,8 @@ class Increments:
 
     def _rendered(self, request: Request, messages: Sequence[Message], kept: Kept) -> _Rendered:
         report = Report()
-        transcript, said = self._say(msgspec.structs.replace(request, messages=tuple(messages)), report, kept)
-        return self._parted(said.body, report, transcript)
+        transcript, rendered = self._say(msgspec.structs.replace(request, messages=tuple(messages)), report, kept)
+        return self._parted(rendered.body, report, transcript)
 
     def _parted(self, body: dict[str, Any], report: Report, transcript: Transcript) -> _Rendered:
         before: dict[str, Any] = {}
@@ -152,12 +151,12 @@ class Increments:
         pieces.append(b"]," + write(window.behind)[1:] if window.behind else b"]}")
         return pieces
 
-    # -------------------------------------------------------------------------------------------------------- going on
+    # ------------------------------------------------------------------------------------------------------- advancing
 
     def _advance(
         self, request: Request, tail: list[Message], new: list[bytes], kept: Kept, anchored: _Rendered
     ) -> None:
-        """Keeps what of the new part will not change any more."""
+        """Cache the part of the new entries that will not change any more."""
         place = _boundary(tail)
         if not place:
             return
@@ -166,13 +165,13 @@ class Increments:
         if anchor is None:
             return
         closed = self._rendered(request, (*self._anchor, *settled), kept)
-        told = _behind(anchored.entries, closed.entries)
-        same = 0 if told is None else _common(told, new)
-        # What ends on the model may get a word behind it, as long as nothing follows.
-        if told is None or same < len(told) - 1:
+        entries = _behind(anchored.entries, closed.entries)
+        same = 0 if entries is None else _common(entries, new)
+        # A history that ends on the model may get a user message appended, as long as nothing follows.
+        if entries is None or same < len(entries) - 1:
             return
         self._keep(new[:same])
-        self._told.append(_less(closed.report, anchored.report, but={"inserted"} if same < len(told) else set()))
+        self._told.append(_less(closed.report, anchored.report, but={"inserted"} if same < len(entries) else set()))
         self._items.update(item for message in settled for item in _items_of(message))
         self._anchor = (*self._lead, *anchor)
         self._anchored = self._rendered(request, self._anchor, kept)
@@ -186,7 +185,7 @@ class Increments:
 
     @staticmethod
     def _is_plain(messages: Sequence[Message], items: set[str]) -> bool:
-        """Whether these messages need no look at what stands before: results of their own calls, and nothing odd."""
+        """Whether these messages can be rendered alone: only results of their own calls, no repeated items."""
         calls: set[str] = set()
         for message in messages:
             if message.speaker == "system" or not message.blocks or not items.isdisjoint(_items_of(message)):
@@ -205,7 +204,7 @@ class Increments:
 
 
 def _boundary(messages: Sequence[Message]) -> int | None:
-    """The last place from which on all is new: calls before it are answered there, and its neighbours stay apart."""
+    """Return the last position where all earlier calls have results and the neighbours are never merged."""
     waiting: set[str] = set()
     found: int | None = None
     for place, message in enumerate(messages):
@@ -220,7 +219,7 @@ def _boundary(messages: Sequence[Message]) -> int | None:
 
 
 def _anchor(messages: Sequence[Message]) -> tuple[Message, ...] | None:
-    """What opened the last exchange: somebody's words, and the first turn behind them, if that is whole by itself."""
+    """Return the user message of the last exchange with the first turn after it, if all its calls have results."""
     start = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].speaker == "human"), None)
     if start is None:
         return None
@@ -228,7 +227,7 @@ def _anchor(messages: Sequence[Message]) -> tuple[Message, ...] | None:
     for speaker in ("ai", "tool"):
         while end < len(messages) and messages[end].speaker == speaker:
             end += 1
-    # What comes next must follow whom it follows in truth.
+    # The anchor must end with the same speaker as the real history.
     last = messages[-1:] if end < len(messages) and messages[-1].speaker == "ai" else ()
     anchor = (*messages[start:end], *last)
     calls = [block.id for message in anchor for block in message.blocks if isinstance(block, ToolCall)]
@@ -243,20 +242,20 @@ def _items_of(message: Message) -> Iterator[str]:
 
 
 def _common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
-    """How many entries are the same, from the first on."""
+    """Return the length of the common prefix."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _behind(anchor: Sequence[bytes], entries: list[bytes]) -> list[bytes] | None:
-    """The entries behind the anchor's. An anchor that ends on the model may have a word behind it when it is alone."""
+    """Return the entries after the anchor's. Rendered alone, the anchor may have a user message appended."""
     same = _common(anchor, entries)
     return entries[same:] if same and same >= len(anchor) - 1 else None
 
 
 # --------------------------------------------------------------------------------------------------------- the report
 
-# Decisions about what stands around the conversation: they are made anew each time.
+# Decisions about the rest of the request: they are made anew each time.
 _AROUND = frozenset({"adjusted", "model", "name", "tools"})
 _LISTS = ("seen", "emitted_calls", "emitted_results", "findings")
 
@@ -266,7 +265,7 @@ def _head(report: Report) -> list[Finding]:
 
 
 def _less(report: Report, known: Report, *, but: Iterable[str] = ()) -> Report:
-    """A report without what another one says already, and without these kinds."""
+    """Return a report without the entries of another one, and without these kinds."""
     made = Report(target=report.target, id_scheme=report.id_scheme, model=report.model)
     left = Counter(known.findings)
     for finding in report.findings:
@@ -275,13 +274,13 @@ def _less(report: Report, known: Report, *, but: Iterable[str] = ()) -> Report:
         elif finding.kind not in but:
             made.findings.append(finding)
     for name in ("seen", "emitted_calls", "emitted_results"):
-        there = set(getattr(known, name))
-        getattr(made, name).extend(entry for entry in getattr(report, name) if entry not in there)
+        present = set(getattr(known, name))
+        getattr(made, name).extend(entry for entry in getattr(report, name) if entry not in present)
     return made
 
 
 class Chained(Report):
-    """Reports one behind the other, put together when they are read."""
+    """A sequence of reports, joined on first access."""
 
     def __init__(self, parts: Sequence[Report], *, head: Sequence[Finding] = ()) -> None:
         last = parts[-1]
@@ -294,7 +293,7 @@ class Chained(Report):
             raise AttributeError(name)
         made = [entry for part in self._parts for entry in getattr(part, name)]
         if name == "findings":
-            told = set(made)
-            made = [finding for finding in self._head if finding not in told] + made
+            present = set(made)
+            made = [finding for finding in self._head if finding not in present] + made
         setattr(self, name, made)
         return made

@@ -1,4 +1,4 @@
-"""`segue.parse_item` and `segue.render_item`: one tool call or output of any provider's, alone."""
+"""`segue.parse_item` and `segue.render_item`: a single tool call or output of any provider."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ __all__ = ["parse_item", "render_item"]
 
 
 def parse_item(payload: Body, provider: str, wire_type: str | None = None) -> list[Block]:
-    """The blocks of a payload: a call, an output, or both. `wire_type` is the catalogue's name of its type, needed
-    only where the payload alone is ambiguous. A type that the catalogue has not is kept whole, as `Opaque`."""
+    """Parse a payload into blocks: a call, an output, or both.
+
+    `wire_type` is the catalogue's name of its type, needed only where the payload alone is ambiguous. A type that is
+    not in the catalogue is kept whole, as `Opaque`.
+    """
     value, _ = read_object(payload)
     entry = find(value, provider, wire_type)
     if entry is not None:
@@ -29,19 +32,19 @@ def parse_item(payload: Body, provider: str, wire_type: str | None = None) -> li
     if not value:
         raise InputError("a call or an output was expected, not an empty object", path="payload")
     kind = string_or_none(value.get("type")) or next(iter(value))
-    said = string_or_none(value.get("text")) or write_text(value)
+    text = string_or_none(value.get("text")) or write_text(value)
     origin = Origin(provider, identity="absent")
-    return [Opaque(kind, text=said, native=_kept(value, provider), origin=origin)]
+    return [Opaque(kind, text=text, native=_kept(value, provider), origin=origin)]
 
 
 def _kept(value: JsonObject, provider: str) -> Native:
-    """The payload as one of the provider's wire, where that would send it as it came, else as one of nowhere."""
+    """Return the fragment as one of the provider's wire where that renders it unchanged, else marked as an item."""
     plain = PLAIN[provider]
     body = plain.body(value)
     try:
-        said = [block for message in WIRES[plain.api].parse_request(body).messages[1:-1] for block in message.blocks]
-        # Reasoning is bound to where it was thought.
-        if len(said) == 1 and isinstance(said[0], Opaque | Text | Media):
+        blocks = [block for message in WIRES[plain.api].parse_request(body).messages[1:-1] for block in message.blocks]
+        # Reasoning is bound to its conversation.
+        if len(blocks) == 1 and isinstance(blocks[0], Opaque | Text | Media):
             made = convert(body, source=plain.api, target=plain.api).body
             if _holds(made, value):
                 return Native(plain.api, value)
@@ -58,15 +61,15 @@ def _holds(holder: object, value: JsonObject) -> bool:
 
 
 def render_item(blocks: Sequence[Block] | Block, provider: str, wire_type: str | None = None) -> dict[str, Any]:
-    """The payload that says these blocks: the one they were parsed from, or one written anew."""
-    spoken = [blocks] if isinstance(blocks, Block) else list(blocks or ())
-    if not spoken or not all(isinstance(block, Block) for block in spoken):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError("blocks were expected, as `parse_item` gives them", path="blocks")
-    unknown = _uncatalogued(spoken, provider)
+    """Render blocks as one payload: the one they were parsed from, or a new one."""
+    listed = [blocks] if isinstance(blocks, Block) else list(blocks or ())
+    if not listed or not all(isinstance(block, Block) for block in listed):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError("blocks were expected, as returned by `parse_item`", path="blocks")
+    unknown = _uncatalogued(listed, provider)
     if unknown is not None and wire_type is None:
         return unknown
-    entry = _entry(spoken, provider, wire_type)
-    return write(spoken, entry, SHAPES[entry.provider][entry.wire_type])
+    entry = _entry(listed, provider, wire_type)
+    return write(listed, entry, SHAPES[entry.provider][entry.wire_type])
 
 
 def _uncatalogued(blocks: Sequence[Block], provider: str) -> JsonObject | None:
@@ -77,7 +80,7 @@ def _uncatalogued(blocks: Sequence[Block], provider: str) -> JsonObject | None:
         return None
     named = PLAIN[provider].elsewhere and bool(string_or_none(native.fragment.get("type")))
     if not native.intact and not named:
-        raise InputError(f"{blocks[0].kind} is nothing that {provider} would take", path="blocks")
+        raise InputError(f"{blocks[0].kind} is not an item that {provider} accepts", path="blocks")
     return dict(native.fragment)
 
 
@@ -89,7 +92,7 @@ def _entry(blocks: Sequence[Block], provider: str, wire_type: str | None) -> Ent
         if origin is not None and origin.provider == provider and origin.wire_type is not None:
             return named(provider, origin.wire_type)
     if provider not in PLAIN:
-        raise InputError(f"{provider!r} is not a provider; known are {', '.join(PLAIN)}", path="provider")
+        raise InputError(f"unknown provider {provider!r}; known are {', '.join(PLAIN)}", path="provider")
     plain = PLAIN[provider]
     called = any(isinstance(block, ToolCall) for block in blocks)
     return named(plain.provider, plain.call if called else plain.output)

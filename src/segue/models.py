@@ -1,7 +1,7 @@
-"""Model names → family, line and version, read word by word.
+"""Parses model names into family, line and version.
 
-`identify` never fails: a name it does not know has the family `""`. Words count, not substrings
-(`qwen3-coder-plus` is no Kimi because of a `k2` somewhere), and a date or a context size is not a version.
+`identify` never fails: an unknown name has the family `""`. Whole tokens are compared, not substrings
+(a `k2` inside another name does not make it a Kimi model), and a date or a context size is not a version.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Model", "identify", "same_model"]
 
 
 class Model(msgspec.Struct, frozen=True):
-    """What a name says. `version` is `()` where the name has none; compare it with tuples: `(4, 6)`.
+    """A parsed model name. `version` is `()` where the name has none; compare it with tuples: `(4, 6)`.
 
     A name that always means the newest model (`gemini-flash-latest`) has a version above all others.
     """
@@ -26,16 +26,16 @@ class Model(msgspec.Struct, frozen=True):
     line: str = ""
     version: tuple[int, ...] = ()
     thinking: bool = False
-    """Whether it thinks unless it is told not to."""
+    """Whether it reasons unless reasoning is disabled."""
     generation: int = 0
-    """The tokenizer of a Mistral model (3, 7, 11, 13, 15), whose rules its API holds to; 0 where no name tells it."""
+    """The tokenizer version of a Mistral model (3, 7, 11, 13, 15), which decides its API's rules; 0 where unknown."""
 
     def at_least(self, *version: int) -> bool:
         """Whether the version is known and not older than this."""
         return bool(self.version) and self.version >= version
 
 
-# The first of these words in a name decides the family; the second column is the line, where the word tells it.
+# The first of these tokens in a name decides the family; the second column is the line, where the token implies it.
 _WORDS: dict[str, tuple[str, str]] = {
     "claude": ("claude", ""),
     "kimi": ("kimi", ""),
@@ -64,7 +64,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "minimax": ("minimax", ""),
     "grok": ("grok", ""),
 }
-# Words that may stand for other things too: they decide where none of the above does.
+# Ambiguous tokens: they decide only where none of the above is found.
 _WEAK_WORDS: dict[str, tuple[str, str]] = {
     "nova": ("nova", ""),
     "titan": ("titan", ""),
@@ -93,19 +93,19 @@ _BY_VERSION: dict[str, tuple[tuple[tuple[int, ...], int], ...]] = {
     "devstral": (((2,), 13), ((1, 1), 11), ((1,), 7)),
 }
 _BY_LINE = {"mixtral": 3, "mathstral": 3, "nemo": 3, "tiny": 3, "pixtral": 7, "saba": 7, "magistral": 13}
-# The revision at the end of a Bedrock id says nothing of the model.
+# The revision at the end of a Bedrock id is not part of the model's version.
 _REVISION = re.compile(r"-v?\d+:\d+$")
 _UNITS = frozenset({"k", "b", "m", "x"})
 
 
 def _tokens(name: str) -> list[str]:
-    """Words and numbers of the last path segment, `kimik2` taken apart as `kimi k 2`."""
+    """Return the letters and numbers of the last path segment as tokens; `kimik2` becomes `kimi k 2`."""
     tail = _REVISION.sub("", name.lower().rsplit("/", 1)[-1])
     return _TOKEN.findall(tail.replace("kimik", "kimi k"))
 
 
 def _version(tokens: list[str], start: int) -> tuple[int, ...]:
-    """The first run of small numbers at or after `start`; dates and sizes (`20250514`, `0711`, `128k`) are none."""
+    """Return the first run of small numbers from `start` on; dates and sizes (`20250514`, `128k`) are skipped."""
     found: list[int] = []
     for position in range(start, len(tokens)):
         token = tokens[position]
@@ -129,7 +129,7 @@ def _kimi_line(tokens: list[str]) -> str:
 
 
 def _deepseek(tokens: list[str]) -> tuple[str, tuple[int, ...]]:
-    """Line and version, which stands behind a `v`: other numbers are sizes. The names of V4 do without."""
+    """Return line and version. The version follows a `v`, other numbers are sizes; V4 names have no version."""
     if ("r", "1") in pairwise(tokens):
         return "r1", (1,)
     line = next((word for word in ("reasoner", "chat", "coder", "flash", "pro") if word in tokens), "")
@@ -148,7 +148,7 @@ def _mistral_generation(tokens: list[str], line: str, version: tuple[int, ...]) 
 
 
 def _has_size(tokens: list[str]) -> bool:
-    """Whether the name counts parameters: `32b`."""
+    """Whether the name has a parameter count: `32b`."""
     return any(number.isdigit() and unit == "b" for number, unit in pairwise(tokens))
 
 
@@ -159,7 +159,7 @@ def _thinks(tokens: list[str], family: str, line: str, version: tuple[int, ...])
     newest = family in _ALWAYS_THINKS_FROM and version >= _ALWAYS_THINKS_FROM[family]
     match family:
         case "qwen":
-            # The open models of the third generation, told by their size, think unless their name says otherwise.
+            # Open models of the third generation (their names have a size) reason unless the name excludes it.
             open_weights = version[:1] == (3,) and _has_size(tokens)
             return (newest or open_weights) and not {"instruct", "coder", "vl", "omni"} & words
         case "kimi":
@@ -174,7 +174,7 @@ def _gemini_line(tokens: list[str]) -> str:
 
 
 def identify(name: object) -> Model:
-    """Family, line and version of a model name; what is no name, or not a known one, has neither."""
+    """Parse a model name; a value that is not a string or not a known name has an empty family."""
     return _identify(name) if isinstance(name, str) and name else Model("")
 
 
@@ -214,7 +214,7 @@ def _identify(name: str) -> Model:
 
 
 def same_model(one: str | None, other: str | None) -> bool:
-    """Whether two names mean the same model: equal, or alike in all but a date or a prefix. Unknown equals nothing."""
+    """Whether two names are the same model: equal, or with the same family, line and version."""
     if not one or not other:
         return False
     if one == other:

@@ -1,6 +1,6 @@
-"""`segue.repair`: the least change that makes a body lawful, told change by change.
+"""`segue.repair`: make a body valid with as few changes as possible, and list them.
 
-A repair is a conversion home: what the API takes stays as it is, what it would refuse is mended.
+A repair is a same-API conversion: what the API accepts is unchanged, what it would reject is repaired.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _IDS = ("id", "call_id", "tool_call_id", "tool_use_id")
 
 
 class Change(Struct, frozen=True, omit_defaults=True):
-    """One place of a body that a repair touched. Paths count as the repaired body does, of what was removed as before.
+    """One change of a body. `path` is the path in the repaired body; for a removed value, that in the original.
 
-    `origin` is the place that a moved item came from.
+    `origin` is the original path of a moved item.
     """
 
     kind: Literal["added", "removed", "changed", "moved"]
@@ -48,7 +48,7 @@ class Change(Struct, frozen=True, omit_defaults=True):
 
 
 class Repaired(Converted):
-    """All that a conversion is, and the places of the body that it touched. `str(repaired)` is a readable diff."""
+    """A conversion with the list of its changes. `str(repaired)` is a readable diff."""
 
     def __init__(self, conversion: Converted, given: Mapping[str, Any], *, keep_model: bool) -> None:
         vars(self).update(vars(conversion))
@@ -56,16 +56,16 @@ class Repaired(Converted):
         self.changes: tuple[Change, ...] = tuple(_differences(given, self.body, ""))
 
     def __str__(self) -> str:
-        """A line for each change, then a line for each reason."""
+        """Return a line for each change, then a line for each reason."""
         reasons = Counter(finding.message for finding in self.report.findings)
         counted = (f"# {reason}" + (f" ({count} ×)" if count > 1 else "") for reason, count in reasons.items())
         return "\n".join([*map(str, self.changes), *counted])
 
 
 def repair(body: Body, api: str, *, model: str | None = None, profile: str | None = None) -> Repaired:
-    """The body as `api` takes it, changed as little as possible; a lawful one comes back as it was, byte for byte.
+    """Repair a body of `api` with as few changes as possible; a valid one is returned byte-equal.
 
-    `model` is whose rules hold where that is not the body's own; it is not written into the body.
+    `model` selects the rules where that is not the body's own model; it is not written into the body.
     """
     wire = find(api, argument="api")
     given, surrogates = read_object(body)
@@ -109,7 +109,7 @@ def _in_object(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -
 
 
 def _in_list(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[Change]:
-    """An item is told by all it says, or by what it says under another id, or by its id, or by its kind and order."""
+    """Match items by their whole value, by all but their ids, by their ids, or by kind and order; yield the changes."""
     origins = _matched(before, after)
     gone = sorted(set(range(len(before))) - {origin for origin in origins if origin is not None})
     yield from (Change("removed", f"{path}[{index}]", before[index]) for index in gone)
@@ -127,7 +127,7 @@ def _in_list(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator
 
 
 def _matched(before: Sequence[Any], after: Sequence[Any]) -> list[int | None]:
-    """For each item after the repair the place where it stood before."""
+    """Return for each item of the repaired list its original index."""
     origins: list[int | None] = [None] * len(after)
     left = set(range(len(before)))
     for key in (write, _but_for_ids, _ids, _kind):
@@ -150,14 +150,14 @@ def _but_for_ids(item: object) -> object:
 
 
 def _ids(item: object) -> object:
-    """The ids of an item with its kind; None where it has none."""
+    """Return the ids of an item with its kind; None where it has no ids."""
     members = cast("dict[str, object]", item) if isinstance(item, dict) else {}
     found = {key: members[key] for key in _IDS if key in members}
     return write([found, _kind_of(members)]) if found else None
 
 
 def _kind(item: object) -> object:
-    """What an item without ids is; one with ids is told by them or is another one."""
+    """Return the kind of an item without ids; items with ids are matched by these only."""
     if not isinstance(item, dict):
         return type(item)
     members = cast("dict[str, object]", item)

@@ -1,4 +1,4 @@
-"""The way back: a provider's answer is read, its calls made the caller's own, and what has to stay behind is told."""
+"""Replies: parse a provider's reply, map its calls back to the caller's names and ids, report what is dropped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["CallersCalls", "caller_own", "parse_reply", "report_unsaid"]
 
 
 def parse_reply(wire: Wire, data: object) -> Reply:
-    """A provider's answer. What is wrong with it is the provider's fault."""
+    """Parse a provider's reply; raise `RemoteProtocolError` if it is invalid or an error body."""
     try:
         value, _ = read_object(data)
         if _is_error(value):
@@ -40,12 +40,12 @@ def parse_reply(wire: Wire, data: object) -> Reply:
     except InputError as error:
         raise RemoteProtocolError(f"not a reply of {wire.name}: {error}") from None
     if any(call.kind != "hosted" and not call.name for call in reply.calls):
-        raise RemoteProtocolError(f"not a reply of {wire.name}: a call that names no tool")
+        raise RemoteProtocolError(f"not a reply of {wire.name}: a tool call without a name")
     return _with_broken(reply)
 
 
 def _with_broken(reply: Reply) -> Reply:
-    """OAI-CHAT-19: where there was no more room, the last call may have been cut off in its arguments."""
+    """OAI-CHAT-19: at the token limit the arguments of the last call may be cut off; mark it as broken."""
     last = reply.blocks[-1] if reply.blocks else None
     cut = reply.finish == "length" and isinstance(last, ToolCall) and last.arguments_text and last.arguments is None
     if not cut or last is None:
@@ -55,14 +55,14 @@ def _with_broken(reply: Reply) -> Reply:
 
 
 def _is_error(value: Mapping[str, Any]) -> bool:
-    """Whether this is an error body: under `error`, or as such, or as a list of what was wrong with the request."""
+    """Whether this is an error body: with an `error` object, flat, or with a `detail` list."""
     flat = str(value.get("object")).lower() == "error" or isinstance(value.get("detail"), list)
     flat = flat or "__type" in value or list(value) in (["message"], ["Message"])
     return isinstance(value.get("error"), dict) or flat
 
 
 def caller_own(reply: Reply, request: Request, names: NameMap, *, custom_tools: bool) -> Reply:
-    """The reply with tools called as the caller declared them, and ids that are new in the caller's history."""
+    """Return the reply with the caller's tool names, and ids that are new in the caller's history."""
     own = CallersCalls(request, names, custom_tools=custom_tools)
 
     def typed(block: Block) -> Block:
@@ -77,7 +77,7 @@ def caller_own(reply: Reply, request: Request, names: NameMap, *, custom_tools: 
 
 
 class CallersCalls:
-    """Calls as the caller declared the tools: their names, free text as such, and no nulls that nobody asked for."""
+    """Maps calls back to the caller's declarations: names, free-text input, no nulls added for strict schemas."""
 
     def __init__(self, request: Request, names: NameMap, *, custom_tools: bool) -> None:
         self._request = request
@@ -90,7 +90,7 @@ class CallersCalls:
         return self._names.parse(name)
 
     def changes(self, call: ToolCall) -> bool:
-        """Whether more of a call than its name may have to change, so that it must be there whole."""
+        """Whether more than the name may change, so that the call must be complete before it is mapped."""
         name = self.name(call.name)
         return self._typed or name in self._strict or (name in self._custom and call.kind != "custom")
 
@@ -100,24 +100,24 @@ class CallersCalls:
         return strict_back(free_text_back(call, self._custom), self._strict)
 
     def whole(self, call: ToolCall) -> ToolCall:
-        """A call that has its id."""
+        """Map a complete call that has its id, also to hosted tools of the caller."""
         return called_back(self.named(call), self._request)
 
 
 def report_unsaid(reply: Reply, wire: Wire, report: Report) -> None:
-    """What of a reply from abroad its own API alone has a word for: the caller does not get it."""
+    """Report the parts of a cross-API reply that only its own API has: they are dropped."""
     if reply.native is None or reply.native.api == wire.name:
         return
     report_others(reply.others, report)
     for key in reply.beside:
-        report.add("dropped", f"`{key}` of the reply is not carried over to {wire.name}", subject=key)
+        report.add("dropped", f"`{key}` of the reply dropped: not supported by {wire.name}", subject=key)
     for key, count in unsaid_items(Request((Message("ai", reply.blocks),)), wire).items():
         report.findings.append(unsaid_finding(key, count, wire))
     signed = [block for block in reply.blocks if isinstance(block, Thinking) and (block.signature or block.sealed)]
     if any(block.origin.provider != wire.provider for block in signed):
-        said = f"what {reply.native.api} signed or sealed of its reasoning is not carried over: it can't go back there"
-        report.add("reasoning", said)
+        why = f"signatures and encrypted content of {reply.native.api} reasoning dropped: not supported by {wire.name}"
+        report.add("reasoning", why)
     if reply.finish in ("error", "pause"):
         cause = f" ({reply.cause})" if reply.cause else ""
-        ended = "broke off" if reply.finish == "error" else "is not at its end yet"
-        report.add("adjusted", f"the reply {ended}{cause}: told as {wire.name} can", subject="finish")
+        state = "broke off" if reply.finish == "error" else "is not finished"
+        report.add("adjusted", f"the reply {state}{cause}: finish reason adapted to {wire.name}", subject="finish")

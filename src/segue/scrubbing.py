@@ -1,7 +1,7 @@
-"""Secrets out of a text, so that it can be shown to others: keys of every provider, tokens, passwords in addresses.
+"""Redacts secrets in text that is shown to others: provider keys, tokens, passwords in URLs.
 
-A table of shapes. Rather a word too many than a key: whatever looks like one is replaced, and the rest of the text
-stays as it is. Scrubbing twice changes nothing.
+A table of patterns, tuned to redact too much rather than too little. The rest of the text is unchanged, and redacting
+twice changes nothing.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any, cast
 
 __all__ = ["SHAPES", "holds_secret", "names_secret", "scrub", "scrub_values"]
 
-# Between the name of a field and its value, as JSON, headers, settings and shells write it.
+# The separator between a field name and its value in JSON, headers, config files and shells.
 _IS = r"[\"'\\]*\s*[:=]\s*[\"'\\]*"
 
-# What it is, and its shape. Where there is a group `secret`, only that goes. What may hold another comes first.
+# Name and pattern. With a group `secret`, only that is replaced. Patterns that may contain others come first.
 _TABLE: dict[str, str] = {
     "private key": r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*"
     r"(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----)?",
@@ -27,7 +27,7 @@ _TABLE: dict[str, str] = {
     "token": r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}(?:\.[A-Za-z0-9_\-]*)?",
     "Anthropic key": r"\bsk-ant-[A-Za-z0-9_\-]{8,}",
     "OpenRouter key": r"\bsk-or-[A-Za-z0-9_\-]{8,}",
-    # OpenAI's, DeepSeek's, Moonshot's and DashScope's alike.
+    # OpenAI, DeepSeek, Moonshot and DashScope.
     "API key": r"\bsk-[A-Za-z0-9_\-]{16,}",
     "Google key": r"\bAIza[A-Za-z0-9_\-]{30,}",
     "Google token": r"\bya29\.[A-Za-z0-9_\-]{16,}|\bAQ\.[A-Za-z0-9_\-]{20,}",
@@ -48,14 +48,14 @@ _TABLE: dict[str, str] = {
     "Stripe key": r"\b[rsp]k_(?:live|test)_[A-Za-z0-9]{10,}",
     "npm token": r"\bnpm_[A-Za-z0-9]{30,}",
     "PyPI token": r"\bpypi-[A-Za-z0-9_\-]{16,}",
-    # Signed addresses: S3's, Google's, Azure's.
+    # Signed URLs of S3, Google and Azure.
     "signature": r"(?i:[?&][\w.\-]{0,40}(?:sig(?:nature)?|credential|key|token|secret|passw(?:or)?d|pwd|auth))"
     r"=(?P<secret>[^&\s\"'<>\\\[]{6,})",
-    # What a shell gives a program: the value stands behind the option, or is the next one in a list.
+    # Command-line options: the value follows the option, or is the next item of a list.
     "option": r"(?i:(?<![\w\-])--?(?:[a-z0-9]+[_\-]){0,4}(?:passw(?:or)?d|pass|pwd|passphrase|token|secret|api[_\-]?key"
     r"|(?:secret|access|account)[_\-]?key|cookie))[\"'\\]*[\s,]+[\"'\\]*(?P<secret>(?![\[\-])[^\s\"'\\,;]{4,})"
     r"|(?<![\w\-])(?:-u|--user|--proxy-user)[\"'\\]*[\s,=]+[\"'\\]*[^\s\"'\\:\[]{1,80}:(?P<other>(?!\[)[^\s\"'\\]+)",
-    # Keys without a shape of their own (Mistral's, Azure's, Cohere's) are known by the name before them.
+    # Keys without a distinctive pattern (Mistral, Azure, Cohere) are found by the name before them.
     "secret": r"(?i:api[_\-]?key|secret(?:[_\-]?key)?|token|passw(?:or)?d"
     r"|pwd|passphrase|(?:account|subscription)[_\-]?key)" + _IS + r"(?P<secret>(?!\[)[^\s\"'\\,;}&<>()]{6,})",
 }
@@ -68,23 +68,23 @@ SHAPES: dict[str, re.Pattern[str]] = {name: re.compile(shape) for name, shape in
 
 
 def scrub(text: str) -> str:
-    """The text with `[name removed]` in the place of each secret."""
+    """Replace each secret in the text by `[name removed]`."""
     for name, shape in SHAPES.items():
         text = shape.sub(lambda found, name=name: _without(found, name), text)
     return text
 
 
 def _without(found: re.Match[str], name: str) -> str:
-    instead = f"[{name} removed]"
+    placeholder = f"[{name} removed]"
     group = next((name for name in found.re.groupindex if found[name] is not None), None)
     if group is None:
-        return instead
+        return placeholder
     start, end = (place - found.start() for place in found.span(group))
-    return found[0][:start] + instead + found[0][end:]
+    return found[0][:start] + placeholder + found[0][end:]
 
 
 def scrub_values(value: Any) -> Any:
-    """A JSON value with every text in it scrubbed; and whole, where the name of a field says that it is a secret."""
+    """Redact every string in a JSON value, and the whole value of a field whose name marks a secret."""
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, dict):
@@ -98,15 +98,15 @@ def scrub_values(value: Any) -> Any:
 
 
 def _named(fields: dict[str, Any]) -> str | None:
-    """What an entry is the value of, as lists of headers, cookies and variables write it."""
+    """Return the name of a name/value entry, as in lists of headers, cookies and variables."""
     return next((name for key in ("name", "key") if isinstance(name := fields.get(key), str)), None)
 
 
 def _item(before: Any, value: Any) -> Any:
-    """An entry of a list: the value of an option may stand behind it."""
+    """Redact an item of a list, which may be the value of the command-line option before it."""
     if isinstance(before, str) and isinstance(value, str) and before.startswith("-"):
-        told = scrub(f"{before} {value}")
-        return told[len(before) + 1 :] if told.startswith(f"{before} ") else scrub(value)
+        redacted = scrub(f"{before} {value}")
+        return redacted[len(before) + 1 :] if redacted.startswith(f"{before} ") else scrub(value)
     return scrub_values(value)
 
 
@@ -117,13 +117,13 @@ def _field(key: str, value: Any) -> Any:
     if not isinstance(value, str):
         return scrub_values(value)
     before = f"{key}: "
-    told = scrub(before + value)
-    told = told[len(before) :] if told.startswith(before) else scrub(value)
-    return "[secret removed]" if told == value and names_secret(key) and holds_secret(value) else told
+    redacted = scrub(before + value)
+    redacted = redacted[len(before) :] if redacted.startswith(before) else scrub(value)
+    return "[secret removed]" if redacted == value and names_secret(key) and holds_secret(value) else redacted
 
 
 def _entry(key: str, value: Any) -> Any:
-    """One of several secrets: it may have its own name, and others beside it."""
+    """Redact one of several secrets, which may be a name/value entry with other fields."""
     if not isinstance(value, dict):
         return _field(key, value)
     fields = cast("dict[str, Any]", value)
@@ -132,12 +132,12 @@ def _entry(key: str, value: Any) -> Any:
 
 
 def names_secret(name: str) -> bool:
-    """Whether a field of this name holds a secret, however the name is spelled."""
+    """Whether a field of this name holds a secret, in any naming style."""
     return _NAMES.search("_".join(_WORDS.findall(name)).lower()) is not None
 
 
 def holds_secret(value: object) -> bool:
-    """Whether anything is there to hide. A switch is none."""
+    """Whether there is a value to redact: not empty, not a boolean, not redacted already."""
     return value not in (None, "", (), [], {}) and not isinstance(value, bool) and not _is_removed(value)
 
 

@@ -1,4 +1,4 @@
-"""Streams as users meet them: a recorded one put together, and the target's answer told to the caller as it comes."""
+"""Public stream functions: assemble a recorded stream, and convert the target's stream to the caller's API."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from segue.wire.text.leaks import hearing_of
 
 __all__ = ["ReplyStream", "assemble", "reply_body"]
 
-# Pieces of bytes or text, mappings, and objects of the vendors' clients.
+# Chunks of bytes or text, mappings, and objects of the vendors' SDKs.
 Stream = bytes | bytearray | str | Iterable[object]
 _Bytes = bytes | bytearray | str
 
 
 def assemble(events: Stream, api: str, *, tool_format: str = "auto") -> Reply:
-    """The reply that a stream of this API tells: bytes, pieces of them, or payloads that were decoded already.
+    """Assemble the reply from a stream of this API: bytes, chunks of bytes, or decoded payloads.
 
-    Its calls get their ids by the turn key `turn-0`. `tool_format` names a text format that the model writes calls in.
+    The turn key of its calls is `turn-0`. `tool_format` names the text format that the model writes calls in.
     """
     wire = find(api, argument="api")
     known_format(tool_format)
@@ -62,7 +62,7 @@ def _assembled(wire: Wire, events: object) -> Reply:
 
 
 def _other_api(wire: Wire, events: object) -> str | None:
-    """The API that a stream is of where it is none of the one that was named."""
+    """Return the API that the stream can be parsed as, if it is not one of the given API."""
     for other in WIRES.values():
         if other.on is None and other.name not in (wire.name, wire.on):
             with suppress(RemoteProtocolError):
@@ -71,7 +71,7 @@ def _other_api(wire: Wire, events: object) -> str | None:
 
 
 def reply_body(reply: Reply, api: str) -> tuple[dict[str, Any], Report]:
-    """A reply as an API sends it at once, and what of it can't be said there."""
+    """Render a reply as a whole body of an API; also return the report of what was dropped."""
     wire = find(api, argument="api")
     report = Report(target=wire.name)
     report_unsaid(reply, wire, report)
@@ -91,11 +91,11 @@ def _feed(parser: StreamParser, events: object) -> None:
         parser.feed(_bytes(events))
         return
     if isinstance(events, Mapping) or not isinstance(events, Iterable):
-        raise InputError("bytes, pieces of bytes, or a list of payloads were expected", path="events")
+        raise InputError("bytes, chunks of bytes, or a list of payloads were expected", path="events")
     given = list(cast("Iterable[object]", events))
-    pieces = [_bytes(event) for event in given if isinstance(event, _Bytes)]
-    # Lines, as some clients take a stream apart: what parted them is gone.
-    end = b"\n" if pieces and not any(b"\n" in piece or b"\r" in piece for piece in pieces) else b""
+    chunks = [_bytes(event) for event in given if isinstance(event, _Bytes)]
+    # Some clients split a stream into lines without the line ends.
+    end = b"\n" if chunks and not any(b"\n" in chunk or b"\r" in chunk for chunk in chunks) else b""
     for place, event in enumerate(given):
         if isinstance(event, _Bytes):
             parser.feed(_bytes(event) + end)
@@ -106,12 +106,12 @@ def _feed(parser: StreamParser, events: object) -> None:
         parser.take(cast("dict[str, Any]", payload))
 
 
-def _bytes(piece: bytes | bytearray | str) -> bytes:
-    return piece.encode("utf-8", "replace") if isinstance(piece, str) else bytes(piece)
+def _bytes(chunk: bytes | bytearray | str) -> bytes:
+    return chunk.encode("utf-8", "replace") if isinstance(chunk, str) else bytes(chunk)
 
 
 class ReplyStream:
-    """The target's stream in, the caller's stream out. After `close`, `reply` is what the model said."""
+    """The target's stream in, the caller's stream out. After `close`, `reply` is the canonical reply."""
 
     def __init__(
         self,
@@ -134,14 +134,14 @@ class ReplyStream:
         self._parser = target.open_stream(turn_key)
         self._hearing = None if hear is None else hear(self.report, turn_key=turn_key)
         ids = IdMap(source.ids(identify(request.model)), provider=source.provider)
-        spelled = NameMap(ANY_NAME)
-        ids.add_messages(request.messages, spelled.render)
+        caller_names = NameMap(ANY_NAME)
+        ids.add_messages(request.messages, caller_names.render)
         own = CallersCalls(request, names, custom_tools=source.custom_tools)
         self._caller = _Caller(own, ids, self.report, abroad=source.name != target.name, model=model)
-        self._renderer = source.stream_renderer(Projection(ids, spelled, self.report), model, request)
+        self._renderer = source.stream_renderer(Projection(ids, caller_names, self.report), model, request)
 
     def feed(self, data: object) -> bytes:
-        """What the caller is to be sent for more bytes of the target's stream; nothing once it is closed."""
+        """Convert more bytes of the target's stream to bytes for the caller; empty once it is closed."""
         if not isinstance(data, bytes | bytearray):
             raise InputError(f"bytes were expected, not {type(data).__name__}", path="data")
         if self._closed:
@@ -150,24 +150,24 @@ class ReplyStream:
         return self._told(self._parser.events())
 
     def close(self) -> bytes:
-        """The end. What was cut off ends as the caller's API tells of an error. To close twice changes nothing."""
+        """Finish the stream; if it was cut off, with an error of the caller's API. Closing twice has no effect."""
         if self._closed:
             return b""
         self._closed = True
         reply = self._parser.close()
-        told = self._told(self._parser.events())
+        data = self._told(self._parser.events())
         if reply.model is None:
             reply = msgspec.structs.replace(reply, model=self._model)
         self.reply = reply
         report_unsaid(reply, self._source, self.report)
         if reply.native is not None and reply.native.api == self._source.name:
-            # One that came at once would hold them all; a stream of the caller's has room for one.
+            # A whole reply has all choices; a stream of the caller's API has only one.
             report_others(reply.others, self.report)
         self._whole_report.findings.extend(self.report.findings)
-        return told
+        return data
 
     def fail(self, error: ApiError | str) -> bytes:
-        """The end of a stream that could not go on: an error, or what there is to say of it."""
+        """End the stream with an error, given as a value or a message."""
         self._closed = True
         return self._told([Failed(ApiError(502, error, kind="api_error") if isinstance(error, str) else error)])
 
@@ -180,8 +180,10 @@ class ReplyStream:
 
 
 class _Caller:
-    """Events as the caller understands them: its own names, ids that are new to it, and nothing that only the target
-    has a word for. A call that must be rewritten is held back until it is whole."""
+    """Maps events to the caller's names and new ids, and drops what only the target API has.
+
+    A call that must be rewritten is held back until it is complete.
+    """
 
     def __init__(self, own: CallersCalls, ids: IdMap, report: Report, *, abroad: bool, model: str | None) -> None:
         self._own = own
@@ -192,22 +194,24 @@ class _Caller:
         self._held: set[int] = set()
 
     def events(self, events: list[Event]) -> list[Event]:
-        told: list[Event] = []
+        mapped: list[Event] = []
         for event in events:
             if isinstance(event, TextDelta):
-                told.append(event)
+                mapped.append(event)
             elif isinstance(event, InputDelta):
                 if event.index not in self._held:
-                    told.append(event)
-            elif isinstance(event, Start | End) and isinstance(event.block, ToolCall):
-                told += self._begun(event, event.block) if isinstance(event, Start) else self._ended(event, event.block)
+                    mapped.append(event)
+            elif isinstance(event, Start) and isinstance(event.block, ToolCall):
+                mapped += self._begun(event, event.block)
+            elif isinstance(event, End) and isinstance(event.block, ToolCall):
+                mapped += self._ended(event, event.block)
             elif isinstance(event, Whole):
-                told += self._whole(event)
+                mapped += self._whole(event)
             elif isinstance(event, Opened) and event.model is None:
-                told.append(msgspec.structs.replace(event, model=self._model))
+                mapped.append(msgspec.structs.replace(event, model=self._model))
             else:
-                told.append(event)
-        return told
+                mapped.append(event)
+        return mapped
 
     def _begun(self, event: Start, call: ToolCall) -> list[Event]:
         if self._own.changes(call):
@@ -221,25 +225,25 @@ class _Caller:
         if event.index not in self._held:
             return [End(event.index, msgspec.structs.replace(call, name=self._own.name(call.name)))]
         if call.broken:
-            self._report.add("dropped", f"the call of {call.name} was cut off: left out", subject=call.name)
+            self._report.add("dropped", f"incomplete call of {call.name} dropped: it was cut off", subject=call.name)
             return []
         call = self._own.whole(call)
         self._ids.assign(call, call.name)
-        begun = msgspec.structs.replace(call, arguments={}, arguments_text=None)
+        start = msgspec.structs.replace(call, arguments={}, arguments_text=None)
         index = event.index
-        return [Start(index, begun), InputDelta(index, arguments_text(call)), End(index, call)]
+        return [Start(index, start), InputDelta(index, arguments_text(call)), End(index, call)]
 
     def _whole(self, event: Whole) -> list[Event]:
         blocks = [event.block]
         if self._abroad:
             blocks = heard(asked_in_words(blocks, self._report), self._report)
-        told: list[Event] = []
+        mapped: list[Event] = []
         for block in blocks:
             if isinstance(block, Text):
-                told += (Start(event.index, Text("")), TextDelta(event.index, block.text), End(event.index, block))
+                mapped += (Start(event.index, Text("")), TextDelta(event.index, block.text), End(event.index, block))
                 continue
             if isinstance(block, ToolCall):
                 block = self._own.whole(block)
                 self._ids.assign(block, block.name)
-            told.append(Whole(event.index, block))
-        return told
+            mapped.append(Whole(event.index, block))
+        return mapped

@@ -129,7 +129,7 @@ def test_pinned_messages_system_text_and_open_turns_stay(strategy: str):
     made = squeezed(messages, strategy, 1, summarise=lambda _: "s")
     assert not made.reached
     assert [message for message in made.messages if message in kept] == kept
-    assert "1 pinned messages, 1 calls that wait" in made.reason
+    assert "1 pinned messages, 1 pending calls" in made.reason
 
 
 def test_a_pinned_call_keeps_its_results_and_a_pinned_result_its_call():
@@ -198,7 +198,7 @@ def test_step_by_step_the_newest_turns_last():
     assert told(squeezed(reads(*texts), "truncate-results", 18_200))[:2] == [REMOVED, REMOVED]
     least = squeezed(reads(*texts), "truncate-results", 0)
     assert [len(text) for text in told(least)] == [30, 30, 233, 233]
-    assert least.reason == "every result is as short as it gets"
+    assert least.reason == "every result is as short as possible"
 
 
 def test_what_was_cut_before_is_cut_further_and_counted_on():
@@ -276,7 +276,7 @@ def test_of_the_last_exchange_its_words_and_newest_turn_stay():
     assert squeezed(messages, "drop-oldest", 240).messages == (messages[0], *messages[3:])
     least = squeezed(messages[:-1], "drop-oldest", 1)
     assert least.messages == (messages[0], *messages[5:7])
-    assert least.reason == "the last exchange alone is more than that"
+    assert least.reason == "the last exchange alone exceeds the budget"
 
 
 def test_results_of_calls_that_the_provider_holds_stay():
@@ -339,7 +339,7 @@ def test_a_late_result_is_not_summarised_without_its_call():
 def test_a_summary_that_saves_nothing_is_not_taken():
     made = squeezed(exchanges(4), "middle-out", 300, summarise=lambda _: "word " * 100)
     assert made.messages == tuple(exchanges(4))
-    assert made.reason == "a summary was no shorter than what it sums up"
+    assert made.reason == "a summary was not shorter than its messages"
 
 
 @pytest.mark.parametrize("summarise", [None, lambda _: "", lambda _: " ", lambda _: None])
@@ -487,9 +487,9 @@ def test_dropped_interactions_are_not_supplied_and_open_calls_can_not_be_left_ou
     assert len(history.ledger) == 2
     assert history.supplied() == (history.messages, [])
     history.add(ai(call("open")))
-    with pytest.raises(InputError, match="still waits"):
+    with pytest.raises(InputError, match="has no result yet"):
         history.reduce(history.messages[:-1])
-    with pytest.raises(InputError, match="not a call of this history"):
+    with pytest.raises(InputError, match="not a tool call of this history"):
         history.reduce([*history.messages, ai(call("new"))])
 
 

@@ -119,7 +119,7 @@ def test_a_pinned_message_stays_as_it_is():
     loaded = segue.Conversation.load(chat.dump())
     assert loaded.messages == chat.messages
     assert loaded.pin(pinned) == pinned
-    with pytest.raises(segue.InputError, match="not of this history"):
+    with pytest.raises(segue.InputError, match="not in this history"):
         chat.pin(Message("human", (Text("who?"),)))
 
 

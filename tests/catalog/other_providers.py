@@ -19,7 +19,7 @@ def out(words: str = "", name: str | None = None, **more: Any) -> Said:
     return {"words": words, "name": name, "hosted": False, "error": False, **more}
 
 
-def given(words: str = "", name: str | None = None, **more: Any) -> Said:
+def hosted_out(words: str = "", name: str | None = None, **more: Any) -> Said:
     """The output of a tool that the provider ran."""
     return out(words, name, **{"hosted": True, **more})
 
@@ -40,8 +40,8 @@ _ANTHROPIC: dict[str, list[Said]] = {
     "RequestToolResultBlock/screenshot for a computer toolset call": [out(media=[_PICTURE])],
     "RequestToolResultBlock/answer to a memory call": [out("/memories: fees.md")],
     "ResponseMCPToolUseBlock/call": [hosted("quote", {"teu": 2})],
-    "ResponseMCPToolResultBlock/text blocks": [given("USD 1,590")],
-    "ResponseMCPToolResultBlock/shortest legal replay": [given()],
+    "ResponseMCPToolResultBlock/text blocks": [hosted_out("USD 1,590")],
+    "ResponseMCPToolResultBlock/shortest legal replay": [hosted_out()],
     "ResponseServerToolUseBlock/web search": [hosted("web_search", {"query": "Suez transit fee 2026"})],
     "ResponseServerToolUseBlock/web fetch": [hosted("web_fetch", {"url": "https://canal.example/fees"})],
     "ResponseServerToolUseBlock/code execution": [hosted("code_execution", {"code": "print(7*6)"})],
@@ -51,34 +51,34 @@ _ANTHROPIC: dict[str, list[Said]] = {
     ],
     "ResponseServerToolUseBlock/tool search, replayed": [hosted("tool_search_tool_bm25", {"query": "canal fee"})],
     "ResponseWebSearchToolResultBlock/results": [
-        given("Canal dues\nhttps://canal.example/dues\npage_age: 3 days ago", "web_search")
+        hosted_out("Canal dues\nhttps://canal.example/dues\npage_age: 3 days ago", "web_search")
     ],
-    "ResponseWebSearchToolResultBlock/error": [given("max_uses_exceeded", "web_search", error=True)],
+    "ResponseWebSearchToolResultBlock/error": [hosted_out("max_uses_exceeded", "web_search", error=True)],
     "ResponseWebFetchToolResultBlock/document": [
-        given("https://canal.example/fees\nFees\nClass A: 9,000\nretrieved_at: 2026-03-01T08:00:00Z", "web_fetch")
+        hosted_out("https://canal.example/fees\nFees\nClass A: 9,000\nretrieved_at: 2026-03-01T08:00:00Z", "web_fetch")
     ],
-    "ResponseWebFetchToolResultBlock/error": [given("url_not_accessible", "web_fetch", error=True)],
-    "ResponseCodeExecutionToolResultBlock/plain": [given("42\n[file file_011]", "code_execution")],
+    "ResponseWebFetchToolResultBlock/error": [hosted_out("url_not_accessible", "web_fetch", error=True)],
+    "ResponseCodeExecutionToolResultBlock/plain": [hosted_out("42\n[file file_011]", "code_execution")],
     "ResponseCodeExecutionToolResultBlock/sealed stdout": [
-        given("[run by the provider, output not disclosed]", "code_execution")
+        hosted_out("[run by the provider, output not disclosed]", "code_execution")
     ],
-    "ResponseBashCodeExecutionToolResultBlock/result": [given("311 fees.csv\n", "bash_code_execution")],
+    "ResponseBashCodeExecutionToolResultBlock/result": [hosted_out("311 fees.csv\n", "bash_code_execution")],
     "ResponseBashCodeExecutionToolResultBlock/error": [
-        given("output_file_too_large", "bash_code_execution", error=True)
+        hosted_out("output_file_too_large", "bash_code_execution", error=True)
     ],
     "ResponseTextEditorCodeExecutionToolResultBlock/view": [
-        given("class,fee\nA,9000\nstart_line: 1\nnum_lines: 2\ntotal_lines: 311", "text_editor_code_execution")
+        hosted_out("class,fee\nA,9000\nstart_line: 1\nnum_lines: 2\ntotal_lines: 311", "text_editor_code_execution")
     ],
     "ResponseTextEditorCodeExecutionToolResultBlock/replacement": [
-        given("-A,9000\n+A,9100\nold_start: 4\nold_lines: 1\nnew_start: 4\nnew_lines: 1", "text_editor_code_execution")
+        hosted_out("-A,9000\n+A,9100\nold_start: 4\nold_lines: 1\nnew_start: 4\nnew_lines: 1", "text_editor_code_execution")
     ],
-    "ResponseToolSearchToolResultBlock/found one": [given("canal_fee", "tool_search")],
-    "ResponseToolSearchToolResultBlock/error": [given("invalid_tool_input\nbad pattern", "tool_search", error=True)],
+    "ResponseToolSearchToolResultBlock/found one": [hosted_out("canal_fee", "tool_search")],
+    "ResponseToolSearchToolResultBlock/error": [hosted_out("invalid_tool_input\nbad pattern", "tool_search", error=True)],
     "AdvisorServerToolUseBlock/call": [hosted("advisor")],
-    "ResponseAdvisorToolResultBlock/advice": [given("Check the draught limit first.", "advisor")],
-    "ResponseAdvisorToolResultBlock/sealed": [given("[run by the provider, output not disclosed]", "advisor")],
+    "ResponseAdvisorToolResultBlock/advice": [hosted_out("Check the draught limit first.", "advisor")],
+    "ResponseAdvisorToolResultBlock/sealed": [hosted_out("[run by the provider, output not disclosed]", "advisor")],
     "MCPToolListingBlock/no id": [
-        given(
+        hosted_out(
             '{"mcp_server_name":"freight","tools":[{"name":"quote","description":"Price a box",'
             '"input_schema":{"type":"object"}}]}',
             "mcp_list_tools",
@@ -95,12 +95,12 @@ _ANTHROPIC: dict[str, list[Said]] = {
     ],
     "MemoryToolUseBlock/view": [call("memory", {"command": "view", "path": "/memories", "view_range": [1, 20]})],
     "AgentToolUseEvent/awaits confirmation": [hosted("bash", {"command": "ls"})],
-    "AgentToolResultEvent/result": [given("fees.csv", item_id="sevt_2")],
+    "AgentToolResultEvent/result": [hosted_out("fees.csv", item_id="sevt_2")],
     "UserToolResultEvent/submitted": [out("fees.csv")],
     "UserToolConfirmationEvent/allowed": [approval("approved")],
     "UserToolConfirmationEvent/denied": [approval("refused: not on this host")],
     "AgentMCPToolUseEvent/call": [hosted("quote", {"teu": 1})],
-    "AgentMCPToolResultEvent/result": [given("USD 800", item_id="sevt_5")],
+    "AgentMCPToolResultEvent/result": [hosted_out("USD 800", item_id="sevt_5")],
     "AgentCustomToolUseEvent/call": [call("lookup_tariff", {"hs_code": "0806"})],
     "UserCustomToolResultEvent/result": [out("5 percent")],
 }
@@ -108,12 +108,12 @@ _ANTHROPIC: dict[str, list[Said]] = {
 _GEMINI: dict[str, list[Said]] = {
     "ExecutableCode/no id": [hosted("code_execution", {"language": "PYTHON", "code": "print(sum(range(10)))"})],
     "ExecutableCode/with id": [hosted("code_execution", {"language": "PYTHON", "code": "open('a.csv').read()"})],
-    "CodeExecutionResult/no id": [given("45\n", "code_execution")],
-    "CodeExecutionResult/with id": [given("FileNotFoundError", "code_execution", error=True)],
+    "CodeExecutionResult/no id": [hosted_out("45\n", "code_execution")],
+    "CodeExecutionResult/with id": [hosted_out("FileNotFoundError", "code_execution", error=True)],
     "ToolCall/no id": [hosted("google_search_web", {"queries": ["kelp farming Norway"]})],
     "ToolCall/with id and signature": [hosted("url_context", {"urls": ["https://kelp.example"]}, signature="c2ln")],
-    "ToolResponse/no id": [given('{"hits":3}', "google_search_web")],
-    "ToolResponse/with id": [given('{"status":"ok"}', "url_context")],
+    "ToolResponse/no id": [hosted_out('{"hits":3}', "google_search_web")],
+    "ToolResponse/with id": [hosted_out('{"status":"ok"}', "url_context")],
     "FunctionCall/no id": [call("set_thermostat", {"room": "galley", "celsius": 19.5})],
     "FunctionCall/with id": [call("set_thermostat", signature="c2lnMg==")],
     "FunctionCall/streamed arguments": [call("log_entry")],
@@ -143,40 +143,40 @@ _GEMINI: dict[str, list[Said]] = {
         out("sensor offline", "set_thermostat", error=True)
     ],
     "InteractionCodeExecutionCall/call": [hosted("code_execution", {"language": "python", "code": "print(1)"})],
-    "InteractionCodeExecutionResult/result": [given("1\n", "code_execution")],
+    "InteractionCodeExecutionResult/result": [hosted_out("1\n", "code_execution")],
     "InteractionGoogleSearchCall/call": [hosted("google_search", {"queries": ["kelp prices"]})],
-    "InteractionGoogleSearchResult/result": [given('[{"search_suggestions":"<div>kelp</div>"}]', "google_search")],
+    "InteractionGoogleSearchResult/result": [hosted_out('[{"search_suggestions":"<div>kelp</div>"}]', "google_search")],
     "InteractionGoogleMapsCall/call": [hosted("google_maps", {"queries": ["marina near Bergen"]})],
     "InteractionGoogleMapsResult/result": [
-        given(
+        hosted_out(
             '[{"places":[{"name":"Bergen Marina","place_id":"pl_1","url":"https://maps.example/pl_1"}],'
             '"widget_context_token":"w1"}]',
             "google_maps",
         )
     ],
     "InteractionUrlContextCall/call": [hosted("url_context", {"urls": ["https://kelp.example"]})],
-    "InteractionUrlContextResult/result": [given('[{"url":"https://kelp.example","status":"paywall"}]', "url_context")],
+    "InteractionUrlContextResult/result": [hosted_out('[{"url":"https://kelp.example","status":"paywall"}]', "url_context")],
     "InteractionFileSearchCall/call": [hosted("file_search")],
-    "InteractionFileSearchResult/result": [given("", "file_search")],
+    "InteractionFileSearchResult/result": [hosted_out("", "file_search")],
     "InteractionRetrievalCall/call": [hosted("retrieval", {"queries": ["quota rules"]})],
-    "InteractionRetrievalResult/result": [given("", "retrieval")],
+    "InteractionRetrievalResult/result": [hosted_out("", "retrieval")],
     "InteractionProcessingCall/call": [hosted("processing")],
-    "InteractionProcessingResult/result": [given("", "processing")],
+    "InteractionProcessingResult/result": [hosted_out("", "processing")],
     "InteractionMcpServerToolCall/call": [hosted("tide", {"port": "Bergen"})],
-    "InteractionMcpServerToolResult/result": [given("1.2 m", "tide")],
+    "InteractionMcpServerToolResult/result": [hosted_out("1.2 m", "tide")],
 }
 
 
 def _foundry_pair(kind: str, tool: str, arguments: Said, words: str, number: int) -> dict[str, list[Said]]:
     return {
         f"{kind}ToolCall/call": [hosted(tool, arguments, item_id=f"fz_{number}")],
-        f"{kind}ToolCallOutput/output": [given(words, tool, item_id=f"fz_{number + 1}")],
-        f"{kind}ToolCallOutput/failed, no output": [given("", tool, error=True, item_id=f"fz_{number + 2}")],
+        f"{kind}ToolCallOutput/output": [hosted_out(words, tool, item_id=f"fz_{number + 1}")],
+        f"{kind}ToolCallOutput/failed, no output": [hosted_out("", tool, error=True, item_id=f"fz_{number + 2}")],
     }
 
 
 def _step(kind: str, tool: str, arguments: Any, words: str) -> dict[str, list[Said]]:
-    return {f"RunStep{kind}ToolCall/record": [hosted(tool, arguments), given(words, tool)]}
+    return {f"RunStep{kind}ToolCall/record": [hosted(tool, arguments), hosted_out(words, tool)]}
 
 
 _FOUNDRY: dict[str, list[Said]] = {
@@ -217,29 +217,29 @@ _FOUNDRY: dict[str, list[Said]] = {
     ),
     "MemorySearchToolCallItemParam/results replayed, no id": [
         hosted("memory_search"),
-        given("Prefers morning slots", "memory_search"),
+        hosted_out("Prefers morning slots", "memory_search"),
     ],
     "MemorySearchToolCallItemParam/nothing but the type": [hosted("memory_search")],
     "MemorySearchToolCallItemResource/two memories": [
         hosted("memory_search"),
-        given("Prefers morning slots\nBooked N-14 last week", "memory_search"),
+        hosted_out("Prefers morning slots\nBooked N-14 last week", "memory_search"),
     ],
     "MemorySearchToolCallItemResource/in flight": [hosted("memory_search")],
     "WorkflowActionOutputItem/finished action": [
-        given('{"action_id":"act_2","previous_action_id":"act_1","status":"completed"}', "InvokeAzureAgent")
+        hosted_out('{"action_id":"act_2","previous_action_id":"act_1","status":"completed"}', "InvokeAzureAgent")
     ],
     "WorkflowActionOutputItem/nested, cancelled": [
-        given(
+        hosted_out(
             '{"action_id":"act_2a","parent_action_id":"act_2","status":"cancelled"}',
             "SetVariable",
             outcome="cancelled",
         )
     ],
     "OAuthConsentRequestOutputItem/consent needed": [
-        given('{"server_label":"customs","consent_link":"https://login.example/consent?c=1"}', "oauth_consent")
+        hosted_out('{"server_label":"customs","consent_link":"https://login.example/consent?c=1"}', "oauth_consent")
     ],
     "StructuredOutputsOutputItem/captured object": [
-        given('{"eta":"2026-06-01","pax":0}', "capture_structured_outputs")
+        hosted_out('{"eta":"2026-06-01","pax":0}', "capture_structured_outputs")
     ],
     "RunStepFunctionToolCall/record of the answered call": [call("roster")],
     **_step("CodeInterpreter", "code_interpreter", {"input": "print(5)"}, "5\n"),
@@ -275,7 +275,7 @@ _BEDROCK: dict[str, list[Said]] = {
     "ToolUse/client tool": [call("rail_times", {"from": "Lyon", "to": "Turin"})],
     "ToolUse/server tool": [hosted("nova_grounding", {"query": "rail strike"})],
     "ToolResult/json and text": [out('{"next":"14:05"}\nplatform 3')],
-    "ToolResult/server tool": [given("no strike announced")],
+    "ToolResult/server tool": [hosted_out("no strike announced")],
     "ToolResult/failed, empty": [out(error=True)],
 }
 

@@ -32,14 +32,14 @@ def _leaves(value: Any) -> Iterator[str]:
         yield value
 
 
-def _words(block: Block) -> Iterator[str]:
+def _texts(block: Block) -> Iterator[str]:
     """What was said: arguments and outputs; pictures by what they hold, or where they are."""
     match block:
         case ToolCall():
             yield from _leaves(block.arguments)
         case ToolResponse():
             for inner in block.content or ():
-                yield from _words(inner)
+                yield from _texts(inner)
             if block.structured is not UNSET:
                 yield from _leaves(block.structured)
         case Text() | Opaque():
@@ -50,7 +50,7 @@ def _words(block: Block) -> Iterator[str]:
             pass
 
 
-def _said(body: Any) -> str:
+def _body_strings(body: Any) -> str:
     """Everything in a body, JSON inside of texts opened as far as it goes."""
     texts = list(_leaves(body))
     for text in texts:
@@ -80,29 +80,29 @@ def _conversation(sample: Sample) -> tuple[segue.Conversation, list[Block]]:
 
 @every_sample
 @every_wire
-def test_a_conversation_with_it_is_lawful_and_loses_no_word(sample: Sample, target: str) -> None:
+def test_conversation_is_valid_and_loses_no_text(sample: Sample, target: str) -> None:
     chat, blocks = _conversation(sample)
     out = chat.render(target)
     verdict = segue.check(out.data, target)
     assert verdict, list(verdict)
-    said = _said(out.body)
+    said = _body_strings(out.body)
     for block in blocks if ROWS[sample.provider, sample.wire_type].on[target] != "itself" else ():
-        for word in _words(block):
+        for word in _texts(block):
             assert all(line in said for line in _lines(word)), f"{word!r} is lost"
 
 
 @pytest.mark.parametrize("target", ["anthropic", "gemini", "openai-chat", "openai-responses"])
-def test_pictures_stand_where_the_target_takes_them(target: str) -> None:
+def test_images_are_kept_where_the_target_supports_them(target: str) -> None:
     for sample in samples():
         chat, blocks = _conversation(sample)
         shown = [inner for block in blocks if isinstance(block, ToolResponse) for inner in block.content or ()]
         for data in [inner.data for inner in shown if isinstance(inner, Media) and inner.data]:
-            assert data in _said(chat.render(target).body), sample
+            assert data in _body_strings(chat.render(target).body), sample
 
 
 @every_sample
 @pytest.mark.parametrize("hosted", ["text", "drop"])
-def test_every_policy_gives_a_lawful_body(sample: Sample, hosted: str) -> None:
+def test_every_policy_gives_a_valid_body(sample: Sample, hosted: str) -> None:
     chat, _ = _conversation(sample)
     for target in WIRES:
         out = chat.render(target, hosted=hosted)
@@ -110,7 +110,7 @@ def test_every_policy_gives_a_lawful_body(sample: Sample, hosted: str) -> None:
 
 
 @every_sample
-def test_what_is_stored_comes_back(sample: Sample) -> None:
+def test_stored_conversation_is_restored(sample: Sample) -> None:
     chat, _ = _conversation(sample)
     again = segue.Conversation.load(chat.dump())
     assert again.messages == chat.messages

@@ -29,14 +29,14 @@ def _body(sample: Sample, target: str, *, paired: bool) -> Any:
     """A conversation of the sample and what it pairs with, the call first."""
     mates = [each for each in samples() if each.provider == sample.provider and each.pair == sample.pair]
     own = segue.parse_item(sample.payload, sample.provider, sample.wire_type)
-    called, answered = _is_call(own), _is_answer(own)
+    called, answered = _is_call(own), _is_result(own)
     before: list[Block] = []
     after: list[Block] = []
     for mate in mates if paired and sample.pair is not None else ():
         given = segue.parse_item(mate.payload, mate.provider, mate.wire_type)
         if not called and not before and _is_call(given):
             before = given
-        elif not answered and not after and _is_answer(given):
+        elif not answered and not after and _is_result(given):
             after = given
     chat = segue.Conversation()
     chat.add_user("Go on.")
@@ -50,12 +50,12 @@ def _is_call(blocks: list[Block]) -> bool:
     return any(isinstance(block, ToolCall) for block in blocks)
 
 
-def _is_answer(blocks: list[Block]) -> bool:
+def _is_result(blocks: list[Block]) -> bool:
     return any(isinstance(block, ToolResponse) for block in blocks)
 
 
 @pytest.mark.parametrize("target", WIRES)
-def test_the_table_is_true(target: str) -> None:
+def test_table_equals_conversions(target: str) -> None:
     for sample in samples():
         row = ROWS[sample.provider, sample.wire_type]
         becomes = row.on[target]
@@ -83,6 +83,6 @@ def test_the_table_is_true(target: str) -> None:
             assert told[0].text is not None, where
 
 
-def test_the_page_is_what_the_table_says() -> None:
+def test_page_equals_table() -> None:
     written = Path(__file__).parents[2] / "docs" / "types.md"
     assert written.read_text() == page(), "make catalogue writes it anew"

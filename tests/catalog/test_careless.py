@@ -26,13 +26,13 @@ UNKNOWN = {"type": "wibble", "x": "kept"}
         (lambda: segue.Conversation().add_blocks([1]), "blocks[0]"),  # pyright: ignore[reportArgumentType]
     ],
 )
-def test_the_place_is_named(call: Callable[[], Any], path: str) -> None:
+def test_input_error_names_the_path(call: Callable[[], Any], path: str) -> None:
     with pytest.raises(segue.InputError) as raised:
         call()
     assert raised.value.path == path
 
 
-def test_a_type_that_nobody_knows_goes_home_whole_and_is_told_abroad() -> None:
+def test_unknown_type_is_kept_for_same_api_and_becomes_text_cross_api() -> None:
     blocks = segue.parse_item(UNKNOWN, "openai")
     assert segue.render_item(blocks, "openai") == UNKNOWN
     chat = segue.Conversation()
@@ -46,7 +46,7 @@ def test_a_type_that_nobody_knows_goes_home_whole_and_is_told_abroad() -> None:
 @pytest.mark.parametrize(
     ("beside", "wire_type"), [({"output": None}, "RunStepFunctionToolCall"), ({}, "ChatFunctionToolCall")]
 )
-def test_an_output_that_is_still_to_come_tells_a_step_from_a_call(beside: dict[str, Any], wire_type: str) -> None:
+def test_pending_output_distinguishes_a_step_from_a_call(beside: dict[str, Any], wire_type: str) -> None:
     step = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}", **beside}}
     (call,) = segue.parse_item(step, "openai")
     assert isinstance(call, ToolCall)
@@ -54,13 +54,13 @@ def test_an_output_that_is_still_to_come_tells_a_step_from_a_call(beside: dict[s
     assert segue.render_item([call], "openai") == step
 
 
-def test_an_id_that_is_no_text_is_no_id() -> None:
+def test_non_string_id_counts_as_missing() -> None:
     body = {"input": [{"type": "memory_search_call", "id": [1], "results": None}]}
     assert segue.check(segue.convert(body, source="azure-foundry", target="anthropic").body, "anthropic")
 
 
 @pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
-def test_what_failed_without_a_word_is_said(target: str) -> None:
+def test_failure_without_text_gets_a_text(target: str) -> None:
     failed = {"toolResult": {"toolUseId": "a", "content": [], "status": "error"}}
     messages = [
         {"role": "user", "content": [{"text": "Go."}]},
@@ -72,7 +72,7 @@ def test_what_failed_without_a_word_is_said(target: str) -> None:
     assert made.report.of("inserted")
 
 
-def test_an_answer_has_the_model_that_was_asked() -> None:
+def test_reply_has_the_requested_model() -> None:
     model = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
     body = {"messages": [{"role": "user", "content": "Go."}]}
     made = segue.convert(body, source="openai-chat", target="bedrock", model=model)

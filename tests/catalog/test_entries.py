@@ -58,6 +58,6 @@ def test_every_type_has_a_shape_and_samples() -> None:
     assert {(file.parent.name, file.stem) for file in HERE.glob("samples/*/*.json")} == types
 
 
-def test_samples_are_lawful() -> None:
+def test_samples_are_valid() -> None:
     for sample in samples():
         check(sample.payload, named(sample.provider, sample.wire_type))

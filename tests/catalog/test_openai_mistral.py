@@ -28,7 +28,7 @@ LOOK_ALIKE = {"RequiredActionFunctionToolCall", "RunStepFunctionToolCall"}
 every_sample = pytest.mark.parametrize("sample", SAMPLES, ids=str)
 
 
-def told(block: Block) -> dict[str, Any]:
+def summarize(block: Block) -> dict[str, Any]:
     match block:
         case ToolCall():
             return {"call": block.name, "arguments": block.arguments, "kind": block.kind}
@@ -75,16 +75,16 @@ def test_every_type_has_a_shape_and_a_sample() -> None:
 
 
 @every_sample
-def test_what_it_says(sample: Sample) -> None:
+def test_parsed_blocks(sample: Sample) -> None:
     blocks = parse_item(sample.payload, sample.provider, sample.wire_type)
-    assert [told(block) for block in blocks] == EXPECTED[sample.provider, sample.wire_type, sample.case]
+    assert [summarize(block) for block in blocks] == EXPECTED[sample.provider, sample.wire_type, sample.case]
 
 
 @every_sample
-def test_the_type_is_found(sample: Sample) -> None:
+def test_type_is_detected(sample: Sample) -> None:
     blocks = parse_item(sample.payload, sample.provider)
     given = parse_item(sample.payload, sample.provider, sample.wire_type)
-    assert [told(block) for block in blocks] == [told(block) for block in given]
+    assert [summarize(block) for block in blocks] == [summarize(block) for block in given]
     assert [canonical_id(block) for block in blocks] == [canonical_id(block) for block in given]
     if sample.wire_type not in LOOK_ALIKE:
         families = {named(sample.provider, block.origin.wire_type or "").family for block in blocks}  # type: ignore[union-attr]
@@ -92,7 +92,7 @@ def test_the_type_is_found(sample: Sample) -> None:
 
 
 @every_sample
-def test_its_identity(sample: Sample) -> None:
+def test_ids(sample: Sample) -> None:
     entry = named(sample.provider, sample.wire_type)
     raw_id = None if sample.correlates_on is None else at(sample.payload, sample.correlates_on)
     for block in parse_item(sample.payload, sample.provider, sample.wire_type):
@@ -110,7 +110,7 @@ def test_its_identity(sample: Sample) -> None:
             assert canonical_id(block)
 
 
-def test_pairs_meet() -> None:
+def test_calls_and_outputs_are_paired() -> None:
     paired = sorted((s for s in SAMPLES if s.pair), key=lambda s: (s.provider, s.pair))
     met = 0
     for _, group in groupby(paired, key=lambda s: (s.provider, s.pair)):
@@ -123,18 +123,18 @@ def test_pairs_meet() -> None:
 
 
 @every_sample
-def test_it_goes_back_as_it_came(sample: Sample) -> None:
+def test_render_returns_the_payload(sample: Sample) -> None:
     blocks = parse_item(sample.payload, sample.provider, sample.wire_type)
     assert render_item(blocks, sample.provider) == sample.payload
     assert render_item(blocks, sample.provider, sample.wire_type) == sample.payload
 
 
 @every_sample
-def test_written_anew_it_says_the_same(sample: Sample) -> None:
+def test_rewritten_payload_parses_the_same(sample: Sample) -> None:
     blocks = parse_item(sample.payload, sample.provider, sample.wire_type)
     anew = render_item([bare(block) for block in blocks], sample.provider)
     again = parse_item(anew, sample.provider, sample.wire_type)
-    assert [told(block) for block in again] == [told(block) for block in blocks]
+    assert [summarize(block) for block in again] == [summarize(block) for block in blocks]
     assert [ids_of(block) for block in again] == [ids_of(block) for block in blocks]
 
 
@@ -146,7 +146,7 @@ LABELLED = ("mcp", "mcp-approval")
 
 
 @pytest.mark.parametrize("sample", WITHIN, ids=str)
-def test_it_reads_as_it_does_in_a_body(sample: Sample) -> None:
+def test_parses_the_same_as_in_a_body(sample: Sample) -> None:
     inside = SHAPES[sample.provider][sample.wire_type].inside
     assert inside is not None
     messages = WIRES[inside.api].parse_request(inside.body(sample.payload)).messages
@@ -202,7 +202,7 @@ WHO = {"id": "item_1", "call_id": "call_1", "sender_agent_id": "a", "recipient_a
 
 
 @pytest.mark.parametrize(("wire_type", "said", "words"), FAILURES)
-def test_a_failure_is_an_error_with_its_words(wire_type: str, said: dict[str, Any], words: str) -> None:
+def test_failure_is_an_error_with_its_text(wire_type: str, said: dict[str, Any], words: str) -> None:
     payload = {**{key: value for key, value in WHO.items() if key in named("openai", wire_type).fields}, **said}
     blocks = parse_item(payload, "openai", wire_type)
     response = blocks[-1]
@@ -251,7 +251,7 @@ def test_pictures_stay_pictures(wire_type: str, payload: dict[str, Any], picture
 
 
 @pytest.mark.parametrize(("status", "state"), [("cancelled", (False, "cancelled")), ("error", (True, None))])
-def test_how_a_spoken_call_ended(status: str, state: tuple[bool, str | None]) -> None:
+def test_realtime_call_status(status: str, state: tuple[bool, str | None]) -> None:
     event = {"type": "tool_call.ended", "id": "va_1", "name": "fare", "ts": 1.5, "arguments": "{}", "status": status}
     response = parse_item(event, "mistral")[0]
     assert isinstance(response, ToolResponse)
@@ -260,7 +260,7 @@ def test_how_a_spoken_call_ended(status: str, state: tuple[bool, str | None]) ->
 
 
 @pytest.mark.parametrize("raw_id", [None, "", "null"])
-def test_no_id_is_no_id_however_it_is_said(raw_id: str | None) -> None:
+def test_missing_id_in_every_form(raw_id: str | None) -> None:
     call = parse_item({"id": raw_id, "function": {"name": "fare", "arguments": "{}"}}, "mistral")[0]
     answer = parse_item({"role": "tool", "tool_call_id": "null", "name": "fare", "content": "2.40"}, "mistral")[0]
     assert isinstance(call, ToolCall)
@@ -271,7 +271,7 @@ def test_no_id_is_no_id_however_it_is_said(raw_id: str | None) -> None:
     assert "id" not in render_item(bare(call), "mistral")
 
 
-def test_words_around_an_old_function_call_are_kept() -> None:
+def test_text_around_a_legacy_function_call_is_kept() -> None:
     message = {"role": "assistant", "content": "One moment.", "function_call": {"name": "ping", "arguments": "{}"}}
     text, call = parse_item(message, "openai")
     assert isinstance(text, Text)
@@ -333,13 +333,13 @@ def test_bad_payloads_without_a_type(provider: str, payload: dict[str, Any], pat
     ("provider", "payload"),
     [("openai", {"type": "new_output", "output": "x"}), ("mistral", {"type": "new.entry", "name": "fare", "id": "e"})],
 )
-def test_a_type_that_names_itself_is_never_taken_for_a_nameless_one(provider: str, payload: dict[str, Any]) -> None:
+def test_named_type_is_never_taken_for_an_unnamed_one(provider: str, payload: dict[str, Any]) -> None:
     [block] = parse_item(payload, provider)
     assert isinstance(block, Opaque)
     assert block.kind == payload["type"]
     assert render_item(block, provider) == payload
 
 
-def test_a_name_in_two_halves_is_written_in_two_fields() -> None:
+def test_namespaced_name_is_rendered_in_two_fields() -> None:
     item = {"type": "function_call", "call_id": "c", "name": "book_berth", "namespace": "harbour", "arguments": "{}"}
     assert render_item([bare(block) for block in parse_item(item, "openai")], "openai") == item

@@ -54,7 +54,7 @@ every_sample = pytest.mark.parametrize(
 )
 
 
-def _spoken(blocks: list[Block]) -> list[ToolCall | ToolResponse | Opaque]:
+def _texts_of(blocks: list[Block]) -> list[ToolCall | ToolResponse | Opaque]:
     return [block for block in blocks if isinstance(block, ToolCall | ToolResponse | Opaque)]
 
 
@@ -62,7 +62,7 @@ def _id_of(block: Block) -> str | None:
     return block.id if isinstance(block, ToolCall) else block.call_id if isinstance(block, ToolResponse) else None
 
 
-def _told(blocks: list[Block]) -> list[Said]:
+def _summarize(blocks: list[Block]) -> list[Said]:
     """Blocks in the words of the expectations; what they do not speak of is left out where it is usual."""
     told: list[Said] = []
     signature: str | None = None
@@ -81,7 +81,7 @@ def _told(blocks: list[Block]) -> list[Said]:
                 }
                 told.append(said_so | {key: value for key, value in more.items() if value != usual[key]})
             case ToolResponse():
-                told.append(_told_response(block))
+                told.append(_summarize_response(block))
             case Opaque():
                 told.append({"text": block.text})
             case _:
@@ -89,7 +89,7 @@ def _told(blocks: list[Block]) -> list[Said]:
     return told
 
 
-def _told_response(block: ToolResponse) -> Said:
+def _summarize_response(block: ToolResponse) -> Said:
     content = block.content or ()
     media = [(one.mime, one.data, one.url, one.file_id) for one in content if isinstance(one, Media)]
     opaque = [one.kind for one in content if isinstance(one, Opaque)]
@@ -111,12 +111,12 @@ def test_every_type_has_a_shape_a_sample_and_an_expectation() -> None:
 
 
 @every_sample
-def test_says_what_the_payload_says(sample: Sample) -> None:
+def test_parsed_blocks(sample: Sample) -> None:
     expected = [dict(each) for each in EXPECTED[sample.provider][f"{sample.wire_type}/{sample.case}"]]
     items = [each.pop("item_id", None) for each in expected]
     blocks = sample.parsed()
-    assert _told(blocks) == expected
-    for block, item_id in zip(_spoken(blocks), items, strict=True):
+    assert _summarize(blocks) == expected
+    for block, item_id in zip(_texts_of(blocks), items, strict=True):
         assert item_id is None or block.origin.item_id == item_id
 
 
@@ -125,16 +125,16 @@ _TWINS = {"RunStepFunctionToolCall": "RequiredFunctionToolCall"}
 
 
 @every_sample
-def test_is_known_without_its_name(sample: Sample) -> None:
-    blocks = _spoken(parse_item(sample.payload, sample.provider))
+def test_type_is_detected(sample: Sample) -> None:
+    blocks = _texts_of(parse_item(sample.payload, sample.provider))
     assert {block.origin.wire_type for block in blocks} == {_TWINS.get(sample.wire_type, sample.wire_type)}
-    assert _told(list(blocks)) == _told(list(_spoken(sample.parsed())))
-    assert [_id_of(block) for block in blocks] == [_id_of(block) for block in _spoken(sample.parsed())]
+    assert _summarize(list(blocks)) == _summarize(list(_texts_of(sample.parsed())))
+    assert [_id_of(block) for block in blocks] == [_id_of(block) for block in _texts_of(sample.parsed())]
 
 
 @every_sample
-def test_knows_its_identity(sample: Sample) -> None:
-    entry, blocks = sample.entry, _spoken(sample.parsed())
+def test_ids(sample: Sample) -> None:
+    entry, blocks = sample.entry, _texts_of(sample.parsed())
     raw_id = None if sample.correlates_on is None else at(sample.payload, sample.correlates_on)
     assert blocks[0].origin.raw_id == raw_id
     absent = "absent" if entry.identity == "absent" else "synthetic"
@@ -147,12 +147,12 @@ def test_knows_its_identity(sample: Sample) -> None:
         assert len({_id_of(block) for block in blocks}) == 1
 
 
-def test_what_belongs_together_has_one_id() -> None:
+def test_calls_and_outputs_share_an_id() -> None:
     pairs: dict[tuple[str, str], set[str]] = defaultdict(set)
     raw_ids: dict[tuple[str, str], set[str | None]] = defaultdict(set)
     for sample in SAMPLES:
         if sample.pair is not None:
-            first = _spoken(sample.parsed())[0]
+            first = _texts_of(sample.parsed())[0]
             pairs[sample.provider, sample.pair] |= {known} if (known := _id_of(first)) else set()
             raw_ids[sample.provider, sample.pair].add(first.origin.raw_id)
     assert len(pairs) > 40
@@ -161,7 +161,7 @@ def test_what_belongs_together_has_one_id() -> None:
 
 
 @every_sample
-def test_goes_back_as_it_came(sample: Sample) -> None:
+def test_render_returns_the_payload(sample: Sample) -> None:
     assert render_item(sample.parsed(), sample.provider, sample.wire_type) == sample.payload
     assert render_item(sample.parsed(), sample.provider) == sample.payload
 
@@ -174,24 +174,24 @@ def _stripped(block: Block) -> Block:
 
 
 @every_sample
-def test_is_written_anew(sample: Sample) -> None:
+def test_rewritten_payload_parses_the_same(sample: Sample) -> None:
     blocks = sample.parsed()
     bare = [_stripped(block) for block in blocks]
     if "encrypted_content" in str(sample.payload) and sample.wire_type == "ResponseWebSearchToolResultBlock":
-        with pytest.raises(InputError, match="sealed by the server"):
+        with pytest.raises(InputError, match="the server's encrypted_content"):
             render_item(bare, sample.provider, sample.wire_type)
         return
     written = render_item(bare, sample.provider, sample.wire_type)
     check(written, sample.entry)
     again = parse_item(written, sample.provider, sample.wire_type)
-    expected = _told(bare)
-    for each, block in zip(expected, _spoken(bare), strict=False):
+    expected = _summarize(bare)
+    for each, block in zip(expected, _texts_of(bare), strict=False):
         # Without its fragment no more is known of it than what it says.
         if each.pop("opaque", None) and isinstance(block, ToolResponse):
             each["words"] = "".join(one.text for one in block.content or () if isinstance(one, Text | Opaque))
-    assert _told(again) == expected
-    assert [_id_of(block) for block in _spoken(again)] == [_id_of(block) for block in _spoken(blocks)]
-    assert [block.origin.item_id for block in _spoken(again)] == [block.origin.item_id for block in _spoken(blocks)]
+    assert _summarize(again) == expected
+    assert [_id_of(block) for block in _texts_of(again)] == [_id_of(block) for block in _texts_of(blocks)]
+    assert [block.origin.item_id for block in _texts_of(again)] == [block.origin.item_id for block in _texts_of(blocks)]
 
 
 # --------------------------------------------------------------------------------------------------------- bad payloads
@@ -278,8 +278,8 @@ def test_a_wrong_type_is_named(provider: str, wire_type: str, payload: Said, pat
 # --------------------------------------------------------------------------------------------------- beyond the samples
 
 
-def _words(payload: Said, provider: str) -> list[Said]:
-    return _told(parse_item(payload, provider))
+def _output_text(payload: Said, provider: str) -> list[Said]:
+    return _summarize(parse_item(payload, provider))
 
 
 def test_only_the_members_that_are_there_are_written() -> None:
@@ -296,7 +296,7 @@ def test_a_withdrawn_call_needs_an_id() -> None:
     assert caught.value.path == "blocks"
 
 
-def test_members_without_ids_are_told_apart_by_their_place() -> None:
+def test_members_without_ids_are_distinguished_by_position() -> None:
     calls = parse_item({"toolCall": {"functionCalls": [{"name": "x"}, {"name": "x"}]}}, "gemini")
     answers = parse_item({"toolResponse": {"functionResponses": [{"name": "x"}, {"name": "x"}]}}, "gemini")
     assert len({_id_of(call) for call in calls}) == 2
@@ -314,7 +314,7 @@ def test_bedrock_content_of_every_kind() -> None:
         {"searchResult": {"source": "https://d.example", "title": "D", "content": [{"text": "found"}]}},
     ]
     (response,) = parse_item({"toolResult": {"toolUseId": "t", "content": content}}, "bedrock")
-    assert _told([response]) == [
+    assert _summarize([response]) == [
         {
             "words": "a\n[1]\nc\nplain\nD\nhttps://d.example\nfound",
             "name": None,
@@ -328,7 +328,7 @@ def test_bedrock_content_of_every_kind() -> None:
         }
     ]
     written = render_item([_stripped(response)], "bedrock")
-    assert _told(parse_item(written, "bedrock")) == _told([response])
+    assert _summarize(parse_item(written, "bedrock")) == _summarize([response])
 
 
 def test_bedrock_json_alone_is_the_value() -> None:
@@ -349,7 +349,7 @@ def test_foundry_output_that_is_not_there_yet() -> None:
 
 def test_foundry_memory_search_that_failed() -> None:
     item = {"type": "memory_search_call", "id": "i", "status": "failed"}
-    assert [each.get("error") for each in _words(item, "azure-foundry")] == [None, True]
+    assert [each.get("error") for each in _output_text(item, "azure-foundry")] == [None, True]
 
 
 def test_foundry_code_interpreter_pictures() -> None:
@@ -361,15 +361,15 @@ def test_foundry_code_interpreter_pictures() -> None:
     assert render_item([_stripped(block) for block in parse_item(item, "azure-foundry")], "azure-foundry") == item
 
 
-def test_foundry_connected_agent_told_an_object() -> None:
+def test_foundry_connected_agent_with_object_arguments() -> None:
     inner = {"name": "surveyor", "arguments": '{"hull":"A"}', "output": "sound"}
     item = {"type": "connected_agent", "id": "i", "connected_agent": inner}
-    assert _words(item, "azure-foundry")[0]["arguments"] == {"hull": "A"}
+    assert _output_text(item, "azure-foundry")[0]["arguments"] == {"hull": "A"}
 
 
 def test_foundry_open_map_without_arguments() -> None:
     item = {"type": "openapi", "id": "i", "openapi": {"input": "berth 7", "output": "N-14"}}
-    call, response = _words(item, "azure-foundry")
+    call, response = _output_text(item, "azure-foundry")
     assert (call["call"], call["arguments"], response["words"]) == ("openapi", {"input": "berth 7"}, "N-14")
 
 
@@ -377,16 +377,16 @@ def test_interaction_result_of_parts() -> None:
     parts = [{"type": "text", "text": "seen"}, {"type": "image", "mime_type": "image/png", "data": "AAAA"}]
     step = {"type": "function_result", "call_id": "c", "name": "look", "result": parts}
     (response,) = parse_item(step, "gemini")
-    assert _told([response])[0]["media"] == [("image/png", "AAAA", None, None)]
+    assert _summarize([response])[0]["media"] == [("image/png", "AAAA", None, None)]
     assert render_item([_stripped(response)], "gemini") == step
 
 
-def test_words_of_elsewhere_make_a_lawful_server_result() -> None:
+def test_cross_api_text_makes_a_valid_server_result() -> None:
     for wire_type in SHAPES["anthropic"]:
         if not wire_type.endswith("ToolResultBlock") or wire_type == "ResponseWebSearchToolResultBlock":
             continue
         (pattern,) = (each for each in SAMPLES if each.wire_type == wire_type and each == _first(wire_type))
-        (response,) = _spoken(pattern.parsed())
+        (response,) = _texts_of(pattern.parsed())
         assert isinstance(response, ToolResponse)
         changed = msgspec.structs.replace(response, content=(Text("canal_fee"),), error=False, native=None)
         (again,) = parse_item(render_item([changed], "anthropic", wire_type), "anthropic")
@@ -403,7 +403,7 @@ def _first(wire_type: str) -> Sample:
     return next(each for each in SAMPLES if each.wire_type == wire_type)
 
 
-def test_a_call_without_an_id_gets_one_where_it_must() -> None:
+def test_call_without_id_gets_one_where_required() -> None:
     (call,) = parse_item({"functionCall": {"name": "x", "args": {"a": 1}}}, "gemini")
     (answer,) = parse_item({"functionResponse": {"name": "x", "response": {"output": "ok"}}}, "gemini")
     assert isinstance(call, ToolCall)

@@ -55,7 +55,7 @@ def _parsed(payload: dict[str, Any], provider: str) -> Any:
 
 
 @pytest.mark.parametrize("provider", PLAIN)
-def test_nothing_at_all_is_no_item(provider: str) -> None:
+def test_empty_payload_is_rejected(provider: str) -> None:
     with pytest.raises(segue.InputError) as raised:
         segue.parse_item({}, provider)
     assert raised.value.path == "payload"
@@ -63,7 +63,7 @@ def test_nothing_at_all_is_no_item(provider: str) -> None:
 
 @pytest.mark.parametrize("target", WIRES)
 @pytest.mark.parametrize("provider", PLAIN)
-def test_an_unknown_payload_in_a_conversation_is_lawful(provider: str, target: str) -> None:
+def test_unknown_payload_in_a_conversation_is_valid(provider: str, target: str) -> None:
     for payload in _payloads():
         blocks = _parsed(payload, provider)
         if blocks is None:
@@ -78,7 +78,7 @@ def test_an_unknown_payload_in_a_conversation_is_lawful(provider: str, target: s
 
 
 @pytest.mark.parametrize(("provider", "to"), [*product(PLAIN, PLAIN)])
-def test_an_unknown_payload_is_rendered_as_it_came_or_not_at_all(provider: str, to: str) -> None:
+def test_unknown_payload_is_rendered_unchanged_or_not_at_all(provider: str, to: str) -> None:
     for payload in _payloads():
         blocks = _parsed(payload, provider)
         if blocks is None or not all(isinstance(block, Opaque) for block in blocks):
@@ -106,7 +106,7 @@ def test_an_unknown_payload_is_rendered_as_it_came_or_not_at_all(provider: str, 
         ("mistral", {"x": 1}),
     ],
 )
-def test_what_the_provider_would_refuse_does_not_go_home_and_is_not_lost(provider: str, payload: Any) -> None:
+def test_invalid_payload_is_not_sent_for_same_api_and_not_lost(provider: str, payload: Any) -> None:
     blocks = segue.parse_item(payload, provider)
     with pytest.raises(segue.InputError):
         segue.render_item(blocks, provider)
@@ -118,7 +118,7 @@ def test_what_the_provider_would_refuse_does_not_go_home_and_is_not_lost(provide
     assert next(iter(payload)) in said
 
 
-def test_a_stray_key_does_not_keep_a_compaction_from_going_home() -> None:
+def test_compaction_with_unknown_key_is_kept_for_same_api() -> None:
     block = {"type": "compaction", "content": "so far", "stray": 5}
     messages = [
         {"role": "user", "content": "a"},

@@ -52,7 +52,7 @@ def run(*arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
 def run_new(*arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
     """The command in a new interpreter, on pipes."""
     ended = subprocess.run(
-        [*SEGUE, *arguments], input=stdin, capture_output=True, env=environment(**variables), timeout=60, check=False
+        [*SEGUE, *arguments], input=stdin, capture_output=True, env=environment(**variables), timeout=100, check=False
     )
     return Ended(ended.returncode, ended.stdout, ended.stderr.decode())
 

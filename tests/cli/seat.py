@@ -19,11 +19,12 @@ from typing import Any, Self
 import pyte
 
 from tests.cli.process import SEGUE
+from tests.interrupts import default_interrupt
 
 ENTER, ALT_ENTER, TAB = "\r", "\x1b\r", "\t"
 CTRL_C, CTRL_D, CTRL_T = "\x03", "\x04", "\x14"
 PROMPT = "ask anything"
-_PATIENCE = 60.0
+_PATIENCE = 100.0
 
 
 class Seat:
@@ -38,15 +39,16 @@ class Seat:
         self._changed = threading.Condition()
         self._terminal, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        self._process = subprocess.Popen(
-            [*SEGUE, *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env={"TERM": "xterm-256color", **environment, **_found_from_anywhere()},
-            cwd=folder,
-            start_new_session=True,
-        )
+        with default_interrupt():
+            self._process = subprocess.Popen(
+                [*SEGUE, *arguments],
+                stdin=theirs,
+                stdout=theirs,
+                stderr=theirs,
+                env={"TERM": "xterm-256color", **environment, **_found_from_anywhere()},
+                cwd=folder,
+                start_new_session=True,
+            )
         os.close(theirs)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -80,7 +80,7 @@ def test_a_stream_that_ends_early_is_told_as_far_as_it_came_and_fails(stop):
     assert ended.code == 1
     assert ended.json["text"] == "Hi"
     assert ended.json["finish"] == "error"
-    assert "not whole" in ended.err
+    assert "incomplete" in ended.err
 
 
 def test_the_providers_error_is_told_as_such():

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import stat
+import subprocess
 import sys
+import time
 from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,10 +22,12 @@ from segue.cli.chatting.commands import COMMANDS
 from segue.emulator import Emulator
 from segue.store.sqlite import SqliteStore
 from segue.wire.formats import TOOL_FORMATS
-from tests.cli.process import environment
+from tests.cli.process import SEGUE, environment
 from tests.cli.seat import ALT_ENTER, CTRL_C, CTRL_D, CTRL_T, ENTER, PROMPT, Seat
+from tests.interrupts import default_interrupt, ignored_interrupt
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
+PATIENCE = 100
 CLAUDE, KIMI = "anthropic/claude-sonnet-4-5", "kimi/kimi-k2-0905-preview"
 
 
@@ -90,7 +95,7 @@ def test_words_stream_and_ctrl_c_ends_the_turn(room: Room):
     seat.enter("hello there")
     seat.see("Some words.")
     seat.type(CTRL_C)
-    seat.see("cancelled", "Ctrl-C again leaves")
+    seat.see("cancelled", "press Ctrl-C again to exit")
     seat.enter("go on")
     seat.see("Again here.")
     assert "more" not in seat.text
@@ -106,7 +111,7 @@ def test_thoughts_are_folded_until_ctrl_t(room: Room):
     seat.see("Done.", "thought", "Ctrl-T shows it")
     seat.miss("I weigh the odds.")
     seat.type(CTRL_T)
-    seat.see("I weigh the odds.", "Ctrl-T folds it")
+    seat.see("I weigh the odds.", "Ctrl-T hides it")
     seat.type(CTRL_T)
     seat.miss("I weigh the odds.")
 
@@ -228,7 +233,7 @@ def test_the_question_of_trust_shows_all_that_is_trusted(room: Room):
     (room.work / ".segue.toml").write_text(TRUSTED)
     room.provider("kimi", "say Hi.")
     seat = room.chat("-m", KIMI, columns=60)
-    seat.see("Trust it until it changes?")
+    seat.see("Trust this file until it changes?")
     for word in ("shell(make *)", "write_file(docs/*)", "no-such-program", "--all", "http://127.0.0.1:9/"):
         assert word in seat.text.replace("\n", "")
     assert "\u202e".encode() not in seat.raw
@@ -333,7 +338,7 @@ def test_another_model_in_the_middle_of_a_task(room: Room):
     seat.type(f"/model {KIMI}")
     seat.see(KIMI)
     seat.type(ENTER)
-    seat.see("from the next request on", "the reply in flight and its tools stay")
+    seat.see("from the next request", "the current reply and its tools stay")
     assert not kimi.requests
     (room.work / "go").touch()
     seat.see("says Kimi.")
@@ -349,16 +354,16 @@ def test_toolformat_lists_all_and_says_auto_or_manual(room: Room):
     seat.enter("/toolformat")
     seat.see("(auto)", *TOOL_FORMATS)
     seat.enter("/toolformat hermes")
-    seat.see("from the next request on")
+    seat.see("from the next request")
     seat.enter("/toolformat")
     seat.see("hermes (manual)", "tools hermes")
     seat.enter("hello")
     seat.see("In words.")
     assert "tools" not in (claude.requests[-1].body or {})
     seat.enter("/toolformat openai")
-    seat.see("anthropic does not take 'openai'")
+    seat.see("anthropic does not support tool format 'openai'")
     seat.enter("/toolformat auto")
-    seat.see("auto: anthropic")
+    seat.see("auto (anthropic)")
 
 
 # -------------------------------------------------------------------------------------------------- the conversation
@@ -378,9 +383,9 @@ def test_undo_takes_back_a_compression_then_an_exchange(room: Room):
     seat.enter("/compress truncate-results 500")
     seat.see("compressed (truncate-results)")
     seat.enter("/undo")
-    seat.see("the compression is taken back")
+    seat.see("compression undone")
     seat.enter("/undo")
-    seat.see("the last exchange is taken back", "«and now?»")
+    seat.see("last exchange undone", "«and now?»")
     seat.enter("once more")
     seat.see("Third.")
     assert "and now?" not in spoken(claude)
@@ -396,7 +401,7 @@ def test_a_conversation_goes_on_where_it_was_left(room: Room):
     seat.see("Eighteen.")
     seat.type(CTRL_D)
     assert seat.left() == 0
-    seat.see("goes on")
+    seat.see("to continue")
     again = room.chat("-c", "-m", CLAUDE)
     again.see("how many?", "✓ list_dir", "Eighteen.", PROMPT)
     again.enter("sure?")
@@ -414,16 +419,16 @@ def test_two_chats_on_one_conversation(room: Room):
     first.enter("first words")
     first.see("One.")
     second = room.chat("-c", "-m", CLAUDE)
-    second.see(PROMPT, "open elsewhere; /fork goes on in a copy")
+    second.see(PROMPT, "open in another process; /fork continues in a copy")
     second.enter("from the second")
-    second.see("open elsewhere", count=2)
+    second.see("open in another process", count=2)
     second.wait_for(lambda: second.lines.count("❯ from the second") == 2)  # what was asked, and the input line
     first.enter("more words")
     first.see("Two.")
     first.type(CTRL_D)
     assert first.left() == 0
     second.type(ENTER)
-    second.see("2 messages came from elsewhere meanwhile", "❯ more words", "Two.", "Three.")
+    second.see("2 new messages from another process", "❯ more words", "Two.", "Three.")
     asked = [message["content"] for message in messages(claude) if message["role"] == "user"]
     assert asked == ["first words", "more words", "from the second"]
     assert accepted(claude)
@@ -447,15 +452,15 @@ def test_a_copy_and_the_way_back(room: Room):
     seat = room.chat("-m", CLAUDE)
     seat.see(PROMPT)
     seat.enter("/fork")
-    seat.see("nothing was said yet; there is nothing to copy")
+    seat.see("nothing to copy: there are no messages yet")
     with room.store() as store:
         (row,) = store.list()
     seat.enter(f"/sessions {row.id}")
-    seat.see(f"{row.id} is this conversation")
+    seat.see(f"{row.id} is already open")
     seat.enter("hello")
     seat.see("One.")
     seat.enter("/fork")
-    seat.see(f"a copy of {row.id}, which stays as it is", "One.", count=1)
+    seat.see(f"forked from {row.id}, which is unchanged", "One.", count=1)
     seat.enter("in there")
     seat.see("In the copy.")
     seat.enter(f"/sessions {row.id}")
@@ -464,7 +469,7 @@ def test_a_copy_and_the_way_back(room: Room):
     seat.see("Back.")
     assert "in there" not in spoken(claude)
     seat.enter("/sessions 1")
-    seat.see("✗ several conversations begin with '1'")
+    seat.see("✗ several conversation ids begin with '1'")
 
 
 def test_a_conversation_without_a_word_is_not_kept(room: Room):
@@ -486,11 +491,11 @@ def test_ctrl_c_twice_leaves(room: Room):
     seat.see("half a sentence")
     seat.type(CTRL_C)
     seat.miss("half a sentence")
-    seat.see("Ctrl-C again leaves")
+    seat.see("press Ctrl-C again to exit")
     seat.type("x")
-    seat.miss("Ctrl-C again leaves")
+    seat.miss("press Ctrl-C again to exit")
     seat.type(CTRL_C)
-    seat.see("Ctrl-C again leaves")
+    seat.see("press Ctrl-C again to exit")
     seat.type(CTRL_C)
     assert seat.left() == 0
 
@@ -512,7 +517,7 @@ def test_tab_completes_commands_models_and_paths(room: Room):
     seat = room.chat("-m", KIMI)
     seat.see(PROMPT)
     seat.type("/toolf")
-    seat.see("how tools are written")
+    seat.see("show or set the tool format")
     seat.type("\t")
     seat.wait_for(lambda: any(line.startswith("❯ /toolformat") for line in seat.lines))
     seat.type(" mistr")
@@ -582,6 +587,37 @@ def test_a_dumb_terminal_gets_lines(room: Room):
     assert seat.left() == 0
     assert b"\x1b" not in seat.raw
     assert (room.work / "out.txt").exists()
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_an_interrupt_without_a_terminal_ends_the_turn_unless_it_was_ignored_at_the_start(room: Room, ignored: bool):
+    wait = json.dumps({"command": "touch began; until [ -e go ]; do sleep 0.01; done"})
+    room.provider("anthropic", f"call shell {wait}\n---\nsay All done.")
+    with ignored_interrupt() if ignored else default_interrupt():
+        process = subprocess.Popen(
+            [*SEGUE, "chat", "-m", CLAUDE, "--allow", "shell"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment(**room.variables),
+            cwd=room.work,
+        )
+    try:
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        deadline = time.monotonic() + PATIENCE
+        while not (room.work / "began").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        if ignored:
+            (room.work / "go").touch()
+        out, _ = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+        process.communicate()
+    assert (b"All done." in out) == ignored
+    assert (b"cancelled" in out) != ignored
 
 
 # ------------------------------------------------------------------------------------------------------------- safety

@@ -50,8 +50,8 @@ def test_it_fits_afterwards_and_comes_back(kept: Kept):
     after = body(kept, id)
     assert len(after) < len(before) / 2
     assert segue.check(after, "anthropic")
-    assert "compressed by truncate-results to 2500 tokens" in kept("log", "show", id).out
-    assert kept("compress", id, "--undo").out == f"{id}: 16 messages again\n"
+    assert "compressed with truncate-results to 2500 tokens" in kept("log", "show", id).out
+    assert kept("compress", id, "--undo").out == f"{id}: compression undone, 16 messages\n"
     assert body(kept, id) == before
 
 
@@ -77,8 +77,8 @@ def test_what_was_done_is_a_screen_of_lines_however_long_it_was(kept: Kept):
     assert ended.lines[0].startswith("messages 1 to ")
     assert len(ended.lines) == 2
     left = kept("export", chat.id, "--format", "md").out
-    assert ended.lines[1].endswith(f"; {left.count('## ')} of 600 messages are left")
-    assert f"- messages: {left.count('## ')} of 600 that were written\n" in left
+    assert ended.lines[1].endswith(f"; {left.count('## ')} of 600 messages remain")
+    assert f"- messages: {left.count('## ')} of 600 stored\n" in left
 
 
 def test_what_does_not_hang_together_ends_after_a_screen():
@@ -102,7 +102,7 @@ def test_what_fits_already_is_left_alone(kept: Kept):
     before = kept("log", "show", id, "--all", "--json").json["seq"]
     ended = kept("compress", id, "--strategy", "dense", "--budget", "1000000")
     assert ended.code == 0
-    assert ended.out.endswith(" tokens: it fits already\n")
+    assert ended.out.endswith(" tokens: already within the budget\n")
     assert kept("log", "show", id, "--all", "--json").json["seq"] == before
 
 

@@ -210,31 +210,31 @@ def test_what_is_remembered_is_its_owners_alone(project: Project):
 
 MISTAKES = {
     "x = [": "is not TOML",
-    'modell = "x"': "modell is no setting; did you mean model?",
-    "zzz = 1": "zzz is no setting; known are model, models,",
+    'modell = "x"': "modell is not a setting; did you mean model?",
+    "zzz = 1": "zzz is not a setting; known settings: model, models,",
     "model = 3": "model: expected text, got a whole number",
     'model = ""': "model: expected text that is not empty",
-    'model = "a"\nmodels = ["b"]': "model and models both name a model",
+    'model = "a"\nmodels = ["b"]': "set either model or models",
     'models = ["a", 3]': "models[1]: expected text",
     "providers = 3": "providers: expected a table",
     "[providers]\nopenai = 3": "providers.openai: expected a table",
-    '[providers.openai]\nbase_uri = "x"': "providers.openai.base_uri is no setting; did you mean base_url?",
+    '[providers.openai]\nbase_uri = "x"': "providers.openai.base_uri is not a setting; did you mean base_url?",
     "[providers.openai]\napi = 3": "providers.openai.api: expected text",
     '[tools]\nallow = "shell"': "tools.allow: expected a list, got text",
     "[tools]\nallow = [3]": "tools.allow[0]: expected text",
     "[tools]\nparallel = 0": "tools.parallel: expected a whole number >= 1",
     "[tools]\ntimeout = -1": "tools.timeout: expected a number > 0",
-    '[tools]\nalow = ["x"]': "tools.alow is no setting; did you mean allow?",
+    '[tools]\nalow = ["x"]': "tools.alow is not a setting; did you mean allow?",
     '[mcp.x]\nurl = "a"\ncommand = ["b"]': "mcp.x: expected either command or url",
     "[mcp.x]\nenv = []": "mcp.x: expected either command or url",
     '[mcp.x]\nurl = "a"\n[mcp.x.headers]\na = 3': "mcp.x.headers: expected text",
-    '[prices."a/b"]\ninput = 1': "prices.a/b: needs also output",
-    'route = "random"': "route: unknown value 'random'; known are fixed, failover, round-robin, rules",
-    'compress = "x"': "compress: unknown value 'x'; known are dense,",
+    '[prices."a/b"]\ninput = 1': "prices.a/b: missing setting output",
+    'route = "random"': "route: unknown value 'random'; known values: fixed, failover, round-robin, rules",
+    'compress = "x"': "compress: unknown value 'x'; known values: dense,",
     'rules = "long"': "rules: expected a list",
-    '[[rules]]\nwhen = "lang"\nmodel = "x"': "rules[0].when: unknown value 'lang'; known are long,",
-    '[[rules]]\nwhen = "long"\nmodel = "x"': "rules[0].tokens: goes with",
-    '[[rules]]\nwhen = "images"\nmodel = "x"\ntokens = 3': "rules[0].tokens: goes with",
+    '[[rules]]\nwhen = "lang"\nmodel = "x"': "rules[0].when: unknown value 'lang'; known values: long,",
+    '[[rules]]\nwhen = "long"\nmodel = "x"': "rules[0].tokens: required with",
+    '[[rules]]\nwhen = "images"\nmodel = "x"\ntokens = 3': "rules[0].tokens: required with",
     '[[rules]]\nwhen = "images"': "rules[0]: expected either model or models",
     "[providers.openai.models.x]\ninput = -1": "providers.openai.models.input: expected a number >= 0",
 }
@@ -257,7 +257,7 @@ def test_a_mistake_in_a_variable_names_the_variable(project: Project, monkeypatc
 
 def test_a_route_by_rules_needs_some(project: Project, monkeypatch):
     monkeypatch.setenv("SEGUE_ROUTE", "rules")
-    with pytest.raises(Unreadable, match="no \\[\\[rules\\]\\]"):
+    with pytest.raises(Unreadable, match="has \\[\\[rules\\]\\]"):
         config.load()
     project.user_says('[[rules]]\nwhen = "otherwise"\nmodel = "kimi/x"')
     assert config.load().settings.rules[0].model == "kimi/x"
@@ -267,4 +267,4 @@ def test_a_command_refuses_a_bad_file_with_one_line_and_2(project: Project):
     project.says('modell = "x"')
     ended = project.run("convert", "--from", "openai-chat", "--to", "anthropic", stdin=GOOD)
     assert is_one_line(ended)
-    assert f"{project.file}: modell is no setting" in ended.err
+    assert f"{project.file}: modell is not a setting" in ended.err

@@ -172,7 +172,7 @@ def test_verbose_sums_up_the_repairs_in_one_line():
 
 
 def test_verbose_says_when_there_was_nothing_to_repair():
-    assert "nothing to repair" in run("convert", "--to", "openai-chat", "-v", stdin=GOOD).err
+    assert "no findings" in run("convert", "--to", "openai-chat", "-v", stdin=GOOD).err
 
 
 @pytest.mark.parametrize(("body", "told"), [(OPEN, True), (GOOD, False)])

@@ -113,7 +113,7 @@ def test_each_way_ends_with_the_other_one():
     naive, usual = (run("demo", *more).lines for more in (["--naive"], []))
     assert "Try it: segue demo" in naive
     assert "Try it: segue demo --naive" in usual
-    assert "By segue each of these 17 requests was accepted." in naive
+    assert "Converted by segue, each of these 17 requests is accepted." in naive
     assert not any("synthetic" in line for line in naive)
 
 
@@ -205,7 +205,7 @@ def test_what_matters_is_whole_at_any_width(columns, way):
     assert "10 providers, forward and back; " in " ".join(shown.split())
     heads = [line for line in lines if re.match(r"[ \d]\d  \S", line)]
     assert len(heads) == 19
-    assert all(line.endswith((" ✓ accepted", " ✗ refused", " ✗ garbled")) for line in heads)
+    assert all(line.endswith((" ✓ accepted", " ✗ refused", " ✗ confused")) for line in heads)
     assert not any("…" in line for line in heads)
     assert any(re.fullmatch(r"request  .*  verdict", line) and "…" not in line for line in lines)
     assert len([line for line in lines if re.match(r"    [a-z]+_[a-z]+ .*[✓!+] .{8}", line)]) == 18

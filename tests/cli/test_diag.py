@@ -33,7 +33,7 @@ def test_any_turn_can_be_told_for_any_target(kept: Kept, api: str):
         assert (told["target"], told["request"]["calls"]) == (api, calls)
     ended = kept("diag", id, "--to", api)
     assert ended.code == 0
-    assert ended.lines[-1] == f"accepted: {api} would take it"
+    assert ended.lines[-1] == f"accepted: {api} would accept this request"
 
 
 def test_a_turn_is_what_was_sent_after_it(kept: Kept):
@@ -178,7 +178,7 @@ def test_what_the_store_knows_is_told(kept: Kept):
     assert [line for line in told["compressions"] if "drop-oldest to 60" in line]
     assert [line for line in told["evidence"] if "and 1 more" in line]
     lines = kept("diag", id).lines
-    assert any(line.startswith("  in hand: since ") for line in lines)
+    assert any(line.startswith("  lease: since ") for line in lines)
 
 
 WAITING = {"type": "tool_use", "name": "read_file", "input": {"path": "x"}}
@@ -228,8 +228,8 @@ def test_a_body_that_would_be_refused_is_1_and_a_bug_in_its_layer(
     spoiled(monkeypatch, spoil)
     ended = kept("diag", id)
     assert ended.code == 1
-    assert ended.lines[-2] == "refused: anthropic would not take it"
-    assert ended.lines[-1].endswith(f"in the {layer}")
+    assert ended.lines[-2] == "refused: anthropic would reject this request"
+    assert ended.lines[-1].endswith(f"layer: {layer}")
     assert [line for line in ended.lines if line.startswith("reject ANT-")]
     told = kept("diag", id, "--json")
     assert (told.code, told.json["verdict"]["layer"]) == (1, LAYERS[layer])

@@ -33,7 +33,7 @@ def row_of(told, name: str):
 def test_with_nothing_set_up_all_is_well_and_nobody_real_is_asked(project: Project):
     ended = project.run("doctor")
     assert (ended.code, ended.err) == (0, "")
-    assert "emulated models are asked" in ended.out.decode()
+    assert "emulated models are used" in ended.out.decode()
     assert not any(line.startswith("!!") for line in ended.lines)
     told = project.run("doctor", "--json").json
     assert told["ok"] is True
@@ -112,7 +112,7 @@ def test_a_bad_file_is_told_and_everything_else_too(project: Project):
     ended = project.run("doctor", "--json")
     assert ended.code == 1
     [row] = ended.json["config"]
-    assert row["error"] == f"{project.file}: modell is no setting; did you mean model?"
+    assert row["error"] == f"{project.file}: modell is not a setting; did you mean model?"
     assert ended.json["terminal"]["stdout"] is False
     shown = project.run("doctor")
     assert shown.code == 1
@@ -131,7 +131,7 @@ def test_a_file_that_is_not_trusted_is_told_and_is_no_fault(project: Project):
 
 
 def test_chat_is_not_said_to_need_a_terminal(project: Project):
-    assert "segue chat goes by plain lines" in project.run("doctor").out.decode()
+    assert "segue chat prints plain lines" in project.run("doctor").out.decode()
 
 
 def test_online_does_not_send_to_itself(project: Project):
@@ -194,7 +194,7 @@ def test_models_are_listed_with_those_of_the_user(project: Project):
 def test_an_unknown_provider_is_one_line_and_2(project: Project):
     ended = project.run("models", "nobody")
     assert ended.code == 2
-    assert "known are anthropic" in ended.err
+    assert "known providers: anthropic" in ended.err
 
 
 def test_a_provider_that_segue_can_not_read_is_told_with_its_file(project: Project):

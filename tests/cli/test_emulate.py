@@ -8,8 +8,8 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,8 +19,10 @@ import pytest
 from segue.emulator.client import letter
 from tests.cli.process import SEGUE, Ended, environment, is_one_line, run
 from tests.emulator.over_http import APIS, body_of
+from tests.interrupts import default_interrupt, ignored_interrupt
+from tests.ports import free_port
 
-PATIENCE = 60.0
+PATIENCE = 100.0
 INTERRUPTED = 130
 KEY = "sk-very-secret-0123456789"
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_01", "content": "sunny"}
@@ -62,14 +64,17 @@ class Running:
 
 
 @contextmanager
-def emulating(*arguments: str, **variables: str) -> Generator[Running]:
-    process = subprocess.Popen(
-        [*SEGUE, "emulate", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(**variables),
-    )
+def emulating(
+    *arguments: str, interrupt: Callable[[], AbstractContextManager[None]] = default_interrupt
+) -> Generator[Running]:
+    with interrupt():
+        process = subprocess.Popen(
+            [*SEGUE, "emulate", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        )
     try:
         yield Running(process)
     finally:
@@ -106,7 +111,7 @@ def test_the_first_line_says_where(api: str, base: str) -> None:
         url = address(line)
         assert url.startswith("http://127.0.0.1:")
         told = f"base URL for clients {url}{base}" if base else "the base URL for clients"
-        assert line == f"{api} on {url}, {told}; Ctrl-C ends it\n"
+        assert line == f"{api} on {url}, {told}; Ctrl-C stops it\n"
         assert sent(url, api)[0] == 200
 
 
@@ -116,14 +121,14 @@ def test_a_line_for_each_request() -> None:
         assert sent(url, "anthropic")[0] == 200
         assert running.line() == "segue: 1 POST /v1/messages 200; calls get_weather\n"
         assert sent(url, "anthropic", ORPHANED)[0] == 400
-        assert running.line().startswith("segue: 2 POST /v1/messages 400; breaks ANT-")
+        assert running.line().startswith("segue: 2 POST /v1/messages 400; violates ANT-")
         assert sent(url, "anthropic")[0] == 429
         assert running.line().startswith("segue: 3 POST /v1/messages 429; fault: rate-limit; This request would exceed")
         with pytest.raises(ConnectionResetError):
             sent(url, "anthropic")
         assert running.line() == "segue: 4 POST /v1/messages reset; fault: reset\n"
         assert sent(url, "anthropic", body_of("anthropic", "Hello!"))[0] == 200
-        assert running.line().startswith("segue: 5 POST /v1/messages 200; says ")
+        assert running.line().startswith("segue: 5 POST /v1/messages 200; text ")
         ended = running.ended(signal.SIGINT)
     assert (ended.code, ended.out, ended.err) == (INTERRUPTED, b"", "")
 
@@ -147,14 +152,13 @@ def test_lines_as_json() -> None:
 def test_a_script_a_port_and_a_profile(tmp_path: Path) -> None:
     script = tmp_path / "a script.txt"
     script.write_text("say Grüß Gott.\n---\nerror 503", "utf-8")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     with emulating("openai-chat", "--profile", "groq", "--script", str(script), "--port", str(port)) as running:
         assert address(running.line("out")) == f"http://127.0.0.1:{port}"
         status, data = sent(f"http://127.0.0.1:{port}", "openai-chat")
         assert status == 200
         assert "Grüß Gott." in data.decode()
-        assert running.line().endswith("; says 'Grüß Gott.'\n")
+        assert running.line().endswith("; text 'Grüß Gott.'\n")
         assert sent(f"http://127.0.0.1:{port}", "openai-chat")[0] == 503
 
 
@@ -162,7 +166,7 @@ def test_lenient() -> None:
     with emulating("anthropic", "--lenient") as running:
         url = address(running.line("out"))
         assert sent(url, "anthropic", ORPHANED, key=None)[0] == 200
-        assert "; breaks ANT-" in running.line()
+        assert "; violates ANT-" in running.line()
 
 
 def test_keys_are_never_printed() -> None:
@@ -206,6 +210,15 @@ def test_an_interrupt_ends_it_without_a_traceback(tmp_path: Path, *, busy: bool)
     assert (ended.code, ended.out, ended.err) == (INTERRUPTED, b"", "")
 
 
+def test_an_interrupt_that_was_ignored_at_the_start_stays_ignored() -> None:
+    with emulating("anthropic", interrupt=ignored_interrupt) as running:
+        url = address(running.line("out"))
+        running.process.send_signal(signal.SIGINT)
+        assert sent(url, "anthropic")[0] == 200
+        assert running.line().startswith("segue: 1 POST /v1/messages 200; ")
+        assert running.process.poll() is None
+
+
 def test_a_request_to_end_ends_it_quietly() -> None:
     with emulating("anthropic") as running:
         running.line("out")
@@ -241,12 +254,12 @@ def test_a_reader_that_went_away_ends_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "known are openai-chat, "),
-        (["openai"], "unknown format 'openai'; did you mean openai-chat? known are "),
-        (["antropic"], "unknown format 'antropic'; did you mean anthropic? known are "),
-        (["hermes"], "unknown format 'hermes'; known are "),
+        ([], "known APIs: openai-chat, "),
+        (["openai"], "unknown API 'openai'; did you mean openai-chat? known APIs: "),
+        (["antropic"], "unknown API 'antropic'; did you mean anthropic? known APIs: "),
+        (["hermes"], "unknown API 'hermes'; known APIs: "),
         (["anthropic", "--fault", "rate-limt"], "did you mean rate-limit?"),
-        (["anthropic", "--fault", "reset=2"], "a rate is between 0 and 1"),
+        (["anthropic", "--fault", "reset=2"], "the rate must be between 0 and 1"),
         (["anthropic", "--fault", "reset@0"], "counted from 1"),
         (["anthropic", "--port", "99999"], "99999"),
         (["anthropic", "--port", "-1"], "-1"),
@@ -256,7 +269,7 @@ def test_a_reader_that_went_away_ends_it() -> None:
             "can't read the script /no/such/file: no such file or directory\n",
         ),
         (["anthropic", "--script", "/"], "can't read the script /: is a directory\n"),
-        (["openai-chat", "--profile", "nobody"], "'nobody' is not a known profile"),
+        (["openai-chat", "--profile", "nobody"], "unknown profile 'nobody'"),
         (["anthropic", "--profile", "groq"], "anthropic has no profiles"),
         (["anthropic", "--patience", "-1"], "a number of seconds was expected"),
         (["anthropic", "--patience", "nan"], "a number of seconds was expected"),
@@ -274,9 +287,9 @@ def test_what_can_not_be_meant_is_one_line(arguments: list[str], said: str) -> N
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"say Hello.\n---\nsing  La la.\n", "tune.txt, line 3: `sing` is no step"),
+        (b"say Hello.\n---\nsing  La la.\n", "tune.txt, line 3: unknown step `sing`"),
         (b"\n\nerror now\n", "tune.txt, line 3: an HTTP status from 400 to 599 was expected, not `now`"),
-        (b"", "tune.txt: no turn is in it"),
+        (b"", "tune.txt: the script has no turns"),
         (b"say \xff\xfe\n", "tune.txt: it is not UTF-8"),
     ],
 )
@@ -302,8 +315,8 @@ def test_help_names_every_api_and_every_fault() -> None:
     lines = run("emulate", "--help", COLUMNS="80").lines
     assert max(map(len, lines)) <= 80
     text = " ".join(" ".join(lines).split())
-    assert text.index("NAME@2,5; see above") > text.index("A bare name strikes")
-    assert "--json Each line as a JSON value" in text
+    assert text.index("NAME@2,5; see above") > text.index("A bare name applies")
+    assert "--json Print JSON lines" in text
     assert "[default: 30.0]" in text
     assert "[default: 0]" in text
     assert all(fault in text for fault in FAULTS)

@@ -43,9 +43,9 @@ def test_what_was_decided_is_said_in_one_line(kept: Kept):
     id = kept("import", stdin=OPEN).out.strip()
     ended = kept("export", id, "--format", "anthropic", "--model", "claude-sonnet-4-5")
     told = f"segue diag {id} --to anthropic --model claude-sonnet-4-5"
-    assert ended.err.startswith("segue: decided on the way: ")
+    assert ended.err.startswith("segue: findings: ")
     assert "1 synthetic" in ended.err
-    assert ended.err.endswith(f"; {told} tells what\n")
+    assert ended.err.endswith(f"; for details: {told}\n")
     assert ended.err.count("\n") == 1
     assert kept(*told.split()[1:]).code == 0
     assert kept("export", id, "--format", "anthropic", "--json").err == ""

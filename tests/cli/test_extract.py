@@ -19,7 +19,7 @@ def test_calls_and_the_text_that_is_left():
     assert (ended.json["format"], ended.json["calls"][0]["arguments"]) == ("hermes", {"x": 1})
     assert ended.json["text"].startswith("I look.")
     assert '<tool_call>{"name"' in ended.json["text"]
-    assert "stays text" in ended.err
+    assert "kept as text" in ended.err
 
 
 def test_declared_tools_give_types(tmp_path):

@@ -178,7 +178,7 @@ def test_claude_code_branches_that_were_left_stay_out(kept: Kept):
     ended = kept("import", "--json", stdin=json_lines(log.lines))
     assert ended.json["left_out"] == {"lines on branches that were left": 2}
     assert [text_of(m.blocks) for m in messages_of(kept, ended.json["id"])] == ["One", "Taken."]
-    assert "left out: 2 lines on branches" in kept("import", stdin=json_lines(log.lines)).err
+    assert "not imported: 2 lines on branches" in kept("import", stdin=json_lines(log.lines)).err
 
 
 def test_claude_code_subagents_are_conversations_of_their_own(kept: Kept):
@@ -445,7 +445,7 @@ def test_of_a_log_that_was_cut_the_rest_is_taken(kept: Kept, torn: bytes):
     log.reply("msg_1", text("Hello"))
     ended = kept("import", stdin=json_lines(log.lines) + torn)
     assert ended.code == 0
-    assert "left out: 1 line at the end that is cut off (line 3)" in ended.err
+    assert "not imported: 1 line at the end that is cut off (line 3)" in ended.err
     assert len(messages_of(kept, ended.out.strip())) == 2
     codex = Codex()
     codex.user("Hi")
@@ -473,12 +473,12 @@ def test_what_was_done_is_told_also_where_stdout_is_full(kept: Kept):
 
     code, said = full("import", stdin=OPEN)
     [row] = kept("log", "--json").json
-    assert (code, said.splitlines()[0]) == (1, f"segue: kept all the same: {row['id']}")
+    assert (code, said.splitlines()[0]) == (1, f"segue: stored, although the output could not be written: {row['id']}")
     id = kept.talk()
     code, said = full("compress", id, "--strategy", "drop-oldest", "--budget", "5")
-    assert (code, said.splitlines()[0]) == (1, f"segue: compressed all the same: {id}")
+    assert (code, said.splitlines()[0]) == (1, f"segue: compressed, although the output could not be written: {id}")
     code, said = full("log", "delete", id, "--yes")
-    assert (code, said.splitlines()[0]) == (1, f"segue: deleted all the same: {id}")
+    assert (code, said.splitlines()[0]) == (1, f"segue: deleted, although the output could not be written: {id}")
 
 
 # ------------------------------------------------------------------------------------------------------ what is wrong
@@ -489,9 +489,9 @@ CLAUDE.reply("msg_1", text("Hello"))
 WRONG: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "empty"),
     "no JSON": (b"hello", ""),
-    "a number": (b"5", "a body, or a list"),
-    "no messages": (b"[]", "a body, or a list"),
-    "a list of words": (b'["a"]', "a body, or a list"),
+    "a number": (b"5", "expected a request body or a list"),
+    "no messages": (b"[]", "expected a request body or a list"),
+    "a list of words": (b'["a"]', "expected a request body or a list"),
     "no body": (b'{"a": 1}', "messages"),
     "a torn line in the middle": (
         json_lines(CLAUDE.lines) + b'{"type":"assist\n' + json_lines(CLAUDE.lines),
@@ -499,14 +499,14 @@ WRONG: dict[str, tuple[bytes, str]] = {
     ),
     "a last line of something else": (json_lines(CLAUDE.lines) + b"the end", "line 3: "),
     "a line of something else": (json_lines([QUESTION, {"a": 1}]), "line 2: "),
-    "a line that is no object": (json_lines([QUESTION, 5]), "line 2: an object was expected"),
-    "bodies": (json_lines([{"messages": [QUESTION]}, {"messages": [QUESTION]}]), "a body of its own"),
+    "a line that is no object": (json_lines([QUESTION, 5]), "line 2: expected a JSON object"),
+    "bodies": (json_lines([{"messages": [QUESTION]}, {"messages": [QUESTION]}]), "lines is a request body"),
     "a wrong role": (json_lines([QUESTION, {"role": "wizard", "content": "x"}]), "line 2: messages[1]"),
-    "an empty session": (json_lines([{"type": "session_meta", "payload": {}}] * 2), "nothing was said"),
+    "an empty session": (json_lines([{"type": "session_meta", "payload": {}}] * 2), "this session has no messages"),
     "an item without a type": (json_lines([{"type": "response_item", "payload": {}}] * 2), "line 1: "),
     "turns that are none": (
         json_lines([{"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": "x"}}] * 2),
-        "line 1: a number of turns",
+        "line 1: expected a number of turns",
     ),
     "another version": (b'{"segue": 99, "kind": "events", "events": []}', "version"),
     "no events": (b'{"segue": 1, "kind": "events"}', "events"),
@@ -566,7 +566,7 @@ def test_what_is_not_kept_since_it_proves_who_asks_is_told(kept: Kept):
     data = json.dumps(body).encode()
     ended = kept("import", stdin=data)
     assert ended.code == 0
-    said = "segue: not kept, since it may open a door: part of url, authorization_token; give it again to go on\n"
+    said = "segue: not stored because it may be a secret: part of url, authorization_token; set it again to continue\n"
     assert ended.err == said
     assert kept("import", "--json", stdin=data).json["secrets"] == ["part of url", "authorization_token"]
     assert kept("import", stdin=segue.Conversation.from_body(body).dump()).err == said
@@ -582,10 +582,10 @@ def test_what_is_not_kept_since_it_proves_who_asks_is_told(kept: Kept):
     [
         (b'{"messages": "hi"}', "messages: a list was expected, not a string"),
         (b'{"contents": 3}', "contents: a list was expected, not a number"),
-        (b"[]", "a body, or a list of messages was expected; this list is empty"),
-        (b"[3]", "a body, or a list of messages was expected"),
-        (b'"hi"', "a body, or a list of messages was expected"),
-        (b"{}", "no `messages`, `input` or `contents`: this is not a request body of a known API"),
+        (b"[]", "expected a request body or a list of messages; this list is empty"),
+        (b"[3]", "expected a request body or a list of messages"),
+        (b'"hi"', "expected a request body or a list of messages"),
+        (b"{}", "no `messages`, `input` or `contents`: not a request body of a known API"),
     ],
 )
 def test_what_is_wrong_with_it_is_said(kept: Kept, body: bytes, words: str):

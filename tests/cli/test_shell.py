@@ -20,6 +20,7 @@ from segue.errors import InputError, ProjectionError, RemoteProtocolError
 from tests.cli.bodies import GOOD, long_chat
 from tests.cli.kept import Kept
 from tests.cli.process import SEGUE, environment, is_one_line, run, run_new
+from tests.interrupts import default_interrupt
 
 VERSION = f"segue {metadata.version('segue')}\n".encode()
 FULL_DISK = Path("/dev/full")
@@ -190,18 +191,19 @@ def test_a_closed_stdin_is_one_line_and_2():
 
 def test_ctrl_c_ends_with_130_and_no_traceback():
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*SEGUE, "check", "--api", "kimi"],
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    )
+    with default_interrupt():
+        process = subprocess.Popen(
+            [*SEGUE, "check", "--api", "kimi"],
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        )
     try:
         assert process.stderr
         assert b"reading from the terminal" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=100)
     finally:
         os.close(ours)
         os.close(theirs)
@@ -281,7 +283,7 @@ def test_an_interrupt_while_it_is_loaded_is_no_traceback():
         [sys.executable, "-c", INTERRUPTED_WHILE_LOADING],
         capture_output=True,
         env=environment(),
-        timeout=60,
+        timeout=100,
         check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
@@ -304,7 +306,7 @@ def test_make_demo_says_where_the_command_is_unless_it_is_known(tmp_path, known)
         env=environment(PATH=path),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=100,
         check=False,
     )
     told = f"segue is {command} here; pip install . puts it on your PATH.\n"

@@ -40,7 +40,7 @@ def trust_of(project: Project) -> bool:
 def test_trust_can_be_taken_back(project: Project):
     project.says(MCP)
     project.run("trust", str(project.file))
-    assert project.run("trust", "--revoke").lines == [f"{project.file}: trusted no longer"]
+    assert project.run("trust", "--revoke").lines == [f"{project.file}: no longer trusted"]
     assert trust_of(project) is False
     assert project.run("trust", "--revoke").lines == [f"{project.file}: was not trusted"]
 
@@ -69,10 +69,10 @@ def test_a_store_of_a_file_that_is_not_trusted_is_not_made_nor_read(project: Pro
     planted = project.folder.parent / "planted"
     ended = project.run("run", "--no-tools", "Hi", SEGUE_STORE="")
     assert ended.code == 0
-    assert "does not count: store;" in ended.err
+    assert "ignored settings: store;" in ended.err
     assert not planted.exists()
     listed = project.run("log", SEGUE_STORE="")
-    assert "its store does not count" in listed.err
+    assert "its store setting is ignored" in listed.err
     assert len(listed.lines) >= 1
     project.run("trust")
     assert project.run("run", "--no-tools", "Hi", SEGUE_STORE="").code == 0

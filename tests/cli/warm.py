@@ -21,15 +21,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-_WAIT = 60
+_WAIT = 100
 
 
 @cache
 def _server(root: Path, path: str | None) -> socket.socket:
     """The server of this test process, for as long as that lives."""
+    from tests.leaks import keep_process  # not in the server itself: it would load pytest
+
     ours, theirs = socket.socketpair()
     environment = {"PYTHONUTF8": "1"} | ({} if path is None else {"PYTHONPATH": path})
     process = subprocess.Popen([sys.executable, "-m", __name__], stdin=theirs.fileno(), cwd=root, env=environment)
+    keep_process(process.pid)
     theirs.close()
     ours.settimeout(_WAIT)
 

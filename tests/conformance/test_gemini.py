@@ -190,9 +190,9 @@ def test_deep_schemas_end() -> None:
     schema: dict[str, Any] = {"type": "ARRAY"}
     for _ in range(100_000):
         schema = {"type": "ARRAY", "items": schema}
-    started = time.perf_counter()
+    started = time.process_time()
     verdict = conformance.judge(g.declares({"name": "f", "parameters": schema}), "gemini")
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 2
     assert any("nesting depth" in violation.message for violation in verdict)
     while schema:
         schema = schema.pop("items", {})

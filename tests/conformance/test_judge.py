@@ -168,7 +168,7 @@ def test_model_argument_wins_over_the_body() -> None:
 
 def test_unknown_model_is_named_as_such() -> None:
     (violation,) = conformance.judge(bodies_anthropic.body(bodies_anthropic.A), "anthropic")
-    assert "no model is named, judged as the newest" in violation.message
+    assert "no model given, checked as the newest" in violation.message
 
 
 def test_verdict_reads_well() -> None:

@@ -44,7 +44,7 @@ def _names(tale: Tale) -> list[str]:
     return [*dict.fromkeys([*called, "read_file"])]
 
 
-def _chat(tale: Tale, result: Callable[[str, str, str], Body]) -> list[Body]:
+def _chat_messages(tale: Tale, result: Callable[[str, str, str], Body]) -> list[Body]:
     messages: list[Body] = []
     for event in tale:
         match event:
@@ -59,14 +59,14 @@ def _chat(tale: Tale, result: Callable[[str, str, str], Body]) -> list[Body]:
     return messages
 
 
-def _spell_chat(make: Callable[..., Body], *, names: bool = False) -> Callable[[Tale], Body]:
+def _chat_body(make: Callable[..., Body], *, names: bool = False) -> Callable[[Tale], Body]:
     def result(call_id: str, words: str, tool: str) -> Body:
         return build.named(call_id, words, tool) if names else build.tool(call_id, words)
 
-    return lambda tale: make(*_chat(tale, result), tools=[build.function(name) for name in _names(tale)])
+    return lambda tale: make(*_chat_messages(tale, result), tools=[build.function(name) for name in _names(tale)])
 
 
-def _spell_anthropic(tale: Tale) -> Body:
+def _anthropic_body(tale: Tale) -> Body:
     messages: list[Body] = []
     for event in tale:
         match event:
@@ -84,7 +84,7 @@ def _spell_anthropic(tale: Tale) -> Body:
     return build.anthropic(*messages, tools=[build.declared(name) for name in _names(tale)])
 
 
-def _spell_responses(tale: Tale, **more: Any) -> Body:
+def _responses_body(tale: Tale, **more: Any) -> Body:
     items: list[Body] = []
     for event in tale:
         match event:
@@ -98,7 +98,7 @@ def _spell_responses(tale: Tale, **more: Any) -> Body:
     return build.responses(*items, tools=[build.flat_function(name) for name in _names(tale)])
 
 
-def _spell_gemini(tale: Tale) -> Body:
+def _gemini_body(tale: Tale) -> Body:
     contents: list[Body] = []
     for event in tale:
         match event:
@@ -116,7 +116,7 @@ def _spell_gemini(tale: Tale) -> Body:
     return build.gemini(*contents, tools=build.declarations(*_names(tale)))
 
 
-def _spell_bedrock(tale: Tale) -> Body:
+def _bedrock_body(tale: Tale) -> Body:
     messages: list[Body] = []
     for event in tale:
         match event:
@@ -135,17 +135,17 @@ def _spell_bedrock(tale: Tale) -> Body:
 
 
 SPELLINGS: dict[str, Callable[[Tale], Body]] = {
-    "openai-chat": _spell_chat(build.chat),
-    "openai-responses": _spell_responses,
+    "openai-chat": _chat_body(build.chat),
+    "openai-responses": _responses_body,
     # AZF-04
-    "azure-foundry": partial(_spell_responses, type="message"),
-    "anthropic": _spell_anthropic,
-    "gemini": _spell_gemini,
-    "bedrock": _spell_bedrock,
-    "mistral": _spell_chat(build.mistral, names=True),
-    "kimi": _spell_chat(build.kimi),
-    "deepseek": _spell_chat(build.deepseek),
-    "qwen": _spell_chat(build.qwen),
+    "azure-foundry": partial(_responses_body, type="message"),
+    "anthropic": _anthropic_body,
+    "gemini": _gemini_body,
+    "bedrock": _bedrock_body,
+    "mistral": _chat_body(build.mistral, names=True),
+    "kimi": _chat_body(build.kimi),
+    "deepseek": _chat_body(build.deepseek),
+    "qwen": _chat_body(build.qwen),
 }
 
 

@@ -31,7 +31,7 @@ TARGETS = tuple(row.name for row in segue.formats() if getattr(row, "kind", "wir
 EVERY_TARGET = for_each("target", TARGETS)
 
 
-def judged_model(case: Case, target: str) -> str | None:
+def checked_model(case: Case, target: str) -> str | None:
     return case.models.get(target) or (model_of(case.body) if case.source == target else None)
 
 
@@ -41,14 +41,14 @@ def test_is_accepted(made: Made, target: str) -> None:
     before = copy.deepcopy(case.body)
     out = convert(case, target)
     assert case.body == before, "the input was changed"
-    verdict = segue.check(out.body, target, model=judged_model(case, target))
+    verdict = segue.check(out.body, target, model=checked_model(case, target))
     assert verdict, f"{verdict}\n{json.dumps(out.body, indent=1)}"
     if target == "kimi":
         assert "KIM-01" not in {violation.rule for violation in verdict}, str(verdict)
 
 
 @EVERY_TARGET
-def test_the_vendor_types_take_it(made: Made, target: str) -> None:
+def test_vendor_types_accept_it(made: Made, target: str) -> None:
     case, out = made.case, made.to(target).body
     # At home a body may hold what the SDK's types do not know; nothing is to be added to that.
     known = complaints(case.body, target) if case.source == target else ()
@@ -73,7 +73,7 @@ def test_is_accepted_under_every_policy(made: Made, target: str) -> None:
         # A policy that changes nothing gives a body that was judged already.
         if out.data not in judged:
             judged.add(out.data)
-            verdict = segue.check(out.body, target, model=judged_model(case, target))
+            verdict = segue.check(out.body, target, model=checked_model(case, target))
             assert verdict, f"{policy}: {verdict}"
 
 
@@ -88,19 +88,19 @@ def test_a_second_conversion_changes_nothing(made: Made, target: str) -> None:
 NOT_HOME = {"KIM-01", "OAI-RESP-05", "BED-08", "BED-10"}
 
 
-def home_model(case: Case) -> str | None:
+def same_api_model(case: Case) -> str | None:
     """The model of a body that can't name its own: Gemini has it in the address."""
     return None if model_of(case.body) else case.models.get(case.source)
 
 
-def is_lawful_at_home(case: Case) -> bool:
-    verdict = judge(case.body, case.source, model=home_model(case)) if case.source in apis() else None
+def is_valid_for_same_api(case: Case) -> bool:
+    verdict = judge(case.body, case.source, model=same_api_model(case)) if case.source in apis() else None
     return bool(verdict) and not any(violation.rule in NOT_HOME for violation in verdict or ())
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if is_lawful_at_home(case)], ids=lambda case: case.name)
-def test_a_lawful_body_goes_home_unchanged(case: Case) -> None:
-    out = segue.convert(case.body, source=case.source, target=case.source, model=home_model(case))
+@pytest.mark.parametrize("case", [case for case in CASES if is_valid_for_same_api(case)], ids=lambda case: case.name)
+def test_valid_body_is_unchanged_for_same_api(case: Case) -> None:
+    out = segue.convert(case.body, source=case.source, target=case.source, model=same_api_model(case))
     expected = json.loads(json.dumps(case.body).replace("\\ud83d", "\ufffd").replace("\\ude00", "\ufffd"))
     assert json.dumps(out.body) == json.dumps(expected)
 

@@ -30,7 +30,7 @@ EVERY_TARGET = pytest.mark.parametrize("target", APIS)
 EVERY_PAIR = for_each("source, target", product(APIS, repeat=2), ids=" → ".join)
 
 # What an id may look like, and what the projection of a foreign one looks like. Gemini takes any, and none.
-LAWFUL = {
+VALID_REPEATS = {
     "openai-chat": r".{1,40}",
     "openai-responses": r".{1,64}",
     "azure-foundry": r".{1,64}",
@@ -56,7 +56,7 @@ GONE = "its call is no longer part of this conversation"
 INTERRUPTED = "[interrupted: no result was recorded]"
 
 
-def sent(body: dict[str, Any], source: str, target: str, **policy: Any) -> tuple[Any, Reading]:
+def convert_scenario(body: dict[str, Any], source: str, target: str, **policy: Any) -> tuple[Any, Reading]:
     """The conversion and what the target reads in it; it has to be lawful, and no result may stand at no call."""
     out = segue.convert(body, source=source, target=target, **policy)
     verdict = segue.check(out.body, target, model=model_of(body) if source == target else None)
@@ -68,11 +68,11 @@ def sent(body: dict[str, Any], source: str, target: str, **policy: Any) -> tuple
     return out, reading
 
 
-def told(tale: Tale, source: str, target: str) -> tuple[Any, Reading]:
-    out, reading = sent(spell(tale, source), source, target)
+def finding_messages(tale: Tale, source: str, target: str) -> tuple[Any, Reading]:
+    out, reading = convert_scenario(spell(tale, source), source, target)
     ids = [one.id for one in reading.interactions if one.id is not None]
     home = PROVIDERS[source] == PROVIDERS[target]
-    form = (LAWFUL if home else PROJECTED).get(target, r".+")
+    form = (VALID_REPEATS if home else PROJECTED).get(target, r".+")
     assert all(re.fullmatch(form, one) for one in ids), ids
     assert home or len(set(ids)) == len(ids), f"ids repeat: {ids}"
     return out, reading
@@ -100,7 +100,7 @@ def test_ids_of_openai_and_anthropic_to_kimi(source: str) -> None:
         reads(("toolu_01B09q90qw90lq917835lq9", "b")),
         Result("toolu_01B09q90qw90lq917835lq9", "content of b"),
     ]
-    _, reading = told(tale, source, "kimi")
+    _, reading = finding_messages(tale, source, "kimi")
     assert [one.id for one in reading.interactions] == [
         "functions.read_file:0",
         "functions.glob:1",
@@ -117,10 +117,10 @@ def test_ids_of_more_than_64_characters(source: str, target: str) -> None:
     """Cut to 40 or 64 characters, the first three would be one id; cut from the front, the last two (OAI-CHAT-01)."""
     ids = [f"{HEAD}_1", f"{HEAD}_2", f"{HEAD}_2_", f"1_{HEAD}", f"2_{HEAD}"]
     tale = [User("Go."), reads(*zip(ids, "abcde", strict=True)), *(Result(one, f"of {one}") for one in reversed(ids))]
-    _, reading = told(tale, source, target)
+    _, reading = finding_messages(tale, source, target)
     assert pairs(reading) == [(path, f"of {one}") for path, one in zip("abcde", ids, strict=True)]
     # Gemini and Anthropic set no limit, so at home such an id stays.
-    if source != target or target in LAWFUL:
+    if source != target or target in VALID_REPEATS:
         assert len({one.id for one in reading.interactions} - {None}) in (0, 5)
 
 
@@ -136,14 +136,14 @@ def test_ids_of_41_to_64_characters_from_responses(target: str) -> None:
         build.output(ids[1], "B"),
         build.output(ids[0], "A"),
     )
-    out, reading = sent(body, "openai-responses", target)
+    out, reading = convert_scenario(body, "openai-responses", target)
     assert pairs(reading) == [("a", "A"), ("b", "B")]
     found = [one.id for one in reading.interactions]
     if target == "openai-responses":
         assert found == ids
     else:
         assert item not in json.dumps(out.body)
-        form = (LAWFUL if target == "openai-chat" else PROJECTED).get(target, ".+")
+        form = (VALID_REPEATS if target == "openai-chat" else PROJECTED).get(target, ".+")
         assert all(one is None or re.fullmatch(form, one) for one in found), found
     assert len(set(found) - {None}) in (0, 2)
 
@@ -159,7 +159,7 @@ def test_the_same_id_twice_in_one_turn(source: str, target: str) -> None:
         Model("Both read."),
         User("Well?"),
     ]
-    _, reading = told(tale, source, target)
+    _, reading = finding_messages(tale, source, target)
     assert pairs(reading) == [("a", "content of a"), ("b", "content of b")]
 
 
@@ -167,7 +167,7 @@ def test_the_same_id_twice_in_one_turn(source: str, target: str) -> None:
 def test_the_same_id_twice_and_one_result(source: str, target: str) -> None:
     """One of the twins was never answered: the second, since results come in order."""
     tale = [User("Go."), reads(("call_0", "a"), ("call_0", "b")), Result("call_0", "content of a"), User("And b?")]
-    _, reading = told(tale, source, target)
+    _, reading = finding_messages(tale, source, target)
     assert [path for path, _ in pairs(reading)] == ["a", "b"]
     assert reading.interactions[0].text == "content of a"
     assert INTERRUPTED in str(reading.interactions[1].text)
@@ -189,7 +189,7 @@ def test_the_same_id_again_in_a_later_turn(source: str, target: str) -> None:
         Result("call_0", "third b"),
         Result("call_1", "third a"),
     ]
-    _, reading = told(tale, source, target)
+    _, reading = finding_messages(tale, source, target)
     assert pairs(reading) == [
         ("a", "first a"),
         ("b", "first b"),
@@ -209,7 +209,7 @@ def test_the_same_id_again_while_the_first_is_open(source: str, target: str) -> 
         reads(("call_0", "b")),
         Result("call_0", "content of b"),
     ]
-    _, reading = told(tale, source, target)
+    _, reading = finding_messages(tale, source, target)
     assert [path for path, _ in pairs(reading)] == ["a", "b"]
     assert INTERRUPTED in str(reading.interactions[0].text)
     assert reading.interactions[1].text == "content of b"
@@ -227,9 +227,9 @@ LATE = [
 
 
 @EVERY_PAIR
-def test_a_result_after_the_user_spoke(source: str, target: str) -> None:
+def test_result_after_a_user_message(source: str, target: str) -> None:
     """It goes to its call; the user's words stay behind the reply that they followed."""
-    out, reading = told(LATE, source, target)
+    out, reading = finding_messages(LATE, source, target)
     assert pairs(reading) == [("a", "content of a"), ("b", "content of b")]
     spoken = json.dumps(out.body)
     assert spoken.count("Are you still there?") == 1
@@ -242,9 +242,9 @@ def test_a_result_after_the_user_spoke(source: str, target: str) -> None:
 
 
 @EVERY_SOURCE
-def test_a_result_after_the_user_spoke_to_mistral(source: str) -> None:
+def test_result_after_a_user_message_for_mistral(source: str) -> None:
     """All results behind the calls, in their order, with names; between tool and user stands the bridge (MIS-07)."""
-    out, _ = told(LATE, source, "mistral")
+    out, _ = finding_messages(LATE, source, "mistral")
     messages = out.body["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "assistant", "user"]
     asked, found, bridge = messages[1]["tool_calls"], messages[2:4], messages[4]
@@ -279,7 +279,7 @@ def test_orphan_results(source: str, target: str) -> None:
     tale = ORPHANS
     if source == "gemini":
         tale = [*_without(ORPHANS[:4], "gone_2"), ORPHANS[4], ORPHANS[3], *ORPHANS[5:]]
-    out, reading = told(tale, source, target)
+    out, reading = finding_messages(tale, source, target)
     assert pairs(reading) == [("a", "content of a")]
     spoken = json.dumps(out.body)
     for words in ("content of x", "content of y", "content of z"):
@@ -293,7 +293,7 @@ def test_orphan_results(source: str, target: str) -> None:
 @EVERY_PAIR
 def test_orphan_results_left_out(source: str, target: str) -> None:
     tale = _without(ORPHANS, "gone_2")
-    out, reading = sent(spell(tale, source), source, target, orphans="drop")
+    out, reading = convert_scenario(spell(tale, source), source, target, orphans="drop")
     assert pairs(reading) == [("a", "content of a")]
     spoken = json.dumps(out.body)
     assert "content of x" not in spoken
@@ -303,9 +303,9 @@ def test_orphan_results_left_out(source: str, target: str) -> None:
 
 
 @EVERY_PAIR
-def test_nothing_but_an_orphan(source: str, target: str) -> None:
+def test_only_an_orphan_result(source: str, target: str) -> None:
     """A history cut so that only a result is left is still a conversation."""
-    out, reading = sent(spell([Result("gone_1", "content of x")], source), source, target)
+    out, reading = convert_scenario(spell([Result("gone_1", "content of x")], source), source, target)
     assert not reading.interactions
     assert "content of x" in json.dumps(out.body)
 
@@ -325,7 +325,7 @@ def _dotted() -> dict[str, Any]:
 @EVERY_TARGET
 def test_dotted_names_from_gemini(target: str) -> None:
     """Each tool has one name, in the declaration and in the history, that the target takes; no two become one."""
-    out, reading = sent(_dotted(), "gemini", target)
+    out, reading = convert_scenario(_dotted(), "gemini", target)
     names = [one.name for one in reading.interactions]
     assert pairs(reading) == [(str(at), f"content c{at}") for at in range(4)]
     assert declared(out.body, target)[:4] == names
@@ -340,7 +340,7 @@ def test_dotted_names_from_gemini(target: str) -> None:
 
 @EVERY_TARGET
 def test_dotted_names_come_back_on_the_reply(target: str) -> None:
-    out, _ = sent(_dotted(), "gemini", target)
+    out, _ = convert_scenario(_dotted(), "gemini", target)
     there = declared(out.body, target)[:4]
     reply = out.reply(calling(target, [(f"r{at}", name, {"path": name}) for at, name in enumerate(there)]))
     assert called(reply, "gemini") == [(own, {"path": name}) for own, name in zip(DOTTED, there, strict=True)]
@@ -362,7 +362,7 @@ def test_namespaces_are_part_of_the_name(target: str) -> None:
         *(build.output(f"c{at}", f"content {at}") for at in (1, 2, 3)),
         tools=[namespace("mail"), namespace("files"), build.flat_function("search")],
     )
-    out, reading = sent(body, "openai-responses", target)
+    out, reading = convert_scenario(body, "openai-responses", target)
     names = [one.name for one in reading.interactions]
     assert pairs(reading) == [("a", "content 1"), ("b", "content 2"), ("c", "content 3")]
     assert len(set(names)) == 3

@@ -109,7 +109,7 @@ def test_finish_reasons_to_a_chat_client(stop: str, expected: str) -> None:
     assert reply["choices"][0]["finish_reason"] == expected
 
 
-def test_at_home_a_reply_is_left_as_it_is() -> None:
+def test_reply_is_unchanged_for_same_api() -> None:
     given = chat_reply(call("call_1", "read_file", {"path": "a"}))
     converted = segue.convert(chat(user("Go.")), source="openai-chat", target="openai-chat")
     assert converted.reply(given) == given
@@ -123,7 +123,7 @@ def test_thinking_never_comes_back_as_text() -> None:
 
 
 @pytest.mark.parametrize("garbage", [{}, {"choices": []}, {"choices": [{}]}, b"{", b"[]", b"\xff"])
-def test_garbage_from_a_provider_is_its_fault(garbage: Any) -> None:
+def test_invalid_reply_is_a_remote_protocol_error(garbage: Any) -> None:
     converted = segue.convert(anthropic(user("Go.")), source="anthropic", target="openai-chat")
     with pytest.raises(segue.RemoteProtocolError):
         converted.reply(garbage)

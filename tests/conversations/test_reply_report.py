@@ -27,7 +27,7 @@ def _converted(source: str, target: str) -> segue.Converted:
     return segue.convert(SOURCES[source], source=source, target=target)
 
 
-def _told(converted: segue.Converted) -> list[tuple[str, str | None]]:
+def _finding_messages(converted: segue.Converted) -> list[tuple[str, str | None]]:
     assert converted.reply_report is not None
     return [(finding.kind, finding.subject) for finding in converted.reply_report.findings]
 
@@ -46,16 +46,16 @@ FINISHES = {
     ("source", "expected"),
     [("openai-chat", "length"), ("anthropic", "max_tokens"), ("openai-responses", ("failed", None))],
 )
-def test_a_call_that_gemini_spoiled_is_no_end(source: str, expected: Any) -> None:
+def test_malformed_gemini_call_is_no_normal_finish(source: str, expected: Any) -> None:
     converted = _converted(source, "gemini")
     given = {"candidates": [{"index": 0, "finishReason": "MALFORMED_FUNCTION_CALL"}], "modelVersion": "gemini-2.5-pro"}
     assert FINISHES[source](converted.reply(given)) == expected
-    assert ("adjusted", "finish") in _told(converted)
+    assert ("adjusted", "finish") in _finding_messages(converted)
     assert converted.reply_report is not None
     assert "MALFORMED_FUNCTION_CALL" in converted.reply_report.findings[0].message
 
 
-def test_a_vendor_with_a_word_for_a_broken_reply_uses_it() -> None:
+def test_vendor_finish_reason_for_a_broken_reply() -> None:
     body = {"model": "mistral-large-latest", "messages": [user("Go.")]}
     converted = segue.convert(body, source="mistral", target="gemini")
     given = {"candidates": [{"index": 0, "finishReason": "OTHER"}]}
@@ -71,17 +71,17 @@ def test_a_vendor_with_a_word_for_a_broken_reply_uses_it() -> None:
         ("anthropic", "pause_turn"),
     ],
 )
-def test_a_pause_is_no_end(source: str, expected: Any) -> None:
+def test_pause_is_no_normal_finish(source: str, expected: Any) -> None:
     converted = _converted(source, "anthropic")
     reply = converted.reply(anthropic_reply(text("Still searching."), stop="pause_turn"))
     assert FINISHES[source](reply) == expected
-    assert (("adjusted", "finish") in _told(converted)) == (source != "anthropic")
+    assert (("adjusted", "finish") in _finding_messages(converted)) == (source != "anthropic")
 
 
 # -------------------------------------------------------------------------------------------------------------- content
 
 
-def test_words_on_both_sides_of_a_call_are_parted() -> None:
+def test_text_before_and_after_a_call_is_split() -> None:
     converted = _converted("openai-chat", "anthropic")
     blocks = text("I look."), use("toolu_1", "read_file", {"path": "a"}), text("Then"), text(" I tell.")
     message = converted.reply(anthropic_reply(*blocks))["choices"][0]["message"]
@@ -89,18 +89,18 @@ def test_words_on_both_sides_of_a_call_are_parted() -> None:
     assert len(message["tool_calls"]) == 1
 
 
-def test_a_picture_in_a_reply_to_an_anthropic_client_is_told() -> None:
+def test_image_in_a_reply_to_an_anthropic_client_is_reported() -> None:
     converted = _converted("anthropic", "gemini")
     picture = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
     reply = converted.reply(gemini_reply({"text": "Here."}, picture))
     assert [block["type"] for block in reply["content"]] == ["text", "text"]
     assert reply["content"][1]["text"] == "[image not supported here]"
-    assert ("text", "image") in _told(converted)
+    assert ("text", "image") in _finding_messages(converted)
 
 
-def test_a_call_without_a_name_is_the_providers_fault() -> None:
+def test_call_without_a_name_is_a_remote_protocol_error() -> None:
     entry = {"id": "call_1", "type": "function", "function": {"name": None, "arguments": "{}"}}
-    with pytest.raises(segue.RemoteProtocolError, match="names no tool"):
+    with pytest.raises(segue.RemoteProtocolError, match="a tool call without a name"):
         _converted("anthropic", "openai-chat").reply(chat_reply(entry))
 
 
@@ -112,7 +112,7 @@ def test_a_free_text_tool_is_always_called_with_text(given: Any, expected: str) 
     assert (item["type"], item["input"]) == ("custom_tool_call", expected)
 
 
-def test_when_a_reply_was_made_is_what_its_provider_said() -> None:
+def test_created_is_the_providers_timestamp() -> None:
     assert _converted("openai-chat", "openai-responses").reply({**responses_reply(), "created_at": 7})["created"] == 7
     assert (
         _converted("openai-responses", "openai-chat").reply({**chat_reply(content="a"), "created": 7})["created_at"]
@@ -126,43 +126,43 @@ def test_when_a_reply_was_made_is_what_its_provider_said() -> None:
 # --------------------------------------------------------------------------------------------------------------- report
 
 
-def test_more_answers_than_one_are_reported() -> None:
+def test_additional_choices_are_reported() -> None:
     given = chat_reply(content="One.")
     given["choices"].append({**given["choices"][0], "index": 1})
     converted = _converted("anthropic", "openai-chat")
     assert converted.reply(given)["content"][0]["text"] == "One."
-    assert _told(converted) == [("dropped", "choices")]
+    assert _finding_messages(converted) == [("dropped", "choices")]
     home = _converted("openai-chat", "openai-chat")
     assert home.reply(given) == given
-    assert _told(home) == []
+    assert _finding_messages(home) == []
 
 
-def test_what_only_the_other_api_says_is_reported() -> None:
+def test_source_only_reply_fields_are_reported() -> None:
     found = {"type": "web_search_result_location", "url": "https://a.example", "cited_text": "a"}
     converted = _converted("openai-chat", "anthropic")
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "RXFRQg=="}
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "a"}}
     converted.reply(anthropic_reply(thought, search, {**text("A."), "citations": [found]}))
-    assert _told(converted) == [("dropped", "citations"), ("reasoning", None), ("dropped", "web_search")]
+    assert _finding_messages(converted) == [("dropped", "citations"), ("reasoning", None), ("dropped", "web_search")]
 
     grounded = gemini_reply({"text": "A."})
     grounded["candidates"][0]["groundingMetadata"] = {"webSearchQueries": ["a"]}
     converted = _converted("anthropic", "gemini")
     converted.reply(grounded)
-    assert _told(converted) == [("dropped", "groundingMetadata")]
+    assert _finding_messages(converted) == [("dropped", "groundingMetadata")]
 
     note = {"type": "url_citation", "url": "https://a.example", "title": "A", "start_index": 0, "end_index": 1}
     part = {"type": "output_text", "text": "A.", "annotations": [note]}
     message = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
     converted = _converted("anthropic", "openai-responses")
     converted.reply(responses_reply(message))
-    assert _told(converted) == [("dropped", "annotations")]
+    assert _finding_messages(converted) == [("dropped", "annotations")]
 
     converted = _converted("anthropic", "openai-chat")
     given = chat_reply(content="A.")
     given["choices"][0]["message"]["annotations"] = [note]
     converted.reply(given)
-    assert _told(converted) == [("dropped", "annotations")]
+    assert _finding_messages(converted) == [("dropped", "annotations")]
 
 
 def test_a_report_of_each_reply_and_one_of_all() -> None:
@@ -173,19 +173,19 @@ def test_a_report_of_each_reply_and_one_of_all() -> None:
     given["choices"][0]["logprobs"] = {"content": [{"token": "A"}]}
     for count in (1, 2):
         converted.reply(given)
-        assert _told(converted) == [("dropped", "logprobs")]
+        assert _finding_messages(converted) == [("dropped", "logprobs")]
         assert len(converted.report.findings) == before + count
     converted.reply(chat_reply(content="B."))
-    assert _told(converted) == []
+    assert _finding_messages(converted) == []
 
 
 def test_a_plain_answer_has_nothing_to_report() -> None:
     converted = _converted("openai-chat", "anthropic")
     converted.reply(anthropic_reply(text("A."), use("toolu_1", "read_file", {"path": "a"})))
-    assert _told(converted) == []
+    assert _finding_messages(converted) == []
     converted = _converted("anthropic", "openai-chat")
     converted.reply(chat_reply(call("call_1", "read_file", {"path": "a"}), content="A."))
-    assert _told(converted) == []
+    assert _finding_messages(converted) == []
 
 
 # --------------------------------------------------------------------------------------------------------------- errors
@@ -221,14 +221,14 @@ def test_a_plain_answer_has_nothing_to_report() -> None:
         ),
     ],
 )
-def test_an_error_tells_what_the_provider_said(target: str, body: Any, expected: Any) -> None:
+def test_error_has_the_providers_message(target: str, body: Any, expected: Any) -> None:
     with pytest.raises(segue.RemoteProtocolError) as raised:
         segue.convert(FROM_CHAT, source="openai-chat", target=target).reply(body)
     error = raised.value
     assert (error.status, error.code, error.kind, error.message) == expected
 
 
-def test_what_is_no_reply_at_all_has_no_status() -> None:
+def test_invalid_reply_has_no_status() -> None:
     with pytest.raises(segue.RemoteProtocolError) as raised:
         _converted("openai-chat", "anthropic").reply({})
     assert (raised.value.status, raised.value.code, raised.value.kind) == (None, None, None)

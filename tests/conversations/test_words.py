@@ -62,7 +62,7 @@ def _texts(content: Any) -> Iterator[str]:
                 yield part[key]
 
 
-def chat_words(body: Body) -> Iterator[str]:
+def chat_texts(body: Body) -> Iterator[str]:
     for message in body["messages"]:
         yield from _texts(message.get("content"))
         for call in message.get("tool_calls") or ():
@@ -70,7 +70,7 @@ def chat_words(body: Body) -> Iterator[str]:
             yield from _leaves(inner.get("arguments", inner.get("input")))
 
 
-def anthropic_words(body: Body) -> Iterator[str]:
+def anthropic_texts(body: Body) -> Iterator[str]:
     yield from _texts(body.get("system"))
     for message in body["messages"]:
         yield from _texts(message.get("content"))
@@ -81,7 +81,7 @@ def anthropic_words(body: Body) -> Iterator[str]:
                 yield from _texts(block.get("content"))
 
 
-def responses_words(body: Body) -> Iterator[str]:
+def responses_texts(body: Body) -> Iterator[str]:
     yield from _texts(body.get("instructions"))
     yield from _texts(body["input"] if isinstance(body["input"], str) else "")
     for item in body["input"] if isinstance(body["input"], list) else ():
@@ -110,7 +110,7 @@ def responses_words(body: Body) -> Iterator[str]:
                 pass
 
 
-def gemini_words(body: Body) -> Iterator[str]:
+def gemini_texts(body: Body) -> Iterator[str]:
     system = body.get("systemInstruction", body.get("system_instruction")) or {}
     for part in [*system.get("parts", ()), *(part for content in body["contents"] for part in content["parts"])]:
         if not part.get("thought") and isinstance(part.get("text"), str):
@@ -123,7 +123,7 @@ def gemini_words(body: Body) -> Iterator[str]:
         yield from _leaves(part.get("codeExecutionResult", {}).get("output"))
 
 
-def bedrock_words(body: Body) -> Iterator[str]:
+def bedrock_texts(body: Body) -> Iterator[str]:
     yield from _texts(body.get("system"))
     for message in body["messages"]:
         yield from _texts(message["content"])
@@ -134,22 +134,22 @@ def bedrock_words(body: Body) -> Iterator[str]:
             yield from _leaves([part.get("json") for part in result])
 
 
-WORDS = {
-    "bedrock": bedrock_words,
-    "anthropic": anthropic_words,
-    "openai-responses": responses_words,
-    "azure-foundry": responses_words,
-    "gemini": gemini_words,
+READERS = {
+    "bedrock": bedrock_texts,
+    "anthropic": anthropic_texts,
+    "openai-responses": responses_texts,
+    "azure-foundry": responses_texts,
+    "gemini": gemini_texts,
 }
 
 
-def words(case: Case) -> set[str]:
-    whole = WORDS.get(case.source, chat_words)(case.body)
+def source_texts(case: Case) -> set[str]:
+    whole = READERS.get(case.source, chat_texts)(case.body)
     # Half an emoji becomes U+FFFD; white space at the ends is no question of words.
     return {word.strip() for word in whole if word.strip() and not any("\ud800" <= one <= "\udfff" for one in word)}
 
 
-def spoken(case: Case) -> list[str]:
+def message_texts(case: Case) -> list[str]:
     """The words of users and models, each said only once, in the order they were said; no results, no arguments."""
     said: list[str] = []
     for entry in case.body.get("messages") or case.body.get("contents") or case.body["input"]:
@@ -163,37 +163,37 @@ def spoken(case: Case) -> list[str]:
     return [word for word in once if everything.count(word) == 1 and word.isprintable()]
 
 
-def addresses(value: Any) -> Iterator[str]:
+def urls(value: Any) -> Iterator[str]:
     """Where pictures, documents and sounds are to be found; citations are no part of what was said."""
     if isinstance(value, str) and value.startswith("https://"):
         yield value
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
         if key not in ("annotations", "citations"):
-            yield from addresses(inner)
+            yield from urls(inner)
 
 
 @EVERY_TARGET
-def test_no_address_is_lost(made: Made, target: str) -> None:
+def test_no_url_is_lost(made: Made, target: str) -> None:
     """What a target can't show is named by its address."""
     out = made.to(target)
     there = "\n".join(strings(out.body))
     said = made.case.body.get("messages") or made.case.body.get("contents") or made.case.body["input"]
-    lost = sorted(address for address in addresses(said) if address not in there)
+    lost = sorted(address for address in urls(said) if address not in there)
     assert not lost, f"lost: {lost}"
 
 
 @EVERY_TARGET
-def test_words_keep_their_order(made: Made, target: str) -> None:
+def test_texts_keep_their_order(made: Made, target: str) -> None:
     out = made.to(target)
     there = "\n".join(strings(out.body.get("messages") or out.body.get("contents") or out.body["input"]))
-    said = spoken(made.case)
+    said = message_texts(made.case)
     places = [there.index(word) for word in said if word in there]
     assert places == sorted(places), f"said in another order: {said}"
 
 
 @EVERY_TARGET
-def test_no_word_is_lost(made: Made, target: str) -> None:
+def test_no_text_is_lost(made: Made, target: str) -> None:
     out = made.to(target)
     there = "\n".join(strings([out.body, out.report.to_dict()]))
-    lost = sorted(word for word in words(made.case) if word not in there)
+    lost = sorted(word for word in source_texts(made.case) if word not in there)
     assert not lost, f"lost: {lost}"

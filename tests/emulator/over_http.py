@@ -17,7 +17,7 @@ from segue.emulator.providers import PROVIDERS
 from segue.wire.registry import WIRES
 
 APIS = tuple(PROVIDERS)
-PATIENCE = 30.0
+PATIENCE = 100.0
 """How long a client waits at most; nothing here takes that long."""
 
 

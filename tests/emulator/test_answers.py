@@ -16,7 +16,7 @@ from segue.emulator import Emulator, start
 from segue.emulator.client import Sent, letter, post
 from segue.streaming import reply_body
 from segue.wire.registry import WIRES
-from tests.emulator.over_http import Seen, ask, body_of, reply_of
+from tests.emulator.over_http import PATIENCE, Seen, ask, body_of, reply_of
 
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["at-once", "streamed"])
 
@@ -143,7 +143,7 @@ def test_the_vendors_client_reads_what_is_stored() -> None:
 
 
 def get(provider: Emulator, path: str, *, method: str = "GET", key: str = "segue-emulator") -> Sent:
-    connection = http.client.HTTPConnection("127.0.0.1", provider.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", provider.port, timeout=PATIENCE)
     connection.request(method, path, headers={"authorization": f"Bearer {key}", "api-key": key})
     answer = connection.getresponse()
     with closing(connection):

@@ -22,8 +22,10 @@ from segue.canonical import jsontext
 from segue.emulator import Emulator
 from segue.emulator.client import Sent, post
 from segue.emulator.providers import PROVIDERS
+from tests.ports import free_port
 
 from .envelopes import ENVELOPES
+from .over_http import PATIENCE
 
 KEY = "sk-right-0123456789"
 WRONG = "sk-wrong-9876543210"
@@ -84,7 +86,7 @@ def ask(
     headers: Mapping[str, str] | None = None,
 ) -> Sent:
     place = urlsplit(provider.url)
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=20)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE)
     try:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         connection.request(method, path, data, {"anthropic-version": "2023-06-01", **(headers or {})})
@@ -519,12 +521,12 @@ def test_a_lenient_provider_answers_and_takes_note(api: str) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_request_while_the_server_stops(stream: bool) -> None:
     """Whoever waits for an answer hears of the end at once, and nothing hangs."""
-    provider = emulator.start("openai-chat", script="say a\nwait 30\nsay b")
+    provider = emulator.start("openai-chat", script="say a\nwait 1000\nsay b", port=free_port())
     outcome: list[object] = []
 
     def wait() -> None:
         try:
-            outcome.append(post(provider, CHAT, stream=stream, timeout=20))
+            outcome.append(post(provider, CHAT, stream=stream, timeout=PATIENCE))
         except (http.client.HTTPException, OSError) as error:
             outcome.append(error)
 
@@ -533,7 +535,7 @@ def test_a_request_while_the_server_stops(stream: bool) -> None:
     while not provider.requests:
         waiting.join(0.01)
     provider.stop()
-    waiting.join(5)
+    waiting.join(PATIENCE)
     assert not waiting.is_alive()
     (what,) = outcome
     assert isinstance(what, http.client.HTTPException | OSError)

@@ -22,6 +22,7 @@ from segue.emulator import Emulator, Recorded, start
 from segue.errors import InputError
 from tests.cli.process import environment
 from tests.emulator.over_http import APIS, PATIENCE, Seen, ask, body_of, connect, opened, raw, reply_of
+from tests.ports import free_port
 
 CONNECTIONS = 64
 LONG = 10 * PATIENCE
@@ -172,8 +173,8 @@ def test_nothing_stays_behind() -> None:
 
 
 def test_a_port_is_free_again_at_once() -> None:
-    with start("anthropic") as first:
-        port = first.port
+    port = free_port()
+    with start("anthropic", port=port) as first:
         ask(first)
     for _ in range(5):
         with start("openai-chat", port=port) as again:
@@ -332,7 +333,7 @@ def test_a_process_that_ends_with_an_emulator_that_runs() -> None:
         "print(client.getresponse().status)\n"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), timeout=60, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), timeout=100, check=False
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "200\n", "")
 

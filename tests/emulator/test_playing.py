@@ -14,7 +14,7 @@ from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.request import Reply
 from segue.emulator import Emulator, start
 from segue.wire.registry import WIRES
-from tests.emulator.over_http import APIS, TOOLS, ask, body_of, conversation, opened, reply_of
+from tests.emulator.over_http import APIS, PATIENCE, TOOLS, ask, body_of, conversation, opened, reply_of
 
 # The default models of these show what they think, or a summary of it, to who asks.
 SHOWS_THOUGHTS = {"anthropic", "bedrock", "gemini", "openai-responses", "azure-foundry", "qwen"}
@@ -458,7 +458,7 @@ def test_deep_arguments_are_carried_or_refused(api: str) -> None:
 @every_api
 def test_paths_that_lead_nowhere(api: str) -> None:
     with start(api) as emulator:
-        connection = http.client.HTTPConnection("127.0.0.1", emulator.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", emulator.port, timeout=PATIENCE)
         for method, path in [("GET", "/"), ("POST", "/v1/nothing"), ("PUT", "/%ff%00?key=secret"), ("DELETE", "//")]:
             connection.request(method, path)
             answer = connection.getresponse()

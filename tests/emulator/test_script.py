@@ -110,13 +110,13 @@ def test_lines_may_end_as_they_end_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "told"),
     [
-        ("", None, "no turn is in it"),
+        ("", None, "the script has no turns"),
         ("# nothing\n", None, "`say Hello.` was expected"),
-        ("say a\nsya b", 2, "`sya` is no step; did you mean `say`?"),
+        ("say a\nsya b", 2, "unknown step `sya`; did you mean `say`?"),
         ("say: a", 1, "did you mean `say`?"),
-        ("Hello there", 1, "`say`, `think`, `call`, `wait`, `error`, `cut` and `end` are known"),
-        ("\n  \n---\nsay a", 3, "a turn without a step"),
-        ("say a\n---\n---\nsay b", 3, "a turn without a step"),
+        ("Hello there", 1, "known steps: `say`, `think`, `call`, `wait`, `error`, `cut` and `end`"),
+        ("\n  \n---\nsay a", 3, "has no steps"),
+        ("say a\n---\n---\nsay b", 3, "has no steps"),
         ("say a\n---\n  b", 3, "this line is indented"),
         ("call", 1, "the name of a tool was expected"),
         ('call {"a": 1}', 1, "the name of a tool was expected"),

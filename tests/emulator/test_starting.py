@@ -33,8 +33,8 @@ def test_a_key_need_not_be_ascii(encoding: str) -> None:
         ({"keys": [1]}, "keys: a string was expected, not int"),
         ({"patience": "x"}, "patience: a number of seconds was expected, not 'x'"),
         ({"patience": -1}, "patience: a number of seconds was expected, not -1"),
-        ({"script": "turns.txt"}, r"script: `turns.txt` is no step.*give Path\('turns.txt'\)"),
-        ({"script": "sing La la."}, "script, line 1: `sing` is no step"),
+        ({"script": "turns.txt"}, r"script: unknown step `turns.txt`.*pass Path\('turns.txt'\)"),
+        ({"script": "sing La la."}, "script, line 1: unknown step `sing`"),
         ({"script": Path("/no/such")}, "script: can't read the script /no/such: no such file or directory$"),
     ],
 )

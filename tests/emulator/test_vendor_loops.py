@@ -18,6 +18,7 @@ from google import genai
 
 import segue
 from segue.emulator import Emulator, start
+from tests.ports import free_port
 from tests.properties.readers import read
 from tests.vendors import loops
 from tests.vendors.clients import Called
@@ -248,7 +249,7 @@ def test_a_thread_goes_on_once_and_only_where_it_is_known() -> None:
 
 
 def test_a_thread_that_is_gone_is_made_anew_by_the_client() -> None:
-    with start("anthropic") as provider, _anthropic(provider) as client:
+    with start("anthropic", port=free_port()) as provider, _anthropic(provider) as client:
         thread = client.beta.messages.thread(model="claude-sonnet-5", max_tokens=100)
         thread.send({"role": "user", "content": "Hello."})
         provider.stop()

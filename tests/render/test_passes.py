@@ -269,5 +269,5 @@ def test_every_pass_has_its_place_in_the_theory():
 
     assert passes.__doc__ is not None
     for step in PASSES:
-        name = "bound" if step.__name__ == "rebound" else step.__name__
+        name = step.__name__.removesuffix("_and_regroup")
         assert f"`{name}`" in passes.__doc__, f"{name} is not explained"

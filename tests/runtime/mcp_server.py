@@ -1,4 +1,4 @@
-"""A real MCP server for the tests, with tools that behave and tools that don't. `stdio`, or a port on loopback."""
+"""A real MCP server for the tests, with tools that behave and tools that don't: `stdio`, or `http` on a socket."""
 
 import base64
 import json
@@ -142,4 +142,6 @@ if __name__ == "__main__":
         print("\x1b[31mno such database", file=sys.stderr, flush=True)
         sys.exit(1)
     else:
-        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+        import uvicorn
+
+        uvicorn.run(server.streamable_http_app(), fd=int(sys.argv[2]), log_level="critical")

@@ -93,7 +93,7 @@ class Life:
         """Work that takes until another is over."""
 
         def work(context: Context) -> Any:
-            assert self.over[name].wait(30)
+            assert self.over[name].wait(100)
             if isinstance(value, Exception):
                 raise value
             return value
@@ -107,11 +107,11 @@ class Life:
             return tool(name, self.counted(name, work), blocking=True, **more)
 
         def stubborn(context: Context) -> str:
-            assert context.cancelled.wait(30)
+            assert context.cancelled.wait(100)
             return "late"
 
         def waits(context: Context) -> str:
-            assert context.cancelled.wait(30)
+            assert context.cancelled.wait(100)
             raise ToolError("told to stop")
 
         third: Any = {"backwards": self.after("fourth", {"n": 3}), "stubborn": stubborn, "cancelled": waits}[scene]

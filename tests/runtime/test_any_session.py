@@ -28,7 +28,7 @@ async def _never(arguments: Any, context: Any) -> str:
 
 def _stubborn(arguments: Any, context: Any) -> str:
     """Ends when it is given up, and says so: too late."""
-    context.cancelled.wait(10)
+    context.cancelled.wait(100)
     return "after all"
 
 

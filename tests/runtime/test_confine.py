@@ -3,7 +3,9 @@
 import asyncio
 import os
 import shutil
+import stat
 import tempfile
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,40 +45,87 @@ PATHS = st.one_of(
     st.sampled_from(["OUTSIDE/secret", "/proc/self/cwd/secret", "~/secret", "a/../../outside/secret", "OUTSIDE/new"]),
 )
 
+ROOT_NAMES = ("a", "b", "c", "d", "link", "A", "new", "deep", "nowhere", "secret")
+
 
 class Tree:
-    """A folder with links in it, and one beside it that must not change."""
+    """A folder with links in it, in a temporary folder of which nothing else may change.
+
+    A generated link may lead anywhere, also to `/` and to the folder of this process. So no entry is created through a
+    link, and the process works in `here`, beside the root, for as long as the tree exists.
+    """
 
     def __init__(self, entries: Any) -> None:
         self.top = Path(tempfile.mkdtemp())
-        self.root, self.outside = self.top / "root", self.top / "outside"
+        self.root, self.outside, self.here = self.top / "root", self.top / "outside", self.top / "here"
         self.root.mkdir()
-        self.outside.mkdir()
-        (self.outside / "secret").write_text(SECRET)
+        for folder in (self.outside, self.here):
+            folder.mkdir()
+            (folder / "secret").write_text(SECRET)
+        self._before = Path.cwd()
+        os.chdir(self.here)
         for folders, name, kind in entries:
-            try:
-                parent = self.root.joinpath(*folders)
-                parent.mkdir(parents=True, exist_ok=True)
-                if kind == "file":
-                    (parent / name).write_text("harmless")
-                elif kind == "folder":
-                    (parent / name).mkdir(exist_ok=True)
-                else:
-                    (parent / name).symlink_to(self.named(kind))
-            except OSError:
-                continue
+            with suppress(OSError):  # the entry is there already, or its folder is a file or a link
+                self._create(folders, name, kind)
+
+    def _create(self, folders: list[str], name: str, kind: str) -> None:
+        with ExitStack() as opened:
+            parent = _open_folder(opened, self.root)
+            for folder in folders:
+                with suppress(FileExistsError):
+                    os.mkdir(folder, dir_fd=parent)
+                parent = _open_folder(opened, folder, parent)
+            if kind == "file":
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+                with os.fdopen(os.open(name, flags, 0o644, dir_fd=parent), "w") as file:
+                    file.write("harmless")
+            elif kind == "folder":
+                os.mkdir(name, dir_fd=parent)
+            else:
+                os.symlink(self.named(kind), name, dir_fd=parent)
 
     def named(self, text: str) -> str:
         return text.replace("ROOT", str(self.root)).replace("OUTSIDE", str(self.outside))
 
-    def beyond(self) -> dict[str, str]:
-        return {str(path): path.read_text() for path in self.outside.rglob("*") if path.is_file()}
+    def beyond(self) -> dict[str, Any]:
+        """Every entry outside the root: of the temporary folder with its contents, of `/` under the generated names."""
+        found: dict[str, Any] = {name: os.path.lexists(f"/{name}") for name in ROOT_NAMES}
+        for folder, folders, files in os.walk(self.top):
+            if folder == str(self.top):
+                folders.remove("root")
+            for path in (Path(folder, name) for name in [*folders, *files]):
+                status = path.lstat()
+                content = path.read_bytes() if stat.S_ISREG(status.st_mode) else None
+                found[str(path)] = (status.st_mode, status.st_ino, content)
+        return found
 
     def __enter__(self) -> "Tree":
         return self
 
     def __exit__(self, *_: object) -> None:
+        os.chdir(self._before)
         shutil.rmtree(self.top)
+
+
+def _open_folder(opened: ExitStack, path: Path | str, parent: int | None = None) -> int:
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    opened.callback(os.close, handle)
+    return handle
+
+
+@pytest.mark.parametrize("target", ["/", "/proc/self/cwd", "OUTSIDE", "../outside", "../here", ".."])
+def test_no_entry_is_created_through_a_link(target):
+    """The tree itself: a folder, a file and a link behind a link, and a file in place of one."""
+
+    def names(tree: Tree) -> set[str]:
+        return {name.removeprefix(str(tree.top)) for name, found in tree.beyond().items() if found}
+
+    with Tree([]) as empty:
+        before = names(empty)
+    entries = [([], "link", target), (["link"], "a", "file"), (["link", "b"], "c", "folder"), (["link"], "d", "..")]
+    with Tree([*entries, ([], "link", "file"), ([], "d", "/a"), ([], "d", "file")]) as tree:
+        assert {path.name: path.is_symlink() for path in tree.root.iterdir()} == {"d": True, "link": True}
+        assert names(tree) == before
 
 
 @examples(0.5)

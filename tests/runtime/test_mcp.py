@@ -37,16 +37,13 @@ async def running(folder, table=None, **more):
 
 @asynccontextmanager
 async def by_http(folder):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, str(SCRIPT), str(port)], stderr=subprocess.DEVNULL)
+    """The server on a socket that listens already: nothing else takes its port, and a request waits until it is up."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port, handle = listening.getsockname()[1], listening.fileno()
+        process = subprocess.Popen(
+            [sys.executable, str(SCRIPT), "http", str(handle)], stderr=subprocess.DEVNULL, pass_fds=[handle]
+        )
     try:
-        while process.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            await asyncio.sleep(0.02)
         async with running(folder, {"trial": {"url": f"http://127.0.0.1:{port}/mcp"}}) as servers:
             yield servers
     finally:
@@ -227,7 +224,7 @@ def test_hints_are_not_trusted(tmp_path):
                 refusal = await box.may(found, {"a": 1, "b": 2}, None)
                 assert (refusal is None) == may
             question = tool(servers, "add").question({"a": 1}, tmp_path)
-            assert "it says of itself: only reads" in question.detail
+            assert "declared by the server: read-only" in question.detail
 
     asyncio.run(play())
 

@@ -297,7 +297,7 @@ def test_one_question_at_a_time():
 
 @pytest.mark.parametrize("text", ["", "write_file(", "write_file)", "two words", "(x)", "write_file()"])
 def test_what_is_no_rule(text):
-    with pytest.raises(InputError, match="is no rule") as error:
+    with pytest.raises(InputError, match="is not a valid rule") as error:
         Permissions(deny=["read_file", text])
     assert error.value.path == "deny[1]"
 

@@ -117,10 +117,10 @@ def test_names_find_their_provider(name: str, provider: str, model: str) -> None
         ("antropic/claude-sonnet-5", "did you mean anthropic"),
         ("opnai/gpt-5", "did you mean openai"),
         ("zzz/gpt-5", "known are anthropic, openai"),
-        ("some-model", "say PROVIDER/some-model"),
-        ("ollama", "say ollama/MODEL"),
-        ("openai/", "say openai/MODEL"),
-        ("", "say PROVIDER/"),
+        ("some-model", "write PROVIDER/some-model"),
+        ("ollama", "write ollama/MODEL"),
+        ("openai/", "write openai/MODEL"),
+        ("", "write PROVIDER/"),
     ],
 )
 def test_names_that_find_none(name: str, said: str) -> None:
@@ -167,7 +167,7 @@ def test_official_variables_name_other_places(name: str, environ: dict[str, str]
     "url", ["api.openai.com", "ftp://x", "https://", "https://x:y:z", "https://a b/v1", "https://x\n"]
 )
 def test_what_is_no_address(url: str) -> None:
-    with pytest.raises(InputError, match="OPENAI_BASE_URL is no address"):
+    with pytest.raises(InputError, match="OPENAI_BASE_URL is not a valid URL"):
         resolve("openai", {"OPENAI_BASE_URL": url + "\x00"})
 
 
@@ -263,19 +263,19 @@ def test_a_known_one_is_changed_under_any_of_its_names() -> None:
     [
         ({"base_url": "https://x", "base_ulr": "y"}, "providers.x.base_ulr", "did you mean base_url?"),
         ({"base_url": "https://x", "key": KEY}, "providers.x.key", ""),
-        ({}, "providers.x", "needs its base_url"),
+        ({}, "providers.x", "needs a base_url"),
         ({"base_url": 3}, "providers.x.base_url", "a string was expected"),
         ({"base_url": "https://x", "api": "openai"}, "providers.x.api", "known are"),
         ({"base_url": "https://x", "profile": "grok"}, "providers.x.profile", "known are"),
-        ({"base_url": "https://x", "models": 3}, "providers.x.models", "were expected"),
-        ({"base_url": "https://x", "models": {"m": {"context": "long"}}}, "providers.x.models", "were expected"),
+        ({"base_url": "https://x", "models": 3}, "providers.x.models", "expected model names"),
+        ({"base_url": "https://x", "models": {"m": {"context": "long"}}}, "providers.x.models", "expected model names"),
         (
             {"base_url": "https://x", "headers": {"authorization": KEY}},
             "providers.x.headers.authorization",
             "key_variable",
         ),
         ({"base_url": "https://x", "headers": {"x": "a\r\nb: c"}}, "providers.x.headers.'x'", "one line"),
-        ("https://x", "providers.x", "a table was expected"),
+        ("https://x", "providers.x", "expected a table"),
     ],
 )
 def test_settings_that_are_none(row: Any, path: str, said: str) -> None:

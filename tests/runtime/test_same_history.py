@@ -21,6 +21,7 @@ from segue.store.sqlite import SqliteStore
 from tests.cli.process import SEGUE, environment
 from tests.cli.project import KEY, Project
 from tests.cli.seat import CTRL_C, CTRL_D, PROMPT, Seat
+from tests.interrupts import default_interrupt
 from tests.runtime import bodies
 from tests.runtime.watching import lacking, told
 
@@ -105,18 +106,19 @@ class Stand:
     def run(self, way: str) -> subprocess.Popen[bytes]:
         flags = ("-m", self.model, "--tools", ",".join(TOOLS)) if way == "run" else ("-m", COMPANION, "--allow", "task")
         # In a group of its own, so that a signal for it is for nobody else.
-        return subprocess.Popen(
-            [*SEGUE, "run", *flags, "Go."],
-            env=self.variables,
-            cwd=self.project.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        with default_interrupt():
+            return subprocess.Popen(
+                [*SEGUE, "run", *flags, "Go."],
+                env=self.variables,
+                cwd=self.project.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
 
     def until(self, name: str) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 100
         while not (self.project.folder / name).exists():
             assert time.monotonic() < end, f"{name} never came"
             time.sleep(0.005)
@@ -151,7 +153,7 @@ def _answered(stand: Stand, way: str) -> Kept:
             assert seat.left() == 0
     else:
         running = stand.run(way)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=100)
         assert running.returncode == 0, err.decode()
         assert out.decode().rstrip().endswith("All done." if way == "run" else "It did.")
     return stand.kept(of_task=way == "task")
@@ -173,7 +175,7 @@ def _stopped(stand: Stand, way: str) -> Kept:
         running = stand.run(way)
         stand.until("waits")
         running.send_signal(signal.SIGINT)
-        running.communicate(timeout=60)
+        running.communicate(timeout=100)
         assert running.returncode == 130
     return stand.kept(of_task=way == "task")
 

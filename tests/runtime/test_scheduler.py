@@ -672,7 +672,7 @@ def test_a_call_is_never_started_twice(book: Book, tmp_path: Path) -> None:
     async def main() -> None:
         runs = scheduler(book, Box(tmp_path, tool("work", log.work)))
         calls = asked(book, *works(("a", 1), ("b", 1)))
-        with pytest.raises(InputError, match="handed in before"):
+        with pytest.raises(InputError, match="scheduled before"):
             await runs.run_batch([calls[0], calls[0]])
         await runs.run_batch(calls)
         for again in (

@@ -21,7 +21,8 @@ from segue.runtime.tooling import Context, Tool
 
 from .stand import Box, Ear, asked, run, scheduler, states, told, tool, valid
 
-PATIENCE = 20.0
+PATIENCE = 100.0
+ROOT = Path(__file__).parents[2]
 
 
 class Gate:
@@ -222,7 +223,7 @@ def test_a_call_within_a_thread_that_is_given_up_ends_with_it(tmp_path: Path, ga
 
     ear = Ear()
     run(main(), real=True)
-    assert "given up" in str(refused[0])
+    assert "was cancelled" in str(refused[0])
     assert len(ear.of(CallEnded)) == 2
 
 
@@ -301,5 +302,7 @@ print(asyncio.run(scheduler(book, box).run_batch(asked(book, *["hang"] * 40)))[3
 
 
 def test_the_process_leaves_though_threads_hang() -> None:
-    done = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", HANGING], capture_output=True, text=True, cwd=ROOT, timeout=100, check=False
+    )
     assert (done.stdout, done.stderr, done.returncode) == ("timed-out\n", "", 0)

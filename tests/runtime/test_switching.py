@@ -131,9 +131,9 @@ def test_rules_decide_by_length_pictures_and_price() -> None:
     chat = Conversation()
     chat.add_user("Hello.")
     choice = route.choose(Situation(chat))
-    assert (choice.endpoint, "least" in choice.why) == (B, True)
+    assert (choice.endpoint, "cheapest" in choice.why) == (B, True)
     chat.add_user([Media("image", "image/png", data="AAAA")])
-    assert "pictures" in route.choose(Situation(chat)).why
+    assert "images" in route.choose(Situation(chat)).why
     chat.add_user("word " * 2000)
     assert route.choose(Situation(chat)).endpoint is C
     assert ByRule([Rule("long", (A,), limit=10**9), Rule("otherwise", (C,))]).choose(Situation(chat)).endpoint is C

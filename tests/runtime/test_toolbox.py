@@ -105,14 +105,14 @@ def test_tools_say_what_they_are(each):
 
 
 def test_two_of_one_name_are_refused():
-    with pytest.raises(InputError, match="two tools have the name todo"):
+    with pytest.raises(InputError, match="duplicate tool name todo"):
         Toolbox([todo(), todo()], Path())
-    with pytest.raises(InputError, match="two tools have the name todo"):
+    with pytest.raises(InputError, match="duplicate tool name todo"):
         Toolbox([todo()], Path()).with_tools(todo())
 
 
 def test_a_schema_that_is_none_is_refused():
-    with pytest.raises(InputError, match="parameters of the tool 'bad' are no JSON Schema"):
+    with pytest.raises(InputError, match="parameters of the tool 'bad' are not a valid JSON Schema"):
         Toolbox([Tool("bad", "", {"type": "nonsense"}, lambda arguments, context: "")], Path())
 
 
@@ -124,7 +124,7 @@ def test_more_and_fewer():
     assert fewer.with_tools(everything).names == ("everything", "grep", "todo")
     assert "task" not in box.without("task").names
     assert fewer.permissions is box.permissions
-    with pytest.raises(InputError, match="there is no tool nonsense; there are edit_file,"):
+    with pytest.raises(InputError, match="unknown tool nonsense; known are edit_file,"):
         box.only(["grep", "nonsense"])
 
 
@@ -397,7 +397,7 @@ def test_what_can_be_no_tool():
     for function, told in [
         (untyped, "'x' of the tool 'untyped' needs a type"),
         (many, "can't have"),
-        (odd, "JSON can't give"),
+        (odd, "JSON can't represent"),
     ]:
         with pytest.raises(InputError, match=told):
             tool(function)
@@ -433,8 +433,8 @@ def test_installed_tools_and_those_that_do_not_load(monkeypatch):
     tools, problems = installed_tools(entries)
     assert [each.name for each in tools] == ["everything", "todo"]
     assert len(problems) == 2
-    assert "none (tools_of_somebody:none) is no tool" in problems[0]
-    assert "gone (tools_of_nobody:x) can't be loaded: ModuleNotFoundError" in problems[1]
+    assert "none (tools_of_somebody:none) is not a tool" in problems[0]
+    assert "gone (tools_of_nobody:x) can't be imported: ModuleNotFoundError" in problems[1]
 
 
 class _Module:
@@ -460,8 +460,8 @@ def test_the_names_of_all_standard_tools_are_known():
         ("write_fil(docs/*)", "did you mean write_file"),
         ("Shell(ls *)", "did you mean shell"),
         ("everythin", "did you mean everything"),
-        ("qqq", "there are edit_file, everything, "),
-        ("qqq*", "there are edit_file, everything, "),
+        ("qqq", "known are edit_file, everything, "),
+        ("qqq*", "known are edit_file, everything, "),
     ],
 )
 @pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])

@@ -87,16 +87,16 @@ def error_of(*answers: bytes, **options: Any) -> UpstreamError:
     [
         (b"\x16\x03\x01 not HTTP\r\n\r\nconnection: close", "broken", 1, "no HTTP"),
         (b"HTTP/1.1 200 OK\r\nx: " + b"a" * (1 << 20) + b"\r\n\r\n" + RESET, "broken", 1, "no HTTP"),
-        (answer(b"<html><title>Log in</title></html>", kind="text/html"), "broken", 1, "does http://127.0.0.1"),
-        (answer(b"", kind="text/event-stream"), "network", 3, "the answer is empty"),
+        (answer(b"<html><title>Log in</title></html>", kind="text/html"), "broken", 1, "check that http://127.0.0.1"),
+        (answer(b"", kind="text/event-stream"), "network", 3, "the response is empty"),
         (streamed(b"data: not JSON\n\n"), "broken", 1, "not JSON"),
-        (streamed(b'data: {"hello": "world"}\n\n', b"data: [DONE]\n\n"), "broken", 1, "is no reply of openai-chat"),
+        (streamed(b'data: {"hello": "world"}\n\n', b"data: [DONE]\n\n"), "broken", 1, "did not send a valid openai-chat reply"),
         (streamed(b": keep-alive\n\n", b": keep-alive\n\n"), "broken", 1, "holds no reply"),
         (RESET, "network", 3, "can't be reached"),
-        (streamed(b": keep-alive\n\n", end=b"") + RESET, "network", 3, "closed in the middle"),
-        (streamed(WORDS, end=b"") + RESET, "broken", 1, "broke off: the connection was closed in the middle"),
+        (streamed(b": keep-alive\n\n", end=b"") + RESET, "network", 3, "closed before the end of the response"),
+        (streamed(WORDS, end=b"") + RESET, "broken", 1, "broke off: the connection was closed before the end of the response"),
         (streamed(WORDS, end=b"zz\r\n") + RESET, "broken", 1, "somebody/gpt-4.1"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n" + WORDS + RESET, "broken", 1, "closed in the middle"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n" + WORDS + RESET, "broken", 1, "closed before the end of the response"),
         (
             answer(b"", "location: https://evil.example/v1", status="307 Elsewhere"),
             "refused",
@@ -107,7 +107,7 @@ def error_of(*answers: bytes, **options: Any) -> UpstreamError:
             answer(b"<html><title>Bad gateway</title>", status="502 Bad"),
             "overloaded",
             3,
-            "a web page came: Bad gateway",
+            "got a web page: Bad gateway",
         ),
         (
             answer(b"upstream\x1b[31m  broke\n", status="500 Oops", kind="text/plain"),
@@ -222,13 +222,13 @@ def test_signs_of_life_are_no_first_token() -> None:
     hangs = streamed(b": keep-alive\n\n", end=b"") + HANG
     error, server = talk(hangs, timeouts=Timeouts(first=0.2))
     assert (error.cause, len(server.heads)) == ("timeout", 2)
-    assert "no first token came within 0.2 s" in str(error)
+    assert "no first token within 0.2 s" in str(error)
 
 
 def test_silence_in_the_middle() -> None:
     error, server = talk(streamed(WORDS, end=b"") + HANG, timeouts=Timeouts(silence=0.2))
     assert (error.cause, len(server.heads)) == ("timeout", 1)
-    assert "nothing more came within 0.2 s" in str(error)
+    assert "no more data within 0.2 s" in str(error)
 
 
 def test_a_connection_that_is_never_made() -> None:
@@ -375,7 +375,7 @@ def test_proxies_that_do_not_work_are_named(scheme: str, monkeypatch: pytest.Mon
 
     gone, unknown = run(play())
     assert (gone.cause, gone.retryable) == ("network", False)
-    assert "no connection to the proxy: connection refused" in str(gone)
+    assert "can't connect to the proxy: connection refused" in str(gone)
     assert (unknown.cause, unknown.retryable) == ("network", False)
     assert "socks5://" in str(unknown)
 
@@ -387,7 +387,7 @@ def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
 
     error = run(play())
     assert (error.cause, error.retryable) == ("network", False)
-    assert "the proxy answered 407" in str(error)
+    assert "the proxy returned 407" in str(error)
 
 
 # ------------------------------------------------------------------------------------------------------------------ TLS
@@ -429,7 +429,7 @@ def test_a_certificate_that_nobody_knows(tmp_path: Path) -> None:
 
     error = run(play())
     assert (error.cause, error.retryable) == ("network", False)
-    assert "its certificate does not hold: self" in str(error)
+    assert "certificate verification failed: self" in str(error)
     assert "SSL_CERT_FILE" in str(error)
 
 
@@ -478,7 +478,7 @@ def whom(api: str = "openai-chat", **more: Any) -> Endpoint:
             False,
             "did you mean gpt-5.6-terra",
         ),
-        ("openai-chat", 404, {"detail": "Not Found"}, "missing", False, "is https://x.example right?"),
+        ("openai-chat", 404, {"detail": "Not Found"}, "missing", False, "check the base URL https://x.example"),
         ("mistral", 400, {"message": "Invalid model: m", "type": "invalid_model"}, "missing", False, "Invalid model"),
         ("deepseek", 400, {"error": {"message": "Model Not Exist"}}, "missing", False, "Model Not Exist"),
         ("bedrock", 400, {"message": "The provided model identifier is invalid."}, "missing", False, "identifier"),
@@ -518,7 +518,7 @@ def whom(api: str = "openai-chat", **more: Any) -> Endpoint:
         ),
         ("openai-chat", 408, {"error": {"message": "slow"}}, "timeout", True, "(408)"),
         ("openai-chat", 409, {"error": {"message": "lock"}}, "overloaded", True, "(409)"),
-        ("openai-chat", 500, {"error": {"message": "x"}}, "overloaded", True, "has a fault of its own"),
+        ("openai-chat", 500, {"error": {"message": "x"}}, "overloaded", True, "has an internal error"),
         ("openai-chat", 504, {"error": {"message": "x"}}, "timeout", True, "(504)"),
         (
             "anthropic",
@@ -538,7 +538,7 @@ def whom(api: str = "openai-chat", **more: Any) -> Endpoint:
             "compress the conversation",
         ),
         ("anthropic", 400, {"error": {"message": "prompt is too long: 210000 tokens"}}, "refused", False, "compress"),
-        ("openai-chat", 400, {"error": {"message": "Unknown parameter: 'x'"}}, "refused", False, "segue diag says"),
+        ("openai-chat", 400, {"error": {"message": "Unknown parameter: 'x'"}}, "refused", False, "segue diag shows"),
         (
             "gemini",
             400,

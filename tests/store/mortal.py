@@ -33,7 +33,7 @@ WHOLE = {0, 2, 3, 4}
 """How many events of the last turn there may be: an append is whole."""
 KILLS_A_CONVERSATION = 8
 KILLS_A_PLACE = 40
-PATIENCE = 60
+PATIENCE = 100
 
 
 def event(conversation: str, seq: int) -> Event:

@@ -21,13 +21,15 @@ from typing import Any
 
 import psycopg
 
+from tests.leaks import keep_path, keep_process
+
 _SHELL = '"$@" & server=$!; cat > /dev/null; kill -QUIT $server; wait $server'
 # Nobody takes the power away here, and what is left is thrown away: the server neither syncs nor tidies up.
 _SETTINGS = (
     *("listen_addresses=", "shared_buffers=64MB", "max_connections=60"),
     *("fsync=off", "full_page_writes=off", "autovacuum=off", "checkpoint_timeout=1h", "max_wal_size=256MB"),
 )
-_PATIENCE = 60
+_PATIENCE = 100
 _LONGEST_SOCKET = 80
 
 
@@ -46,26 +48,38 @@ def running(programs: Path) -> Generator[str]:
     root = os.geteuid() == 0
     place = "/tmp" if root or len(tempfile.gettempdir()) > _LONGEST_SOCKET else None
     folder = Path(tempfile.mkdtemp(prefix="segue-pg-", dir=place))
+    keep_path(folder)
     who: dict[str, Any] = {}
     try:
         if root:
             nobody = pwd.getpwnam("nobody")
             os.chown(folder, nobody.pw_uid, nobody.pw_gid)
             who = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": [], "cwd": folder}
-            programs = _reachable(programs, folder, who)
+            programs = _copy_if_closed(programs, folder, who)
         with _server(programs, folder, who) as url:
             yield url
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _reachable(programs: Path, folder: Path, who: dict[str, Any]) -> Path:
-    """The programs where that user may run them: a checkout in somebody's home is closed to others."""
+def _copy_if_closed(programs: Path, folder: Path, who: dict[str, Any]) -> Path:
+    """The programs where that user can run them: a copy, if the checkout lies in a folder that is closed to others.
+
+    `initdb` finds its libraries by a relative path, in the folder `….libs` beside the package, so both are copied.
+    """
     try:
-        subprocess.run([programs / "postgres", "--version"], check=True, capture_output=True, **who)
+        subprocess.run([programs / "initdb", "--version"], check=True, capture_output=True, **who)
     except (PermissionError, subprocess.CalledProcessError):
-        shutil.copytree(programs.parent, folder / "programs", symlinks=True)
-        return folder / "programs" / "bin"
+        package = programs.parents[1]
+        libraries = package.with_name(f"{package.name}.libs")
+        copy = folder / "programs"
+        unused = shutil.ignore_patterns("include", "pkgconfig", "*.a")
+        shutil.copytree(programs.parent, copy / package.name / programs.parent.name, symlinks=True, ignore=unused)
+        if libraries.is_dir():
+            shutil.copytree(libraries, copy / libraries.name, symlinks=True)
+        for path in [copy, *copy.rglob("*")]:
+            os.chown(path, who["user"], who["group"], follow_symlinks=False)
+        return copy / programs.relative_to(package.parent)
     return programs
 
 
@@ -81,6 +95,7 @@ def _server(programs: Path, folder: Path, who: dict[str, Any]) -> Generator[str]
         shell = subprocess.Popen(
             ["/bin/sh", "-c", _SHELL, "sh", *command], stdin=subprocess.PIPE, stdout=log, stderr=log, **who
         )
+    keep_process(shell.pid)
     try:
         url = f"postgresql://postgres@/postgres?host={folder}"
         _wait(url, shell, folder / "log")

@@ -37,7 +37,7 @@ def in_child(script: str, *arguments: object, **options) -> list[str]:
         [sys.executable, "-c", script, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=100,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         check=False,
@@ -249,7 +249,7 @@ with SqliteStore(sys.argv[1]) as store:
         try:
             write()
         except StoreError as error:
-            print(error.cause, "may only be read" in str(error))
+            print(error.cause, "is read-only" in str(error))
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 
 import psycopg
@@ -32,8 +33,19 @@ def database(own_database: str) -> Generator[str]:
 
 @pytest.fixture
 def store(database: str) -> Generator[PostgresStore]:
-    with PostgresStore(database, timeout=2) as store:
+    with PostgresStore(database, timeout=60) as store:
         yield store
+
+
+def append_when_possible(store: PostgresStore, conversation: str) -> int:
+    """Appends as soon as the server takes a connection again; on a busy machine the first may come too late."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return store.append(conversation, 0, [human("x")])
+        except StoreError as error:
+            if not error.retryable or time.monotonic() > deadline:
+                raise
 
 
 def admin(server: str, sql: str) -> None:
@@ -73,24 +85,26 @@ def test_a_connection_that_breaks_in_the_middle_is_worth_retrying(store, server,
 def test_a_server_that_takes_nobody_is_worth_retrying(store, server, database) -> None:
     conversation = store.create()
     name = conninfo_to_dict(database)["dbname"]
-    admin(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-    cut(server, database)
-    with pytest.raises(StoreError) as caught:
-        store.append(conversation, 0, [human("x")])
-    assert (caught.value.cause, caught.value.retryable) == ("lost", True)
-    admin(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
-    assert store.append(conversation, 0, [human("x")]) == 1
+    with PostgresStore(database, timeout=1) as hasty:
+        admin(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        cut(server, database)
+        with pytest.raises(StoreError) as caught:
+            hasty.append(conversation, 0, [human("x")])
+        assert (caught.value.cause, caught.value.retryable) == ("lost", True)
+        admin(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        assert append_when_possible(hasty, conversation) == 1
 
 
 def test_somebody_who_keeps_the_row_is_worth_retrying(database) -> None:
-    with PostgresStore(database) as patient, PostgresStore(database, timeout=0.1) as hasty:
+    with PostgresStore(database) as patient, PostgresStore(database, timeout=1) as hasty:
+        assert append_when_possible(hasty, patient.create()) == 1  # it is connected
         conversation = patient.create()
         with patient._writing() as session:
             patient._locked(session, conversation)
             with pytest.raises(StoreError) as caught:
                 hasty.append(conversation, 0, [human("x")])
         assert (caught.value.cause, caught.value.retryable) == ("locked", True)
-        assert hasty.append(conversation, 0, [human("x")]) == 1
+        assert append_when_possible(hasty, conversation) == 1
 
 
 def test_what_was_acknowledged_is_on_disk_whatever_the_servers_default(server, database) -> None:
@@ -129,9 +143,9 @@ def test_who_may_not_is_told_so(server, database) -> None:
     admin(server, "DROP ROLE IF EXISTS guest")
     admin(server, "CREATE ROLE guest LOGIN")
     wrong = (
-        (make_conninfo(database, dbname="nowhere"), "no such database"),
-        (make_conninfo(database, user="stranger"), "does not let this user in"),
-        (make_conninfo(database, user="guest"), "may not use it"),
+        (make_conninfo(database, dbname="nowhere"), "the database does not exist"),
+        (make_conninfo(database, user="stranger"), "authentication failed"),
+        (make_conninfo(database, user="guest"), "permission denied"),
     )
     for url, words in wrong:
         with pytest.raises(StoreError, match=words) as caught:

@@ -107,7 +107,7 @@ def test_signs_and_operators_are_only_signs(talk: SqlStore) -> None:
 
 
 @given(words=st.text(max_size=30))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_query_is_a_query(talk: SqlStore, words: str) -> None:
     for hit in talk.search(words):
         assert hit.shown.text

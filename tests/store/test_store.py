@@ -208,7 +208,7 @@ def test_what_happened_earlier_may_say_when(engine: Engine) -> None:
     fork = store.fork(conversation, 2)
     assert [record.at for record in store.events(fork)] == [1_000, 3_000, now]
     assert store.get(store.create(at=now + 5)).created == now
-    with pytest.raises(InputError, match="2 events"):
+    with pytest.raises(InputError, match="expected 2 times"):
         store.append(conversation, 7, [human("g"), human("h")], at=[1])
     assert store.get(conversation).seq == 7
 
@@ -431,7 +431,7 @@ def test_the_lease_of_a_process_that_is_gone_is_free_at_once(store: SqlStore) ->
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         dead = process.stdout.read().strip()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 100
         while not is_gone(dead) and time.monotonic() < deadline:  # a zombie too has gone
             time.sleep(0.01)
         store.acquire(conversation, dead, 1000)

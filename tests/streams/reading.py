@@ -103,14 +103,14 @@ def joined(found: tuple[list[Event], Reply]) -> tuple[list[Event], Reply]:
     events: list[Event] = []
     for event in found[0]:
         last: Any = events[-1] if events else None
-        if _goes_on(last, event):
+        if _continues(last, event):
             events[-1] = msgspec.structs.replace(last, text=last.text + getattr(event, "text", ""))
         else:
             events.append(event)
     return events, found[1]
 
 
-def _goes_on(last: Any, event: Any) -> bool:
+def _continues(last: Any, event: Any) -> bool:
     if type(event) not in _KINDS or type(last) is not type(event) or last.index != event.index:
         return False
     return not (isinstance(event, TextDelta) and (event.beside or last.beside))
@@ -140,15 +140,15 @@ def obey_the_rules(events: Sequence[Event], reply: Reply | None = None) -> None:
                 told.append(event.text)
             case End(index, block):
                 first, told = grown.pop(index)
-                _same_words(first, block, "".join(told))
+                _check_end(first, block, "".join(told))
             case _:
                 pass
     assert not grown
     if reply is not None:
-        _tell_of(reply, events)
+        _check_reply(reply, events)
 
 
-def _same_words(begun: Block, block: Text | Thinking | ToolCall, told: str) -> None:
+def _check_end(begun: Block, block: Text | Thinking | ToolCall, told: str) -> None:
     assert type(begun) is type(block)
     if not isinstance(block, ToolCall) or not isinstance(begun, ToolCall):
         assert told == getattr(block, "text", None)
@@ -168,7 +168,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _tell_of(reply: Reply, events: Sequence[Event]) -> None:
+def _check_reply(reply: Reply, events: Sequence[Event]) -> None:
     for kinds in ((Start, Whole), (End, Whole)):
         told = [event.block for event in events if isinstance(event, kinds)]
         calls = [block.id for block in told if isinstance(block, ToolCall)]
@@ -216,10 +216,10 @@ def bare(reply: Reply) -> Reply:
     return msgspec.structs.replace(reply, blocks=tuple(map(plain, reply.blocks)), native=native, beside=())
 
 
-_UNSAID = ("native", "id", "call_id", "extra", "broken", "origin")
+_IGNORED = ("native", "id", "call_id", "extra", "broken", "origin")
 
 
 def content_of(reply: Reply) -> list[Body]:
     """The blocks of a reply without ids, fragments, and what only the end of a stream can know."""
     made = [(type(block).__name__, msgspec.to_builtins(block)) for block in reply.blocks]
-    return [{"kind": kind, **{key: said[key] for key in said if key not in _UNSAID}} for kind, said in made]
+    return [{"kind": kind, **{key: said[key] for key in said if key not in _IGNORED}} for kind, said in made]

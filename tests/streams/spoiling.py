@@ -64,7 +64,7 @@ def mutants(payloads: Sequence[Any], seed: int) -> list[Any]:
             case 2 if changed:
                 changed.insert(0, changed.pop(spot))
             case _ if changed:
-                _spoil(changed[spot], chance)
+                _corrupt(changed[spot], chance)
             case _:
                 pass
     return changed
@@ -78,7 +78,7 @@ def garbled(wire: Wire, told: Sequence[Any], times: int, *abroad: Wire) -> int:
     for _ in range(times):
         some = [json.loads(json.dumps(one)) for one in chance.sample(told, chance.randrange(1, min(12, len(told)) + 1))]
         for _ in range(chance.randrange(1, 4)):
-            _spoil(chance.choice(some), chance)
+            _corrupt(chance.choice(some), chance)
         if (found := read_or_refuse(wire, sse(*some))) is None:
             continue
         for one in (wire, *abroad):
@@ -87,7 +87,7 @@ def garbled(wire: Wire, told: Sequence[Any], times: int, *abroad: Wire) -> int:
     return replies
 
 
-def _spoil(value: Any, chance: random.Random) -> None:
+def _corrupt(value: Any, chance: random.Random) -> None:
     """Puts an odd value somewhere into this one, or takes one out."""
     while isinstance(value, dict | list) and value:
         key: Any = chance.choice(list(value) if isinstance(value, dict) else range(len(value)))

@@ -61,7 +61,7 @@ from .spoiling import mutants, read_and_write_or_refuse, read_or_refuse
 from .writing import written
 
 
-def test_a_recorded_stream_is_the_reply_that_would_have_come_at_once() -> None:
+def test_recorded_stream_equals_the_whole_reply() -> None:
     events, reply = told(*RECORDED)
     body = {
         **START["message"],
@@ -88,7 +88,7 @@ def test_any_split_gives_the_same_events(pieces: list[bytes]) -> None:
     assert joined(read(ANTHROPIC, pieces)) == joined(read(ANTHROPIC, served(*RECORDED)))
 
 
-def test_a_call_is_known_by_its_canonical_id_from_the_first_moment() -> None:
+def test_call_has_its_canonical_id_from_the_start() -> None:
     parser = ANTHROPIC.open_stream("turn-7")
     parser.feed(served(START, begin_call(0)))
     begun = call_begun(parser.events()[-1])
@@ -99,7 +99,7 @@ def test_a_call_is_known_by_its_canonical_id_from_the_first_moment() -> None:
     assert only_call(read(ANTHROPIC, served(START, begin_call(0), stop(0), STOP))[1]).id == begun.id
 
 
-def test_words_are_told_as_they_come() -> None:
+def test_text_is_emitted_as_it_arrives() -> None:
     parser = ANTHROPIC.open_stream("turn-7")
     parser.feed(served(START, begin_text(0)))
     parser.events()
@@ -163,7 +163,7 @@ def test_a_missing_message_start() -> None:
     assert (reply.text, reply.id, reply.finish) == ("Hm.", None, "stop")
 
 
-def test_missing_block_starts_of_words_and_reasoning() -> None:
+def test_missing_block_starts_of_text_and_reasoning() -> None:
     reply = spoken(delta(0, "thinking_delta", thinking="Hm."), say(1, "He"), say(1, "llo"), stop(1), end(), STOP)
     assert [type(block) for block in reply.blocks] == [Thinking, Text]
     assert (reply.thinking, reply.text) == ("Hm.", "Hello")
@@ -197,28 +197,28 @@ def test_the_same_index_for_every_block() -> None:
     assert [call.arguments for call in reply.calls] == [{"path": "a"}, {"path": "b"}]
 
 
-def test_input_for_no_call_is_not_given_to_another() -> None:
+def test_input_without_a_call_is_not_added_to_another_call() -> None:
     ended = [begin_call(0, "toolu_a"), put(0, '{"path": "a"}'), stop(0), begin_call(1, "toolu_b")]
     for payloads in ([put(0, "{}x")], [*ended, put(0, '{"path": "b"}')]):
-        with pytest.raises(RemoteProtocolError, match="not begun or has ended"):
+        with pytest.raises(RemoteProtocolError, match="not started or has ended"):
             read(ANTHROPIC, served(START, *payloads))
 
 
 @pytest.mark.parametrize("index", [0, 1, None])
-def test_words_after_a_call(index: int | None) -> None:
+def test_text_after_a_call(index: int | None) -> None:
     """Whatever index they are told under, with a beginning of their own or without."""
     reply = spoken(begin_call(0), put(0, '{"path": "a"}'), stop(0), say(index, "And"), say(index, " so."), end(), STOP)
     assert [type(block) for block in reply.blocks] == [ToolCall, Text]
     assert (reply.text, only_call(reply).arguments) == ("And so.", {"path": "a"})
 
 
-def test_words_under_the_index_of_an_open_call() -> None:
+def test_text_under_the_index_of_an_open_call() -> None:
     payloads = [begin_call(0), put(0, '{"path": '), say(0, "And"), put(0, '"a"}'), say(0, " so."), stop(0)]
     reply = spoken(*payloads, end("tool_use"), STOP)
     assert (reply.text, only_call(reply).arguments) == ("And so.", {"path": "a"})
 
 
-def test_pings_and_unknown_events_say_nothing() -> None:
+def test_pings_and_unknown_events_are_ignored() -> None:
     beside = [{"type": "ping"}, {"type": "vault_opened", "x": 1}, {"type": "ping", "cost": "0"}]
     assert spoken(*beside, begin_text(0), *beside, say(0, "Hm."), *beside, stop(0), end(), STOP, *beside).text == "Hm."
 
@@ -295,7 +295,7 @@ def test_citations_grow() -> None:
     assert [citation["end_char_index"] for citation in block.native.fragment["citations"]] == [1, 2]
 
 
-def test_what_the_provider_ran_is_told_whole() -> None:
+def test_hosted_blocks_are_emitted_whole() -> None:
     found = {"type": "web_search_result", "title": "Sky", "url": "https://a.example", "encrypted_content": "c2k="}
     blocks = [
         begin(0, type="server_tool_use", id="srvtoolu_1", name="web_search", input={}),
@@ -338,7 +338,7 @@ def test_a_stop_sequence() -> None:
 
 
 @pytest.mark.parametrize("reason", [[], {}, 3, ["max_tokens"]])
-def test_a_stop_reason_that_is_none(reason: Any) -> None:
+def test_unknown_stop_reason(reason: Any) -> None:
     assert spoken(begin_call(0), end(reason), STOP).finish == "tool_calls"
     assert ANTHROPIC.parse_reply({**anthropic_reply(), "stop_reason": reason}).finish == "stop"
 
@@ -376,7 +376,7 @@ def test_payloads_without_types_under_names() -> None:
     assert read(ANTHROPIC, named) == read(ANTHROPIC, served(*RECORDED))
 
 
-def test_payloads_that_somebody_decoded() -> None:
+def test_decoded_payloads() -> None:
     assert taken(ANTHROPIC, RECORDED) == read(ANTHROPIC, served(*RECORDED))
 
 
@@ -386,7 +386,7 @@ def test_a_payload_is_not_changed_by_being_read() -> None:
     assert payloads == RECORDED
 
 
-def test_deltas_of_unknown_types_are_kept_at_home() -> None:
+def test_unknown_delta_types_are_kept_for_same_api() -> None:
     payloads = [begin(0, type="melody", key="C"), delta(0, "note_delta", notes=["c"], score="do "), stop(0)]
     payloads[2:2] = [delta(0, "note_delta", notes=["d"], score="re", beat=[1])]
     events, reply = told(START, *payloads, end(), STOP)
@@ -397,7 +397,7 @@ def test_deltas_of_unknown_types_are_kept_at_home() -> None:
     assert read(ANTHROPIC, data)[1].blocks == reply.blocks
 
 
-def test_what_is_said_around_the_reply_is_kept() -> None:
+def test_envelope_fields_are_kept() -> None:
     said = {**end(), "context_management": {"applied_edits": [{"type": "x"}]}}
     said["delta"] = {**said["delta"], "container": {"id": "c_1", "expires_at": "2026-01-01T00:00:00Z"}}
     events, reply = told(START, begin_text(0), say(0, "Hm."), stop(0), said, {**STOP, "metrics": {"ms": 3}})
@@ -413,11 +413,11 @@ def test_content_in_the_first_event() -> None:
     assert (reply.text, only_call(reply).arguments) == ("Hello", {"a": 1})
 
 
-def test_words_in_the_first_event_of_a_block() -> None:
+def test_text_in_the_first_event_of_a_block() -> None:
     assert spoken(begin(0, **text("He")), say(0, "llo"), stop(0), end(), STOP).text == "Hello"
 
 
-def test_the_mark_that_ends_streams_of_other_apis_is_an_end() -> None:
+def test_done_marker_of_other_apis_ends_the_stream() -> None:
     _, reply = read(ANTHROPIC, served(START, begin_text(0), say(0, "Hm.")) + b"data: [DONE]\n\n")
     assert (reply.text, reply.finish) == ("Hm.", "stop")
 

@@ -86,7 +86,7 @@ def server() -> Iterator[None]:
 
 
 _SERVER: list[Canned] = []
-ASKED: dict[str, Any] = {
+REQUEST: dict[str, Any] = {
     "model": "claude-opus-4-6",
     "max_tokens": 100,
     "messages": [{"role": "user", "content": "Go."}],
@@ -97,8 +97,8 @@ def sdk(data: bytes, *, beta: bool = False) -> list[Any]:
     """The events that the vendor's client fires, and at the end the message that it put together."""
     (server,) = _SERVER
     server.answers = [data]
-    client = anthropic.Anthropic(api_key="none", base_url=server.url, max_retries=0, timeout=10)
-    with client, (client.beta if beta else client).messages.stream(**ASKED) as stream:
+    client = anthropic.Anthropic(api_key="none", base_url=server.url, max_retries=0, timeout=100)
+    with client, (client.beta if beta else client).messages.stream(**REQUEST) as stream:
         fired: list[Any] = list(stream)
         return [*fired, stream.get_final_message()]
 
@@ -165,7 +165,7 @@ def test_the_vendors_client_reads_the_same_reply(name: str) -> None:
     same_to_the_client(BODIES[name])
 
 
-def test_a_compaction_goes_home() -> None:
+def test_compaction_is_kept_for_same_api() -> None:
     compaction = {"type": "compaction", "content": "So far: sky.", "encrypted_content": "c2k="}
     same_to_the_client(anthropic_reply(compaction, text("Hm.")), beta=True)
 
@@ -202,7 +202,7 @@ def test_the_client_fires_what_happened() -> None:
     ]
 
 
-def test_a_stream_passed_on_while_it_comes_is_the_stream() -> None:
+def test_live_conversion_equals_the_whole_stream() -> None:
     out = live(ANTHROPIC, ANTHROPIC, served(*RECORDED))
     assert read(ANTHROPIC, out)[1] == read(ANTHROPIC, served(*RECORDED))[1]
     first, last = sdk(out)[0].message, sdk(out)[-1]
@@ -219,14 +219,14 @@ def test_the_asynchronous_client_reads_the_same() -> None:
     async def ask() -> Any:
         async with (
             anthropic.AsyncAnthropic(api_key="none", base_url=server.url, max_retries=0) as client,
-            client.messages.stream(**ASKED) as stream,
+            client.messages.stream(**REQUEST) as stream,
         ):
             return await stream.get_final_message()
 
     assert contents(asyncio.run(ask())) == contents(sdk(data)[-1])
 
 
-def test_a_reply_from_abroad() -> None:
+def test_cross_api_reply() -> None:
     report = Report(target=ANTHROPIC.name)
     data = written(ANTHROPIC, from_abroad(Text("Hm."), CALL, finish="tool_calls"), report)
     message = sdk(data)[-1]
@@ -240,7 +240,7 @@ def test_a_reply_from_abroad() -> None:
     assert not report.findings
 
 
-def test_what_a_client_cant_be_told_is_left_out_as_of_a_whole_reply() -> None:
+def test_unsupported_blocks_are_dropped_as_in_a_whole_reply() -> None:
     blocks = (
         Thinking("Hm.", origin=Origin("deepseek")),
         *FROM_OPENAI,
@@ -256,7 +256,7 @@ def test_what_a_client_cant_be_told_is_left_out_as_of_a_whole_reply() -> None:
     assert said == whole["content"]
 
 
-def test_keys_that_blocks_do_not_have_are_named_as_of_a_whole_reply() -> None:
+def test_unknown_block_keys_are_reported_as_in_a_whole_reply() -> None:
     body = anthropic_reply({**text("Hm."), "mood": "blue"}, use("toolu_1", "f", {"a": 1}, mood="red"))
     reply = read(ANTHROPIC, json.dumps(body).encode())[1]
     report = Report(target=ANTHROPIC.name)
@@ -267,7 +267,7 @@ def test_keys_that_blocks_do_not_have_are_named_as_of_a_whole_reply() -> None:
     assert b"mood" not in data
 
 
-def test_blocks_that_came_at_once_follow_one_another() -> None:
+def test_parallel_blocks_are_rendered_in_sequence() -> None:
     first, second = (msgspec.structs.replace(CALL, id=f"hist_tool_{at}") for at in "ab")
     bare_call = [msgspec.structs.replace(call, arguments={}) for call in (first, second)]
     events = [
@@ -329,13 +329,13 @@ def test_a_failure_is_an_error_event_and_no_end(error: ApiError, kind: str) -> N
     )
 
 
-def test_a_stop_sequence_from_abroad() -> None:
+def test_cross_api_stop_sequence() -> None:
     data = written(ANTHROPIC, from_abroad(Text("Hm."), stop_sequence="###"))
     message = sdk(data)[-1]
     assert (message.stop_reason, message.stop_sequence) == ("stop_sequence", "###")
 
 
-def test_the_model_that_was_asked_where_the_reply_names_none() -> None:
+def test_requested_model_where_the_reply_has_none() -> None:
     projection = Projection(
         IdMap(ANTHROPIC.ids(identify(None)), provider="x"), NameMap(ANTHROPIC.names(identify(None))), Report()
     )
@@ -379,14 +379,14 @@ def test_any_reply_in_any_pieces(content: Sequence[Any], chance: random.Random) 
     same_as_at_once(ANTHROPIC, served(*in_pieces(body, chance)), body)
 
 
-def test_another_model_goes_on() -> None:
+def test_another_model_continues() -> None:
     block = {"type": "fallback", "from": {"model": "claude-opus-4-6"}, "to": {"model": "claude-haiku-4-5"}}
     events, reply = told(START, begin(0, **block), stop(0), begin_call(1), stop(1), end("tool_use"), STOP)
     assert (reply.model, only_call(reply).origin.model) == ("claude-haiku-4-5", "claude-haiku-4-5")
     assert sdk(written(ANTHROPIC, events), beta=True)[-1].model == "claude-haiku-4-5"
 
 
-def test_a_reply_that_ended_early_says_so_at_home() -> None:
+def test_truncated_reply_stays_truncated_for_same_api() -> None:
     _, reply = read(ANTHROPIC, served(START, begin_text(0), say(0, "Hm.")))
     data = written(ANTHROPIC, events_of(reply))
     assert sdk(data)[-1].stop_reason == "max_tokens"

@@ -63,7 +63,7 @@ from .spoiling import mutants, read_and_write_or_refuse, read_or_refuse
 from .writing import written
 
 
-def test_a_recorded_stream_is_the_reply_that_would_have_come_at_once() -> None:
+def test_recorded_stream_equals_the_whole_reply() -> None:
     events, reply = told(*RECORDED)
     content = [
         thought("Let me see. 🌍"),
@@ -84,7 +84,7 @@ def test_any_split_gives_the_same_events(pieces: list[bytes]) -> None:
     assert joined(read(BEDROCK, pieces)) == joined(read(BEDROCK, framed(*RECORDED)))
 
 
-def test_a_call_is_known_by_its_canonical_id_from_the_first_moment() -> None:
+def test_call_has_its_canonical_id_from_the_start() -> None:
     parser = BEDROCK.open_stream("turn-7")
     parser.feed(framed(START, begin_call(0)))
     begun = call_begun(parser.events()[-1])
@@ -93,7 +93,7 @@ def test_a_call_is_known_by_its_canonical_id_from_the_first_moment() -> None:
     assert only_call(parser.close()).id == begun.id
 
 
-def test_words_are_told_as_they_come() -> None:
+def test_text_is_emitted_as_it_arrives() -> None:
     parser = BEDROCK.open_stream("turn-7")
     parser.feed(framed(START, say(0, "Hel")))
     parser.events()
@@ -118,13 +118,13 @@ def test_input_that_is_an_object_or_stands_in_the_first_event(given: Any) -> Non
     assert only_call(spoken(begin_call(0), put(0, given), stop(0), end("tool_use"))).arguments == {"path": "a"}
 
 
-def test_words_without_a_beginning_as_the_service_tells_them() -> None:
+def test_text_without_a_block_start() -> None:
     reply = spoken(say(0, "Hel"), say(0, "lo"), stop(0), begin_call(1), stop(1), say(2, "."), stop(2), end("tool_use"))
     assert [type(block) for block in reply.blocks] == [Text, ToolCall, Text]
     assert reply.text == "Hello."
 
 
-def test_words_with_a_beginning() -> None:
+def test_text_with_a_block_start() -> None:
     assert spoken(begin(0), say(0, "Hello."), stop(0), end()).text == "Hello."
     assert spoken(begin(0, text=""), say(0, "Hello."), stop(0), end()).text == "Hello."
 
@@ -246,10 +246,10 @@ def test_missing_and_repeated_indexes() -> None:
     assert reply.text == "Hm."
 
 
-def test_input_for_no_call_is_not_given_to_another() -> None:
+def test_input_without_a_call_is_not_added_to_another_call() -> None:
     ended = [begin_call(0, "a"), put(0, '{"n": 0}'), stop(0), begin_call(1, "b")]
     for payloads in ([put(0, "{}")], [*ended, put(0, '{"n": 1}')]):
-        with pytest.raises(RemoteProtocolError, match="not begun or has ended"):
+        with pytest.raises(RemoteProtocolError, match="not started or has ended"):
             read(BEDROCK, framed(START, *payloads))
 
 
@@ -279,7 +279,7 @@ def test_citations() -> None:
     assert read(BEDROCK, written(BEDROCK, events))[1] == reply
 
 
-def test_what_the_provider_ran_is_told_whole() -> None:
+def test_hosted_blocks_are_emitted_whole() -> None:
     payloads = [
         begin_call(0, "tooluse_s1", "nova_grounding", type="server_tool_use"),
         put(0, '{"query": '),
@@ -310,20 +310,20 @@ def test_a_picture() -> None:
     assert taken(BEDROCK, given)[1].blocks == (block,)
 
 
-def test_half_a_picture_is_kept_and_no_picture() -> None:
+def test_incomplete_image_is_kept_but_is_no_image() -> None:
     _, reply = told(START, say(0, "See:"), stop(0), begin(1, image={"format": "png"}))
     assert (reply.text, reply.finish) == ("See:", "error")
     assert isinstance(reply.blocks[1], Opaque)
 
 
 @pytest.mark.parametrize("reason", [[], {}, 3, ["max_tokens"]])
-def test_a_stop_reason_that_is_none(reason: Any) -> None:
+def test_unknown_stop_reason(reason: Any) -> None:
     payloads = [START, begin_call(0), {"messageStop": {"stopReason": reason}}]
     assert told(*payloads)[1].finish == "tool_calls"
     assert BEDROCK.parse_reply({**bedrock_reply(), "stopReason": reason}).finish == "stop"
 
 
-def test_blocks_of_unknown_kinds_are_kept_at_home() -> None:
+def test_unknown_block_kinds_are_kept_for_same_api() -> None:
     payloads = [begin(0, melody={"key": "C"}), delta(0, melody={"notes": ["c"]}), delta(0, melody={"notes": ["d"]})]
     (block,) = spoken(*payloads, stop(0), end()).blocks
     assert isinstance(block, Opaque)
@@ -331,7 +331,7 @@ def test_blocks_of_unknown_kinds_are_kept_at_home() -> None:
     assert block.native.fragment == {"melody": {"key": "C", "notes": ["c", "d"]}}
 
 
-def test_unknown_events_say_nothing() -> None:
+def test_unknown_events_are_ignored() -> None:
     odd = {"weather": {"message": "sunny"}}
     assert spoken(odd, say(0, "Hm."), odd, stop(0), end()).text == "Hm."
 

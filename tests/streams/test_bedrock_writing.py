@@ -220,7 +220,7 @@ def test_every_catalogued_block_of_a_reply(block: dict[str, Any]) -> None:
     same_to_the_client(bedrock_reply({"text": "Hm."}, block))
 
 
-def test_a_stream_passed_on_while_it_comes_is_the_stream() -> None:
+def test_live_conversion_equals_the_whole_stream() -> None:
     out = live(BEDROCK, BEDROCK, framed(*RECORDED))
     assert read(BEDROCK, out)[1] == read(BEDROCK, framed(*RECORDED))[1]
 
@@ -240,7 +240,7 @@ def test_events_as_the_service_orders_them() -> None:
     ]
 
 
-def test_a_reply_from_abroad() -> None:
+def test_cross_api_reply() -> None:
     report = Report(target=BEDROCK.name)
     data = written(BEDROCK, from_abroad(Text(" \n"), Text("Hm."), CALL, finish="tool_calls"), report)
     fired = sdk(data)
@@ -253,14 +253,14 @@ def test_a_reply_from_abroad() -> None:
     assert not report.findings
 
 
-def test_a_stream_from_anthropic_while_it_comes() -> None:
+def test_live_stream_from_anthropic() -> None:
     out = live(ANTHROPIC, BEDROCK, sse(*THEIRS, named=True))
     said, used = with_values(put_together(sdk(out)))
     assert said == {"text": "Reading it… é"}
     assert used["toolUse"]["input"] == {"path": "ä\n", "n": [1]}
 
 
-def test_blank_words_wait_for_others() -> None:
+def test_blank_text_is_held_back() -> None:
     events = [
         Opened(),
         Start(0, Text("")),
@@ -273,7 +273,7 @@ def test_blank_words_wait_for_others() -> None:
     assert put_together(sdk(data)) == [{"text": "\n Hm. "}]
 
 
-def test_what_a_client_cant_be_told_is_left_out_as_of_a_whole_reply() -> None:
+def test_unsupported_blocks_are_dropped_as_in_a_whole_reply() -> None:
     blocks = (
         Thinking("Hm.", "c2ln", origin=Origin("anthropic")),
         *FROM_OPENAI,

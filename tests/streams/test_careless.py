@@ -32,7 +32,7 @@ def test_a_call_without_arguments_has_an_empty_object(client: str) -> None:
     assert (call.arguments, call.arguments_text) == ({}, None)
 
 
-def test_to_close_twice_changes_nothing() -> None:
+def test_closing_twice_changes_nothing() -> None:
     stream = segue.convert(asked("openai-chat"), source="openai-chat", target="anthropic").stream()
     assert (stream.feed(STREAM) + stream.close()).endswith(b"data: [DONE]\n\n")
     assert stream.close() == b""
@@ -40,26 +40,26 @@ def test_to_close_twice_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("data", [None, "text", {}, 3, []])
-def test_what_is_no_bytes_is_named(data: Any) -> None:
+def test_non_bytes_input_is_rejected(data: Any) -> None:
     stream = segue.convert(asked("openai-chat"), source="openai-chat", target="anthropic").stream()
     with pytest.raises(segue.InputError, match="bytes were expected"):
         stream.feed(data)
 
 
-def test_a_stream_can_be_failed_in_words() -> None:
+def test_stream_can_fail_with_a_message() -> None:
     stream = segue.convert(asked("openai-chat"), source="openai-chat", target="anthropic").stream()
     told = stream.feed(STREAM[:-200]) + stream.fail("the network is down")
     assert b"the network is down" in told
     assert stream.close() == b""
 
 
-def test_a_stream_of_another_api_is_named() -> None:
+def test_stream_of_another_api_is_rejected() -> None:
     with pytest.raises(segue.RemoteProtocolError, match="this looks like one of anthropic"):
         segue.assemble(STREAM, "openai-chat")
 
 
 @pytest.mark.parametrize("tool_format", ["foo", None, 3])
-def test_a_tool_format_that_is_none_is_named(tool_format: Any) -> None:
+def test_unknown_tool_format_is_rejected(tool_format: Any) -> None:
     with pytest.raises(segue.InputError, match="tool_format"):
         segue.assemble(STREAM, "anthropic", tool_format=tool_format)
 
@@ -70,7 +70,7 @@ def test_lines_without_their_ends() -> None:
     assert segue.assemble(iter(STREAM.decode().splitlines()), "anthropic") == whole
 
 
-def test_usage_is_asked_for_where_it_is_not_told_unasked() -> None:
+def test_usage_is_requested_where_needed() -> None:
     body = {"model": "c", "max_tokens": 5, "stream": True, "messages": [{"role": "user", "content": "x"}]}
     assert segue.convert(body, source="anthropic", target="openai-chat").body["stream_options"] == {
         "include_usage": True
@@ -78,7 +78,7 @@ def test_usage_is_asked_for_where_it_is_not_told_unasked() -> None:
     assert "stream_options" not in segue.convert(body, source="anthropic", target="mistral").body
 
 
-def test_the_model_is_the_one_that_was_asked_for_in_words_too() -> None:
+def test_model_is_the_requested_one_with_a_text_format() -> None:
     body = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "x"}]}
     made = segue.convert(body, source="openai-chat", target="openai-chat", model="mine", tool_format="hermes")
     assert made.body["model"] == "mine"

@@ -304,7 +304,7 @@ def test_usage_and_role_alone() -> None:
     assert isinstance(events[-2], UsageTold)
 
 
-def test_kimis_usage_stands_in_the_choice() -> None:
+def test_kimi_usage_in_the_choice() -> None:
     last = chunk({}, "stop")
     last["choices"][0]["usage"] = {"prompt_tokens": 3, "completion_tokens": 4}
     _, reply = read("kimi", streamed([chunk({"content": "hi"}), last]))
@@ -334,20 +334,20 @@ def test_reasoning_in_parts() -> None:
     assert (reply.thinking, reply.text) == ("hmhm", "hi")
 
 
-def test_halves_of_a_character_meet() -> None:
+def test_halves_of_a_character_are_joined() -> None:
     events, reply = read("openai-chat", streamed([chunk({"content": "a \ud83d"}), chunk({"content": "\ude00!"}), STOP]))
     assert reply.text == "a 😀!"
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "a 😀!"
 
 
-def test_halves_of_a_character_meet_in_arguments() -> None:
+def test_halves_of_a_character_are_joined_in_arguments() -> None:
     pieces = ['{"x":"\ud83d', '\ude00"}']
     chunks = [calls(entry(0, "a", "f", "")), *(calls(entry(0, arguments=piece)) for piece in pieces), TOOLS]
     _, reply = read("openai-chat", streamed(chunks))
     assert reply.calls[0].arguments == {"x": "😀"}
 
 
-def test_halves_of_a_character_that_never_meet_are_told_as_none() -> None:
+def test_lone_half_of_a_character_is_replaced() -> None:
     odd = chunk({"content": "a\ud83d", "annotations": [{"\ud83d": "\ud83d"}]}, id="\ud83d", model="m\ud83d")
     events, reply = read("openai-chat", streamed([odd, calls(entry(0, "\ud83d", "f\ud83d", '{"x":"\ud83d')), TOOLS]))
     assert (reply.text, reply.id, reply.model) == ("a\ufffd", "\ufffd", "m\ufffd")
@@ -357,19 +357,19 @@ def test_halves_of_a_character_that_never_meet_are_told_as_none() -> None:
     assert b"f\xef\xbf\xbd" in written("openai-chat", events)
 
 
-def test_a_whole_message_behind_its_deltas_tells_the_end_alone() -> None:
+def test_whole_message_after_its_deltas_adds_only_the_end() -> None:
     last = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "length"}
     _, reply = read("openai-chat", streamed([chunk({"content": "hi"}), {**STOP, "choices": [last]}], done=False))
     assert (reply.text, reply.finish) == ("hi", "length")
 
 
-def test_free_text_behind_the_beginning_of_arguments_is_more_of_them() -> None:
+def test_text_after_the_start_of_arguments_continues_them() -> None:
     chunks = [calls(entry(0, "a", "f", '{"x":')), calls({"index": 0, "custom": {"input": "*** Begin"}}), TOOLS]
     (call,) = read("openai-chat", streamed(chunks))[1].calls
     assert (call.kind, call.arguments, call.arguments_text) == ("function", None, '{"x":*** Begin')
 
 
-def test_logprobs_and_annotations_are_kept_for_home() -> None:
+def test_logprobs_and_annotations_are_kept_for_same_api() -> None:
     first = chunk({"content": "a"})
     first["choices"][0]["logprobs"] = {"content": [{"token": "a", "logprob": -1}]}
     chunks = [first, chunk({"annotations": [{"type": "url_citation"}]}), {**STOP, "system_fingerprint": "fp"}]
@@ -388,7 +388,7 @@ def test_other_choices_are_counted() -> None:
     assert (reply.text, reply.others) == ("yes", 1)
 
 
-def test_an_answer_at_once_where_a_stream_was_asked_for() -> None:
+def test_whole_reply_where_a_stream_was_requested() -> None:
     message = {
         "role": "assistant",
         "content": "hi",
@@ -400,7 +400,7 @@ def test_an_answer_at_once_where_a_stream_was_asked_for() -> None:
     assert any(isinstance(event, InputDelta) for event in events)
 
 
-def test_payloads_that_were_decoded_already() -> None:
+def test_decoded_payloads() -> None:
     chunks = QUIRKS["by the book"][0]
     assert segue.assemble(chunks, "openai-chat") == segue.assemble(streamed(chunks), "openai-chat")
     assert segue.assemble([streamed([one], done=False) for one in chunks], "openai-chat").calls[0].arguments == X

@@ -77,7 +77,7 @@ def test_json_values_in_every_split(case: str) -> None:
         assert framed(data, [cut]) == wanted
 
 
-def test_a_value_that_is_cut_off_says_nothing() -> None:
+def test_truncated_value_is_ignored() -> None:
     assert framed(b'{"a":1}\n{"b":') == [(None, b'{"a":1}')]
 
 
@@ -105,7 +105,7 @@ def test_event_streams_as_botocore_reads_them_in_every_split() -> None:
 
 
 @pytest.mark.parametrize("place", [3, 9, 20, -2])
-def test_a_damaged_event_stream_is_the_providers_fault(place: int) -> None:
+def test_damaged_event_stream_is_a_remote_protocol_error(place: int) -> None:
     data = bytearray(event_message(b'{"a":1}', event_type="messageStart", message_type="event"))
     data[place] ^= 1
     with pytest.raises(RemoteProtocolError):
@@ -130,6 +130,6 @@ def test_any_payloads_in_any_framing_and_split(values: list[dict[str, Any]], cut
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=5))
-def test_any_bytes_give_frames_or_the_providers_fault(data: bytes, cuts: list[int]) -> None:
+def test_any_bytes_give_frames_or_a_remote_protocol_error(data: bytes, cuts: list[int]) -> None:
     with suppress(RemoteProtocolError):
         assert isinstance(framed(data, cuts), list)

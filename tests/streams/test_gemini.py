@@ -76,7 +76,7 @@ def texts(events: list[Event]) -> list[str]:
     return [event.text for event in events if isinstance(event, TextDelta)]
 
 
-def told(*chunks: Body) -> tuple[list[Event], Any]:
+def read_chunks(*chunks: Body) -> tuple[list[Event], Any]:
     return read(WIRE, sse(*chunks))
 
 
@@ -84,7 +84,7 @@ def told(*chunks: Body) -> tuple[list[Event], Any]:
 
 
 def test_a_reply_in_chunks() -> None:
-    events, reply = told(*TOLD)
+    events, reply = read_chunks(*TOLD)
     assert reply.thinking == "**Plan**\nRead it."
     assert reply.text == "Let me look, wörld 😀."
     assert [one.arguments["path"] for one in reply.calls] == ["a", "b", "c"]
@@ -105,8 +105,8 @@ def test_a_list_of_chunks(pieces: list[bytes]) -> None:
     assert joined(read(WIRE, pieces)) == joined(read(WIRE, sse(*TOLD)))
 
 
-def test_the_body_is_what_the_api_would_have_sent_at_once() -> None:
-    _, reply = told(*TOLD)
+def test_body_equals_the_whole_reply() -> None:
+    _, reply = read_chunks(*TOLD)
     assert reply.native is not None
     assert reply.native.fragment == {
         "candidates": [
@@ -140,7 +140,7 @@ def test_snake_case_is_read_as_well() -> None:
         "usage_metadata": {"prompt_token_count": 3, "candidates_token_count": 4},
         "model_version": "gemini-3-pro",
     }
-    _, reply = told(one, two)
+    _, reply = read_chunks(one, two)
     assert [type(block) for block in reply.blocks] == [Thinking, Thinking, ToolCall]
     assert reply.blocks[1].signature == "c2ln"
     assert (reply.usage.input, reply.usage.output, reply.id, reply.finish) == (3, 4, "r1", "tool_calls")
@@ -149,7 +149,7 @@ def test_snake_case_is_read_as_well() -> None:
 def test_whole_calls_have_an_id_of_their_own_each() -> None:
     """GEM-25: one a chunk or several in one; the same call twice is two calls."""
     same = call("f", {"a": 1})
-    events, reply = told(chunk(same), chunk(same, same), chunk(finish="STOP"))
+    events, reply = read_chunks(chunk(same), chunk(same, same), chunk(finish="STOP"))
     ids = [one.id for one in reply.calls]
     assert len(set(ids)) == 3
     assert [event.block.id for event in events if isinstance(event, End) and isinstance(event.block, ToolCall)] == ids
@@ -157,18 +157,18 @@ def test_whole_calls_have_an_id_of_their_own_each() -> None:
 
 def test_a_call_that_is_repeated_under_its_id_is_one() -> None:
     one = call("f", {"a": 1}, id="call_1")
-    _, reply = told(chunk(one), chunk(one), chunk(finish="STOP"))
+    _, reply = read_chunks(chunk(one), chunk(one), chunk(finish="STOP"))
     assert len(reply.calls) == 1
 
 
 def test_parts_of_one_chunk_stay_apart() -> None:
-    _, reply = told(chunk({"text": "a"}, {"text": "b"}), chunk({"text": "c"}, finish="STOP"))
+    _, reply = read_chunks(chunk({"text": "a"}, {"text": "b"}), chunk({"text": "c"}, finish="STOP"))
     assert [block.text for block in reply.blocks] == ["a", "bc"]
 
 
-def test_a_server_that_repeats_what_it_said() -> None:
+def test_server_that_repeats_its_text() -> None:
     growing = ["I", "I will", "I will look", "I will look at it."]
-    events, reply = told(*(chunk({"text": text}) for text in growing), chunk({"text": growing[-1]}, finish="STOP"))
+    events, reply = read_chunks(*(chunk({"text": text}) for text in growing), chunk({"text": growing[-1]}, finish="STOP"))
     assert reply.text == "I will look at it."
     assert texts(events) == ["I", " will look", " at it."]
 
@@ -176,7 +176,7 @@ def test_a_server_that_repeats_what_it_said() -> None:
 def test_a_server_that_repeats_a_long_text_and_a_call() -> None:
     long = "The quick brown fox jumps over the lazy dog"
     one = call("f", {"a": 1})
-    _, reply = told(
+    _, reply = read_chunks(
         chunk({"text": long}),
         chunk({"text": f"{long} twice."}, one),
         chunk({"text": f"{long} twice."}, one, finish="STOP"),
@@ -197,14 +197,14 @@ def test_a_server_that_repeats_a_long_text_and_a_call() -> None:
     ],
 )
 def test_a_text_that_only_looks_repeated_is_kept(said: list[str]) -> None:
-    _, reply = told(*(chunk({"text": text}) for text in said), chunk(finish="STOP"))
+    _, reply = read_chunks(*(chunk({"text": text}) for text in said), chunk(finish="STOP"))
     assert reply.text == "".join(said)
 
 
 def test_a_signature_on_an_empty_text_at_the_end() -> None:
     """GEM-21: it is a part of its own, and never moves to another one."""
     last = {"text": "", "thoughtSignature": "c2ln"}
-    events, reply = told(chunk({"text": "Hi"}), chunk(last, finish="STOP"))
+    events, reply = read_chunks(chunk({"text": "Hi"}), chunk(last, finish="STOP"))
     assert [type(block) for block in reply.blocks] == [Text, Thinking]
     assert reply.blocks[1].signature == "c2ln"
     assert payloads_of(written(WIRE, events))[-1]["candidates"][0]["content"]["parts"] == [last]
@@ -212,13 +212,13 @@ def test_a_signature_on_an_empty_text_at_the_end() -> None:
 
 def test_signed_and_unsigned_texts_are_never_one() -> None:
     signed = {"text": "b", "thoughtSignature": "c2ln"}
-    _, reply = told(chunk({"text": "a"}), chunk(signed), chunk({"text": "c"}), chunk({"text": "d"}, finish="STOP"))
+    _, reply = read_chunks(chunk({"text": "a"}), chunk(signed), chunk({"text": "c"}), chunk({"text": "d"}, finish="STOP"))
     assert reply.native.fragment["candidates"][0]["content"]["parts"] == [{"text": "a"}, signed, {"text": "cd"}]
 
 
 def test_a_signed_thought() -> None:
     signed = {"text": "so", "thought": True, "thoughtSignature": "c2ln"}
-    _, reply = told(chunk({"text": "Hm, ", "thought": True}), chunk(signed, finish="STOP"))
+    _, reply = read_chunks(chunk({"text": "Hm, ", "thought": True}), chunk(signed, finish="STOP"))
     assert [(block.text, block.signature) for block in reply.blocks] == [("Hm, ", None), ("so", "c2ln")]
 
 
@@ -226,7 +226,7 @@ def test_a_signed_thought() -> None:
 def test_a_call_that_went_wrong(reason: str) -> None:
     """GEM-26: there may be no content at all."""
     last = {"candidates": [{"finishReason": reason, "index": 0, "finishMessage": "bad"}], "usageMetadata": USAGE}
-    events, reply = told(last)
+    events, reply = read_chunks(last)
     assert (reply.finish, reply.cause, reply.blocks) == ("error", reason, ())
     assert events[-1] == Finished("error", reason)
     assert payloads_of(written(WIRE, events))[-1]["candidates"][0]["finishReason"] == reason
@@ -234,7 +234,7 @@ def test_a_call_that_went_wrong(reason: str) -> None:
 
 def test_a_prompt_that_was_blocked() -> None:
     blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}}
-    events, reply = told(blocked)
+    events, reply = read_chunks(blocked)
     assert (reply.finish, reply.blocks, reply.usage.input) == ("filter", (), 3)
     again = payloads_of(written(WIRE, events))
     assert again[-1]["promptFeedback"] == {"blockReason": "SAFETY"}
@@ -242,24 +242,24 @@ def test_a_prompt_that_was_blocked() -> None:
 
 
 def test_of_all_usage_the_last_counts() -> None:
-    events, reply = told(*TOLD)
+    events, reply = read_chunks(*TOLD)
     assert (reply.usage.input, reply.usage.output) == (11, 7)
     assert sum(isinstance(event, UsageTold) for event in events) == 1
 
 
 def test_a_last_chunk_without_parts() -> None:
     for last in (chunk(finish="STOP"), {"candidates": [{"finishReason": "STOP"}], "usageMetadata": USAGE}):
-        _, reply = told(chunk({"text": "Hi"}), last)
+        _, reply = read_chunks(chunk({"text": "Hi"}), last)
         assert (reply.text, reply.finish, reply.usage.output) == ("Hi", "stop", 7)
 
 
 def test_usage_alone_in_the_last_chunk() -> None:
-    _, reply = told(chunk({"text": "Hi"}, finish="STOP"), {"usageMetadata": {**USAGE, "candidatesTokenCount": 9}})
+    _, reply = read_chunks(chunk({"text": "Hi"}, finish="STOP"), {"usageMetadata": {**USAGE, "candidatesTokenCount": 9}})
     assert reply.usage.output == 9
 
 
 def test_an_empty_reply() -> None:
-    _, reply = told(chunk({"text": ""}, finish="STOP"))
+    _, reply = read_chunks(chunk({"text": ""}, finish="STOP"))
     assert [block.text for block in reply.blocks] == [""]
 
 
@@ -276,7 +276,7 @@ def test_arguments_in_pieces() -> None:
         _piece("$.none", nullValue="NULL_VALUE"),
         {"functionCall": {}},
     ]
-    events, reply = told(*map(chunk, grown), chunk(call("f", {"x": 1})), chunk(finish="STOP"))
+    events, reply = read_chunks(*map(chunk, grown), chunk(call("f", {"x": 1})), chunk(finish="STOP"))
     first, second = reply.calls
     assert first.arguments == {
         "city": "Lisbon",
@@ -298,14 +298,14 @@ def test_arguments_in_pieces_in_snake_case() -> None:
         {"function_call": {"name": "f", "will_continue": True}},
         {"function_call": {"partial_args": [{"json_path": "$.a", "string_value": "x"}]}},
     ]
-    _, reply = told(*map(chunk, pieces), chunk(finish="STOP"))
+    _, reply = read_chunks(*map(chunk, pieces), chunk(finish="STOP"))
     assert [one.arguments for one in reply.calls] == [{"a": "x"}]
 
 
 @pytest.mark.parametrize("finish", [None, "MAX_TOKENS", "STOP"])
 def test_arguments_in_pieces_that_were_cut_off(finish: str | None) -> None:
     pieces = [{"functionCall": {"name": "f", "willContinue": True}}, _piece("$.a", stringValue="x", willContinue=True)]
-    events, reply = told(*map(chunk, pieces), *([chunk(finish=finish)] if finish else []))
+    events, reply = read_chunks(*map(chunk, pieces), *([chunk(finish=finish)] if finish else []))
     (one,) = reply.calls
     assert (one.broken, one.arguments, one.arguments_text) == (True, None, '{"a":"x"}')
     assert isinstance(events[-1], Finished if finish else Failed)
@@ -331,8 +331,8 @@ def test_paths_that_lead_nowhere(path: str) -> None:
     ],
     ids=lambda part: next(iter(part)),
 )
-def test_what_does_not_grow_comes_whole(part: Body) -> None:
-    events, reply = told(chunk({"text": "a"}), chunk(part), chunk({"text": "b"}), chunk(finish="STOP"))
+def test_non_streaming_parts_are_emitted_whole(part: Body) -> None:
+    events, reply = read_chunks(chunk({"text": "a"}), chunk(part), chunk({"text": "b"}), chunk(finish="STOP"))
     (whole,) = [event.block for event in events if isinstance(event, Whole)]
     assert whole.native is not None
     assert whole.native.fragment == part
@@ -347,14 +347,14 @@ def test_of_several_candidates_the_first_is_read() -> None:
         ]
     }
     other = {"candidates": [{"content": {"parts": [{"text": "y"}]}, "index": 1, "finishReason": "STOP"}]}
-    _, reply = told(both, other, chunk({"text": "b"}, finish="STOP"))
+    _, reply = read_chunks(both, other, chunk({"text": "b"}, finish="STOP"))
     assert (reply.text, reply.others) == ("ab", 1)
 
 
-def test_grounding_is_kept_at_home() -> None:
+def test_grounding_is_kept_for_same_api() -> None:
     last = chunk({"text": "b"}, finish="STOP")
     last["candidates"][0]["groundingMetadata"] = {"webSearchQueries": ["x"]}
-    _, reply = told(chunk({"text": "a"}), last)
+    _, reply = read_chunks(chunk({"text": "a"}), last)
     assert reply.beside == ("groundingMetadata",)
     assert at_once(WIRE, reply)["candidates"][0]["groundingMetadata"] == {"webSearchQueries": ["x"]}
 
@@ -386,19 +386,19 @@ def test_an_error_in_the_stream(last: bytes) -> None:
 
 @pytest.mark.parametrize("stop", range(1, len(TOLD)))
 def test_a_stream_that_is_cut_off_anywhere(stop: int) -> None:
-    events, reply = told(*TOLD[:stop])
+    events, reply = read_chunks(*TOLD[:stop])
     assert reply.finish == "error"
     assert isinstance(events[-1], Failed)
     assert not any(one.broken for one in reply.calls)
 
 
 def test_characters_cut_in_two() -> None:
-    events, reply = told(chunk({"text": "a \ud83d"}), chunk({"text": "\ude00 b"}, finish="STOP"))
+    events, reply = read_chunks(chunk({"text": "a \ud83d"}), chunk({"text": "\ude00 b"}, finish="STOP"))
     assert (reply.text, texts(events)) == ("a 😀 b", ["a ", "😀 b"])
     assert reply.native.fragment["candidates"][0]["content"]["parts"] == [{"text": "a 😀 b"}]
 
 
-def test_garbage_is_a_value_or_the_providers_fault() -> None:
+def test_garbage_is_a_value_or_a_remote_protocol_error() -> None:
     grown = [chunk({"functionCall": {"name": "f", "willContinue": True}}), chunk(_piece("$.a", stringValue="x"))]
     assert garbled(WIRE, [*TOLD, *grown, ERROR], 3000, OPENAI_RESPONSES) > 300
 
@@ -410,8 +410,8 @@ def test_random_bytes() -> None:
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def test_at_home_a_stream_is_what_it_was() -> None:
-    events, reply = told(*TOLD)
+def test_stream_is_unchanged_for_same_api() -> None:
+    events, reply = read_chunks(*TOLD)
     for step in (1, 4, 100):
         data = written(WIRE, events, step=step)
         assert read(WIRE, data)[1] == reply
@@ -420,7 +420,7 @@ def test_at_home_a_stream_is_what_it_was() -> None:
         ]
 
 
-def test_a_reply_that_came_at_once_goes_home_whole() -> None:
+def test_whole_reply_is_unchanged_for_same_api() -> None:
     body = gemini_reply(
         {"text": "Hm", "thought": True, "thoughtSignature": "YQ=="},
         {"text": "Hi", "thoughtSignature": "Yg=="},
@@ -436,7 +436,7 @@ def test_a_reply_that_came_at_once_goes_home_whole() -> None:
     assert again.native.fragment["candidates"][0]["content"]["parts"] == body["candidates"][0]["content"]["parts"]
 
 
-def test_the_first_call_from_abroad_is_signed() -> None:
+def test_first_cross_api_call_is_signed() -> None:
     """GEM-15, GEM-17: the client sends it back, and the API refuses it without."""
     calls = [ToolCall("f", {"a": at}, id=f"hist_tool_{at}") for at in range(2)]
     data = written(WIRE, from_abroad(Text("Hi"), *calls, finish="tool_calls"))
@@ -462,7 +462,7 @@ def test_a_broken_call_is_left_out_and_reported() -> None:
     assert ["cut off" in finding.message for finding in report.findings] == [True]
 
 
-def test_reasoning_of_others_is_shown_and_never_signed() -> None:
+def test_reasoning_of_other_providers_is_never_signed() -> None:
     report = Report(target=WIRE.name)
     data = written(WIRE, from_abroad(Thinking("Hm", signature="sig"), Thinking(signature="sig"), Text("Hi")), report)
     parts = [part for one in payloads_of(data) for part in one["candidates"][0]["content"]["parts"]]
@@ -470,14 +470,14 @@ def test_reasoning_of_others_is_shown_and_never_signed() -> None:
     assert len(report.findings) == 1
 
 
-def test_a_failure_is_told_as_one() -> None:
+def test_failure_is_rendered_as_an_error() -> None:
     events = [*from_abroad(Text("Hi"))[:-1], Failed(ApiError(429, "Slow down."))]
     data = written(WIRE, events)
     assert payloads_of(data)[-1] == {"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}}
     assert isinstance(read(WIRE, data)[0][-1], Failed)
 
 
-def test_what_another_provider_ran_is_left_out_and_reported() -> None:
+def test_hosted_call_of_another_provider_is_dropped_and_reported() -> None:
     report = Report(target=WIRE.name)
     hosted = ToolCall("web_search", {"q": 1}, id="hist_tool_0", kind="hosted")
     data = written(WIRE, from_abroad(hosted, hosted.respond("found"), Text("Hi")), report)
@@ -486,7 +486,7 @@ def test_what_another_provider_ran_is_left_out_and_reported() -> None:
     assert len(report.findings) == 2
 
 
-def test_a_picture_goes_whole() -> None:
+def test_image_is_emitted_whole() -> None:
     data = written(WIRE, from_abroad(Text("Look"), Media("image", mime="image/png", data="aGk=")))
     assert {"inlineData": {"mimeType": "image/png", "data": "aGk="}} in [
         part for one in payloads_of(data) for part in one["candidates"][0]["content"]["parts"]
@@ -519,7 +519,7 @@ assert len(PARTS) >= 19
 
 
 @pytest.mark.parametrize("sample", PARTS, ids=str)
-def test_parts_of_the_catalogue_there_and_back(sample: Any) -> None:
+def test_catalog_parts_survive_a_round_trip(sample: Any) -> None:
     body = gemini_reply(sample.payload, {"text": "Hi"})
     whole = WIRE.parse_reply(body)
     events, reply = read(WIRE, json.dumps(body).encode())

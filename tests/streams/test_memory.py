@@ -152,7 +152,7 @@ def begun(api: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("api", "idle"), CASES)
-def test_payloads_that_say_nothing_leave_nothing_behind(api: str, idle: Idle) -> None:
+def test_ignored_payloads_take_no_memory(api: str, idle: Idle) -> None:
     payloads = list(map(idle, range(WARM + MANY)))
     ways = [([], parsing(api)), (begun(api), parsing(api)), (begun(api), bridging("openai-chat", api))]
     for beginning, feed in ways:
@@ -202,7 +202,7 @@ def most_held(feed: Callable[[bytes], object], pieces: Iterable[bytes]) -> int:
 
 @pytest.mark.parametrize("kind", replies(""))
 @pytest.mark.parametrize("api", WIRES)
-def test_a_reply_in_many_deltas_takes_up_little_more_than_itself(api: str, kind: str) -> None:
+def test_reply_in_many_deltas_takes_little_more_memory_than_itself(api: str, kind: str) -> None:
     pieces = streamed(api, kind)
     assert sum(map(len, pieces)) > SIZE
     assert SIZE / 2 < most_held(parsing(api), pieces) < BOUND
@@ -210,5 +210,5 @@ def test_a_reply_in_many_deltas_takes_up_little_more_than_itself(api: str, kind:
 
 @pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic"])
 @pytest.mark.parametrize("api", WIRES)
-def test_so_it_does_on_its_way_to_a_client(api: str, client: str) -> None:
+def test_converted_stream_takes_little_more_memory_than_the_reply(api: str, client: str) -> None:
     assert most_held(bridging(client, api), streamed(api, "words")) < BOUND

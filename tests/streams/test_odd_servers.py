@@ -22,7 +22,7 @@ from .writing import written
 NO_JSON = "{'city': 'Rome'}"
 
 
-def input_told(*pieces: str) -> tuple[str, list[str]]:
+def converted_input(*pieces: str) -> tuple[str, list[str]]:
     """The input of a chat call of these pieces as an Anthropic client gets it, and what is reported."""
     report = Report(target="anthropic")
     chunks = [calls(entry(0, "call_1", "weather", "")), *(calls(entry(0, arguments=piece)) for piece in pieces), TOOLS]
@@ -36,21 +36,21 @@ def input_told(*pieces: str) -> tuple[str, list[str]]:
     "pieces",
     [[NO_JSON], list(NO_JSON), ["{", "'city': 'Rome'}"], ["{\"city\": 'Rome'}"], ["{city:", "'Rome'}"], ["Ro", "me"]],
 )
-def test_arguments_that_are_no_json_are_told_as_raw_text(pieces: list[str]) -> None:
-    told, reported = input_told(*pieces)
+def test_non_json_arguments_are_sent_as_raw_text(pieces: list[str]) -> None:
+    told, reported = converted_input(*pieces)
     assert json.loads(told) == {"_raw": "".join(pieces)}
-    assert reported == ["arguments that are not valid JSON are sent as `_raw`"]
+    assert reported == ["arguments sent as `_raw`: they are not valid JSON"]
 
 
 @pytest.mark.parametrize("pieces", [['{"a":{"b":1}', "}"], list('{ "a" : {"b":1}}'), ["{", "}"], [' {"a":"}', '"}']])
-def test_arguments_that_are_json_are_told_as_they_came(pieces: list[str]) -> None:
-    assert input_told(*pieces) == ("".join(pieces), [])
+def test_json_arguments_are_unchanged(pieces: list[str]) -> None:
+    assert converted_input(*pieces) == ("".join(pieces), [])
 
 
-def test_arguments_that_turn_out_to_be_no_json_are_reported() -> None:
-    told, reported = input_told('{"city": "Rome", ', "'unit': 'C'}")
+def test_arguments_found_invalid_later_are_reported() -> None:
+    told, reported = converted_input('{"city": "Rome", ', "'unit': 'C'}")
     assert told == "{\"city\": \"Rome\", 'unit': 'C'}"
-    assert reported == ["arguments that are not valid JSON had gone out before that was known"]
+    assert reported == ["arguments are not valid JSON; they were already streamed to the client"]
 
 
 def test_an_error_beside_choices_is_an_error() -> None:
@@ -63,7 +63,7 @@ def test_an_error_beside_choices_is_an_error() -> None:
     assert "error" not in reply.native.fragment
 
 
-def test_an_error_in_the_first_chunk_is_told_once_at_home() -> None:
+def test_error_in_the_first_chunk_is_sent_once_for_same_api() -> None:
     failed = chunk({"role": "assistant", "content": ""}, "error", error={"code": 502, "message": "gone"})
     events, _ = read("openai-chat", streamed([failed, STOP]))
     told = payloads_of(written("openai-chat", events))
@@ -87,7 +87,7 @@ def test_a_first_chunk_without_a_name_does_not_name_the_reply() -> None:
     assert reply.native.fragment["prompt_filter_results"] == filtered
 
 
-def test_audio_that_is_told_in_pieces_grows() -> None:
+def test_audio_deltas_are_joined() -> None:
     pieces = [{"id": "audio_1", "transcript": "Hel"}, {"transcript": "lo"}, {"data": "AA"}, {"data": "BB"}]
     chunks = [*(chunk({"audio": piece}) for piece in pieces), chunk({"audio": {"expires_at": 7}}), STOP]
     _, reply = read("openai-chat", streamed(chunks))
@@ -96,7 +96,7 @@ def test_audio_that_is_told_in_pieces_grows() -> None:
     assert audio == {"id": "audio_1", "transcript": "Hello", "data": "AABB", "expires_at": 7}
 
 
-def test_what_deepseek_found_in_its_cache_is_counted() -> None:
+def test_deepseek_cache_hits_are_counted() -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 5, "prompt_cache_miss_tokens": 4}
     _, reply = read("openai-chat", streamed([chunk({"content": "Hi"}), {**STOP, "usage": usage}]))
     assert reply.usage is not None
@@ -119,7 +119,7 @@ def broken_off(*ending: Body) -> bytes:
 
 
 @pytest.mark.parametrize("ending", ["response.failed", "error", "no more"])
-def test_a_response_that_broke_off_says_so_in_the_words_of_its_provider(ending: str) -> None:
+def test_broken_response_uses_the_providers_reason(ending: str) -> None:
     said = {"code": "rate_limit_exceeded", "message": "No."}
     failed = {**responses_reply(status="failed"), "error": said, "usage": None}
     ends: dict[str, list[Body]] = {
@@ -133,7 +133,7 @@ def test_a_response_that_broke_off_says_so_in_the_words_of_its_provider(ending: 
     thought, words = body["output"]
     assert thought == THOUGHT
     assert (words["id"], words["status"], words["content"][0]["text"]) == ("msg_1", "incomplete", "Hello ")
-    assert [finding.message for finding in report.findings] == ["the call of read_file was cut off: left out"]
+    assert [finding.message for finding in report.findings] == ["incomplete call of read_file dropped: it was cut off"]
 
 
 def test_an_item_of_a_failed_response_that_is_in_progress_is_incomplete() -> None:
@@ -172,9 +172,9 @@ HALF_CALLS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("api", HALF_CALLS)
-def test_a_call_that_was_cut_off_is_left_out_at_home(api: str) -> None:
+def test_truncated_call_is_dropped_for_same_api(api: str) -> None:
     body, report = reply_body(assemble(HALF_CALLS[api], api), api)
-    assert [finding.message for finding in report.findings] == ["the call of weather was cut off: left out"]
+    assert [finding.message for finding in report.findings] == ["incomplete call of weather dropped: it was cut off"]
     told = json.dumps(body)
     assert "Hi" in told
     assert not [word for word in ("weather", "_raw", "usage", "latency") if word in told]
@@ -183,7 +183,7 @@ def test_a_call_that_was_cut_off_is_left_out_at_home(api: str) -> None:
 # --------------------------------------------------------------------------------------------------------- beside words
 
 
-def test_what_nobody_has_a_word_for_goes_out_again_at_home() -> None:
+def test_unknown_fields_are_kept_for_same_api() -> None:
     beside: list[Body] = [
         {"annotations": [{"type": "url_citation"}]},
         {"images": [{"type": "image_url"}]},
@@ -199,7 +199,7 @@ def test_what_nobody_has_a_word_for_goes_out_again_at_home() -> None:
     assert not [payload for payload in told if "audio" in payload]
 
 
-def test_a_chat_completion_that_came_at_once_is_streamed_at_home_without_its_own_choices() -> None:
+def test_whole_chat_completion_is_streamed_for_same_api_without_its_choices() -> None:
     said = {"role": "assistant", "content": "Hi", "annotations": [{"type": "url_citation"}]}
     whole = {**chunk({}), "choices": [{"index": 0, "message": said, "finish_reason": "stop"}], "usage": None}
     events, _ = read("openai-chat", streamed([whole]))
@@ -208,10 +208,10 @@ def test_a_chat_completion_that_came_at_once_is_streamed_at_home_without_its_own
     assert {"annotations": said["annotations"]} in [one["choices"][0]["delta"] for one in payloads_of(data)]
 
 
-def test_more_answers_than_one_are_reported_at_home() -> None:
+def test_additional_choices_are_reported_for_same_api() -> None:
     second = {**STOP, "choices": [{"index": 1, "delta": {"content": "Ho"}, "finish_reason": "stop"}]}
     data = streamed([chunk({"content": "Hi"}), second, STOP])
-    said = ["1 more answers: only the first is brought back"]
+    said = ["dropped 1 more choices: only the first is returned"]
     _, report = reply_body(assemble(data, "openai-chat"), "openai-chat")
     assert [finding.message for finding in report.findings] == said
     wire = WIRES["openai-chat"]

@@ -44,7 +44,7 @@ def asked(api: str) -> dict[str, Any]:
     return {**body, "stream": True, "stream_options": {"include_usage": True}} if api in ASK_FOR_USAGE else body
 
 
-WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=30).filter(
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=30).filter(
     lambda text: not text.isspace() and not text.lstrip().startswith("<")
 )
 VALUES = st.dictionaries(
@@ -58,9 +58,9 @@ def replies(draw: Any, api: str) -> Reply:
     blocks: list[Block] = []
     if draw(st.booleans()):
         signature = draw(st.sampled_from(["c2lnbmVk", None]))
-        blocks.append(Thinking(draw(WORDS), signature=signature, origin=Origin(provider, identity="absent")))
+        blocks.append(Thinking(draw(TEXTS), signature=signature, origin=Origin(provider, identity="absent")))
     if draw(st.booleans()):
-        blocks.append(Text(draw(WORDS)))
+        blocks.append(Text(draw(TEXTS)))
     for place in range(draw(st.integers(0 if blocks else 1, 3))):
         # Ids that are in the history, or that repeat one another, among them.
         raw_id = draw(st.sampled_from(["call_1", "call_2", f"call_x{place}"]))
@@ -69,7 +69,7 @@ def replies(draw: Any, api: str) -> Reply:
         )
         blocks.append(call)
     if all(isinstance(block, Thinking) for block in blocks):
-        blocks.append(Text(draw(WORDS)))
+        blocks.append(Text(draw(TEXTS)))
     called = any(isinstance(block, ToolCall) for block in blocks)
     usage = Usage(draw(st.integers(1, 999)), draw(st.integers(1, 999)))
     return Reply(tuple(blocks), "tool_calls" if called else draw(st.sampled_from(["stop", "length"])), usage, "r1", "m")
@@ -132,7 +132,7 @@ def test_a_stream_that_breaks_is_never_a_whole_call(client: str, server: str) ->
 
 # A chunk of Gemini's looks the same as a body at once.
 @pytest.mark.parametrize("api", [api for api in WIRES if api != "gemini"])
-def test_after_a_reply_that_came_at_once_nothing_is_told(api: str) -> None:
+def test_no_events_after_a_whole_reply(api: str) -> None:
     """A stream was asked for, and a body came; whatever follows it is no second reply."""
     call = ToolCall("search", {"query": "a"}, id="hist_tool_a", origin=Origin(WIRES[api].provider, raw_id="call_9"))
     reply = Reply((Text("I look."), call), "tool_calls", Usage(1, 1), "r1", "m")
@@ -147,7 +147,7 @@ def test_after_a_reply_that_came_at_once_nothing_is_told(api: str) -> None:
 
 
 @pytest.mark.parametrize("api", WIRES)
-def test_half_a_character_at_the_end_of_words_and_input_is_told_as_none(api: str) -> None:
+def test_lone_half_of_a_character_at_the_end_is_replaced(api: str) -> None:
     """It is put where the word HALF stands, so that each API has it in its own places."""
     call = ToolCall("search", {"query": "HALF"}, id="hist_tool_a", origin=Origin(WIRES[api].provider, raw_id="call_9"))
     reply = Reply((Text("I look HALF"), call), "tool_calls", Usage(1, 1), "r1", "m")

@@ -29,7 +29,7 @@ from .responses_events import (
 from .spoiling import garbled, refuse_random_bytes
 
 
-def test_the_sign_of_the_end_alone() -> None:
+def test_done_marker_without_terminal_event() -> None:
     """Gateways that speak the Chat API elsewhere end with it, and leave the terminal event out."""
     body = responses_reply(message("Hi"), function('{"path": "a"}'))
     told = by_the_book(body)[:-1]
@@ -37,7 +37,7 @@ def test_the_sign_of_the_end_alone() -> None:
     assert (reply.finish, reply.text, reply.calls[0].broken) == ("tool_calls", "Hi", False)
 
 
-def test_incomplete_for_want_of_room() -> None:
+def test_incomplete_by_the_length_limit() -> None:
     """OAI-RESP-23; the call that was cut off is broken, and never a valid one."""
     half = function('{"path": "a', status="incomplete")
     body = responses_reply(message("Hi"), half, status="incomplete")
@@ -135,7 +135,7 @@ def test_characters_cut_in_two() -> None:
     assert texts(same_as_at_once(body, sse(*told[:at], *halves, *told[at + len(deltas) :]))) == ["a ", "😀 b"]
 
 
-def test_garbage_is_a_value_or_the_providers_fault() -> None:
+def test_garbage_is_a_value_or_a_remote_protocol_error() -> None:
     assert garbled(WIRE, by_the_book(EVERYTHING), 1500, GEMINI) > 300
 
 

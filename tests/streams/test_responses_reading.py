@@ -53,7 +53,7 @@ from .responses_events import (
 from .writing import written
 
 
-def test_a_response_by_the_book() -> None:
+def test_documented_event_order() -> None:
     events = same_as_at_once(EVERYTHING, sse(*by_the_book(EVERYTHING), named=True))
     assert isinstance(events[0], Opened)
     assert (events[0].id, events[0].model) == ("resp_1", "gpt-5.1")
@@ -63,7 +63,7 @@ def test_a_response_by_the_book() -> None:
     assert events[-1].finish == "tool_calls"
 
 
-def test_many_deltas_that_are_alike() -> None:
+def test_many_similar_deltas() -> None:
     """Those are read by their text alone; what is not quite like them still is read."""
     text = 'Words "and" \\ signs, wörld 😀\n' * 20
     arguments = json.dumps({"path": text, "list": list(range(50))})
@@ -89,13 +89,13 @@ def test_any_split_of_the_bytes_gives_the_same(pieces: list[bytes]) -> None:
     assert joined(read(WIRE, pieces)) == joined(read(WIRE, sse(*by_the_book(EVERYTHING), named=True)))
 
 
-def test_at_home_nothing_of_a_response_is_lost() -> None:
+def test_response_is_unchanged_for_same_api() -> None:
     _, reply = read(WIRE, sse(*by_the_book(EVERYTHING)))
     assert reply.native is not None
     assert reply.native.fragment == EVERYTHING
 
 
-def test_the_type_may_stand_in_the_name_of_the_event_alone() -> None:
+def test_type_only_in_the_event_name() -> None:
     told = by_the_book(EVERYTHING)
     bare = [(one["type"], {key: value for key, value in one.items() if key != "type"}) for one in told]
     data = "".join(f"event: {name}\ndata: {json.dumps(value)}\n\n" for name, value in bare).encode()
@@ -236,7 +236,7 @@ def test_free_text_that_lost_a_delta_is_never_a_valid_call() -> None:
     assert [(call.arguments, call.broken) for call in reply.calls] == [(None, True)]
 
 
-def test_arguments_whose_end_no_delta_told() -> None:
+def test_arguments_whose_end_is_only_in_done() -> None:
     body = responses_reply(function('{"path": "a"}'))
     told = by_the_book(body)
     del told[6:8]
@@ -288,7 +288,7 @@ def test_encrypted_content_that_was_never_done_is_none() -> None:
     assert [block.sealed for block in reply.blocks if isinstance(block, Thinking)] == [None]
 
 
-def test_reasoning_without_words() -> None:
+def test_reasoning_without_text() -> None:
     body = responses_reply(reasoning(encrypted_content="gAAA"), message("Hi"))
     events = same_as_at_once(body, sse(*by_the_book(body)))
     assert not any(isinstance(event, ThinkingDelta) for event in events)
@@ -309,7 +309,7 @@ def test_annotations() -> None:
 
 
 @pytest.mark.parametrize("item", [SEARCH, MCP, CODE, IMAGE], ids=lambda item: item["type"])
-def test_what_the_provider_ran_comes_whole(item: Body) -> None:
+def test_hosted_items_are_emitted_whole(item: Body) -> None:
     body = responses_reply(item, message("Hi"))
     events = same_as_at_once(body, sse(*by_the_book(body)))
     whole = [event.block for event in events if isinstance(event, Whole)]
@@ -336,7 +336,7 @@ def test_deltas_of_hosted_tools_are_no_events() -> None:
     same_as_at_once(body, sse(*told[:3], *more[:2], *told[3:5], more[2], *told[5:]))
 
 
-def test_an_item_nobody_knows_is_kept() -> None:
+def test_unknown_item_is_kept() -> None:
     odd = {"id": "odd_1", "type": "dream", "text": "of sheep"}
     body = responses_reply(odd, message("Hi"))
     events = same_as_at_once(body, sse(*by_the_book(body)))
@@ -345,13 +345,13 @@ def test_an_item_nobody_knows_is_kept() -> None:
     assert whole.native.fragment == odd
 
 
-def test_events_nobody_knows_say_nothing() -> None:
+def test_unknown_events_are_ignored() -> None:
     told = by_the_book(EVERYTHING)
     odd = [{"type": "keepalive"}, {"type": "response.dreams.delta", "delta": "x"}, {"no": "type"}, {"type": 7}]
     same_as_at_once(EVERYTHING, sse(*told[:4], *odd, *told[4:]))
 
 
-def test_two_open_parts_are_told_one_after_the_other() -> None:
+def test_parallel_parts_are_emitted_in_sequence() -> None:
     body = responses_reply(message("Hello", "World"))
     events = same_as_at_once(body, sse(*by_the_book(body)))
     kinds = [type(event).__name__ for event in events if isinstance(event, Start | End)]

@@ -50,7 +50,7 @@ def rendered(body: Body) -> list[Body]:
     return payloads_of(written(WIRE, read(WIRE, json.dumps(body).encode())[0]))
 
 
-def test_at_home_a_stream_is_what_it_was() -> None:
+def test_stream_is_unchanged_for_same_api() -> None:
     """Items, ids and envelope go out again, and what is read of it is the same reply."""
     events, reply = read(WIRE, sse(*by_the_book(EVERYTHING)))
     data = written(WIRE, events)
@@ -89,7 +89,7 @@ def test_each_event_has_its_name() -> None:
 
 
 @pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.name)
-def test_ids_told_at_the_beginning_are_those_of_the_end(wire: Any) -> None:
+def test_ids_are_the_same_at_start_and_end(wire: Any) -> None:
     entry = {"id": "call_9", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
     reply = chat_reply(entry, content="Hi")
     reply["choices"][0]["message"]["reasoning_content"] = "Hm."
@@ -103,7 +103,7 @@ def test_ids_told_at_the_beginning_are_those_of_the_end(wire: Any) -> None:
     assert {one["response"]["id"] for one in told if "response" in one} == {last["id"]}
 
 
-def test_words_side_by_side_are_parts_of_one_message() -> None:
+def test_adjacent_texts_are_parts_of_one_message() -> None:
     events = [
         Opened("x", "m"),
         *(one for at in range(2) for one in (Start(at, Text("")), TextDelta(at, f"t{at}"), End(at, Text(f"t{at}")))),
@@ -115,7 +115,7 @@ def test_words_side_by_side_are_parts_of_one_message() -> None:
     assert [one["content_index"] for one in told if one["type"] == "response.output_text.delta"] == [0, 1]
 
 
-def test_calls_that_grow_at_once_are_told_one_after_the_other() -> None:
+def test_parallel_calls_are_rendered_in_sequence() -> None:
     calls = [ToolCall(f"f{at}", {"a": at}, id=f"hist_tool_{at}") for at in range(2)]
     events: list[Event] = [
         Opened("x", "m"),
@@ -150,7 +150,7 @@ def test_a_broken_call_is_left_as_the_api_leaves_it() -> None:
     assert [call.broken for call in read(WIRE, data)[1].calls] == [True]
 
 
-def test_a_failure_is_told_as_one() -> None:
+def test_failure_is_rendered_as_an_error() -> None:
     events: list[Event] = [
         Opened("x", "m"),
         Start(0, Text("")),
@@ -166,7 +166,7 @@ def test_a_failure_is_told_as_one() -> None:
     assert isinstance(again[-1], Failed)
 
 
-def test_a_failure_before_anything_was_said() -> None:
+def test_failure_before_any_content() -> None:
     (told,) = payloads_of(written(WIRE, [Failed(ApiError(500, "Oh no.", code="server_error"))]))
     assert told == {
         "type": "error",
@@ -177,7 +177,7 @@ def test_a_failure_before_anything_was_said() -> None:
     }
 
 
-def test_what_another_provider_ran_is_left_out_and_reported() -> None:
+def test_hosted_call_of_another_provider_is_dropped_and_reported() -> None:
     report = Report(target=WIRE.name)
     hosted = ToolCall("web_search", {"q": 1}, id="hist_tool_0", kind="hosted")
     events = [Opened("x", "m"), Whole(0, hosted), Whole(1, hosted.respond("found")), Finished("stop")]
@@ -186,7 +186,7 @@ def test_what_another_provider_ran_is_left_out_and_reported() -> None:
     assert len(report.findings) == 2
 
 
-def test_reasoning_without_words_from_abroad_is_nothing() -> None:
+def test_cross_api_reasoning_without_text_is_dropped() -> None:
     events: list[Event] = [
         Opened("x", "m"),
         Start(0, Thinking()),
@@ -207,7 +207,7 @@ assert len(ITEMS) >= 63
 
 
 @pytest.mark.parametrize("sample", ITEMS, ids=str)
-def test_items_of_the_catalogue_there_and_back(sample: Any) -> None:
+def test_catalog_items_survive_a_round_trip(sample: Any) -> None:
     wire = AZURE_FOUNDRY if sample.provider == "azure-foundry" else WIRE
     body = responses_reply(sample.payload, message("Hi"))
     whole = wire.parse_reply(body)

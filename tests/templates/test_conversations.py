@@ -36,7 +36,7 @@ from tests.templates.histories import (
 )
 from tests.templates.test_rendering import WRITTEN, options_of
 
-_ASKED = str(QUESTION[1]["content"])
+_QUESTION_TEXT = str(QUESTION[1]["content"])
 
 
 class Difference(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Difference(Struct, frozen=True):
     rewrite: Callable[[str], str]
 
 
-def _said(old: str, new: str) -> Callable[[str], str]:
+def _message_text(old: str, new: str) -> Callable[[str], str]:
     return lambda text: text.replace(old, new)
 
 
@@ -58,7 +58,7 @@ _ROLE = "a server without tools has no role for results: a human tells them"
 
 
 def _role(old: str, new: str) -> Difference:
-    return Difference(_ROLE, _said(old, new))
+    return Difference(_ROLE, _message_text(old, new))
 
 
 _QWEN = (
@@ -93,7 +93,7 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
     models.MINIMAX_M2: (_role("]~b]tool\n", "]~b]user\n"),),
     **dict.fromkeys((models.LLAMA_31, models.LLAMA_32, models.LLAMA_33), _LLAMA),
     models.GEMMA_4: (
-        Difference(_ROLE, _said("<tool_call|><|tool_response>", "<tool_call|><turn|><|turn>user<|tool_response>")),
+        Difference(_ROLE, _message_text("<tool_call|><|tool_response>", "<tool_call|><turn|><|turn>user<|tool_response>")),
         Difference(
             "the model's turn goes on behind results; here it begins anew",
             _matched(r"<tool_response\|>(?!<\|tool_response>)", "<tool_response|><turn|><|turn>model"),
@@ -112,7 +112,7 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
     models.KIMI_K2: (
         *_KIMI,
         Difference(
-            "TPL-09: this copy numbers the calls of each message from 0", _said("functions.look:0", "functions.look:2")
+            "TPL-09: this copy numbers the calls of each message from 0", _message_text("functions.look:0", "functions.look:2")
         ),
         Difference(
             "the copy has a back slash and an n for a line break", _matched(r"(## Return of \S+?:\d)\\n", r"\1 ")
@@ -136,7 +136,7 @@ OTHER_HEADS = {
 }
 
 # The template drops words beside calls, or says them behind the results.
-NO_WORDS = {models.HERMES_2, models.HERMES_3, models.LLAMA_31, models.LLAMA_32, models.LLAMA_33, models.GEMMA_4}
+NO_TEXT = {models.HERMES_2, models.HERMES_3, models.LLAMA_31, models.LLAMA_32, models.LLAMA_33, models.GEMMA_4}
 
 
 def _history(form: TextFormat, words: str) -> Messages:
@@ -192,15 +192,15 @@ CASES = [
     (template, words)
     for template in DIFFERENCES
     for words in ("", "I have a look.")
-    if not words or template not in NO_WORDS
+    if not words or template not in NO_TEXT
 ]
 
 
 @pytest.mark.parametrize(("template", "words"), CASES)
 def test_a_conversation(template: str, words: str) -> None:
     theirs, ours = _prompts(template, words)
-    their_head, _, theirs = theirs.partition(_ASKED)
-    our_head, _, ours = ours.partition(_ASKED)
+    their_head, _, theirs = theirs.partition(_QUESTION_TEXT)
+    our_head, _, ours = ours.partition(_QUESTION_TEXT)
     for difference in DIFFERENCES[template]:
         rewritten = difference.rewrite(theirs)
         assert rewritten != theirs, f"no such difference: {difference.why}"
@@ -211,6 +211,6 @@ def test_a_conversation(template: str, words: str) -> None:
     assert bare(WRITTEN[template].render_tools(DECLARATIONS)) in bare(our_head)
 
 
-def test_every_way_to_write_is_judged() -> None:
+def test_every_format_is_compared() -> None:
     """But for a copy of Gemma 4's that tells results without names (test_rendering)."""
     assert WRITTEN.keys() - DIFFERENCES.keys() == {models.GEMMA_4_OLD}

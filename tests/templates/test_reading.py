@@ -35,7 +35,7 @@ def test_calls(template: str, odd: str) -> None:
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_calls_that_are_told_sign_by_sign(template: str) -> None:
+def test_calls_in_single_characters(template: str) -> None:
     odd = "several" if not models.FORMAT_OF[template].one_call else "one"
     scanner = CallScanner(models.FORMAT_OF[template], DECLARED)
     pieces = [piece for sign in _turn(template, odd, "") for piece in scanner.feed(sign)] + scanner.close()
@@ -43,7 +43,7 @@ def test_calls_that_are_told_sign_by_sign(template: str) -> None:
 
 
 # Their templates have no place for words beside calls, or R1's for calls beside words.
-NO_WORDS = {
+NO_TEXT = {
     models.HERMES_2,
     models.HERMES_3,
     models.NEMO,
@@ -56,15 +56,15 @@ NO_WORDS = {
 }
 
 
-@pytest.mark.parametrize("template", [template for template in TEMPLATES if template not in NO_WORDS])
-def test_words_beside_calls_stay_words(template: str) -> None:
+@pytest.mark.parametrize("template", [template for template in TEMPLATES if template not in NO_TEXT])
+def test_text_beside_calls_stays_text(template: str) -> None:
     pieces = pieces_of(_turn(template, "several", "I have a look."), models.FORMAT_OF[template], DECLARED)
     assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == CALLS["several"]
     assert "I have a look." in "".join(piece for piece in pieces if isinstance(piece, str))
 
 
 @pytest.mark.parametrize("template", [models.NEMO, models.SMALL_32])
-def test_ids_that_the_text_tells(template: str) -> None:
+def test_ids_in_the_text(template: str) -> None:
     pieces = pieces_of(_turn(template, "several", ""), models.FORMAT_OF[template], DECLARED)
     assert [piece.raw_id for piece in pieces if isinstance(piece, Found)] == [identity(0), identity(1)]
 

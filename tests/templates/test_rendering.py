@@ -105,7 +105,7 @@ def test_results(template: str) -> None:
 
 
 @pytest.mark.parametrize("template", NOT_THEIRS)
-def test_results_that_are_written_otherwise(template: str) -> None:
+def test_results_with_a_known_difference(template: str) -> None:
     """The differences are there, and they are what is said of them: without them the texts are the same."""
     form, calls = WRITTEN[template], _calls(template, "one")
     (result,) = results_of(calls)
@@ -154,7 +154,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize(("template", "start", "end"), PARTS.values(), ids=PARTS)
-def test_declarations_in_other_words(template: str, start: str, end: str) -> None:
+def test_declarations_with_a_free_text(template: str, start: str, end: str) -> None:
     part = _between(prompt(template, QUESTION, TOOLS), start, end)
     ours = WRITTEN[template].render_tools(DECLARATIONS).replace("<args-json-object>", "<args-dict>")
     assert bare(part) in bare(ours)

@@ -129,7 +129,7 @@ def test_tpl_03_arguments_must_be_a_mapping(template: str) -> None:
     assert "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n" in told
 
 
-def test_tpl_04_a_human_must_have_asked_and_the_system_comes_first() -> None:
+def test_tpl_04_user_message_is_required_and_system_comes_first() -> None:
     silent = [message for message in ANSWERED if message["role"] != "user"]
     later = [*QUESTION, {"role": "assistant", "content": "Well."}, QUESTION[0], *THANKS]
     with pytest.raises(TemplateError, match="No user query found"):
@@ -293,7 +293,7 @@ def test_tpl_12_gpt_oss_writes_the_first_call_alone() -> None:
     )
 
 
-def test_tpl_13_gpt_oss_takes_words_or_thoughts_beside_calls() -> None:
+def test_tpl_13_gpt_oss_accepts_text_or_reasoning_beside_calls() -> None:
     both = {**asked(ONE, "I have a look."), "thinking": "It is winter."}
     with pytest.raises(TemplateError, match="Cannot pass both content and thinking"):
         prompt(models.GPT_OSS, [*QUESTION, both])
@@ -321,7 +321,7 @@ MISTRALS = {
 
 
 @pytest.mark.parametrize("template", MISTRALS)
-def test_tpl_14_ids_of_nine_signs(template: str) -> None:
+def test_tpl_14_ids_of_nine_characters(template: str) -> None:
     other: Messages = json.loads(json.dumps(ANSWERED).replace("callabc0", "call_a"))
     if template in (models.NEMO, models.SMALL_32):
         with pytest.raises(TemplateError, match="alphanumeric strings with length 9"):
@@ -360,7 +360,7 @@ POSITIONAL = [
 
 
 @pytest.mark.parametrize("template", POSITIONAL)
-def test_tpl_16_results_are_told_apart_by_their_order(template: str) -> None:
+def test_tpl_16_results_are_distinguished_by_order(template: str) -> None:
     assert prompt(template, SWAPPED).index("blue") < prompt(template, SWAPPED).index("degrees")
     form = models.FORMAT_OF[template]
     in_words = prompt(template, served(SWAPPED, model=template, tool_format=form.name))

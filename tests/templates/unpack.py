@@ -54,7 +54,7 @@ def _unpack(package: Path, folder: Path) -> int:
     return count
 
 
-def _said(error: BaseException) -> str:
+def _last_line(error: BaseException) -> str:
     """What went wrong, in a line: pip's own last word, if it had one."""
     lines = error.stderr.strip().splitlines() if isinstance(error, subprocess.CalledProcessError) else []
     return next((line for line in lines if line.startswith("ERROR")), str(error))

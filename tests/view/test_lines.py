@@ -16,14 +16,17 @@ CALL = Interaction(ToolCall("look", {}, id="hist_tool_x"), "turn-1")
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (Opened(), "given: nothing beside the messages"),
-        (Opened(tools=(Tool("look"),)), "given: 1 tool"),
-        (Opened((Text("a" * 1200),), (Tool("look"), Tool("run"))), "given: 1,200 characters of system text, 2 tools"),
+        (Opened(), "started with no system text and no tools"),
+        (Opened(tools=(Tool("look"),)), "started with 1 tool"),
+        (
+            Opened((Text("a" * 1200),), (Tool("look"), Tool("run"))),
+            "started with 1,200 characters of system text, 2 tools",
+        ),
         (Sent("anthropic", "claude-sonnet-4-5"), "sent to anthropic (claude-sonnet-4-5)"),
-        (Sent(""), "sent; to whom is not known"),
-        (Recalled(3), "what was known before this was kept here"),
-        (Recalled(3, (CALL,)), "what was known before this was kept here: 1 call"),
-        (Compressed("dense", 5, kept=((0, 1),)), "compressed by dense to 5 tokens: 1 message kept, 0 new"),
+        (Sent(""), "sent (target unknown)"),
+        (Recalled(3), "restored the state from before this conversation was stored"),
+        (Recalled(3, (CALL,)), "restored the state from before this conversation was stored: 1 call"),
+        (Compressed("dense", 5, kept=((0, 1),)), "compressed with dense to 5 tokens: 1 message kept, 0 new"),
     ],
 )
 def test_an_event_says_what_it_is(event: Event, words: str):

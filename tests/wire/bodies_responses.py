@@ -399,7 +399,7 @@ REFERRED = {
     "tool_choice": {"type": "web_search_preview"},
 }
 
-JUST_WORDS = {"input": "hello", "model": "gpt-4o", "instructions": None, "stream": False}
+JUST_TEXT = {"input": "hello", "model": "gpt-4o", "instructions": None, "stream": False}
 
 BODIES: dict[str, Body] = {
     "agent": AGENT,
@@ -407,5 +407,5 @@ BODIES: dict[str, Body] = {
     "apart": APART,
     "chained": CHAINED,
     "referred": REFERRED,
-    "just words": JUST_WORDS,
+    "just words": JUST_TEXT,
 }

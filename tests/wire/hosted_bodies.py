@@ -35,7 +35,7 @@ def claude(*blocks: Body, after: tuple[Body, ...] = (), **more: Any) -> Body:
     }
 
 
-def ran(tool: str, given: Body, kind: str, content: Any, **more: Any) -> Body:
+def server_tool_body(tool: str, given: Body, kind: str, content: Any, **more: Any) -> Body:
     return claude(
         {"type": "server_tool_use", "id": "srvtoolu_1", "name": tool, "input": given},
         {"type": f"{kind}_tool_result", "tool_use_id": "srvtoolu_1", "content": content},
@@ -45,7 +45,7 @@ def ran(tool: str, given: Body, kind: str, content: Any, **more: Any) -> Body:
 
 
 def failed(tool: str, kind: str, code: str, **more: str) -> Ran:
-    body = ran(tool, {"a": "argument-1"}, kind, {"type": f"{kind}_tool_result_error", "error_code": code, **more})
+    body = server_tool_body(tool, {"a": "argument-1"}, kind, {"type": f"{kind}_tool_result_error", "error_code": code, **more})
     return Ran(f"{kind} error", "anthropic", body, ("argument-1", code, *more.values()), tool, error=True)
 
 
@@ -71,7 +71,7 @@ def fetched(source: Body) -> Body:
         "retrieved_at": "2026-03-01",
         "content": document,
     }
-    return ran("web_fetch", {"url": "https://a.example"}, "web_fetch", content)
+    return server_tool_body("web_fetch", {"url": "https://a.example"}, "web_fetch", content)
 
 
 _EDITOR = "text_editor_code_execution"
@@ -85,7 +85,7 @@ ANTHROPIC: tuple[Ran, ...] = (
     Ran(
         "web search",
         "anthropic",
-        ran(
+        server_tool_body(
             "web_search",
             {"query": "canal dues"},
             "web_search",
@@ -105,7 +105,7 @@ ANTHROPIC: tuple[Ran, ...] = (
     Ran(
         "code",
         "anthropic",
-        ran(
+        server_tool_body(
             "code_execution",
             {"code": "print(42)"},
             "code_execution",
@@ -123,7 +123,7 @@ ANTHROPIC: tuple[Ran, ...] = (
     Ran(
         "code with sealed output",
         "anthropic",
-        ran(
+        server_tool_body(
             "code_execution",
             {"code": "print(42)"},
             "code_execution",
@@ -143,7 +143,7 @@ ANTHROPIC: tuple[Ran, ...] = (
     Ran(
         "bash in the sandbox",
         "anthropic",
-        ran(
+        server_tool_body(
             "bash_code_execution",
             {"command": "wc -l fees.csv"},
             "bash_code_execution",
@@ -156,7 +156,7 @@ ANTHROPIC: tuple[Ran, ...] = (
     Ran(
         "editor: view",
         "anthropic",
-        ran(
+        server_tool_body(
             _EDITOR,
             {"command": "view", "path": "fees.csv"},
             _EDITOR,
@@ -175,7 +175,7 @@ ANTHROPIC: tuple[Ran, ...] = (
     Ran(
         "editor: create",
         "anthropic",
-        ran(
+        server_tool_body(
             _EDITOR,
             {"command": "create", "path": "fees.csv"},
             _EDITOR,
@@ -187,7 +187,7 @@ ANTHROPIC: tuple[Ran, ...] = (
     Ran(
         "editor: replace",
         "anthropic",
-        ran(
+        server_tool_body(
             _EDITOR,
             {"command": "str_replace", "path": "fees.csv"},
             _EDITOR,
@@ -207,7 +207,7 @@ ANTHROPIC: tuple[Ran, ...] = (
     Ran(
         "tool search",
         "anthropic",
-        ran(
+        server_tool_body(
             "tool_search_tool_bm25",
             {"query": "canal"},
             "tool_search",
@@ -223,14 +223,14 @@ ANTHROPIC: tuple[Ran, ...] = (
     Ran(
         "advice",
         "anthropic",
-        ran("advisor", {}, "advisor", {"type": "advisor_result", "text": "Check the draught.", "stop_reason": None}),
+        server_tool_body("advisor", {}, "advisor", {"type": "advisor_result", "text": "Check the draught.", "stop_reason": None}),
         ("Check the draught.",),
         "advisor",
     ),
     Ran(
         "sealed advice",
         "anthropic",
-        ran(
+        server_tool_body(
             "advisor",
             {},
             "advisor",
@@ -267,7 +267,7 @@ ANTHROPIC: tuple[Ran, ...] = (
     Ran(
         "an unknown tool",
         "anthropic",
-        ran(
+        server_tool_body(
             "divination",
             {"bones": 3},
             "divination",

@@ -71,41 +71,41 @@ def projection_of(transcript: Transcript) -> Projection:
     return Projection(ids=ids, names=names, report=Report())
 
 
-def said(transcript: Transcript) -> tuple[dict[str, Any], Report]:
+def render_body(transcript: Transcript) -> tuple[dict[str, Any], Report]:
     projection = projection_of(transcript)
     return ANTHROPIC.render_request(transcript, projection), projection.report
 
 
-def home(body: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return said(transcript_of(ANTHROPIC.parse_request(body), **changes))[0]
+def convert_same_api(body: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return render_body(transcript_of(ANTHROPIC.parse_request(body), **changes))[0]
 
 
-def abroad(*messages: Message, model: str | None = "claude-sonnet-4-5", **fields: Any) -> tuple[dict[str, Any], Report]:
+def convert_cross_api(*messages: Message, model: str | None = "claude-sonnet-4-5", **fields: Any) -> tuple[dict[str, Any], Report]:
     """A request that came from nowhere, with ids as the pairing gives them."""
-    body, report = said(transcript_of(Request(pair(messages), model=model, **fields)))
+    body, report = render_body(transcript_of(Request(pair(messages), model=model, **fields)))
     # What every such request gets: told once, in a test of its own.
-    report.findings = [finding for finding in report.findings if "is demanded" not in finding.message]
+    report.findings = [finding for finding in report.findings if "required by Anthropic" not in finding.message]
     return body, report
 
 
-def test_a_limit_is_demanded_and_said_so():
-    _, report = said(transcript_of(Request(pair([Message("human", (Text("hi"),))]), model="claude-sonnet-4-5")))
+def test_missing_max_tokens_is_set_and_reported():
+    _, report = render_body(transcript_of(Request(pair([Message("human", (Text("hi"),))]), model="claude-sonnet-4-5")))
     assert [(finding.kind, finding.subject) for finding in report.findings] == [("adjusted", "max_tokens")]
 
 
-def asked(
+def render_options(
     model: str = "claude-sonnet-4-5", tools: tuple[Tool, ...] = (), **options: Any
 ) -> tuple[dict[str, Any], list]:
-    body, report = abroad(Message("human", (Text("hi"),)), model=model, tools=tools, options=Options(**options))
+    body, report = convert_cross_api(Message("human", (Text("hi"),)), model=model, tools=tools, options=Options(**options))
     return body, [finding.subject for finding in report.of("adjusted")]
 
 
-def of_content(*blocks: Any) -> dict[str, Any]:
+def request_with_content(*blocks: Any) -> dict[str, Any]:
     return {"model": "claude-sonnet-4-5", "max_tokens": 10, "messages": [{"role": "user", "content": list(blocks)}]}
 
 
 def parsed(*blocks: Any) -> tuple[Any, ...]:
-    return ANTHROPIC.parse_request(of_content(*blocks)).messages[0].blocks
+    return ANTHROPIC.parse_request(request_with_content(*blocks)).messages[0].blocks
 
 
 # ---------------------------------------------------------------------------------------------------------------- home
@@ -272,37 +272,37 @@ everybody = pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 
 
 @everybody
-def test_a_lawful_body_comes_home_equal_in_every_detail(body):
+def test_valid_body_is_unchanged_for_same_api(body):
     before = copy.deepcopy(body)
-    made = home(body)
+    made = convert_same_api(body)
     assert json.dumps(made) == json.dumps(before)
     assert json.dumps(body) == json.dumps(before), "the input was changed"
 
 
 @everybody
-def test_the_renderer_in_between_changes_nothing_of_it(body):
+def test_render_passes_leave_valid_body_unchanged(body):
     request = ANTHROPIC.parse_request(body)
     report = Report()
     transcript = render(request, demands(identify(request.model)), Policy(), report, model=request.model)
-    made, late = said(transcript)
+    made, late = render_body(transcript)
     assert json.dumps(made) == json.dumps(body)
     assert report.findings == late.findings == []
 
 
 @everybody
-def test_what_goes_home_unchanged_is_the_very_object_that_came(body):
-    made = home(body)
+def test_unchanged_blocks_are_the_same_objects(body):
+    made = convert_same_api(body)
     assert all(new is old for new, old in zip(made["messages"], body["messages"], strict=True))
     assert made.get("tools") is body.get("tools")
     assert made.get("system") is body.get("system")
 
 
 @pytest.mark.parametrize("body", [CLAUDE_CODE, SERVER_TOOLS], ids=["claude code", "server tools"])
-def test_the_beta_types_take_what_comes_home(body):
-    BETA_ADAPTER.validate_python({key: value for key, value in home(body).items() if key != "stream"})
+def test_beta_types_accept_same_api_body(body):
+    BETA_ADAPTER.validate_python({key: value for key, value in convert_same_api(body).items() if key != "stream"})
 
 
-def test_ids_and_names_are_laid_over_and_nothing_else():
+def test_only_ids_and_names_are_merged_into_the_original():
     use = {"type": "tool_use", "id": "functions.read:0", "name": "read.file", "input": {}, "cache_control": EPHEMERAL}
     result = {"type": "tool_result", "tool_use_id": "functions.read:0", "content": [], "cache_control": EPHEMERAL}
     body = {
@@ -319,7 +319,7 @@ def test_ids_and_names_are_laid_over_and_nothing_else():
         "tools": [{"name": "read.file", "input_schema": {"type": "object"}, "defer_loading": True}],
         "tool_choice": {"type": "tool", "name": "read.file"},
     }
-    made = home(body)
+    made = convert_same_api(body)
     [reply, answer] = made["messages"]
     [text, call] = reply["content"]
     assert text is body["messages"][0]["content"][0]
@@ -335,7 +335,7 @@ def test_ids_and_names_are_laid_over_and_nothing_else():
 def test_hosted_ids_stay_under_every_policy():
     request = ANTHROPIC.parse_request(SERVER_TOOLS)
     transcript = msgspec.structs.replace(transcript_of(request), policy=Policy(ids="canonical"))
-    assert said(transcript)[0]["messages"] == SERVER_TOOLS["messages"]
+    assert render_body(transcript)[0]["messages"] == SERVER_TOOLS["messages"]
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_hosted_ids_stay_under_every_policy():
         ([1, 2], {"value": [1, 2]}),
     ],
 )
-def test_arguments_that_are_no_object_are_made_one(given, sent):
+def test_non_object_arguments_become_an_object(given, sent):
     body = {
         "model": "claude-sonnet-4-5",
         "max_tokens": 1,
@@ -358,31 +358,31 @@ def test_arguments_that_are_no_object_are_made_one(given, sent):
             {"role": "user", "content": [RESULT]},
         ],
     }
-    assert home(body)["messages"][0] == {
+    assert convert_same_api(body)["messages"][0] == {
         "role": "assistant",
         "content": [{**USE, "input": sent, "cache_control": EPHEMERAL}],
         "z": 1,
     }
 
 
-def test_an_edited_block_keeps_its_harmless_keys():
+def test_edited_block_keeps_harmless_keys():
     request = ANTHROPIC.parse_request(CLAUDE_CODE)
     first, *rest = request.messages
     assert isinstance(first.blocks[1], Text)
     shorter = first.holding((first.blocks[0], edited(first.blocks[1], text="short")))
-    made, _ = said(transcript_of(request, messages=(shorter, *rest)))
+    made, _ = render_body(transcript_of(request, messages=(shorter, *rest)))
     assert made["messages"][0]["content"] == [
         CLAUDE_CODE["messages"][0]["content"][0],
         {"type": "text", "text": "short", "cache_control": EPHEMERAL},
     ]
 
 
-def test_an_edited_result_keeps_its_cache_mark_and_its_error():
+def test_edited_result_keeps_cache_control_and_error():
     request = ANTHROPIC.parse_request(CLAUDE_CODE)
     results = request.messages[2]
     assert isinstance(results.blocks[0], ToolResponse)
     shorter = results.holding((edited(results.blocks[0], content=(Text("[gone]"),)), *results.blocks[1:]))
-    made, _ = said(transcript_of(request, messages=(*request.messages[:2], shorter, *request.messages[3:])))
+    made, _ = render_body(transcript_of(request, messages=(*request.messages[:2], shorter, *request.messages[3:])))
     assert made["messages"][2]["content"][0] == {
         "type": "tool_result",
         "tool_use_id": "toolu_2",
@@ -392,10 +392,10 @@ def test_an_edited_result_keeps_its_cache_mark_and_its_error():
     }
 
 
-def test_changed_options_are_laid_over_the_body():
+def test_changed_options_are_merged_into_the_body():
     request = ANTHROPIC.parse_request(CLAUDE_CODE)
     off = msgspec.structs.replace(request.options, reasoning=Reasoning(enabled=False, effort="none"))
-    made, _ = said(transcript_of(request, options=off))
+    made, _ = render_body(transcript_of(request, options=off))
     assert made["thinking"] == {"type": "disabled"}
     assert made["output_config"] == CLAUDE_CODE["output_config"]
     assert list(made) == list(CLAUDE_CODE)
@@ -403,9 +403,9 @@ def test_changed_options_are_laid_over_the_body():
     assert changed == {"thinking"}
 
 
-def test_another_model_at_home_gets_only_what_it_takes():
+def test_other_model_of_same_api_gets_only_supported_options():
     request = ANTHROPIC.parse_request({**CLAUDE_CODE, "temperature": 0.5, "thinking": CLAUDE_CODE["thinking"]})
-    made, report = said(transcript_of(request, model="claude-opus-5-5"))
+    made, report = render_body(transcript_of(request, model="claude-opus-5-5"))
     assert made["model"] == "claude-opus-5-5"
     assert made["thinking"] == {"type": "adaptive", "display": "omitted"}
     assert made["output_config"] == CLAUDE_CODE["output_config"]
@@ -413,35 +413,35 @@ def test_another_model_at_home_gets_only_what_it_takes():
     assert {finding.subject for finding in report.findings} == {"temperature"}
 
 
-def test_blank_system_text_and_doubled_tools_are_left_out_at_home_too():
+def test_blank_system_text_and_duplicate_tools_are_dropped_for_same_api():
     tool = {"name": "a", "input_schema": {"type": "object"}}
     body = {
-        **of_content({"type": "text", "text": "x"}),
+        **request_with_content({"type": "text", "text": "x"}),
         "system": [{"type": "text", "text": " "}],
         "tools": [tool, tool],
     }
-    made, report = said(transcript_of(ANTHROPIC.parse_request(body)))
+    made, report = render_body(transcript_of(ANTHROPIC.parse_request(body)))
     assert "system" not in made
     assert made["tools"] == [tool]
     assert [finding.kind for finding in report.findings] == ["tools"]
 
 
-def test_a_schema_without_a_type_is_mended_at_home():
-    body = {**of_content({"type": "text", "text": "x"}), "tools": [{"name": "a", "cache_control": EPHEMERAL}]}
-    assert home(body)["tools"] == [
+def test_schema_without_type_is_repaired_for_same_api():
+    body = {**request_with_content({"type": "text", "text": "x"}), "tools": [{"name": "a", "cache_control": EPHEMERAL}]}
+    assert convert_same_api(body)["tools"] == [
         {"name": "a", "cache_control": EPHEMERAL, "input_schema": {"type": "object", "properties": {}}}
     ]
 
 
-def test_a_result_whose_call_the_provider_holds_keeps_its_id_at_home():
-    body = {**of_content(RESULT), "thread": {"type": "continue", "previous_message_id": "msg_1"}}
-    assert home(body) == body
+def test_result_for_provider_held_call_keeps_its_id():
+    body = {**request_with_content(RESULT), "thread": {"type": "continue", "previous_message_id": "msg_1"}}
+    assert convert_same_api(body) == body
 
 
 # --------------------------------------------------------------------------------------------------------------- parse
 
 
-def test_speakers_and_grouping():
+def test_roles_and_grouping():
     request = ANTHROPIC.parse_request(CLAUDE_CODE)
     assert [message.speaker for message in request.messages] == ["human", "ai", "tool", "ai", "human"]
     assert [len(message.blocks) for message in request.messages] == [2, 7, 4, 0, 1]
@@ -464,7 +464,7 @@ def test_calls_and_results_are_paired_out_of_order():
     assert calls[0].origin.model == "claude-sonnet-4-5-20250929"
 
 
-def test_thinking_is_the_models_own():
+def test_thinking_belongs_to_the_model():
     thinking, redacted = ANTHROPIC.parse_request(CLAUDE_CODE).messages[1].blocks[:2]
     assert isinstance(thinking, Thinking)
     assert isinstance(redacted, Thinking)
@@ -496,7 +496,7 @@ def test_hosted_calls_and_results():
         ({"type": "code_execution_result", "stdout": "", "stderr": "x", "return_code": 1, "content": []}, False),
     ],
 )
-def test_a_hosted_error_is_told_by_its_content(content, error):
+def test_hosted_error_is_detected_by_content(content, error):
     [block] = parsed({"type": "some_new_tool_result", "tool_use_id": "srvtoolu_1", "content": content})
     assert isinstance(block, ToolResponse)
     assert block.error is error
@@ -550,7 +550,7 @@ def test_every_kind_of_content(block, expected):
     assert found == msgspec.structs.replace(expected, native=Native("anthropic", block))
 
 
-def test_a_result_may_hold_nothing():
+def test_result_may_be_empty():
     for content, intact in ({}, True), ({"content": None}, False), ({"content": []}, True), ({"content": ""}, True):
         [block] = parsed({"type": "tool_result", "tool_use_id": "t", **content})
         assert isinstance(block, ToolResponse)
@@ -559,7 +559,7 @@ def test_a_result_may_hold_nothing():
         assert block.native.intact is intact
 
 
-def test_absent_ids_are_said_to_be_absent():
+def test_absent_ids_are_marked_absent():
     for raw_id in (None, "", "null"):
         [block] = parsed({**USE, "id": raw_id})
         assert isinstance(block, ToolCall)
@@ -595,19 +595,19 @@ def test_absent_ids_are_said_to_be_absent():
         ({"messages": [], "system": [{"type": "text"}]}, "system[0].text"),
     ],
 )
-def test_bad_input_is_named_by_its_place(body, path):
+def test_input_error_names_the_path(body, path):
     with pytest.raises(InputError) as caught:
         ANTHROPIC.parse_request(body)
     assert caught.value.path == path
 
 
-def test_an_assistant_may_say_nothing():
+def test_assistant_content_may_be_empty():
     for content in ({"content": None}, {}, {"content": ""}, {"content": []}):
         body = {"messages": [{"role": "assistant", **content}]}
         [message] = ANTHROPIC.parse_request(body).messages
         assert message.blocks == ()
         # ANT-16: null is refused, so it can't go home as it is.
-        assert (home(body) == body) is (content.get("content") is not None)
+        assert (convert_same_api(body) == body) is (content.get("content") is not None)
 
 
 @pytest.mark.parametrize(
@@ -675,8 +675,8 @@ CALL = ToolCall("read", {"path": "a"}, origin=Origin("openai", "gpt-4o", "call_1
 ANSWER = ToolResponse(content=(Text("done"),), is_complete=True, origin=Origin("openai", "gpt-4o", "call_1"))
 
 
-def test_a_conversation_from_abroad():
-    body, report = abroad(
+def test_cross_api_conversation():
+    body, report = convert_cross_api(
         Message("human", (Text("read it"),)),
         Message("ai", (Text("I look."), CALL)),
         Message("tool", (ANSWER, Text("and then?"))),
@@ -723,8 +723,8 @@ def test_a_conversation_from_abroad():
     ADAPTER.validate_python(body)
 
 
-def test_without_a_model_none_is_named():
-    body, _ = abroad(Message("human", (Text("x"),)), model=None)
+def test_no_model_in_body_without_a_model():
+    body, _ = convert_cross_api(Message("human", (Text("x"),)), model=None)
     assert list(body) == ["max_tokens", "messages"]
 
 
@@ -749,9 +749,9 @@ def test_without_a_model_none_is_named():
         ),
     ],
 )
-def test_results_from_abroad(response, expected):
+def test_cross_api_results(response, expected):
     answer = msgspec.structs.replace(ANSWER, **{"content": None, **response})
-    body, _ = abroad(Message("ai", (CALL,)), Message("tool", (answer,)))
+    body, _ = convert_cross_api(Message("ai", (CALL,)), Message("tool", (answer,)))
     [block] = body["messages"][1]["content"]
     assert {key: value for key, value in block.items() if key not in ("type", "tool_use_id")} == expected
     ADAPTER.validate_python(body)
@@ -767,8 +767,8 @@ def test_results_from_abroad(response, expected):
         (ToolCall("f", "*** patch", kind="custom"), {"input": "*** patch"}, True),
     ],
 )
-def test_arguments_from_abroad_are_an_object(call, sent, reported):
-    body, report = abroad(Message("ai", (call,)), Message("tool", (ToolResponse(content=()),)))
+def test_cross_api_arguments_are_an_object(call, sent, reported):
+    body, report = convert_cross_api(Message("ai", (call,)), Message("tool", (ToolResponse(content=()),)))
     [use] = body["messages"][0]["content"]
     assert (use["type"], use["input"]) == ("tool_use", sent)
     assert bool(report.of("argument")) is reported
@@ -797,7 +797,7 @@ def test_arguments_from_abroad_are_an_object(call, sent, reported):
     ],
 )
 def test_pictures_and_documents_by_every_source(media, source):
-    body, report = abroad(Message("human", (Text("see"), media)))
+    body, report = convert_cross_api(Message("human", (Text("see"), media)))
     assert body["messages"][0]["content"][1] == {"type": media.kind, "source": source}
     assert report.findings == []
     ADAPTER.validate_python(body)
@@ -816,13 +816,13 @@ def test_pictures_and_documents_by_every_source(media, source):
         (Opaque("riddle", text="who?"), "[riddle not supported here] who?"),
     ],
 )
-def test_what_can_not_be_said_is_told(block, text):
-    body, report = abroad(Message("human", (Text("x"), block)))
+def test_unsupported_content_is_reported(block, text):
+    body, report = convert_cross_api(Message("human", (Text("x"), block)))
     assert body["messages"][0]["content"][1] == {"type": "text", "text": text}
     assert [finding.kind for finding in report.findings] == ["text"]
 
 
-def test_what_a_fetch_function_brings_is_sent_inline():
+def test_fetched_content_is_sent_inline():
     transcript = transcript_of(Request((Message("human", (Media("image", url="gs://b/o"),)),)))
     projection = projection_of(transcript)
     fetching = Projection(
@@ -833,13 +833,13 @@ def test_what_a_fetch_function_brings_is_sent_inline():
 
 
 def test_code_is_fenced():
-    body, _ = abroad(Message("ai", (Code("print()", "python"), Code("```"))))
+    body, _ = convert_cross_api(Message("ai", (Code("print()", "python"), Code("```"))))
     assert [block["text"] for block in body["messages"][0]["content"]] == ["```python\nprint()\n```", "````\n```\n````"]
 
 
-def test_own_thinking_without_a_fragment_is_written_from_its_fields():
+def test_own_thinking_without_native_is_rendered_from_its_fields():
     mine = Origin("anthropic", "claude-sonnet-4-5")
-    body, _ = abroad(Message("ai", (Thinking("t", "s", origin=mine), Thinking(sealed="x", origin=mine), Text("a"))))
+    body, _ = convert_cross_api(Message("ai", (Thinking("t", "s", origin=mine), Thinking(sealed="x", origin=mine), Text("a"))))
     assert body["messages"][0]["content"][:2] == [
         {"type": "thinking", "thinking": "t", "signature": "s"},
         {"type": "redacted_thinking", "data": "x"},
@@ -847,12 +847,12 @@ def test_own_thinking_without_a_fragment_is_written_from_its_fields():
     ADAPTER.validate_python(body)
 
 
-def test_a_result_without_a_call_is_our_fault():
+def test_result_without_a_call_is_an_internal_error():
     with pytest.raises(ProjectionError):
-        abroad(Message("tool", (ANSWER,)))
+        convert_cross_api(Message("tool", (ANSWER,)))
 
 
-def test_tools_from_abroad():
+def test_cross_api_tools():
     tools = (
         Tool("a.b", parameters={"type": "string"}, strict=True),
         Tool("patch", kind="custom", description="edits"),
@@ -860,7 +860,7 @@ def test_tools_from_abroad():
         Tool("n"),
         Tool("n", "again"),
     )
-    body, report = abroad(Message("human", (Text("x"),)), tools=tools)
+    body, report = convert_cross_api(Message("human", (Text("x"),)), tools=tools)
     assert [tool["input_schema"] for tool in body["tools"]] == [
         {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]},
         {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]},
@@ -877,10 +877,10 @@ def test_tools_from_abroad():
     ADAPTER.validate_python(body)
 
 
-def test_system_text_from_abroad():
-    two, _ = abroad(Message("human", (Text("x"),)), system=(Text("a"), Text(" "), Text("b")))
+def test_cross_api_system_text():
+    two, _ = convert_cross_api(Message("human", (Text("x"),)), system=(Text("a"), Text(" "), Text("b")))
     assert two["system"] == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    none, _ = abroad(Message("human", (Text("x"),)), system=(Text(" "),))
+    none, _ = convert_cross_api(Message("human", (Text("x"),)), system=(Text(" "),))
     assert "system" not in none
 
 
@@ -919,8 +919,8 @@ CLOSED = {"type": "object", "properties": {"n": {"type": "integer"}}, "additiona
         ("glm-4.6", Reasoning(effort="low"), {"type": "enabled", "budget_tokens": 2048}, None),
     ],
 )
-def test_thinking_as_each_model_takes_it(model, reasoning, thinking, effort):
-    body, _ = asked(model, reasoning=reasoning)
+def test_thinking_options_by_model(model, reasoning, thinking, effort):
+    body, _ = render_options(model, reasoning=reasoning)
     assert body.get("thinking") == thinking
     assert body.get("output_config", {}).get("effort") == effort
     ADAPTER.validate_python(body)
@@ -941,8 +941,8 @@ def test_thinking_as_each_model_takes_it(model, reasoning, thinking, effort):
         ("an-unknown-model", {"max_tokens": 100_000}, 100_000, None),
     ],
 )
-def test_room_to_think_and_to_answer(model, options, max_tokens, budget):
-    body, _ = asked(model, **options)
+def test_max_tokens_leaves_room_for_thinking_and_answer(model, options, max_tokens, budget):
+    body, _ = render_options(model, **options)
     assert body["max_tokens"] == max_tokens
     assert body.get("thinking", {}).get("budget_tokens") == budget
 
@@ -984,8 +984,8 @@ def test_room_to_think_and_to_answer(model, options, max_tokens, budget):
         ("claude-3-7-sonnet", {"response_format": ResponseFormat("schema", {})}, {}, ["response_format"]),
     ],
 )
-def test_options_from_abroad(model, options, sent, reported):
-    body, subjects = asked(model, **options)
+def test_cross_api_options(model, options, sent, reported):
+    body, subjects = render_options(model, **options)
     rest = {key: value for key, value in body.items() if key not in ("model", "max_tokens", "messages", "thinking")}
     assert rest == sent
     assert subjects == reported
@@ -1009,16 +1009,16 @@ TOOLS = (Tool("a", parameters={"type": "object"}),)
         ({"tool_choice": ToolChoice("none"), "parallel": False}, {"type": "none"}),
     ],
 )
-def test_tool_choice_from_abroad(options, sent):
-    body, _ = asked(tools=TOOLS, **options)
+def test_cross_api_tool_choice(options, sent):
+    body, _ = render_options(tools=TOOLS, **options)
     assert body.get("tool_choice") == sent
-    assert "tool_choice" not in asked(**options)[0]
+    assert "tool_choice" not in render_options(**options)[0]
     ADAPTER.validate_python(body)
 
 
-def test_a_model_that_can_not_be_forced_is_asked():
+def test_forced_choice_becomes_auto_where_unsupported():
     for model, sent in ("claude-opus-5-5", "auto"), ("claude-fable-5-1", "auto"), ("claude-fable-5", "any"):
-        body, subjects = asked(model, TOOLS, tool_choice=ToolChoice("required"))
+        body, subjects = render_options(model, TOOLS, tool_choice=ToolChoice("required"))
         assert body["tool_choice"] == {"type": sent}
         assert subjects == (["tool_choice"] if sent == "auto" else [])
 
@@ -1063,7 +1063,7 @@ def test_a_reply_is_read():
     assert reply.calls[0].id == ""
 
 
-def test_a_reply_comes_home_as_it_is():
+def test_reply_is_unchanged_for_same_api():
     reply, projection = paired(ANTHROPIC.parse_reply(REPLY))
     assert ANTHROPIC.render_reply(reply, projection) is REPLY
 
@@ -1101,7 +1101,7 @@ def test_stop_reasons(reason, finish):
         ({"blocks": (CALL,), "finish": "length"}, "max_tokens"),
     ],
 )
-def test_a_reply_from_abroad(fields, reason):
+def test_cross_api_reply(fields, reason):
     usage = Usage(input=10, output=2, cache_read=4)
     made = Reply(**{"blocks": (Text("hi"),), "usage": usage, "id": "chatcmpl-1", "model": "gpt-4o", **fields})
     reply, projection = paired(made)
@@ -1117,7 +1117,7 @@ def test_a_reply_from_abroad(fields, reason):
     SdkMessage.model_validate(body)
 
 
-def test_what_a_client_could_not_send_back_is_left_out_of_a_reply():
+def test_blocks_a_client_cannot_send_back_are_dropped_from_reply():
     theirs, ours = Origin("deepseek", "deepseek-reasoner"), Origin("anthropic", "claude-sonnet-4-5")
     search = ToolCall("web_search", {"q": 1}, kind="hosted", origin=Origin("openai", raw_id="ws_1"))
     blocks = (
@@ -1140,7 +1140,7 @@ def test_what_a_client_could_not_send_back_is_left_out_of_a_reply():
     SdkMessage.model_validate(body)
 
 
-def test_a_reply_that_is_none():
+def test_invalid_reply_is_rejected():
     for body in ({}, {"content": "text"}, {"content": [{"text": "x"}]}):
         with pytest.raises(RemoteProtocolError):
             ANTHROPIC.parse_reply(body)
@@ -1149,7 +1149,7 @@ def test_a_reply_that_is_none():
 # -------------------------------------------------------------------------------------------------------------- errors
 
 
-def test_errors_both_ways():
+def test_errors_parse_and_render():
     body = {
         "type": "error",
         "error": {"type": "overloaded_error", "message": "Overloaded", "details": {"error_code": "busy"}},
@@ -1197,15 +1197,15 @@ def test_error_kinds_follow_the_status(status, kind):
         (None, "any", "human", "model", False),
     ],
 )
-def test_demands_follow_the_model(model, first, ending, bound, adapts):
+def test_constraints_by_model(model, first, ending, bound, adapts):
     row = demands(identify(model))
     assert (row.first, row.ending, row.reasoning_bound, row.reasoning_adapts) == (first, ending, bound, adapts)
     assert (row.api, row.provider, row.results, row.unique_ids) == ("anthropic", "anthropic", "joint", "conversation")
 
 
-def test_a_key_that_a_block_does_not_have_is_left_out_and_reported():
+def test_unknown_block_key_is_dropped_and_reported():
     # ANT-12
-    body = of_content({"type": "text", "text": "t", "colour": "red", "cache_control": {"type": "ephemeral"}})
+    body = request_with_content({"type": "text", "text": "t", "colour": "red", "cache_control": {"type": "ephemeral"}})
     made = segue.convert(body, source="anthropic", target="anthropic")
     assert made.body["messages"][0]["content"] == [
         {"type": "text", "text": "t", "cache_control": {"type": "ephemeral"}}

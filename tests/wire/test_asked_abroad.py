@@ -47,7 +47,7 @@ def function(name: str = "f", **more: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}, **more}}
 
 
-def told(made: segue.Converted, *kinds: Any) -> list[str]:
+def finding_messages(made: segue.Converted, *kinds: Any) -> list[str]:
     return [finding.message for finding in (made.report.of(*kinds) if kinds else made.report.findings)]
 
 
@@ -55,7 +55,7 @@ def told(made: segue.Converted, *kinds: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "qwen", "deepseek"])
-def test_json_is_asked_for_in_words_too(target: str) -> None:
+def test_json_instruction_is_added_to_the_prompt(target: str) -> None:
     made = segue.convert(gemini(responseMimeType="application/json"), target=target)
     assert made.body["response_format"] == JSON
     assert made.body["messages"][0] == {"role": "system", "content": "Answer in JSON."}
@@ -71,7 +71,7 @@ def test_json_is_asked_for_in_words_too(target: str) -> None:
         (None, "as Json, please", False),
     ],
 )
-def test_the_line_stands_behind_the_system_text_and_only_where_nobody_said_it(
+def test_json_instruction_follows_system_text_only_if_missing(
     system: str | None, words: str, line: bool
 ) -> None:
     messages = [{"role": "system", "content": system}] if system else []
@@ -81,7 +81,7 @@ def test_the_line_stands_behind_the_system_text_and_only_where_nobody_said_it(
     assert said == ([expected] if expected else [])
 
 
-def test_instructions_of_responses_do_not_count() -> None:
+def test_responses_instructions_do_not_count_as_json_instruction() -> None:
     body = chat({"role": "system", "content": "Reply in JSON."}, "hi", response_format=JSON)
     made = segue.convert(body, target="openai-responses").body
     assert made["instructions"] == "Reply in JSON."
@@ -90,14 +90,14 @@ def test_instructions_of_responses_do_not_count() -> None:
     assert [item["role"] for item in spoken["input"]] == ["user"]
 
 
-def test_the_line_stays_when_the_word_is_said_later() -> None:
+def test_json_instruction_stays_when_json_is_mentioned_later() -> None:
     begun = chat("hi", {"role": "assistant", "content": "yes"}, response_format=JSON)
     later = chat(*begun["messages"], "now as json", response_format=JSON)
     first, second = (segue.convert(body, target="qwen", model="qwen-plus").body for body in (begun, later))
     assert second["messages"][:3] == first["messages"][:3]
 
 
-def test_a_schema_that_can_not_be_asked_for_is_told() -> None:
+def test_unsupported_response_schema_becomes_text() -> None:
     made = segue.convert(chat(response_format=SCHEMA), target="deepseek", model="deepseek-chat")
     line = made.body["messages"][0]["content"]
     assert line.startswith("Answer in JSON that fits this schema: {")
@@ -110,7 +110,7 @@ def test_a_schema_that_can_not_be_asked_for_is_told() -> None:
     assert '"array"' in listed["messages"][0]["content"]
 
 
-def test_qwen_wants_the_word_for_a_schema_too() -> None:
+def test_qwen_needs_json_instruction_for_a_schema() -> None:
     made = segue.convert(chat(response_format=SCHEMA), target="qwen", model="qwen-plus")
     assert made.body["response_format"]["type"] == "json_schema"
     assert made.body["messages"][0]["content"].startswith("Answer in JSON that fits this schema: {")
@@ -120,14 +120,14 @@ def test_qwen_wants_the_word_for_a_schema_too() -> None:
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "deepseek", "qwen"])
-def test_at_home_no_line_is_put_in(target: str) -> None:
+def test_no_json_instruction_for_same_api(target: str) -> None:
     body = {**chat(response_format=JSON), "model": WIRES[target].default_model}
     assert segue.convert(body, target=target, source=target).body == body
 
 
 @pytest.mark.parametrize("first", ["hi", "json?"])
 @pytest.mark.parametrize("target", ["openai-responses", "qwen", "deepseek"])
-def test_the_express_lane_says_it_as_the_long_way_does(target: str, first: str) -> None:
+def test_fast_path_adds_the_same_json_instruction(target: str, first: str) -> None:
     reply = {"role": "assistant", "content": "a"}
     other = "json?" if first == "hi" else "hi"
     asked = Asked(target=WIRES[target], source=WIRES["openai-chat"])
@@ -146,7 +146,7 @@ def test_the_express_lane_says_it_as_the_long_way_does(target: str, first: str) 
 @pytest.mark.parametrize(
     ("names", "expected"), [("f", {"type": "function", "function": {"name": "f"}}), ("fg", "auto")]
 )
-def test_some_tool_is_asked_of_qwen_by_name_or_not_at_all(names: str, expected: Any) -> None:
+def test_required_tool_choice_for_qwen_names_the_tool_or_is_dropped(names: str, expected: Any) -> None:
     body = chat(tools=[function(name) for name in names], tool_choice="required")
     made = segue.convert(body, target="qwen", model="qwen-plus")
     assert made.body["tool_choice"] == expected
@@ -183,7 +183,7 @@ def test_a_tool_that_is_not_declared_is_not_forced(source: str, body: dict[str, 
     made = segue.convert(body, target=target, source=source)
     assert "tool_choice" not in made.body
     assert "functionCallingConfig" not in made.body.get("toolConfig", {})
-    assert any("is not declared" in line for line in told(made, "adjusted"))
+    assert any("is not declared" in line for line in finding_messages(made, "adjusted"))
 
 
 # -------------------------------------------------------------------------------------------------------------- effort
@@ -201,21 +201,21 @@ def test_a_budget_that_becomes_an_effort_is_reported(target: str, model: str, sa
     body = claude(max_tokens=9000, thinking={"type": "enabled", "budget_tokens": 5000})
     made = segue.convert(body, target=target, model=model)
     assert said.items() <= made.body.items()
-    assert "a budget of 5000 tokens is said as effort medium" in told(made)
+    assert "reasoning budget of 5000 tokens converted to effort medium" in finding_messages(made)
 
 
-def test_a_model_without_reasoning_is_told_of_no_budget() -> None:
+def test_no_reasoning_budget_for_model_without_reasoning() -> None:
     body = claude(max_tokens=9000, thinking={"type": "enabled", "budget_tokens": 5000})
     made = segue.convert(body, target="openai-chat", model="gpt-4.1")
     assert "reasoning_effort" not in made.body
-    assert told(made, "adjusted") == ["reasoning is left out: this model does not reason"]
+    assert finding_messages(made, "adjusted") == ["reasoning dropped: the model does not support reasoning"]
 
 
 # --------------------------------------------------------------------------------------------------- names, arguments
 
 
 @pytest.mark.parametrize("name", ["1tool", "-x", "_x", "21st_magic"])
-def test_names_that_begin_with_no_letter_are_not_kimis(name: str) -> None:
+def test_names_without_leading_letter_are_projected_for_kimi(name: str) -> None:
     made = segue.convert(chat(tools=[function(name), function("x")]), target="kimi")
     spelled = [tool["function"]["name"] for tool in made.body["tools"]]
     assert spelled[0][0].isalpha()
@@ -237,7 +237,7 @@ def call(name: str, arguments: str) -> dict[str, Any]:
     [(target, None, '{"_raw":"{\\"a\\": "}') for target in ("mistral", "kimi", "deepseek", "qwen")]
     + [("openai-chat", "groq", '{"_raw":"{\\"a\\": "}'), ("openai-chat", None, '{"a": ')],
 )
-def test_arguments_that_are_no_json_are_wrapped_for_all_but_openai(
+def test_non_json_arguments_are_wrapped_except_for_openai(
     target: str, profile: str | None, expected: str
 ) -> None:
     result = {"type": "function_call_output", "call_id": "c", "output": "r"}
@@ -250,7 +250,7 @@ def test_arguments_that_are_no_json_are_wrapped_for_all_but_openai(
 
 
 @pytest.mark.parametrize("target", ["mistral", "kimi", "deepseek"])
-def test_at_home_such_arguments_stay(target: str) -> None:
+def test_non_json_arguments_stay_for_same_api(target: str) -> None:
     entry = {**call("f", '{"a": '), "id": "functions.f:0" if target == "kimi" else "abcdefghi"}
     result = {"role": "tool", "tool_call_id": entry["id"], "name": "f", "content": "r"}
     asked = {"role": "assistant", "content": "", "tool_calls": [entry]}
@@ -261,7 +261,7 @@ def test_at_home_such_arguments_stay(target: str) -> None:
 # --------------------------------------------------------------------------------------------------------------- media
 
 
-def test_kimi_is_given_no_addresses() -> None:
+def test_kimi_gets_no_urls() -> None:
     film = {"type": "video_url", "video_url": {"url": "https://e.example/a.mp4"}}
     seen = segue.convert(chat({"role": "user", "content": [film]}), target="kimi").body
     assert seen["messages"][0]["content"] == "[video not supported here] https://e.example/a.mp4"
@@ -279,7 +279,7 @@ def test_kimi_is_given_no_addresses() -> None:
 
 @pytest.mark.parametrize("url", ["data:,", "data:image/png;base64,", "data:,hello"])
 @pytest.mark.parametrize("target", [target for target in TARGETS if target != "openai-chat"])
-def test_a_picture_without_a_picture_is_told_as_text(target: str, url: str) -> None:
+def test_image_without_data_becomes_text(target: str, url: str) -> None:
     parts = [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": url}}]
     made = segue.convert(chat({"role": "user", "content": parts}), target=target)
     assert TEXTS.unsupported.format(kind="image") in made.data.decode()
@@ -297,7 +297,7 @@ def test_a_picture_without_a_picture_is_told_as_text(target: str, url: str) -> N
     ],
 )
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
-def test_a_file_has_a_name_that_tells_its_type(title: str | None, mime: str, expected: str, target: str) -> None:
+def test_file_name_has_the_extension_of_its_type(title: str | None, mime: str, expected: str, target: str) -> None:
     document = {"type": "document", "source": {"type": "base64", "media_type": mime, "data": PDF}}
     body = claude(messages=[{"role": "user", "content": [{**document, "title": title} if title else document]}])
     made = segue.convert(body, target=target)
@@ -316,7 +316,7 @@ def test_a_file_has_a_name_that_tells_its_type(title: str | None, mime: str, exp
         ("not base64", None),
     ],
 )
-def test_a_sound_of_mistral_goes_on_where_its_form_is_known(sound: str, form: str | None) -> None:
+def test_mistral_audio_is_converted_where_its_format_is_known(sound: str, form: str | None) -> None:
     parts = [{"type": "text", "text": "hear"}, {"type": "input_audio", "input_audio": sound}]
     body = {"model": "voxtral-small-latest", "messages": [{"role": "user", "content": parts}]}
     made = segue.convert(body, target="openai-chat", source="mistral").body["messages"][0]["content"][1]
@@ -329,20 +329,20 @@ def test_a_sound_of_mistral_goes_on_where_its_form_is_known(sound: str, form: st
 # --------------------------------------------------------------------------------------------------- answers by schema
 
 
-def formed(schema: dict[str, Any]) -> dict[str, Any]:
+def anthropic_format(schema: dict[str, Any]) -> dict[str, Any]:
     return claude(output_config={"format": {"type": "json_schema", "schema": schema}})
 
 
-def test_an_answer_of_anthropic_is_strict_where_it_can_be() -> None:
-    made = segue.convert(formed(OBJECT), target="openai-chat")
+def test_anthropic_response_format_is_strict_where_possible() -> None:
+    made = segue.convert(anthropic_format(OBJECT), target="openai-chat")
     assert made.body["response_format"]["json_schema"]["strict"] is True
     loose = {"type": "object", "properties": {"a": {"type": "string"}}}
-    made = segue.convert(formed(loose), target="openai-chat")
+    made = segue.convert(anthropic_format(loose), target="openai-chat")
     assert "strict" not in made.body["response_format"]["json_schema"]
-    assert any("not asked for as strict" in line for line in told(made, "adjusted"))
+    assert any("`strict` dropped from the response format" in line for line in finding_messages(made, "adjusted"))
 
 
-def test_an_answer_out_of_a_list_of_words_is_not_lost_in_silence() -> None:
+def test_enum_response_format_is_reported() -> None:
     body = gemini(responseMimeType="text/x.enum", responseSchema={"type": "STRING", "enum": ["a", "b"]})
     made = segue.convert(body, target="openai-chat")
     assert "response_format" not in made.body
@@ -361,7 +361,7 @@ def test_the_order_of_properties_is_kept() -> None:
 # ---------------------------------------------------------------------------------------- what would be lost in silence
 
 
-def test_fields_of_declarations_are_counted_with_the_others() -> None:
+def test_declaration_fields_are_counted_in_the_report() -> None:
     marked = {"cache_control": {"type": "ephemeral"}}
     tool = {"input_schema": {"type": "object"}, "input_examples": [{}], "defer_loading": True, **marked}
     body = claude(
@@ -370,11 +370,11 @@ def test_fields_of_declarations_are_counted_with_the_others() -> None:
     )
     made = segue.convert(body, target="openai-chat")
     for key, count in {"cache_control": 3, "input_examples": 2, "defer_loading": 2, "allowed_callers": 1}.items():
-        assert f"`{key}` of {count} items is not carried over to openai-chat" in told(made, "dropped")
-    assert not told(segue.convert(body, target="anthropic"), "dropped")
+        assert f"`{key}` of {count} items dropped: not supported by openai-chat" in finding_messages(made, "dropped")
+    assert not finding_messages(segue.convert(body, target="anthropic"), "dropped")
 
 
-def test_a_search_that_is_asked_for_with_nothing_said_of_it() -> None:
+def test_search_option_without_settings() -> None:
     made = segue.convert(chat(web_search_options={}, metadata={}), target="anthropic")
     assert made.body["tools"] == [{"type": "web_search_20250305", "name": "web_search"}]
     assert [finding.subject for finding in made.report.of("tools")] == ["web_search_options"]
@@ -390,7 +390,7 @@ def test_a_search_that_is_asked_for_with_nothing_said_of_it() -> None:
         ({"functionDeclarations": [{"name": "a", "parameters": 1}]}, "tools[0].functionDeclarations[0].parameters"),
     ],
 )
-def test_what_is_no_schema_is_an_error_that_names_the_place(declaration: dict[str, Any], path: str) -> None:
+def test_invalid_schema_error_names_the_path(declaration: dict[str, Any], path: str) -> None:
     with pytest.raises(segue.InputError) as caught:
         segue.convert_tools([declaration], target="anthropic")
     assert caught.value.path == path
@@ -398,7 +398,7 @@ def test_what_is_no_schema_is_an_error_that_names_the_place(declaration: dict[st
 
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "anthropic", "gemini", "kimi"])
 @pytest.mark.parametrize("reference", ["#/x", "http://x/y"])
-def test_a_reference_to_nothing_is_told_whoever_declares_it(reference: str, target: str) -> None:
+def test_dangling_reference_is_reported_for_every_source(reference: str, target: str) -> None:
     for declaration in (
         {"name": "a", "input_schema": {"$ref": reference}},
         {"name": "a", "inputSchema": {"$ref": reference}},
@@ -408,18 +408,18 @@ def test_a_reference_to_nothing_is_told_whoever_declares_it(reference: str, targ
             continue
         made = segue.convert_tools([declaration], target=target)
         assert reference not in made.data.decode()
-        assert any("can't be followed" in finding.message for finding in made.report.findings)
+        assert any("unresolvable reference" in finding.message for finding in made.report.findings)
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_parameters_that_are_no_object_are_wrapped_and_told(target: str) -> None:
+def test_non_object_parameters_are_wrapped_and_reported(target: str) -> None:
     listed = {"type": "array", "items": {"type": "string"}}
     made = segue.convert_tools([{"name": "f", "input_schema": listed}], target=target)
     assert '"value"' in made.data.decode()
     assert any("`value`" in finding.message for finding in made.report.findings)
 
 
-def test_what_an_mcp_server_says_besides_is_reported() -> None:
+def test_extra_mcp_server_fields_are_reported() -> None:
     listed = {"name": "f", "title": "T", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}}
     made = segue.convert_tools([{**listed, "annotations": {"readOnlyHint": True}}], target="anthropic")
     assert {finding.subject for finding in made.report.of("dropped")} == {"annotations", "outputSchema", "title"}
@@ -428,7 +428,7 @@ def test_what_an_mcp_server_says_besides_is_reported() -> None:
 # ------------------------------------------------------------------------------------------------- models and profiles
 
 
-def test_a_model_is_at_home_on_its_providers_other_api() -> None:
+def test_model_works_on_both_apis_of_its_provider() -> None:
     made = segue.convert(chat(), target="openai-responses")
     assert made.body["model"] == "gpt-4.1"
     assert not made.report.of("model")
@@ -445,7 +445,7 @@ def test_a_model_is_at_home_on_its_providers_other_api() -> None:
     ("profile", "kept"),
     [("vllm", True), ("llama.cpp", True), ("openrouter", True), ("fireworks", True), ("groq", False), ("xai", False)],
 )
-def test_top_k_goes_where_a_server_has_it(profile: str, kept: bool) -> None:
+def test_top_k_is_sent_where_supported(profile: str, kept: bool) -> None:
     made = segue.convert(claude(top_k=3), target="openai-chat", profile=profile, model="m")
     assert (made.body.get("top_k") == 3) is kept
     assert bool([finding for finding in made.report.of("adjusted") if finding.subject == "top_k"]) is not kept

@@ -48,21 +48,21 @@ WIRE = WIRES["bedrock"]
 CALLED = (user("Read a."), calls(chat_call("call_1", "read_file", {"path": "a"})), tool("call_1", "A"))
 
 
-def to(body: Any, model: str | None = None, **more: Any) -> Any:
+def convert_to_bedrock(body: Any, model: str | None = None, **more: Any) -> Any:
     out = segue.convert(body, target="bedrock", model=model, **more)
     assert converse.complaints(out.body) == []
     return out
 
 
-def home(body: Any, model: str | None = None) -> Any:
-    return to(body, model, source="bedrock")
+def convert_same_api(body: Any, model: str | None = None) -> Any:
+    return convert_to_bedrock(body, model, source="bedrock")
 
 
 def messages_of(out: Any) -> Any:
     return [(message["role"], message["content"]) for message in out.body["messages"]]
 
 
-def told(out: Any, kind: str) -> list[str]:
+def finding_messages(out: Any, kind: str) -> list[str]:
     return [finding.message for finding in out.report.findings if finding.kind == kind]
 
 
@@ -72,28 +72,28 @@ def told(out: Any, kind: str) -> list[str]:
 @pytest.mark.parametrize(
     ("model", "kept"), [(NOVA, True), (LLAMA, True), (CLAUDE, False), (None, False), (MISTRAL, False)]
 )
-def test_an_id_that_only_converse_takes(model: str | None, kept: bool) -> None:
+def test_id_valid_only_for_converse(model: str | None, kept: bool) -> None:
     """BED-01: dots and colons are lawful, but not for Claude (ANT-01), nor for Mistral (MIS-01)."""
     body = bedrock(
         to_converse("Go."), by_converse(tool_use("functions.f:0")), to_converse(tool_result("functions.f:0", "A"))
     )
-    _, (_, (call,)), (_, (answer,)) = messages_of(home(body, model))
+    _, (_, (call,)), (_, (answer,)) = messages_of(convert_same_api(body, model))
     assert call["toolUse"]["toolUseId"] == answer["toolResult"]["toolUseId"]
     assert (call["toolUse"]["toolUseId"] == "functions.f:0") is kept
 
 
 @pytest.mark.parametrize("call_id", ["a|b", "x" * 65, "é", " "])
 @pytest.mark.parametrize("model", [CLAUDE, NOVA])
-def test_an_unlawful_id_is_projected(call_id: str, model: str) -> None:
+def test_invalid_id_is_projected(call_id: str, model: str) -> None:
     body = bedrock(to_converse("Go."), by_converse(tool_use(call_id)), to_converse(tool_result(call_id, "A")))
-    _, (_, (call,)), _ = messages_of(home(body, model))
+    _, (_, (call,)), _ = messages_of(convert_same_api(body, model))
     assert call["toolUse"]["toolUseId"].startswith("tooluse_")
 
 
 def test_a_long_name_is_shortened_and_comes_back() -> None:
     """BED-02"""
     name = "n" * 80
-    out = to(chat(user("Go."), tools=[function(name)]))
+    out = convert_to_bedrock(chat(user("Go."), tools=[function(name)]))
     there = out.body["toolConfig"]["tools"][0]["toolSpec"]["name"]
     assert len(there) <= 64
     reply = out.reply(bedrock_reply(tool_use("tooluse_1", there, {"path": "a"})))
@@ -103,37 +103,37 @@ def test_a_long_name_is_shortened_and_comes_back() -> None:
 # ------------------------------------------------------------------------------------------------------------ messages
 
 
-def test_a_stub_where_no_tool_is_declared() -> None:
+def test_stub_tool_where_none_is_declared() -> None:
     """BED-03, at home as well"""
-    out = to(chat(*CALLED, tools=None))
+    out = convert_to_bedrock(chat(*CALLED, tools=None))
     (entry,) = out.body["toolConfig"]["tools"]
     assert entry["toolSpec"]["name"] == "unavailable_tool"
     body = bedrock(to_converse("Go."), by_converse(tool_use("t")), to_converse(tool_result("t", "A")), tools=None)
-    assert home(body).body["toolConfig"]["tools"] == [entry]
+    assert convert_same_api(body).body["toolConfig"]["tools"] == [entry]
 
 
-def test_a_stub_beside_a_tool_that_only_another_provider_runs() -> None:
+def test_stub_tool_beside_an_unsupported_hosted_tool() -> None:
     body = anthropic(
         user("Go."),
         answers(use("toolu_1", "bash", {"command": "ls"})),
         asks(result("toolu_1", "a")),
         tools=[{"type": "web_search_20250305", "name": "web_search"}],
     )
-    assert [one["toolSpec"]["name"] for one in to(body).body["toolConfig"]["tools"]] == ["unavailable_tool"]
+    assert [one["toolSpec"]["name"] for one in convert_to_bedrock(body).body["toolConfig"]["tools"]] == ["unavailable_tool"]
 
 
 @pytest.mark.parametrize(("model", "kept"), [(CLAUDE_5, True), (QWEN, True), (NOVA, False), (LLAMA, False)])
-def test_who_may_speak_first(model: str, kept: bool) -> None:
+def test_first_message_role(model: str, kept: bool) -> None:
     """BED-06"""
     body = bedrock(by_converse("Hello."), to_converse("Hi."), model=model)
-    assert (home(body).body == body) is kept
-    assert kept or messages_of(home(body))[0] == ("user", [{"text": "[continued]"}])
+    assert (convert_same_api(body).body == body) is kept
+    assert kept or messages_of(convert_same_api(body))[0] == ("user", [{"text": "[continued]"}])
 
 
 @pytest.mark.parametrize(("model", "joined"), [(CLAUDE, True), (NOVA, True), (LLAMA, False), (MISTRAL, False)])
-def test_words_beside_results(model: str, joined: bool) -> None:
+def test_text_beside_results(model: str, joined: bool) -> None:
     """BED-07"""
-    roles = [role for role, _ in messages_of(to(chat(*CALLED, user("And?")), model))]
+    roles = [role for role, _ in messages_of(convert_to_bedrock(chat(*CALLED, user("And?")), model))]
     assert roles == ["user", "assistant", "user", *([] if joined else ["assistant", "user"])]
 
 
@@ -144,18 +144,18 @@ def test_no_document_beside_results_for_claude(apart: bool) -> None:
     answer = tool_result("tooluse_1", "A")
     said = (to_converse(answer, "So?"), to_converse("This:", document)) if apart else (to_converse(answer, document),)
     body = bedrock(to_converse("Go."), by_converse(tool_use("tooluse_1")), *said, model=CLAUDE)
-    for role, content in messages_of(home(body)):
+    for role, content in messages_of(convert_same_api(body)):
         held = {key for block in content for key in block}
         assert role == "assistant" or not {"toolResult", "document"} <= held
-    assert [role for role, _ in messages_of(home(body))][-2:] == ["assistant", "user"]
+    assert [role for role, _ in messages_of(convert_same_api(body))][-2:] == ["assistant", "user"]
 
 
-def test_a_document_has_words_beside_it() -> None:
+def test_document_needs_text_beside_it() -> None:
     document = {"document": {"format": "pdf", "name": "a", "source": {"bytes": PDF}}}
-    (_, content), *_ = messages_of(home(bedrock(to_converse(document), model=NOVA)))
+    (_, content), *_ = messages_of(convert_same_api(bedrock(to_converse(document), model=NOVA)))
     assert content == [document, {"text": "[document attached]"}]
     worded = bedrock(to_converse(document, "Read."), model=NOVA)
-    assert home(worded).body == worded
+    assert convert_same_api(worded).body == worded
 
 
 @pytest.mark.parametrize(
@@ -173,14 +173,14 @@ def test_document_names(given: str | None, expected: str) -> None:
     part = {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{PDF}", "filename": given}}
     if given is None:
         del part["file"]["filename"]
-    out = to(chat(user([part, {"type": "text", "text": "Read."}])))
+    out = convert_to_bedrock(chat(user([part, {"type": "text", "text": "Read."}])))
     assert out.body["messages"][0]["content"][0]["document"]["name"] == expected
-    assert bool(told(out, "adjusted")) is (given is not None and given != expected)
+    assert bool(finding_messages(out, "adjusted")) is (given is not None and given != expected)
 
 
-def test_no_two_documents_have_one_name() -> None:
+def test_document_names_are_unique() -> None:
     part = {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{PDF}", "filename": "a.pdf"}}
-    out = to(chat(user([part, part, {"type": "text", "text": "Read."}])))
+    out = convert_to_bedrock(chat(user([part, part, {"type": "text", "text": "Read."}])))
     names = [block["document"]["name"] for block in out.body["messages"][0]["content"] if "document" in block]
     assert names == ["a", "a 2"]
 
@@ -190,7 +190,7 @@ def test_blank_text_is_left_out_everywhere() -> None:
     body = bedrock(
         to_converse("Go.", " ", ""), by_converse("\n"), to_converse("Well?"), model=NOVA, system=[{"text": " "}]
     )
-    out = home(body)
+    out = convert_same_api(body)
     assert "system" not in out.body
     assert messages_of(out) == [("user", [{"text": "Go."}, {"text": "Well?"}])]
 
@@ -198,19 +198,19 @@ def test_blank_text_is_left_out_everywhere() -> None:
 def test_neighbours_of_one_role_are_one_message() -> None:
     """BED-10"""
     body = bedrock(to_converse("Go."), to_converse("Now."), by_converse("a"), by_converse("b"), to_converse("c"))
-    assert [role for role, _ in messages_of(home(body, NOVA))] == ["user", "assistant", "user"]
-    assert [role for role, _ in messages_of(to(chat(user("a"), user("b"))))] == ["user"]
+    assert [role for role, _ in messages_of(convert_same_api(body, NOVA))] == ["user", "assistant", "user"]
+    assert [role for role, _ in messages_of(convert_to_bedrock(chat(user("a"), user("b"))))] == ["user"]
 
 
 # ------------------------------------------------------------------------------------------------- results and content
 
 
 @pytest.mark.parametrize("content", [[], [{"text": ""}]])
-def test_an_empty_error_says_so(content: list[Any]) -> None:
+def test_empty_error_result_gets_text(content: list[Any]) -> None:
     """«cannot be empty when status value is error»"""
     given = {"toolResult": {"toolUseId": "t", "content": content, "status": "error"}}
     body = bedrock(to_converse("Go."), by_converse(tool_use("t")), to_converse(given))
-    _, _, (_, (answer,)) = messages_of(home(body))
+    _, _, (_, (answer,)) = messages_of(convert_same_api(body))
     said = [{"text": "[failed without a message]"}]
     assert answer["toolResult"] == {"toolUseId": "t", "content": said, "status": "error"}
 
@@ -219,17 +219,17 @@ def test_arguments_are_objects_and_content_is_a_list() -> None:
     """BED-09"""
     given = {"toolResult": {"toolUseId": "t", "content": "A"}}
     body = bedrock(to_converse("Go."), by_converse(tool_use("t", value='{"path": "a"}')), to_converse(given))
-    _, (_, (call,)), (_, (answer,)) = messages_of(home(body))
+    _, (_, (call,)), (_, (answer,)) = messages_of(convert_same_api(body))
     assert call["toolUse"]["input"] == {"path": "a"}
     assert answer["toolResult"]["content"] == [{"text": "A"}]
 
 
-def test_json_goes_abroad_and_comes_back() -> None:
+def test_json_result_survives_a_cross_api_round_trip() -> None:
     value = {"next": "14:05", "rows": [1, 1.0]}
     body = bedrock(to_converse("Go."), by_converse(tool_use("t")), to_converse(tool_result("t", {"json": value})))
     there = segue.convert(body, source="bedrock", target="gemini")
     assert there.body["contents"][2]["parts"][0]["functionResponse"]["response"] == value
-    back = to(there.body, source="gemini")
+    back = convert_to_bedrock(there.body, source="gemini")
     assert json.dumps(back.body["messages"][2]["content"][0]["toolResult"]["content"]) == json.dumps([{"json": value}])
 
 
@@ -239,14 +239,14 @@ def test_json_goes_abroad_and_comes_back() -> None:
 def test_pictures_in_results(model: str, inside: bool) -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
     body = anthropic(user("Go."), answers(use("toolu_1")), asks(result("toolu_1", [text("A"), picture])))
-    answer = to(body, model).body["messages"][2]["content"][0]["toolResult"]["content"]
+    answer = convert_to_bedrock(body, model).body["messages"][2]["content"][0]["toolResult"]["content"]
     assert ({"image": {"format": "png", "source": {"bytes": PNG}}} in answer) is inside
 
 
-def test_a_picture_by_url_is_fetched_or_told() -> None:
+def test_image_url_is_fetched_or_becomes_text() -> None:
     body = chat(user([{"type": "image_url", "image_url": {"url": "https://p.example/a.png"}}]))
-    assert "https://p.example/a.png" in to(body).body["messages"][0]["content"][0]["text"]
-    fetched = to(body, fetch=lambda _url: (b"png", "image/png")).body["messages"][0]["content"][0]
+    assert "https://p.example/a.png" in convert_to_bedrock(body).body["messages"][0]["content"][0]["text"]
+    fetched = convert_to_bedrock(body, fetch=lambda _url: (b"png", "image/png")).body["messages"][0]["content"][0]
     assert fetched == {"image": {"format": "png", "source": {"bytes": base64.b64encode(b"png").decode()}}}
 
 
@@ -254,7 +254,7 @@ def test_bytes_of_boto3_become_base64() -> None:
     picture = {"image": {"format": "png", "source": {"bytes": base64.b64decode(PNG)}}}
     sealed = {"reasoningContent": {"redactedContent": b"sealed"}}
     body = bedrock(to_converse(picture, "What?"), by_converse(sealed, "A dot."), to_converse("Thanks."), model=CLAUDE)
-    out = home(body)
+    out = convert_same_api(body)
     assert out.body["messages"][0]["content"][0]["image"]["source"]["bytes"] == PNG
     assert out.body["messages"][1]["content"][0]["reasoningContent"]["redactedContent"] == "c2VhbGVk"
     claude = segue.convert(body, source="bedrock", target="anthropic").body
@@ -269,7 +269,7 @@ def test_cache_points_stay_with_their_blocks() -> None:
         to_converse(tool_result("tooluse_1", "A"), point),
         model=CLAUDE,
     )
-    out = home(body)
+    out = convert_same_api(body)
     assert out.body["messages"][0] == body["messages"][0]
     assert [next(iter(block)) for block in out.body["messages"][2]["content"]] == [
         "toolResult",
@@ -277,7 +277,7 @@ def test_cache_points_stay_with_their_blocks() -> None:
         "toolResult",
     ]
     assert "`cachePoint` of 2 items" in str(
-        told(segue.convert(body, source="bedrock", target="openai-chat"), "dropped")
+        finding_messages(segue.convert(body, source="bedrock", target="openai-chat"), "dropped")
     )
 
 
@@ -285,19 +285,19 @@ def test_cache_points_stay_with_their_blocks() -> None:
 
 
 @pytest.mark.parametrize("model", [NOVA, "openai.gpt-oss-120b-1:0"])
-def test_unsigned_reasoning_goes_home_and_to_no_other_model(model: str) -> None:
+def test_unsigned_reasoning_goes_only_to_its_own_model(model: str) -> None:
     body = bedrock(to_converse("Hi."), by_converse(thought("Hm.", ...), "Hello."), to_converse("Well?"), model=model)
     del body["messages"][1]["content"][0]["reasoningContent"]["reasoningText"]["signature"]
-    assert home(body).body == body
-    assert "Hm." not in home(body, CLAUDE).data.decode()
-    assert "Hm." not in home(body, LLAMA).data.decode()
+    assert convert_same_api(body).body == body
+    assert "Hm." not in convert_same_api(body, CLAUDE).data.decode()
+    assert "Hm." not in convert_same_api(body, LLAMA).data.decode()
 
 
-def test_deepseek_takes_no_reasoning_back() -> None:
+def test_reasoning_is_dropped_for_deepseek() -> None:
     body = bedrock(
         to_converse("Hi."), by_converse(thought("Hm."), "Hello."), to_converse("Well?"), model="deepseek.r1-v1:0"
     )
-    assert "Hm." not in home(body).data.decode()
+    assert "Hm." not in convert_same_api(body).data.decode()
 
 
 def test_signatures_of_claude_are_not_those_of_anthropic() -> None:
@@ -305,21 +305,21 @@ def test_signatures_of_claude_are_not_those_of_anthropic() -> None:
     assert (
         "Hm." not in segue.convert(body, source="bedrock", target="anthropic", model="claude-sonnet-4-5").data.decode()
     )
-    same = home(body, "global.anthropic.claude-sonnet-4-5-20250929-v1:0")
+    same = convert_same_api(body, "global.anthropic.claude-sonnet-4-5-20250929-v1:0")
     assert same.body["messages"] == body["messages"]
 
 
-def test_thinking_can_not_go_with_a_forced_choice() -> None:
+def test_thinking_excludes_a_forced_choice() -> None:
     """BED-11"""
     tools = {"tools": [tool_spec()], "toolChoice": {"any": {}}}
     asked = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
     body = bedrock(to_converse("Go."), model=CLAUDE, tools=tools, additionalModelRequestFields={**asked, "x": 1})
-    out = home(body)
+    out = convert_same_api(body)
     assert out.body["toolConfig"] == tools
     assert out.body["additionalModelRequestFields"] == {"thinking": {"type": "disabled"}, "x": 1}
 
 
-def test_an_open_exchange_without_reasoning_switches_it_off_under_its_old_name() -> None:
+def test_open_exchange_without_reasoning_disables_thinking() -> None:
     """ANT-24"""
     body = bedrock(
         to_converse("Go."),
@@ -328,10 +328,10 @@ def test_an_open_exchange_without_reasoning_switches_it_off_under_its_old_name()
         model="us.anthropic.claude-3-7-sonnet-20250219-v1:0",
         additionalModelRequestFields={"reasoning_config": {"type": "enabled", "budget_tokens": 1024}},
     )
-    assert home(body).body["additionalModelRequestFields"] == {"thinking": {"type": "disabled"}}
+    assert convert_same_api(body).body["additionalModelRequestFields"] == {"thinking": {"type": "disabled"}}
 
 
-def test_a_reply_that_names_no_model_is_of_the_one_that_was_asked() -> None:
+def test_reply_without_model_gets_the_requested_model() -> None:
     talk = segue.Conversation()
     talk.add_user("Hi.")
     talk.render("bedrock", model=CLAUDE)
@@ -381,7 +381,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize(("model", "given", "expected"), OPTIONS)
 def test_options(model: str, given: dict[str, Any], expected: dict[str, Any]) -> None:
-    out = to(chat(user("Hi."), tools=None, **given), model)
+    out = convert_to_bedrock(chat(user("Hi."), tools=None, **given), model)
     assert out.body == {"modelId": model, "messages": [to_converse("Hi.")], **expected}
 
 
@@ -396,25 +396,25 @@ def test_options(model: str, given: dict[str, Any], expected: dict[str, Any]) ->
         (CLAUDE, "none", None),
     ],
 )
-def test_the_choice_of_tools(model: str, choice: Any, expected: Any) -> None:
+def test_tool_choice(model: str, choice: Any, expected: Any) -> None:
     """BED-09: there is no `none`, and not every model can be forced."""
-    out = to(chat(user("Go."), tool_choice=choice), model)
+    out = convert_to_bedrock(chat(user("Go."), tool_choice=choice), model)
     assert out.body["toolConfig"].get("toolChoice") == expected
     assert out.body["toolConfig"]["tools"]
-    assert bool(told(out, "adjusted")) is (expected is None and choice != "auto")
+    assert bool(finding_messages(out, "adjusted")) is (expected is None and choice != "auto")
 
 
 @pytest.mark.parametrize(
     ("model", "expected"), [(CLAUDE, {"top_k": 5}), (NOVA, {"inferenceConfig": {"topK": 5}}), (LLAMA, None)]
 )
-def test_top_k_stands_among_the_fields_of_the_model(model: str, expected: Any) -> None:
-    out = to(anthropic(user("Hi."), top_k=5, tools=None), model)
+def test_top_k_is_an_additional_model_field(model: str, expected: Any) -> None:
+    out = convert_to_bedrock(anthropic(user("Hi."), top_k=5, tools=None), model)
     assert out.body.get("additionalModelRequestFields") == expected
     back = segue.convert(out.body, source="bedrock", target="anthropic", model="claude-sonnet-4-5").body
     assert back.get("top_k") == (None if expected is None else 5)
 
 
-def test_an_answer_by_schema_both_ways() -> None:
+def test_response_schema_parses_and_renders() -> None:
     schema = {
         "type": "object",
         "properties": {"a": {"type": "string"}},
@@ -422,35 +422,35 @@ def test_an_answer_by_schema_both_ways() -> None:
         "additionalProperties": False,
     }
     form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
-    out = to(chat(user("Hi."), tools=None, response_format=form), CLAUDE)
+    out = convert_to_bedrock(chat(user("Hi."), tools=None, response_format=form), CLAUDE)
     inner = out.body["outputConfig"]["textFormat"]["structure"]["jsonSchema"]
     assert (inner["name"], json.loads(inner["schema"])) == ("answer", schema)
     back = segue.convert(out.body, source="bedrock", target="openai-chat").body
     assert back["response_format"]["json_schema"]["schema"] == schema
 
 
-def test_fields_of_one_family_do_not_go_to_another() -> None:
+def test_model_fields_are_not_sent_to_another_family() -> None:
     body = bedrock(
         to_converse("Hi."), model=CLAUDE, tools=None, additionalModelRequestFields={"top_k": 5, "anthropic_beta": ["x"]}
     )
-    assert home(body).body == body
-    out = home(body, NOVA)
+    assert convert_same_api(body).body == body
+    out = convert_same_api(body, NOVA)
     assert out.body["additionalModelRequestFields"] == {"inferenceConfig": {"topK": 5}}
-    assert "anthropic_beta" in str(told(out, "dropped"))
+    assert "anthropic_beta" in str(finding_messages(out, "dropped"))
 
 
-def test_what_only_this_api_has_goes_home_and_is_named_abroad() -> None:
+def test_bedrock_only_options_stay_for_same_api_and_are_reported_cross_api() -> None:
     rest = {"guardrailConfig": {"guardrailIdentifier": "abc"}, "serviceTier": {"type": "flex"}}
     body = bedrock(to_converse("Hi."), tools=None, requestMetadata={"k": "v"}, **rest)
-    assert home(body).body == body
-    lost = str(told(segue.convert(body, source="bedrock", target="openai-chat"), "dropped"))
+    assert convert_same_api(body).body == body
+    lost = str(finding_messages(segue.convert(body, source="bedrock", target="openai-chat"), "dropped"))
     assert all(key in lost for key in (*rest, "requestMetadata"))
 
 
 # ----------------------------------------------------------------------------------------------------------- tools
 
 
-def test_schemas_for_nova_have_a_bare_top() -> None:
+def test_nova_schemas_have_a_plain_top_level() -> None:
     schema = {
         "type": "object",
         "description": "Where to.",
@@ -458,22 +458,22 @@ def test_schemas_for_nova_have_a_bare_top() -> None:
         "properties": {"to": {"$ref": "#/$defs/place"}},
         "additionalProperties": False,
     }
-    spec = to(chat(user("Go."), tools=[function(parameters=schema)]), NOVA).body["toolConfig"]["tools"][0]["toolSpec"]
+    spec = convert_to_bedrock(chat(user("Go."), tools=[function(parameters=schema)]), NOVA).body["toolConfig"]["tools"][0]["toolSpec"]
     assert spec["inputSchema"]["json"] == {"type": "object", "properties": {"to": {"type": "string"}}}
     assert spec["description"] == "The tool read_file.\nWhere to."
 
 
-def test_declarations_at_home_are_mended_only_where_they_are_refused() -> None:
+def test_same_api_declarations_are_repaired_only_where_invalid() -> None:
     point = {"cachePoint": {"type": "default"}}
     bad = tool_spec("a", description="", inputSchema={"json": {"type": "string"}}, strict=True)
     body = bedrock(to_converse("Go."), tools={"tools": [tool_spec(), bad, point, tool_spec()]})
-    first, second, third = home(body).body["toolConfig"]["tools"]
+    first, second, third = convert_same_api(body).body["toolConfig"]["tools"]
     assert (first, third) == (tool_spec(), point)
     wrapped = {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]}
     assert second == {"toolSpec": {"name": "a", "inputSchema": {"json": wrapped}, "strict": True}}
 
 
-def test_tools_by_themselves() -> None:
+def test_convert_tools() -> None:
     (made,) = segue.convert_tools([function()], target="bedrock")
     assert made == tool_spec()
     (back,) = segue.convert_tools([tool_spec()], target="openai-chat")
@@ -495,18 +495,18 @@ STOPS = [
 @pytest.mark.parametrize(("stop", "expected"), STOPS)
 def test_stop_reasons_to_a_chat_client(stop: str, expected: str) -> None:
     """BED-12"""
-    reply = to(chat(user("Hi."))).reply(bedrock_reply({"text": "Hello."}, stop=stop))
+    reply = convert_to_bedrock(chat(user("Hi."))).reply(bedrock_reply({"text": "Hello."}, stop=stop))
     assert reply["choices"][0]["finish_reason"] == expected
 
 
-def test_a_malformed_call_is_an_error() -> None:
+def test_malformed_call_is_an_error() -> None:
     assert WIRE.parse_reply(bedrock_reply({"text": "x"}, stop="malformed_tool_use")).finish == "error"
 
 
-def test_usage_counts_what_was_cached() -> None:
+def test_usage_includes_cached_tokens() -> None:
     given = bedrock_reply({"text": "Hello."})
     given["usage"] |= {"cacheReadInputTokens": 5, "cacheWriteInputTokens": 3}
-    reply = to(chat(user("Hi."))).reply(given)
+    reply = convert_to_bedrock(chat(user("Hi."))).reply(given)
     assert reply["usage"]["prompt_tokens"] == 19
     usage = WIRE.parse_reply(given).usage
     assert usage is not None
@@ -524,9 +524,9 @@ def test_a_reply_for_a_client_of_converse() -> None:
     assert converse.complaints(again.body) == []
 
 
-def test_a_reply_at_home_is_the_very_reply() -> None:
+def test_reply_is_unchanged_for_same_api() -> None:
     given = bedrock_reply(thought("Hm."), {"cachePoint": {"type": "default"}}, tool_use("tooluse_1"))
-    assert home(bedrock(to_converse("Go."), model=CLAUDE)).reply(given) == given
+    assert convert_same_api(bedrock(to_converse("Go."), model=CLAUDE)).reply(given) == given
 
 
 @pytest.mark.parametrize(
@@ -540,7 +540,7 @@ def test_a_reply_at_home_is_the_very_reply() -> None:
 def test_errors(body: dict[str, Any], kind: str) -> None:
     assert WIRE.parse_error(400, body) == ApiError(400, "Bad.", kind)
     with pytest.raises(segue.RemoteProtocolError, match=r"Bad\."):
-        to(chat(user("Hi."))).reply(body)
+        convert_to_bedrock(chat(user("Hi."))).reply(body)
 
 
 def test_errors_out() -> None:
@@ -551,9 +551,9 @@ def test_errors_out() -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"output": {}}, {"output": {"message": {"content": "x"}}}])
-def test_what_is_no_reply(body: dict[str, Any]) -> None:
+def test_invalid_reply_is_rejected(body: dict[str, Any]) -> None:
     with pytest.raises(segue.RemoteProtocolError):
-        to(chat(user("Hi."))).reply(body)
+        convert_to_bedrock(chat(user("Hi."))).reply(body)
 
 
 # ---------------------------------------------------------------------------------------------------------- telling it
@@ -571,7 +571,7 @@ def test_what_is_no_reply(body: dict[str, Any]) -> None:
         {"messages": [to_converse("Hi.")], "inferenceConfig": {"maxTokens": 5}},
     ],
 )
-def test_a_body_is_told_by_its_shape(body: dict[str, Any]) -> None:
+def test_body_is_detected_by_shape(body: dict[str, Any]) -> None:
     assert segue.convert(body, target="openai-chat").source == "bedrock"
 
 
@@ -597,7 +597,7 @@ def test_a_body_of_another_api_is_refused() -> None:
         ({"toolConfig": {"tools": [{"toolSpec": {}}]}}, "toolConfig.tools[0].toolSpec.name"),
     ],
 )
-def test_bad_bodies_name_their_place(change: dict[str, Any], path: str) -> None:
+def test_input_error_names_the_path(change: dict[str, Any], path: str) -> None:
     with pytest.raises(segue.InputError) as caught:
         segue.convert({**bedrock(to_converse("Hi.")), **change}, source="bedrock", target="openai-chat")
     assert caught.value.path == path
@@ -622,7 +622,7 @@ def test_ids_of_models(name: str, family: str, line: str, version: tuple[int, ..
     assert segue.detect(name).target == "bedrock"
 
 
-def test_a_signature_that_is_null_is_none() -> None:
+def test_null_signature_counts_as_missing() -> None:
     thought = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": None}}}
     body = {
         "modelId": "amazon.nova-pro-v1:0",

@@ -20,10 +20,10 @@ _TYPES: dict[object, str] = {
     "a number": "float",
     "an object": "structure",
     "bytes": "blob",
-    forms.Word: "string",
-    forms.Like: "string",
-    forms.Many: "list",
-    forms.Keyed: "map",
+    forms.OneOf: "string",
+    forms.Pattern: "string",
+    forms.ListOf: "list",
+    forms.MapOf: "map",
     forms.Record: "structure",
     forms.Union: "structure",
 }
@@ -57,7 +57,7 @@ _TYPES: dict[object, str] = {
         ({"inferenceConfig": {"temperature": 1.5}}, "inferenceConfig.temperature"),
     ],
 )
-def test_the_place_of_a_wrong_value_is_named(change: dict[str, Any], path: str) -> None:
+def test_invalid_value_error_names_the_path(change: dict[str, Any], path: str) -> None:
     with pytest.raises(segue.InputError) as caught:
         segue.convert({**bedrock(to_converse("Hi.")), **change}, source="bedrock", target="openai-chat")
     assert caught.value.path == path
@@ -74,45 +74,45 @@ def test_the_place_of_a_wrong_value_is_named(change: dict[str, Any], path: str) 
         {"toolConfig": {"tools": [{"toolSpec": {"name": "", "description": ""}}]}},
     ],
 )
-def test_what_readers_mend_passes(change: dict[str, Any]) -> None:
+def test_values_repaired_by_the_parser_pass(change: dict[str, Any]) -> None:
     forms.hold({**bedrock(to_converse("Hi.")), **change}, forms.REQUEST)
 
 
 @pytest.mark.parametrize("source", [{"bytes": PNG}, {"bytes": base64.b64decode(PNG)}])
-def test_bytes_are_taken_as_text_and_as_they_are(source: dict[str, Any]) -> None:
+def test_bytes_are_accepted_as_base64_and_as_bytes(source: dict[str, Any]) -> None:
     forms.hold(bedrock(to_converse({"image": {"format": "png", "source": source}})), forms.REQUEST)
 
 
-def test_members_that_are_null_where_none_is_meant() -> None:
+def test_null_members_count_as_missing() -> None:
     body = {"messages": [to_converse({"text": "Hi.", "image": None})]}
     given = {**body, "modelId": None, "system": None, "toolConfig": None}
     assert segue.repair(given, "bedrock").body == {"messages": [to_converse("Hi.")]}
 
 
-def test_forms_are_those_of_the_service_model() -> None:
+def test_shapes_equal_the_service_model() -> None:
     """What is mended may be missing; nothing else differs."""
     assert [*_differences(forms.REQUEST, converse.operation().input_shape, "")] == [".tools is unknown"]
 
 
 def _differences(form: Any, shape: Any, path: str) -> Iterator[str]:
-    while isinstance(form, forms.Mended | forms.Sized):
-        form = form.form
+    while isinstance(form, forms.Repairable | forms.Bounded):
+        form = form.shape
     if form != "anything" and _TYPES[form if isinstance(form, str) else type(form)] != shape.type_name:
         yield f"{path} is {shape.type_name}"
-    if list(getattr(form, "known", [])) != list(getattr(shape, "enum", [])) and form != "anything":
+    if list(getattr(form, "values", [])) != list(getattr(shape, "enum", [])) and form != "anything":
         yield f"{path} is one of {shape.enum}"
-    if isinstance(form, forms.Many):
-        yield from _differences(form.each, shape.member, f"{path}[]")
-    if isinstance(form, forms.Keyed):
-        yield from _differences(form.each, shape.value, f"{path}{{}}")
+    if isinstance(form, forms.ListOf):
+        yield from _differences(form.item, shape.member, f"{path}[]")
+    if isinstance(form, forms.MapOf):
+        yield from _differences(form.item, shape.value, f"{path}{{}}")
     if isinstance(form, forms.Record | forms.Union):
         yield from (f"{path}.{key} is unknown" for key in form.members if key not in shape.members)
         yield from (f"{path}.{key} is left out" for key in shape.members if key not in form.members)
         if isinstance(form, forms.Union) > shape.is_tagged_union:
             yield f"{path} is no union"
         for key in set(form.members) & set(shape.members):
-            mended = isinstance(form.members[key], forms.Mended) or form.members[key] == "anything"
-            held = key in getattr(form, "needed", ())
+            mended = isinstance(form.members[key], forms.Repairable) or form.members[key] == "anything"
+            held = key in getattr(form, "required", ())
             if key != "messages" and not mended and held != (key in shape.required_members):
                 yield f"{path}.{key} is {'not ' * held}needed"
             yield from _differences(form.members[key], shape.members[key], f"{path}.{key}")

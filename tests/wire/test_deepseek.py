@@ -26,11 +26,11 @@ def call(call_id: str = "call_00_a", name: str = "read", arguments: str = "{}") 
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def asks(*calls: dict, **more: Any) -> dict:
+def assistant_calls(*calls: dict, **more: Any) -> dict:
     return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
 
 
-def says(content: Any = "x", **more: Any) -> dict:
+def assistant(content: Any = "x", **more: Any) -> dict:
     return {"role": "assistant", "content": content, **more}
 
 
@@ -47,15 +47,15 @@ def body_of(*messages: dict, model: str = "deepseek-chat", **more: Any) -> dict[
 
 
 ON, OFF = {"type": "enabled"}, {"type": "disabled"}
-LOOP = (user(), asks(call()), result(), says(), user())
+LOOP = (user(), assistant_calls(call()), result(), assistant(), user())
 
-HOME = {
+SAME_API = {
     "without thinking": body_of(
         {"role": "system", "content": "s"},
         *LOOP,
         {"role": "system", "content": "later"},
         user("again"),
-        says("half", prefix=True),
+        assistant("half", prefix=True),
         tools=[READ],
         tool_choice="required",
         stop=["a"] * 9,
@@ -64,9 +64,9 @@ HOME = {
     ),
     "V4 thinks": body_of(
         user(),
-        asks(call(), reasoning_content="hm", content=None),
+        assistant_calls(call(), reasoning_content="hm", content=None),
         result(),
-        says(reasoning_content=""),
+        assistant(reasoning_content=""),
         user(),
         model=V4,
         thinking=ON,
@@ -74,18 +74,18 @@ HOME = {
     ),
     "V4 is told not to": body_of(*LOOP, model=V4, thinking=OFF, tools=[READ], tool_choice="required"),
     "V3.2 thinks beside calls": body_of(
-        user(), asks(call(), reasoning_content="hm"), result(), says(), user(), model="deepseek-v3.2", thinking=ON
+        user(), assistant_calls(call(), reasoning_content="hm"), result(), assistant(), user(), model="deepseek-v3.2", thinking=ON
     ),
-    "R1": body_of(user(), says(), user(), model="deepseek-r1"),
-    "a reply at the end": body_of(user(), says()),
-    "ids of any kind": body_of(user(), asks(call("é .")), result("é .")),
+    "R1": body_of(user(), assistant(), user(), model="deepseek-r1"),
+    "a reply at the end": body_of(user(), assistant()),
+    "ids of any kind": body_of(user(), assistant_calls(call("é .")), result("é .")),
     "a list of texts": body_of(user([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])),
 }
 
 
-@pytest.mark.parametrize("case", HOME)
-def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
-    body = HOME[case]
+@pytest.mark.parametrize("case", SAME_API)
+def test_valid_body_is_unchanged_for_same_api(case: str) -> None:
+    body = SAME_API[case]
     made = segue.convert(body, source="deepseek", target="deepseek").body
     assert json.dumps(made) == json.dumps(body)
 
@@ -123,15 +123,15 @@ def test_reasoning_by_model_and_mode(model: str, thinking: Any, on_calls: bool, 
 
 
 def test_every_turn_gets_what_the_current_one_needs() -> None:
-    longer = (*LOOP, asks(call("call_01_b")), result("call_01_b"), says("y"), user("more"))
+    longer = (*LOOP, assistant_calls(call("call_01_b")), result("call_01_b"), assistant("y"), user("more"))
     short = carry({"messages": list(LOOP)}, OPENAI_CHAT, DEEPSEEK, model=V4)[0]["messages"]
     long = carry({"messages": list(longer)}, OPENAI_CHAT, DEEPSEEK, model=V4)[0]["messages"]
     assert long[: len(short)] == short
     assert all("reasoning_content" in message for message in long if message["role"] == "assistant")
 
 
-def test_own_reasoning_goes_back_and_others_stays_behind() -> None:
-    body = body_of(user(), says(reasoning_content="hm"), user(), model=V4)
+def test_own_reasoning_is_sent_back_and_other_reasoning_dropped() -> None:
+    body = body_of(user(), assistant(reasoning_content="hm"), user(), model=V4)
     assert carry(body, DEEPSEEK, DEEPSEEK)[0]["messages"][1]["reasoning_content"] == "hm"
     assert carry(body, KIMI, DEEPSEEK, model=V4)[0]["messages"][1]["reasoning_content"] == "."
     told, _ = carry(body, KIMI, DEEPSEEK, model="deepseek-chat", reasoning="text")
@@ -139,46 +139,46 @@ def test_own_reasoning_goes_back_and_others_stays_behind() -> None:
 
 
 def test_r1_refuses_its_own_reasoning() -> None:
-    body = body_of(user(), says(reasoning_content="hm"), user(), model="deepseek-r1")
+    body = body_of(user(), assistant(reasoning_content="hm"), user(), model="deepseek-r1")
     made, report = carry(body, DEEPSEEK, DEEPSEEK)
-    assert made["messages"][1] == says()
+    assert made["messages"][1] == assistant()
     assert report.of("reasoning")
 
 
-def test_reasoning_under_another_key_is_put_where_it_is_read() -> None:
-    body = body_of(user(), asks(call(), reasoning="hm", note=1), result(), model=V4)
+def test_reasoning_under_another_key_is_moved_to_reasoning_content() -> None:
+    body = body_of(user(), assistant_calls(call(), reasoning="hm", note=1), result(), model=V4)
     made, _ = carry(body, DEEPSEEK, DEEPSEEK)
     assert made["messages"][1]["reasoning_content"] == "hm"
     assert made["messages"][1]["note"] == 1
     assert "reasoning" not in made["messages"][1]
 
 
-def test_neighbours_become_one_for_r1() -> None:
-    messages = (user("a"), user("b"), says("c"), says("d"), user("e"))
+def test_neighbouring_messages_are_merged_for_r1() -> None:
+    messages = (user("a"), user("b"), assistant("c"), assistant("d"), user("e"))
     made, _ = carry(body_of(*messages, model="deepseek-r1"), DEEPSEEK, DEEPSEEK)
-    assert made["messages"] == [user("a\nb"), says("c\nd"), user("e")]
+    assert made["messages"] == [user("a\nb"), assistant("c\nd"), user("e")]
     assert carry(made, DEEPSEEK, DEEPSEEK, model="deepseek-r1")[0] == made
     made, _ = carry(body_of(*messages, model="deepseek-reasoner"), DEEPSEEK, DEEPSEEK)
     assert len(made["messages"]) == 5
     made, _ = carry({"messages": list(messages)}, OPENAI_CHAT, DEEPSEEK, model="deepseek-reasoner")
     assert [message["role"] for message in made["messages"]] == ["user", "assistant", "user"]
-    results = (user(), asks(call(), call("call_00_b")), result(), result("call_00_b"), user("so"))
+    results = (user(), assistant_calls(call(), call("call_00_b")), result(), result("call_00_b"), user("so"))
     made, _ = carry(body_of(*results, model="deepseek-r1"), DEEPSEEK, DEEPSEEK)
     assert [message["role"] for message in made["messages"]] == ["user", "assistant", "tool", "tool", "user"]
 
 
 @pytest.mark.parametrize("model", ["deepseek-r1", "deepseek-reasoner", V4])
-def test_a_reply_at_the_end_needs_its_mark(model: str) -> None:
-    made, _ = carry(body_of(user(), says(), model=model), DEEPSEEK, DEEPSEEK)
+def test_final_assistant_message_needs_prefix(model: str) -> None:
+    made, _ = carry(body_of(user(), assistant(), model=model), DEEPSEEK, DEEPSEEK)
     assert made["messages"][2] == user("Continue.")
     system = {"role": "system", "content": "s"}
     assert carry(body_of(user(), system, model=model), DEEPSEEK, DEEPSEEK)[0]["messages"][2] == user("Continue.")
     assert carry(body_of(system, model=model), DEEPSEEK, DEEPSEEK)[0]["messages"] == [system, user("Continue.")]
-    made, _ = carry({"messages": [user(), says()]}, OPENAI_CHAT, DEEPSEEK, model="deepseek-chat")
+    made, _ = carry({"messages": [user(), assistant()]}, OPENAI_CHAT, DEEPSEEK, model="deepseek-chat")
     assert made["messages"][2] == user("Continue.")
     if model == "deepseek-r1":
         return
-    marked = body_of(user(), says("half", prefix=True, reasoning_content="."), model=model)
+    marked = body_of(user(), assistant("half", prefix=True, reasoning_content="."), model=model)
     assert carry(marked, DEEPSEEK, DEEPSEEK)[0] == marked
     assert carry(marked, DEEPSEEK, MISTRAL)[0]["messages"][2] == user("Continue.")
 
@@ -204,7 +204,7 @@ def test_no_tool_is_forced_while_the_model_thinks(model: str, thinking: Any, cho
     assert bool(report.of("adjusted")) == (made != body)
 
 
-def test_where_thinking_is_switched_off_no_placeholder_is_put_in() -> None:
+def test_no_reasoning_placeholder_where_thinking_is_disabled() -> None:
     body = body_of(*LOOP, model=V4, tools=[READ], tool_choice="required")
     made, _ = carry(body, DEEPSEEK, DEEPSEEK)
     assert made == {**body, "thinking": OFF}
@@ -234,7 +234,7 @@ def test_thinking_is_read(body: dict, expected: Reasoning | None) -> None:
         ("low", None, (ON, "low")),
     ],
 )
-def test_thinking_is_asked_for(effort: str, model: str | None, expected: Any) -> None:
+def test_thinking_option_is_rendered(effort: str, model: str | None, expected: Any) -> None:
     made, report = carry({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, DEEPSEEK, model=model)
     assert (made.get("thinking"), made.get("reasoning_effort")) == expected
     assert bool(report.of("adjusted")) == ((effort, model) == ("none", "deepseek-reasoner"))
@@ -246,11 +246,11 @@ def test_a_budget_becomes_an_effort() -> None:
     assert (made["thinking"], made["reasoning_effort"]) == (ON, "medium")
 
 
-def test_content_from_abroad_is_one_text() -> None:
+def test_cross_api_content_is_one_text() -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
     parts = [{"type": "text", "text": "a"}, picture]
     body = {
-        "messages": [user(parts), asks(call()), result(content=[*parts[:1], {"type": "text", "text": "b"}]), user()],
+        "messages": [user(parts), assistant_calls(call()), result(content=[*parts[:1], {"type": "text", "text": "b"}]), user()],
         "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}},
     }
     made, report = carry(body, OPENAI_CHAT, DEEPSEEK)
@@ -260,25 +260,25 @@ def test_content_from_abroad_is_one_text() -> None:
     assert {"response_format"} == {finding.subject for finding in report.of("adjusted")}
 
 
-def test_at_home_words_carry_reasoning_where_calls_do() -> None:
-    body = body_of(user(), says(), user(), asks(call()), result(), says("y"), user(), model=V4)
+def test_same_api_text_keeps_reasoning_where_calls_do() -> None:
+    body = body_of(user(), assistant(), user(), assistant_calls(call()), result(), assistant("y"), user(), model=V4)
     made, _ = carry(body, DEEPSEEK, DEEPSEEK)
     assert ["reasoning_content" in message for message in made["messages"]] == [0, 0, 0, 1, 0, 1, 0]
 
 
-def test_tools_are_functions_and_there_are_some() -> None:
+def test_only_function_tools_and_no_empty_list() -> None:
     assert "tools" not in carry(body_of(user(), tools=[]), DEEPSEEK, DEEPSEEK)[0]
     made, report = carry(body_of(user(), tools=[READ, {"type": "web_search"}]), DEEPSEEK, DEEPSEEK)
     assert made["tools"] == [READ]
     assert report.of("tools")
 
 
-def test_a_developer_is_system_text() -> None:
+def test_developer_message_becomes_system() -> None:
     body = body_of({"role": "developer", "content": "s", "x": 1}, user())
     assert carry(body, DEEPSEEK, DEEPSEEK)[0]["messages"][0] == {"role": "system", "content": "s", "x": 1}
 
 
-def test_rows_follow_the_model() -> None:
+def test_constraints_by_model() -> None:
     chat, reasoner, r1, v4 = (
         DEEPSEEK.demands(identify(name)) for name in ("deepseek-chat", "deepseek-reasoner", "deepseek-r1", V4)
     )
@@ -288,7 +288,7 @@ def test_rows_follow_the_model() -> None:
 
 
 def test_a_reply() -> None:
-    message = asks(call(), reasoning_content="hm")
+    message = assistant_calls(call(), reasoning_content="hm")
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     usage: dict[str, Any] = {
         "prompt_tokens": 5,
@@ -304,9 +304,9 @@ def test_a_reply() -> None:
     assert reply.usage is not None
     assert reply.usage.cache_read == 4
     assert carry_reply(body, DEEPSEEK, DEEPSEEK)[0] is body
-    cut = {**body, "choices": [{**choice, "message": says(), "finish_reason": "insufficient_system_resource"}]}
+    cut = {**body, "choices": [{**choice, "message": assistant(), "finish_reason": "insufficient_system_resource"}]}
     assert DEEPSEEK.parse_reply(cut).finish == "error"
 
 
-def test_a_body_is_told_by_its_model() -> None:
+def test_body_is_detected_by_model() -> None:
     assert segue.convert(body_of(*LOOP, model=V4), target="openai-chat").source == "deepseek"

@@ -29,7 +29,7 @@ def user(content: Any = "go") -> dict[str, Any]:
     return {"role": "user", "content": content}
 
 
-def home(body: dict[str, Any], **policy: Any) -> segue.Converted:
+def convert_same_api(body: dict[str, Any], **policy: Any) -> segue.Converted:
     """The body at home; it has to be taken there, and to stay as it is from then on."""
     out = segue.convert(body, source=API, target=API, **policy)
     assert segue.check(out.body, API), str(segue.check(out.body, API))
@@ -50,7 +50,7 @@ def test_there_are_samples_of_every_item():
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
-def test_a_reply_gives_every_item_back_whole(sample: Sample):
+def test_reply_returns_every_item_unchanged(sample: Sample):
     reply = responses_reply(sample.payload, {"type": "message", "role": "assistant", "id": "m", "content": []})
     assert carry_reply(reply, AZURE_FOUNDRY, AZURE_FOUNDRY)[0] == reply
 
@@ -58,7 +58,7 @@ def test_a_reply_gives_every_item_back_whole(sample: Sample):
 @for_each("target", WIRES)
 @pytest.mark.parametrize("source", [API, "openai-responses"])
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
-def test_in_a_request_an_item_is_told(sample: Sample, source: str, target: str):
+def test_reply_only_item_becomes_text_in_a_request(sample: Sample, source: str, target: str):
     """AZF-08: on every target, at home too; and by either dialect that may have it in a body."""
     body = {"input": [user(), sample.payload, user("well?")]}
     for hosted in ("pair", "text", "drop"):
@@ -68,10 +68,10 @@ def test_in_a_request_an_item_is_told(sample: Sample, source: str, target: str):
         types = [item.get("type") for item in out.body.get("input", ())]
         assert (sample.payload["type"] in types) is kept
         told = out.report.of("text") if hosted != "drop" else out.report.of("dropped")
-        assert kept or any("run by the provider" in finding.message for finding in told) or out.report.of("orphan")
+        assert kept or any("hosted tool call" in finding.message for finding in told) or out.report.of("orphan")
 
 
-def test_a_conversation_tells_what_it_got_in_a_reply():
+def test_conversation_renders_reply_items_as_text():
     chat = segue.Conversation()
     chat.add_user("Is it safe?")
     chat.add_reply(
@@ -91,7 +91,7 @@ def test_a_conversation_tells_what_it_got_in_a_reply():
     assert types == [None, "function_call", "function_call_output", "message", None]
 
 
-def test_calls_outputs_and_what_nobody_called_are_told_apart():
+def test_calls_outputs_and_uncalled_items_are_distinguished():
     request = AZURE_FOUNDRY.parse_request(
         agent(
             user(),
@@ -118,31 +118,31 @@ def test_calls_outputs_and_what_nobody_called_are_told_apart():
 
 
 def test_azf_01_and_02_an_agent_is_named_once_and_brings_its_tools():
-    out = home(foundry(user()) | {"agent": {"name": "a"}})
+    out = convert_same_api(foundry(user()) | {"agent": {"name": "a"}})
     assert out.body == {"input": [user()], "agent_reference": {"name": "a", "type": "agent_reference"}}
     assert findings(out) == [("adjusted", "agent"), ("tools", "tools")]
-    assert home(foundry(user(), tools=[]) | {"agent_reference": AGENT}).body == agent(user())
+    assert convert_same_api(foundry(user(), tools=[]) | {"agent_reference": AGENT}).body == agent(user())
     both = foundry(user()) | {"agent": {"name": "old"}, "agent_reference": AGENT}
-    assert home(both).body == agent(user())
-    assert home(foundry(user(), tools=[]) | {"agent_reference": {"version": "1"}}).body == {
+    assert convert_same_api(both).body == agent(user())
+    assert convert_same_api(foundry(user(), tools=[]) | {"agent_reference": {"version": "1"}}).body == {
         "input": [user()],
         "tools": [],
     }
 
 
 @pytest.mark.parametrize("target", ELSEWHERE)
-def test_an_agent_is_not_carried_over(target: str):
+def test_agent_is_not_converted(target: str):
     out = segue.convert(agent(user()), target=target)
     assert out.source == API
     assert ("dropped", "agent_reference") in findings(out)
     assert "harbour-desk" not in json.dumps(out.body)
 
 
-def test_azf_03_and_04_nothing_is_null_and_answers_say_what_they_are():
+def test_azf_03_and_04_no_nulls_and_typed_output_parts():
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c", "output": "r"}
     said = {"type": "output_text", "text": "a"}
-    out = home(
+    out = convert_same_api(
         {
             "model": None,
             "tools": None,
@@ -166,28 +166,28 @@ def test_azf_03_and_04_nothing_is_null_and_answers_say_what_they_are():
     }
 
 
-def test_a_member_of_the_wrong_kind_is_left_out_and_reported():
+def test_member_of_wrong_type_is_dropped_and_reported():
     item = {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"}
     result = {"type": "custom_tool_call_output", "call_id": "c", "output": "r"}
-    out = home({"input": [user(), {**item, "caller": 7}, result], "temperature": "warm", "tools": [{"type": "new"}]})
+    out = convert_same_api({"input": [user(), {**item, "caller": 7}, result], "temperature": "warm", "tools": [{"type": "new"}]})
     assert out.body == {"input": [user(), item, result], "tools": []}
     assert {("dropped", "caller"), ("dropped", "temperature"), ("tools", "tools")} <= set(findings(out))
 
 
-def test_azf_06_no_reasoning_goes_back_and_so_no_ids():
+def test_azf_06_reasoning_and_its_ids_are_dropped():
     thought = {"type": "reasoning", "id": name("rs"), "summary": [], "encrypted_content": "gAAAAx"}
     call = {"type": "function_call", "id": name("fc"), "call_id": "c", "name": "f", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c", "output": "r"}
-    out = home({"input": [user(), thought, call, result]})
+    out = convert_same_api({"input": [user(), thought, call, result]})
     bare = {key: value for key, value in call.items() if key != "id"}
     assert out.body["input"] == [user(), bare, result]
     assert out.report.of("reasoning")
-    told = home({"input": [user(), {**thought, "summary": [{"type": "summary_text", "text": "hm"}]}]}, reasoning="text")
+    told = convert_same_api({"input": [user(), {**thought, "summary": [{"type": "summary_text", "text": "hm"}]}]}, reasoning="text")
     assert told.body["input"][1]["content"] == "[reasoning] hm"
 
 
 @pytest.mark.parametrize("target", ["openai-responses", API])
-def test_reasoning_does_not_cross_between_the_two(target: str):
+def test_reasoning_is_not_shared_with_openai(target: str):
     other = API if target != API else "openai-responses"
     thought = {"type": "reasoning", "id": name("rs"), "summary": [], "encrypted_content": "gAAAAx"}
     answer = {"type": "message", "id": name("msg"), "role": "assistant", "status": "completed", "content": []}
@@ -196,39 +196,39 @@ def test_reasoning_does_not_cross_between_the_two(target: str):
     assert name("msg") not in json.dumps(out.body)
 
 
-def test_azf_07_only_ids_of_the_service_go_back():
+def test_azf_07_only_service_ids_are_sent_back():
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c", "output": "r"}
-    assert home({"input": [user(), {**call, "id": "fc_1"}, {**result, "id": "fco_1"}]}).body["input"] == [
+    assert convert_same_api({"input": [user(), {**call, "id": "fc_1"}, {**result, "id": "fco_1"}]}).body["input"] == [
         user(),
         call,
         result,
     ]
     named = {"input": [user(), {**call, "id": name("fc")}, {**result, "id": name("fco")}]}
-    assert home(named).body == named
+    assert convert_same_api(named).body == named
     wrong = {"input": [user(), {**call, "id": name("msg")}, result]}
-    assert home(wrong).body["input"][1] == call
+    assert convert_same_api(wrong).body["input"][1] == call
 
 
-def test_azf_07_a_response_of_another_service_is_not_gone_on_from():
+def test_azf_07_previous_response_of_another_service_is_dropped():
     result = {"type": "function_call_output", "call_id": "c", "output": "r"}
     held = {"input": [result], "previous_response_id": name("caresp")}
-    assert home(held).body == held
-    out = home({"input": [user(), result], "previous_response_id": "resp_1"})
+    assert convert_same_api(held).body == held
+    out = convert_same_api({"input": [user(), result], "previous_response_id": "resp_1"})
     assert "previous_response_id" not in out.body
     assert out.report.of("orphan")
     abroad = segue.convert({"input": [user()], "previous_response_id": "resp_1"}, source=API, target="anthropic")
     assert ("dropped", "previous_response_id") in findings(abroad)
 
 
-def test_azf_08_a_type_that_is_not_in_the_list_is_told():
-    out = home({"input": [user(), {"type": "agent_message", "text": "hello there"}]})
+def test_azf_08_unlisted_item_type_becomes_text():
+    out = convert_same_api({"input": [user(), {"type": "agent_message", "text": "hello there"}]})
     assert out.body["input"][1] == {
         "type": "message",
         "role": "assistant",
         "content": "[agent_message not supported here] hello there",
     }
-    referred = home({"input": [{"id": name("msg")}, user()], "previous_response_id": name("caresp")})
+    referred = convert_same_api({"input": [{"id": name("msg")}, user()], "previous_response_id": name("caresp")})
     assert referred.body["input"][0] == {"type": "item_reference", "id": name("msg")}
 
 
@@ -241,7 +241,7 @@ def test_azf_05_no_result_names_the_item_of_a_hosted_call():
         "arguments": "{}",
         "output": "r",
     }
-    out = home({"input": [user(), ran_there, user()]})
+    out = convert_same_api({"input": [user(), ran_there, user()]})
     call, result = out.body["input"][1:3]
     assert (call["type"], result["type"]) == ("function_call", "function_call_output")
     assert call["call_id"] == result["call_id"] != "mcp_06b6"
@@ -250,31 +250,31 @@ def test_azf_05_no_result_names_the_item_of_a_hosted_call():
 def test_azf_10_arguments_are_a_string():
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": {"a": 1}}
     result = {"type": "function_call_output", "call_id": "c", "output": "r"}
-    assert home({"input": [user(), call, result]}).body["input"][1]["arguments"] == '{"a":1}'
+    assert convert_same_api({"input": [user(), call, result]}).body["input"][1]["arguments"] == '{"a":1}'
 
 
-def test_options_of_openai_alone_do_not_go_to_foundry_nor_come_from_it():
+def test_openai_only_options_are_not_converted_to_or_from_foundry():
     body = {"input": [user()], "store": False, "metadata": {"k": "v"}, "temperature": 0.5}
     there = segue.convert(body, source="openai-responses", target=API)
     assert there.body == {"input": [user()], "temperature": 0.5}
     assert {("dropped", "store"), ("dropped", "metadata")} <= set(findings(there))
     back = segue.convert(body, source=API, target="openai-responses")
     assert back.body == {"input": [user()], "temperature": 0.5}
-    assert home(body).body == body
+    assert convert_same_api(body).body == body
 
 
 @pytest.mark.parametrize("target", [API, "openai-responses"])
 @pytest.mark.parametrize("grammar", [{"definition": "x"}, {"syntax": [], "definition": "x"}])
-def test_half_a_grammar_is_none(grammar: dict[str, Any], target: str):
+def test_incomplete_grammar_is_dropped(grammar: dict[str, Any], target: str):
     tool = {"type": "custom", "custom": {"name": "f", "format": {"type": "grammar", "grammar": grammar}}}
     out = segue.convert({"messages": [user()], "tools": [tool]}, source="openai-chat", target=target)
     assert out.body["tools"] == [{"type": "custom", "name": "f"}]
     assert ("tools", "f") in findings(out)
 
 
-def test_a_file_that_the_service_holds_is_not_known_elsewhere():
+def test_service_file_id_is_not_sent_to_other_apis():
     body = {"input": [user([{"type": "input_file", "file_id": "assistant-1"}])]}
-    assert home(body).body == body
+    assert convert_same_api(body).body == body
     for source, target in ((API, "openai-responses"), ("openai-responses", API)):
         out = segue.convert(body, source=source, target=target)
         assert out.body["input"] == [user("[document not supported here] assistant-1")]
@@ -282,16 +282,16 @@ def test_a_file_that_the_service_holds_is_not_known_elsewhere():
 
 # --------------------------------------------------------------------------------------------------------- approvals
 
-ASKED = {"type": "mcp_approval_request", "server_label": "s", "name": "f", "arguments": '{"a":1}'}
+APPROVAL_REQUEST = {"type": "mcp_approval_request", "server_label": "s", "name": "f", "arguments": '{"a":1}'}
 GIVEN = {"type": "mcp_approval_response", "approve": False, "reason": "no"}
 
 
 def approval(request_id: str, **more: Any) -> dict[str, Any]:
-    return {"input": [user(), {**ASKED, "id": request_id}, {**GIVEN, "approval_request_id": request_id}], **more}
+    return {"input": [user(), {**APPROVAL_REQUEST, "id": request_id}, {**GIVEN, "approval_request_id": request_id}], **more}
 
 
 @pytest.mark.parametrize(("wire", "request_id"), [(AZURE_FOUNDRY, name("mcpr")), (OPENAI_RESPONSES, "mcpr_1")])
-def test_a_request_for_approval_is_a_call_that_nobody_answers(wire: Any, request_id: str):
+def test_approval_request_is_a_call_without_result(wire: Any, request_id: str):
     body = approval(request_id)
     assert segue.convert(body, source=wire.name, target=wire.name).body == body
     asked, given = (message.blocks[0] for message in wire.parse_request(body).messages[1:])
@@ -304,7 +304,7 @@ def test_a_request_for_approval_is_a_call_that_nobody_answers(wire: Any, request
 
 @pytest.mark.parametrize("target", ELSEWHERE)
 @pytest.mark.parametrize("hosted", ["pair", "text"])
-def test_abroad_an_approval_is_told_in_words(target: str, hosted: str):
+def test_cross_api_approval_becomes_text(target: str, hosted: str):
     out = segue.convert(approval(name("mcpr")), source=API, target=target, hosted=hosted)
     assert segue.check(out.body, target)
     said = json.dumps(out.body).replace("\\", "")
@@ -313,9 +313,9 @@ def test_abroad_an_approval_is_told_in_words(target: str, hosted: str):
     assert not out.report.of("synthetic")
 
 
-def test_an_answer_goes_with_its_request():
+def test_approval_response_goes_with_its_request():
     """OAI-RESP-21: where the request can't go back under its id, its answer has nothing to name."""
-    out = home(approval("mcpr_1"))
+    out = convert_same_api(approval("mcpr_1"))
     assert [item["type"] if "type" in item else item["role"] for item in out.body["input"]] == [
         "user",
         "message",
@@ -331,7 +331,7 @@ def test_an_answer_goes_with_its_request():
     assert "mcpr_1" not in json.dumps(moved.body)
 
 
-def test_no_result_is_taken_for_the_answer_to_a_request():
+def test_tool_result_is_not_taken_for_an_approval_response():
     body = approval("x")
     body["input"] += [{"type": "workflow_action", "id": "x", "kind": "Set", "action_id": "a", "status": "completed"}]
     for target in WIRES:
@@ -341,20 +341,20 @@ def test_no_result_is_taken_for_the_answer_to_a_request():
 
 
 @pytest.mark.parametrize("source", ["openai-chat", "anthropic", "gemini", "openai-responses"])
-def test_a_client_elsewhere_reads_the_request_in_words(source: str):
+def test_cross_api_client_gets_approval_request_as_text(source: str):
     client: dict[str, Any] = {
         "gemini": {"contents": [{"role": "user", "parts": [{"text": "go"}]}]},
         "openai-responses": {"input": [user()]},
     }.get(source, {"messages": [user()], "max_tokens": 9})
     out = segue.convert(client, source=source, target=API)
-    back = out.reply(responses_reply({**ASKED, "id": name("mcpr")}))
+    back = out.reply(responses_reply({**APPROVAL_REQUEST, "id": name("mcpr")}))
     assert "[approval asked for s.f" in json.dumps(back)
 
 
 # ------------------------------------------------------------------------------------------------------ whose body
 
 
-def test_a_body_is_known_by_its_agent_or_by_items_that_only_foundry_makes():
+def test_body_is_detected_by_agent_or_foundry_only_items():
     assert detect_source(agent(user())) == API
     assert detect_source({"input": "go", "agent": {"name": "a"}}) == API
     assert detect_source({"input": [user(), ran("openapi", "c", "{}", name="f")]}) == API
@@ -365,7 +365,7 @@ def test_a_body_is_known_by_its_agent_or_by_items_that_only_foundry_makes():
     assert speaks_against({"messages": [user()], "max_tokens": 1, "tools": [{"input_schema": {}}]}, API) == "anthropic"
 
 
-def test_a_client_gets_a_reply_with_names_that_never_go_back():
+def test_reply_ids_for_a_client_are_never_sent_to_the_provider():
     out = segue.convert({"input": [user()], "agent_reference": AGENT}, target="anthropic", model="claude-sonnet-4-5")
     reply = out.reply(
         {
@@ -381,5 +381,5 @@ def test_a_client_gets_a_reply_with_names_that_never_go_back():
     assert reply["id"].startswith("caresp_")
     call = reply["output"][1]
     result = {"type": "function_call_output", "call_id": call["call_id"], "output": "r"}
-    again = home({"input": [user(), *reply["output"], result], "previous_response_id": reply["id"]})
+    again = convert_same_api({"input": [user(), *reply["output"], result], "previous_response_id": reply["id"]})
     assert "hist" not in json.dumps(again.body["input"])

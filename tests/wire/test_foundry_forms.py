@@ -47,7 +47,7 @@ _LINES = lines(
         ("chosen", {"type": "up"}, MISFIT, ["type"]),
     ],
 )
-def test_a_value_loses_no_more_than_it_must(name: str, value: Any, expected: Any, lost: list[str]) -> None:
+def test_value_is_dropped_no_further_than_needed(name: str, value: Any, expected: Any, lost: list[str]) -> None:
     found: list[Loss] = []
     made = mended(value, _LINES[name], found)
     assert made is expected if expected is MISFIT else made == expected
@@ -106,7 +106,7 @@ def _held(body: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", TOOL.choices)
-def test_a_wrong_value_in_a_tool_is_named_or_left_out(kind: str) -> None:
+def test_invalid_value_in_a_tool_is_rejected_or_dropped(kind: str) -> None:
     tool = {"type": kind, **_full(TOOL.choices[kind])}
     body = {"model": "gpt-5", "input": [USER], "tools": [tool]}
     assert segue.repair(body, API).body == body
@@ -115,7 +115,7 @@ def test_a_wrong_value_in_a_tool_is_named_or_left_out(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ITEMS)
-def test_a_wrong_value_in_an_item_is_named_left_out_or_told(kind: str) -> None:
+def test_invalid_value_in_an_item_is_rejected_dropped_or_rendered_as_text(kind: str) -> None:
     item = {"type": kind, **_full(ITEMS[kind])}
     if "role" in item:
         item["role"] = "developer" if kind == "additional_tools" else "assistant"
@@ -126,7 +126,7 @@ def test_a_wrong_value_in_an_item_is_named_left_out_or_told(kind: str) -> None:
 
 
 @pytest.mark.parametrize("key", sorted(BODY.members.keys() - {"input", "tools", "agent"}))
-def test_a_wrong_value_in_a_body_is_named_or_left_out(key: str) -> None:
+def test_invalid_value_in_a_body_is_rejected_or_dropped(key: str) -> None:
     body = {"model": "gpt-5", "input": [USER]}
     for wrong in _replaced({key: _full(BODY.members[key])}):
         _held({**body, **wrong})
@@ -135,7 +135,7 @@ def test_a_wrong_value_in_a_body_is_named_or_left_out(key: str) -> None:
 # ------------------------------------------------------------------------------------------------------- what they mean
 
 
-def test_what_was_remembered_is_told_where_it_is_not_as_the_schema_has_it() -> None:
+def test_memory_search_outside_the_schema_becomes_text() -> None:
     memory = {"memory_id": "m", "updated_at": 1, "scope": "s", "content": "Likes tea.", "kind": "user_profile"}
     whole = {"type": "memory_search_call", "status": "completed", "results": [{"memory_item": memory}]}
     assert segue.repair({"input": [USER, whole, USER]}, API).body["input"][1] == whole
@@ -145,7 +145,7 @@ def test_what_was_remembered_is_told_where_it_is_not_as_the_schema_has_it() -> N
     assert "Likes tea." in made.data.decode()
 
 
-def test_a_call_whose_type_needs_the_id_that_it_lost_is_told_as_a_function() -> None:
+def test_typed_call_without_required_id_becomes_a_function_call() -> None:
     action = {"type": "exec", "command": ["ls"], "env": {}}
     call = {
         "type": "local_shell_call",
@@ -159,7 +159,7 @@ def test_a_call_whose_type_needs_the_id_that_it_lost_is_told_as_a_function() -> 
     assert segue.check(made, API), [*segue.check(made, API)]
 
 
-def test_what_a_search_found_under_an_id_that_no_search_has_is_told() -> None:
+def test_search_output_with_unknown_id_becomes_text() -> None:
     call = {"type": "tool_search_call", "arguments": {}, "call_id": None, "execution": "server", "status": "completed"}
     found = {"type": "tool_search_output", "tools": [], "call_id": "t", "execution": "server", "status": "completed"}
     for api in (API, "openai-responses"):
@@ -167,7 +167,7 @@ def test_what_a_search_found_under_an_id_that_no_search_has_is_told() -> None:
         assert segue.check(made, api), [*segue.check(made, api)]
 
 
-def test_what_does_not_go_with_the_rest_of_the_body_is_left_out() -> None:
+def test_conflicting_body_fields_are_dropped() -> None:
     body = {"model": "gpt-5", "input": [USER], "stream_options": {"include_obfuscation": False}, "background": True}
     made = segue.repair({**body, "store": False}, API)
     assert made.body == {"model": "gpt-5", "input": [USER], "store": False}

@@ -50,18 +50,18 @@ def body(*contents: Any, **more: Any) -> dict[str, Any]:
     return {"contents": [user({"text": "go"}), *contents], **more}
 
 
-def to(target: str, given: dict[str, Any], **options: Any) -> dict[str, Any]:
+def convert_to(target: str, given: dict[str, Any], **options: Any) -> dict[str, Any]:
     made = segue.convert(given, source="gemini", target=target, **options).body
     assert segue.check(made, target, model=options.get("model")), str(segue.check(made, target))
     assert target != "gemini" or not complaints(made, "gemini")
     return made
 
 
-def home(given: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
-    return to("gemini", given, **options)["contents"]
+def convert_same_api(given: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
+    return convert_to("gemini", given, **options)["contents"]
 
 
-def abroad(*messages: Any, source: str = "openai-chat", **options: Any) -> dict[str, Any]:
+def convert_cross_api(*messages: Any, source: str = "openai-chat", **options: Any) -> dict[str, Any]:
     given = {"messages": list(messages), **options.pop("more", {})}
     made = segue.convert(given, source=source, target="gemini", **options).body
     assert segue.check(made, "gemini", model=options.get("model")), str(segue.check(made, "gemini"))
@@ -73,7 +73,7 @@ def blocks_of(*parts: Any, role: str = "model") -> tuple[Any, ...]:
     return GEMINI.parse_request({"contents": [{"role": role, "parts": list(parts)}]}).messages[0].blocks
 
 
-def asks(*calls: tuple[str, Any], name: str = "look") -> dict[str, Any]:
+def assistant_calls(*calls: tuple[str, Any], name: str = "look") -> dict[str, Any]:
     entries = [
         {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(value)}}
         for call_id, value in calls
@@ -200,7 +200,7 @@ BODIES = {"cli": CLI, "snake": SNAKE, "hosted": HOSTED, "streamed": STREAMED, "i
 
 
 @pytest.mark.parametrize("given", BODIES.values(), ids=BODIES)
-def test_a_lawful_body_comes_home_equal_in_every_detail(given: dict[str, Any]):
+def test_valid_body_is_unchanged_for_same_api(given: dict[str, Any]):
     before = copy.deepcopy(given)
     made = segue.convert(given, source="gemini", target="gemini")
     assert json.dumps(made.body) == json.dumps(before)
@@ -210,11 +210,11 @@ def test_a_lawful_body_comes_home_equal_in_every_detail(given: dict[str, Any]):
 
 @pytest.mark.parametrize("given", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses", "kimi"])
-def test_every_other_api_takes_it(given: dict[str, Any], target: str):
-    to(target, given)
+def test_every_other_api_accepts_it(given: dict[str, Any], target: str):
+    convert_to(target, given)
 
 
-def test_a_lawful_body_is_told_by_its_shape():
+def test_valid_body_is_detected_by_shape():
     assert segue.convert(CLI, target="gemini").source == "gemini"
     assert segue.convert({"contents": {"parts": {"text": "hi"}}}, target="anthropic").source == "gemini"
     with pytest.raises(InputError, match="this is a body of gemini"):
@@ -238,7 +238,7 @@ def test_a_lawful_body_is_told_by_its_shape():
         ([model({"text": "x", "thoughtSignature": 3})], "contents[0].parts[0].thoughtSignature"),
     ],
 )
-def test_what_is_no_body_is_refused_by_its_path(contents: Any, path: str):
+def test_input_error_names_the_path(contents: Any, path: str):
     with pytest.raises(InputError) as caught:
         segue.convert({"contents": contents}, source="gemini", target="gemini")
     assert caught.value.path == path
@@ -247,25 +247,25 @@ def test_what_is_no_body_is_refused_by_its_path(contents: Any, path: str):
 # --------------------------------------------------------------------------------------------------- mending at home
 
 
-def test_words_beside_results_get_a_content_of_their_own():
-    made = home(body(model(call(signature=SKIP)), user(response(), {"text": "note"})))
+def test_text_beside_results_gets_its_own_content():
+    made = convert_same_api(body(model(call(signature=SKIP)), user(response(), {"text": "note"})))
     assert made[2:] == [user(response()), user({"text": "note"})]
 
 
 def test_results_in_several_contents_become_one():
-    made = home(body(model(call(1, signature=SKIP), call(2)), user(response("1")), user(response("2"))))
+    made = convert_same_api(body(model(call(1, signature=SKIP), call(2)), user(response("1")), user(response("2"))))
     assert made[2:] == [user(response("1"), response("2"))]
 
 
 def test_empty_contents_and_parts_without_data_are_left_out():
-    made = home(
+    made = convert_same_api(
         {"contents": [user({"text": "a"}, {}), model(), {"role": "model"}, user({"text": None}, {"text": "b"})]}
     )
     assert made == [user({"text": "a"}), user({"text": "b"})]
 
 
 def test_two_kinds_of_data_in_a_part_become_two_parts():
-    made = home(body(model({**call(signature=SKIP), "text": "I look."}), user(response())))
+    made = convert_same_api(body(model({**call(signature=SKIP), "text": "I look."}), user(response())))
     assert made[1]["parts"] == [call(signature=SKIP), {"text": "I look."}]
 
 
@@ -275,12 +275,12 @@ def test_two_kinds_of_data_in_a_part_become_two_parts():
 )
 def test_arguments_are_an_object(given: Any, said: Any):
     part = {"functionCall": {"name": "look", "args": given, "id": "x"}, "thoughtSignature": SKIP}
-    made = home(body(model(part), user(response(id="x"))))
+    made = convert_same_api(body(model(part), user(response(id="x"))))
     assert made[1]["parts"] == [{**part, "functionCall": {**part["functionCall"], "args": said}}]
 
 
-def test_a_response_is_an_object_and_has_the_name_of_its_call():
-    made = home(
+def test_response_is_an_object_with_the_name_of_its_call():
+    made = convert_same_api(
         body(model(call(signature=SKIP)), user({"functionResponse": {"response": "text", "willContinue": False}}))
     )
     assert made[2]["parts"] == [
@@ -289,22 +289,22 @@ def test_a_response_is_an_object_and_has_the_name_of_its_call():
 
 
 def test_a_history_begins_and_ends_with_the_user():
-    assert home(body(model({"text": "hi"})))[-1] == user({"text": "Continue."})
-    assert home({"contents": [model({"text": "hi"})]})[-1] == user({"text": "Continue."})
+    assert convert_same_api(body(model({"text": "hi"})))[-1] == user({"text": "Continue."})
+    assert convert_same_api({"contents": [model({"text": "hi"})]})[-1] == user({"text": "Continue."})
     first = [model({"text": "hi"}), user({"text": "hello"})]
-    assert home({"contents": first}) == first
-    assert home({"contents": []}) == [user({"text": "Continue."})]
-    made = home({"contents": [model(call(signature=SKIP)), user(response())]})
+    assert convert_same_api({"contents": first}) == first
+    assert convert_same_api({"contents": []}) == [user({"text": "Continue."})]
+    made = convert_same_api({"contents": [model(call(signature=SKIP)), user(response())]})
     assert made[0] == user({"text": "[continued]"})
 
 
-def test_a_missing_result_is_made_up_as_an_error():
-    made = home(body(model(call(1, signature=SKIP), call(2, name="other")), user(response("1"))))
+def test_missing_result_is_completed_as_an_error():
+    made = convert_same_api(body(model(call(1, signature=SKIP), call(2, name="other")), user(response("1"))))
     interrupted = {"name": "other", "response": {"error": "[interrupted: no result was recorded]"}}
     assert made[2]["parts"] == [response("1"), {"functionResponse": interrupted}]
 
 
-def test_keys_that_the_api_does_not_know_are_left_out_and_reported():
+def test_unknown_keys_are_dropped_and_reported():
     given = body(user({"text": "x", "cache_control": {}}, colour="red"), x_unknown=1, safetySettings="none")
     made = segue.convert(given, source="gemini", target="gemini")
     assert made.body == {"contents": [user({"text": "go"}), user({"text": "x"})]}
@@ -316,14 +316,14 @@ def test_keys_that_the_api_does_not_know_are_left_out_and_reported():
     }
 
 
-def test_roles_in_capitals_are_read_and_written_small():
-    assert home({"contents": {"role": "USER", "parts": {"text": "hi"}}}) == [user({"text": "hi"})]
+def test_uppercase_roles_are_rendered_lowercase():
+    assert convert_same_api({"contents": {"role": "USER", "parts": {"text": "hi"}}}) == [user({"text": "hi"})]
 
 
 @pytest.mark.parametrize(
     "part", [{"hologram": {"x": 1}}, {"hologram": {"x": 1}, "partMetadata": {"k": "v"}, "text": None}]
 )
-def test_a_part_of_a_kind_that_nobody_knows_goes_home(part: Any):
+def test_unknown_part_is_kept_for_same_api(part: Any):
     given = body(user(part), model({**part, "thoughtSignature": SIGNED}), user({"text": "go on"}))
     made = segue.convert(given, source="gemini", target="gemini")
     assert made.body["contents"][1]["parts"] == [part]
@@ -332,11 +332,11 @@ def test_a_part_of_a_kind_that_nobody_knows_goes_home(part: Any):
     verdict = segue.check(made.body, "gemini")
     assert verdict
     assert {violation.severity for violation in verdict} == {"risk"}
-    assert to("anthropic", given)["messages"][0]["content"][-1]["text"] == "[hologram not supported here]"
+    assert convert_to("anthropic", given)["messages"][0]["content"][-1]["text"] == "[hologram not supported here]"
 
 
 @pytest.mark.parametrize("part", [{"type": "text"}, {"a": {}, "b": {}}, {"hologram": 1}])
-def test_a_part_that_is_no_kind_at_all_is_told_as_text(part: Any):
+def test_part_without_a_kind_becomes_text(part: Any):
     assert not segue.check(body(user(part)), "gemini")
     made = segue.convert(body(user(part)), source="gemini", target="gemini")
     assert made.body["contents"][1] == user({"text": f"[{next(iter(part))} not supported here]"})
@@ -346,19 +346,19 @@ def test_a_part_that_is_no_kind_at_all_is_told_as_text(part: Any):
 # -------------------------------------------------------------------------------------------------------------- pairing
 
 
-def test_results_in_another_order_stay_so_at_home_and_nowhere_else():
+def test_result_order_is_kept_only_for_same_api():
     given = body(
         model(call(1, "f", signature=SIGNED, id="1"), call(2, "g", id="2")),
         user(response("G", "g", id="2"), response("F", "f", id="1")),
     )
     # GEM-12 is a risk, not a refusal
     assert {violation.severity for violation in segue.check(given, "gemini")} == {"risk"}
-    assert home(given) == given["contents"]
-    assert [message["content"] for message in to("openai-chat", given)["messages"][2:]] == ["F", "G"]
-    assert [block["content"] for block in to("anthropic", given)["messages"][2]["content"]] == ["F", "G"]
-    assert [item["output"] for item in to("openai-responses", given)["input"][3:]] == ["F", "G"]
-    there = to("openai-chat", given)["messages"]
-    back = abroad(*there[:2], there[3], there[2])["contents"][2]["parts"]
+    assert convert_same_api(given) == given["contents"]
+    assert [message["content"] for message in convert_to("openai-chat", given)["messages"][2:]] == ["F", "G"]
+    assert [block["content"] for block in convert_to("anthropic", given)["messages"][2]["content"]] == ["F", "G"]
+    assert [item["output"] for item in convert_to("openai-responses", given)["input"][3:]] == ["F", "G"]
+    there = convert_to("openai-chat", given)["messages"]
+    back = convert_cross_api(*there[:2], there[3], there[2])["contents"][2]["parts"]
     assert [part["functionResponse"]["name"] for part in back] == ["f", "g"]
 
 
@@ -370,8 +370,8 @@ def test_a_result_of_another_name_is_that_of_the_call_before_it(name: str, ids: 
     assert segue.check(made.body, "gemini")
     assert made.body["contents"][2]["parts"][0]["functionResponse"]["name"] == "look"
     assert [finding.subject for finding in made.report.findings] == [name]
-    assert to("anthropic", given)["messages"][2]["content"][0]["content"] == "one"
-    assert to("mistral", given)["messages"][2]["name"] == "look"
+    assert convert_to("anthropic", given)["messages"][2]["content"][0]["content"] == "one"
+    assert convert_to("mistral", given)["messages"][2]["name"] == "look"
 
 
 def test_calls_of_one_function_without_ids_are_paired_in_order():
@@ -379,7 +379,7 @@ def test_calls_of_one_function_without_ids_are_paired_in_order():
         model(call(1, signature=SIGNED), call(2), call(3, "other")),
         user(response("for other", "other"), response("one"), response("two")),
     )
-    chat = to("openai-chat", given)["messages"]
+    chat = convert_to("openai-chat", given)["messages"]
     ids = [entry["id"] for entry in chat[1]["tool_calls"]]
     assert len(set(ids)) == 3
     assert [(message["tool_call_id"], message["content"]) for message in chat[2:5]] == [
@@ -387,36 +387,36 @@ def test_calls_of_one_function_without_ids_are_paired_in_order():
         (ids[1], "two"),
         (ids[2], "for other"),
     ]
-    uses = to("anthropic", given)["messages"][1:3]
+    uses = convert_to("anthropic", given)["messages"][1:3]
     assert [block["content"] for block in uses[1]["content"]] == ["one", "two", "for other"]
     assert [block["tool_use_id"] for block in uses[1]["content"]] == [block["id"] for block in uses[0]["content"]]
 
 
-def test_a_reply_that_came_in_pieces_is_one_reply_abroad():
-    chat = to("openai-chat", STREAMED)["messages"]
+def test_split_reply_is_merged_cross_api():
+    chat = convert_to("openai-chat", STREAMED)["messages"]
     assert [message["role"] for message in chat] == ["user", "assistant", "tool", "tool", "user", "user"]
     (reply,) = [message for message in chat if message.get("tool_calls")]
     assert len(reply["tool_calls"]) == 2
     assert [message["content"] for message in chat if message["role"] == "tool"] == ["one", "two"]
 
 
-def test_an_empty_part_after_a_call_breaks_no_pair():
+def test_empty_part_after_a_call_does_not_break_pairing():
     given = body(model(call(1, signature=SIGNED), {"text": ""}), user({"text": ""}), user(response("one")))
-    chat = to("openai-chat", given)["messages"]
+    chat = convert_to("openai-chat", given)["messages"]
     assert [message["role"] for message in chat[:3]] == ["user", "assistant", "tool"]
     assert chat[2]["content"] == "one"
-    assert home(given)[2] == user(response("one"))
+    assert convert_same_api(given)[2] == user(response("one"))
 
 
 def test_a_signed_call_whose_results_were_lost_is_a_turn_of_its_own():
     given = body(model(call(1, signature=SIGNED)), model(call(2, signature=SIGNED)), user(response("two")))
-    chat = to("openai-chat", given)["messages"]
+    chat = convert_to("openai-chat", given)["messages"]
     assert [message["role"] for message in chat] == ["user", "assistant", "tool", "assistant", "tool"]
     assert chat[4]["content"] == "two"
     assert "interrupted" in chat[2]["content"]
 
 
-def test_origins_say_how_identity_was_known():
+def test_origin_records_how_the_id_was_found():
     (first,) = blocks_of(call(1))
     (second,) = blocks_of(call(2, id="a"))
     assert (first.origin.identity, first.origin.raw_id) == ("synthetic", None)
@@ -424,8 +424,8 @@ def test_origins_say_how_identity_was_known():
 
 
 @pytest.mark.parametrize(("name", "has_ids"), [(OLD, False), (NEW, True), (None, True), ("gemini-2.0-flash", False)])
-def test_ids_go_where_the_model_takes_them(name: str | None, has_ids: bool):
-    made = abroad(HI, asks(("c1", 1), ("c2", 2)), found("c2", "two"), found("c1", "one"), model=name)["contents"]
+def test_ids_are_sent_where_the_model_accepts_them(name: str | None, has_ids: bool):
+    made = convert_cross_api(HI, assistant_calls(("c1", 1), ("c2", 2)), found("c2", "two"), found("c1", "one"), model=name)["contents"]
     calls = [part["functionCall"].get("id") for part in made[1]["parts"]]
     results = [part["functionResponse"].get("id") for part in made[2]["parts"]]
     assert calls == results
@@ -433,13 +433,13 @@ def test_ids_go_where_the_model_takes_them(name: str | None, has_ids: bool):
     assert [part["functionResponse"]["response"] for part in made[2]["parts"]] == [{"output": "one"}, {"output": "two"}]
 
 
-def test_the_report_says_that_older_models_pair_by_position():
+def test_pairing_by_position_is_reported_for_older_models():
     assert segue.convert(CLI, target="gemini", model=OLD).report.id_scheme == "position"
     assert segue.convert(CLI, target="gemini", model=NEW).report.id_scheme == "gemini"
 
 
 def test_canonical_ids_on_request():
-    ids = [part["functionCall"]["id"] for part in home(STREAMED, ids="canonical")[3]["parts"]]
+    ids = [part["functionCall"]["id"] for part in convert_same_api(STREAMED, ids="canonical")[3]["parts"]]
     assert all(one.startswith("call_") for one in ids)
 
 
@@ -465,27 +465,27 @@ def test_a_signature_is_a_block_before_the_one_that_it_signs():
     assert tail.native is not None
 
 
-def test_a_signature_goes_when_its_reasoning_goes():
-    made = home(CLI, reasoning="none", model=NEW)
+def test_signature_is_dropped_with_its_reasoning():
+    made = convert_same_api(CLI, reasoning="none", model=NEW)
     assert made[3]["parts"] == [
         {"text": "I look."},
         {**CLI["contents"][3]["parts"][2], "thoughtSignature": SKIP},
         CLI["contents"][3]["parts"][3],
     ]
-    assert home(CLI, reasoning="none", model=OLD)[3]["parts"][1] == {
+    assert convert_same_api(CLI, reasoning="none", model=OLD)[3]["parts"][1] == {
         "functionCall": CLI["contents"][3]["parts"][2]["functionCall"]
     }
 
 
 @pytest.mark.parametrize("name", [NEW, "gemini-3-pro-preview", "gemini-4-argon", "gemini-flash-latest", None])
 def test_every_unsigned_reply_gets_the_placeholder_on_its_first_call(name: str | None):
-    made = abroad(
+    made = convert_cross_api(
         HI,
-        asks(("a", 1), ("b", 2)),
+        assistant_calls(("a", 1), ("b", 2)),
         found("a", "1"),
         found("b", "2"),
         {"role": "user", "content": "on"},
-        asks(("c", 3)),
+        assistant_calls(("c", 3)),
         found("c", "3"),
         model=name,
     )["contents"]
@@ -495,29 +495,29 @@ def test_every_unsigned_reply_gets_the_placeholder_on_its_first_call(name: str |
 
 @pytest.mark.parametrize("name", [OLD, "gemini-2.0-flash"])
 def test_older_models_need_no_placeholder(name: str):
-    made = abroad(HI, asks(("a", 1)), found("a", "1"), model=name)["contents"]
+    made = convert_cross_api(HI, assistant_calls(("a", 1)), found("a", "1"), model=name)["contents"]
     assert "thoughtSignature" not in made[1]["parts"][0]
 
 
-def test_at_home_an_unsigned_call_gets_it_too_whatever_stands_before():
+def test_unsigned_call_gets_the_placeholder_for_same_api():
     given = body(
         model({"text": "hm", "thought": True}, {"text": "x", "thoughtSignature": SIGNED}, call(1)), user(response())
     )
-    assert home(given, model=NEW)[1]["parts"] == [*given["contents"][1]["parts"][:2], call(1, signature=SKIP)]
-    assert home(given, model=OLD) == given["contents"]
+    assert convert_same_api(given, model=NEW)[1]["parts"] == [*given["contents"][1]["parts"][:2], call(1, signature=SKIP)]
+    assert convert_same_api(given, model=OLD) == given["contents"]
     # A body does not say its model, so it may be for an older one.
-    assert home(given) == given["contents"]
+    assert convert_same_api(given) == given["contents"]
 
 
 @pytest.mark.parametrize(("signature", "stays"), [("not base64!", False), ("YWI", True), ("YR==", False), (SKIP, True)])
-def test_a_signature_that_can_not_be_decoded_is_left_out(signature: str, stays: bool):
+def test_undecodable_signature_is_dropped(signature: str, stays: bool):
     given = body(model(call(signature=signature)), user(response()), user({"text": "x", "thoughtSignature": signature}))
-    made = home(given, model=NEW)
+    made = convert_same_api(given, model=NEW)
     assert made[1]["parts"][0]["thoughtSignature"] == (signature if stays else SKIP)
     assert ("thoughtSignature" in made[3]["parts"][0]) is stays
 
 
-def test_foreign_signatures_never_go_in():
+def test_signatures_of_other_providers_are_dropped():
     uses = [
         {"type": "thinking", "thinking": "secret", "signature": SIGNED},
         {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}},
@@ -527,15 +527,15 @@ def test_foreign_signatures_never_go_in():
         {"role": "assistant", "content": uses},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "r"}]},
     ]
-    made = abroad(*given, source="anthropic", more={"max_tokens": 10})["contents"]
+    made = convert_cross_api(*given, source="anthropic", more={"max_tokens": 10})["contents"]
     assert made[1]["parts"][0]["thoughtSignature"] == SKIP
     assert SIGNED not in json.dumps(made)
     assert "secret" not in json.dumps(made)
-    told = abroad(*given, source="anthropic", more={"max_tokens": 10}, reasoning="text")["contents"]
+    told = convert_cross_api(*given, source="anthropic", more={"max_tokens": 10}, reasoning="text")["contents"]
     assert told[1]["parts"][0] == {"text": "[reasoning] secret"}
 
 
-def test_signatures_of_gemini_go_nowhere_else():
+def test_gemini_signatures_are_not_sent_to_other_apis():
     for target in ("anthropic", "openai-chat", "openai-responses"):
         made = segue.convert(CLI, source="gemini", target=target)
         assert SIGNED not in json.dumps(made.body)
@@ -602,12 +602,12 @@ def picture(url: str) -> dict[str, Any]:
         ("http://x.example/a", NEW, {"text": "[image not supported here] http://x.example/a"}),
     ],
 )
-def test_pictures_from_abroad(url: str, name: str, part: Any):
-    assert abroad(picture(url), model=name)["contents"][0]["parts"] == [part]
+def test_cross_api_images(url: str, name: str, part: Any):
+    assert convert_cross_api(picture(url), model=name)["contents"][0]["parts"] == [part]
 
 
-def test_a_picture_by_address_is_fetched_where_the_model_does_not():
-    made = abroad(picture("https://x.example/a"), model="gemini-2.0-flash", fetch=lambda url: (b"\x89PNG", "image/png"))
+def test_image_url_is_fetched_where_the_model_cannot():
+    made = convert_cross_api(picture("https://x.example/a"), model="gemini-2.0-flash", fetch=lambda url: (b"\x89PNG", "image/png"))
     assert made["contents"][0]["parts"] == [{"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}]
 
 
@@ -625,7 +625,7 @@ BY_URL = {"type": "url", "url": "https://x.example/a.png"}
 
 
 def test_a_picture_in_a_result_stays_there_for_newer_models():
-    made = abroad(*with_picture(INLINE), source="anthropic", more={"max_tokens": 10})["contents"]
+    made = convert_cross_api(*with_picture(INLINE), source="anthropic", more={"max_tokens": 10})["contents"]
     inner = made[2]["parts"][0]["functionResponse"]
     assert inner["response"] == {"output": "seen"}
     assert inner["parts"] == [{"inlineData": {"mimeType": "image/png", "data": PNG}}]
@@ -634,8 +634,8 @@ def test_a_picture_in_a_result_stays_there_for_newer_models():
 
 
 @pytest.mark.parametrize(("source", "name"), [(INLINE, OLD), (BY_URL, NEW), (BY_URL, OLD)])
-def test_elsewhere_it_stands_in_a_content_after_the_results(source: dict[str, Any], name: str):
-    made = abroad(*with_picture(source), source="anthropic", more={"max_tokens": 10}, model=name)["contents"]
+def test_image_follows_the_results_for_older_models(source: dict[str, Any], name: str):
+    made = convert_cross_api(*with_picture(source), source="anthropic", more={"max_tokens": 10}, model=name)["contents"]
     assert made[2]["parts"][0]["functionResponse"]["response"] == {"output": "seen\n[image follows]"}
     label, shown = made[3]["parts"]
     assert label == {"text": "[image from the result of look]"}
@@ -644,7 +644,7 @@ def test_elsewhere_it_stands_in_a_content_after_the_results(source: dict[str, An
 
 def test_media_beside_results_move_behind_them():
     shot = {"inlineData": {"mimeType": "image/png", "data": PNG}}
-    made = home(body(model(call(signature=SKIP)), user(response(), shot)))
+    made = convert_same_api(body(model(call(signature=SKIP)), user(response(), shot)))
     assert made[2:] == [user(response()), user(shot)]
 
 
@@ -669,11 +669,11 @@ def test_media_beside_results_move_behind_them():
         ({}, "", False),
     ],
 )
-def test_results_as_others_read_them(given: Any, text: str, error: bool):
-    block = to("anthropic", body(model(call(signature=SKIP)), user(response(given))))["messages"][2]["content"][0]
+def test_results_rendered_for_other_apis(given: Any, text: str, error: bool):
+    block = convert_to("anthropic", body(model(call(signature=SKIP)), user(response(given))))["messages"][2]["content"][0]
     assert block.get("content", "") == text
     assert block.get("is_error", False) is error
-    chat = to("openai-chat", body(model(call(signature=SKIP)), user(response(given))))["messages"][2]
+    chat = convert_to("openai-chat", body(model(call(signature=SKIP)), user(response(given))))["messages"][2]
     assert chat["content"] == (f"[error] {text}".rstrip() if error else text)
 
 
@@ -689,10 +689,10 @@ def test_results_as_others_read_them(given: Any, text: str, error: bool):
         ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, {"output": "a\nb"}),
     ],
 )
-def test_results_from_abroad(result: Any, said: Any):
+def test_cross_api_results(result: Any, said: Any):
     given = with_picture(INLINE)
     given[2]["content"] = [{"type": "tool_result", "tool_use_id": "toolu_1", **result}]
-    made = abroad(*given, source="anthropic", more={"max_tokens": 10})
+    made = convert_cross_api(*given, source="anthropic", more={"max_tokens": 10})
     assert made["contents"][2]["parts"][0]["functionResponse"]["response"] == said
     back = segue.convert(made, target="anthropic").body["messages"][2]["content"][0]
     assert back.get("is_error", False) is result.get("is_error", False)
@@ -723,8 +723,8 @@ def test_json_results_stay_json(structured: Any, error: bool, said: Any):
 # --------------------------------------------------------------------------------------------------------------- hosted
 
 
-def test_tools_that_the_provider_ran_are_calls_and_results_abroad():
-    chat = to("openai-chat", HOSTED)["messages"]
+def test_hosted_tools_become_calls_and_results_cross_api():
+    chat = convert_to("openai-chat", HOSTED)["messages"]
     names = [entry["function"]["name"] for message in chat for entry in message.get("tool_calls", ())]
     assert names == ["google_search_web", "url_context", "code_execution", "code_execution", "click_at"]
     results = [message["content"] for message in chat if message["role"] == "tool"]
@@ -732,7 +732,7 @@ def test_tools_that_the_provider_ran_are_calls_and_results_abroad():
 
 
 def test_older_models_get_no_server_side_parts():
-    made = home(HOSTED, model=OLD)
+    made = convert_same_api(HOSTED, model=OLD)
     parts = [part for content in made for part in content["parts"]]
     assert not [part for part in parts if {"toolCall", "toolResponse"} & part.keys()]
     assert [part for part in parts if "executableCode" in part]
@@ -740,9 +740,9 @@ def test_older_models_get_no_server_side_parts():
 
 @pytest.mark.parametrize("policy", ["text", "drop"])
 def test_the_hosted_policy(policy: str):
-    spoken = json.dumps(to("openai-chat", HOSTED, hosted=policy))
+    spoken = json.dumps(convert_to("openai-chat", HOSTED, hosted=policy))
     assert ("45" in spoken) is (policy == "text")
-    assert home(HOSTED, hosted=policy) == HOSTED["contents"]
+    assert convert_same_api(HOSTED, hosted=policy) == HOSTED["contents"]
 
 
 # ---------------------------------------------------------------------------------------------------------------- names
@@ -752,9 +752,9 @@ def test_the_hosted_policy(policy: str):
     ("name", "stays"),
     [("ns.tool:a-b_c", True), ("9lives", False), ("with space", False), ("n" * 65, False), ("_ok", True), ("", False)],
 )
-def test_names_from_abroad(name: str, stays: bool):
+def test_cross_api_names(name: str, stays: bool):
     declared = [{"type": "function", "function": {"name": name}}] if name else []
-    made = abroad(HI, asks(("a", 1), name=name), found("a", "1"), more={"tools": declared})
+    made = convert_cross_api(HI, assistant_calls(("a", 1), name=name), found("a", "1"), more={"tools": declared})
     (part,) = made["contents"][1]["parts"]
     spelled = part["functionCall"]["name"]
     assert (spelled == name) is stays
@@ -763,10 +763,10 @@ def test_names_from_abroad(name: str, stays: bool):
         assert made["tools"][0]["functionDeclarations"][0]["name"] == spelled
 
 
-def test_at_home_only_a_declared_name_has_to_be_lawful():
+def test_same_api_only_declared_names_must_be_valid():
     given = body(model(call(1, "with space", signature=SKIP)), user(response("r", "with space")))
-    assert home(given) == given["contents"]
-    declared = to(
+    assert convert_same_api(given) == given["contents"]
+    declared = convert_to(
         "gemini", {**given, "tools": [{"functionDeclarations": [{"name": "with space"}, {"name": "n" * 128}]}]}
     )
     spelled = declared["contents"][1]["parts"][0]["functionCall"]["name"]
@@ -790,7 +790,7 @@ def test_at_home_only_a_declared_name_has_to_be_lawful():
         (None, "always", True, True),
     ],
 )
-def test_demands_follow_the_model(name: str | None, calls: str, media: bool, reasons: bool):
+def test_constraints_by_model(name: str | None, calls: str, media: bool, reasons: bool):
     row = demands(identify(name))
     assert (row.reasoning_on_calls, bool(row.media_results), row.reasons) == (calls, media, reasons)
     assert (row.api, row.provider, row.results, row.error_flag) == ("gemini", "gemini", "alone", True)
@@ -826,7 +826,7 @@ def test_any_contents_give_a_body_or_an_input_error(contents: Any, name: str | N
     assert verdict, f"{verdict}\n{json.dumps(made)}"
 
 
-def test_names_of_files_that_have_no_place_are_reported():
+def test_dropped_file_names_are_reported():
     named = {"mimeType": "image/png", "data": PNG, "displayName": "a.png"}
     shown = {"functionResponse": {"name": "look", "response": {"output": "x"}, "parts": [{"inlineData": named}]}}
     given = body(user({"inlineData": named}), model(call(1, signature=SIGNED)), user(shown))
@@ -855,10 +855,10 @@ def test_names_of_files_that_have_no_place_are_reported():
 )
 def test_texts_of_a_result_are_joined_without_doubling_line_breaks(parts: list[str], said: str):
     content = [{"type": "text", "text": part} for part in parts]
-    messages = [HI, asks(("c1", 1)), found("c1", content)]
-    answer = abroad(*messages)["contents"][2]["parts"][0]["functionResponse"]["response"]
+    messages = [HI, assistant_calls(("c1", 1)), found("c1", content)]
+    answer = convert_cross_api(*messages)["contents"][2]["parts"][0]["functionResponse"]["response"]
     assert answer == {"output": said}
     for form in ({"messages": messages}, json.dumps({"messages": messages}).encode()):
         there = segue.convert(form, source="openai-chat", target="gemini").body["contents"][2]["parts"]
-        assert there == abroad(*messages)["contents"][2]["parts"]
+        assert there == convert_cross_api(*messages)["contents"][2]["parts"]
         assert segue.convert(form, source="openai-chat", target="deepseek").body["messages"][2]["content"] == said

@@ -39,14 +39,14 @@ def read_options(**fields: Any) -> Options:
     return GEMINI.parse_request({**HI, **fields}).options
 
 
-def home(target: str | None = None, **fields: Any) -> tuple[dict[str, Any], list[str | None]]:
+def convert_same_api(target: str | None = None, **fields: Any) -> tuple[dict[str, Any], list[str | None]]:
     """A body and what was reported; `target` is the model that it goes to."""
     made = segue.convert({**HI, **fields}, source="gemini", target="gemini", model=target)
     assert segue.check(made.body, "gemini", model=target), str(segue.check(made.body, "gemini", model=target))
     return made.body, [finding.subject for finding in made.report.findings]
 
 
-def asked(model: str | None = None, **fields: Any) -> tuple[dict[str, Any], list[str | None]]:
+def convert_options(model: str | None = None, **fields: Any) -> tuple[dict[str, Any], list[str | None]]:
     """What becomes of a Chat body's options."""
     given = {"messages": [{"role": "user", "content": "hi"}], **fields}
     made = segue.convert(given, source="openai-chat", target="gemini", model=model)
@@ -125,15 +125,15 @@ def test_each_function_and_each_hosted_tool_is_a_tool():
         ([{"functionDeclarations": [{}]}], "tools[0].functionDeclarations[0].name"),
     ],
 )
-def test_what_is_no_tool_is_refused_by_its_path(tools: Any, path: str):
+def test_invalid_tool_error_names_the_path(tools: Any, path: str):
     with pytest.raises(InputError) as caught:
         GEMINI.parse_request({**HI, "tools": tools})
     assert caught.value.path == path
 
 
-def test_tools_from_abroad_are_functions_by_json_schema():
+def test_cross_api_tools_are_functions_with_json_schema():
     schema = {"type": "object", "properties": {"x": {"type": ["string", "null"]}}, "additionalProperties": False}
-    body, reported = asked(
+    body, reported = convert_options(
         tools=[
             {"type": "function", "function": {"name": "f", "description": "d", "parameters": schema, "strict": True}},
             {"type": "function", "function": {"name": "bare"}},
@@ -165,9 +165,9 @@ def test_tools_from_abroad_are_functions_by_json_schema():
         "text",
     ],
 )
-def test_a_schema_that_the_api_refuses_is_said_in_the_other_form(parameters: Any):
+def test_schema_rejected_as_json_schema_is_sent_as_openapi(parameters: Any):
     function = {"name": "f", "description": "d", "parameters": parameters, "behavior": "BLOCKING"}
-    body, reported = home(tools=[{"functionDeclarations": [function]}, {"googleSearch": {}}])
+    body, reported = convert_same_api(tools=[{"functionDeclarations": [function]}, {"googleSearch": {}}])
     (made,) = body["tools"][0]["functionDeclarations"]
     assert "parameters" not in made
     assert (made["description"], made["behavior"]) == ("d", "BLOCKING")
@@ -176,9 +176,9 @@ def test_a_schema_that_the_api_refuses_is_said_in_the_other_form(parameters: Any
     assert reported == ["f"]
 
 
-def test_declarations_that_the_api_refuses_are_mended_at_home():
+def test_invalid_declarations_are_repaired_for_same_api():
     twice = [{"name": "f", "parameters": {}, "parametersJsonSchema": {"type": "object"}}, {"name": "g", "colour": 1}]
-    body, reported = home(
+    body, reported = convert_same_api(
         tools=[{"functionDeclarations": twice, "hologram": {}}, {"functionDeclarations": [{"name": "f"}]}]
     )
     assert body["tools"] == [
@@ -188,7 +188,7 @@ def test_declarations_that_the_api_refuses_are_mended_at_home():
     assert sorted(filter(None, reported)) == ["colour", "f", "f", "hologram"]
 
 
-def test_a_deep_schema_is_no_trouble():
+def test_deep_schema_is_supported():
     deep: dict[str, Any] = {"type": "STRING"}
     for _ in range(400):
         deep = {"type": "ARRAY", "items": deep}
@@ -200,7 +200,7 @@ def test_a_deep_schema_is_no_trouble():
 # -------------------------------------------------------------------------------------------------------------- options
 
 
-def test_options_are_read_in_both_spellings():
+def test_options_are_parsed_in_camel_and_snake_case():
     camel = read_options(
         generationConfig={
             "maxOutputTokens": 10,
@@ -241,7 +241,7 @@ def test_options_are_read_in_both_spellings():
         ({}, None),
     ],
 )
-def test_the_choice_of_tools_is_read(config: Any, expected: Any):
+def test_tool_choice_is_parsed(config: Any, expected: Any):
     assert read_options(toolConfig={"functionCallingConfig": config}).tool_choice == expected
     assert read_options(tool_config={"function_calling_config": config}).tool_choice == expected
 
@@ -258,7 +258,7 @@ def test_the_choice_of_tools_is_read(config: Any, expected: Any):
         ({"includeThoughts": True}, None),
     ],
 )
-def test_how_much_to_think_is_read(config: Any, expected: Any):
+def test_thinking_config_is_parsed(config: Any, expected: Any):
     assert read_options(generationConfig={"thinkingConfig": config}).reasoning == expected
 
 
@@ -279,7 +279,7 @@ def test_how_much_to_think_is_read(config: Any, expected: Any):
         ({}, None),
     ],
 )
-def test_the_form_of_the_answer_is_read(config: Any, expected: Any):
+def test_response_format_is_parsed(config: Any, expected: Any):
     assert read_options(generationConfig=config).response_format == expected
 
 
@@ -327,8 +327,8 @@ LOOK = [{"type": "function", "function": {"name": "look"}}]
         ("gemini-2.0-flash", {"reasoning_effort": "none"}, {}, []),
     ],
 )
-def test_options_from_abroad(model: str | None, fields: Any, config: Any, reported: list[str]):
-    body, subjects = asked(model, **fields)
+def test_cross_api_options(model: str | None, fields: Any, config: Any, reported: list[str]):
+    body, subjects = convert_options(model, **fields)
     assert body.get("generationConfig", {}) == config
     assert subjects == reported
 
@@ -343,7 +343,7 @@ def test_options_from_abroad(model: str | None, fields: Any, config: Any, report
         ("gemini-2.5-flash-lite", {"type": "enabled", "budget_tokens": 100}, {"thinkingBudget": 512}),
     ],
 )
-def test_budgets_from_abroad(model: str, thinking: Any, config: Any):
+def test_cross_api_budgets(model: str, thinking: Any, config: Any):
     given = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 9, "thinking": thinking}
     made = segue.convert(given, source="anthropic", target="gemini", model=model).body
     assert made["generationConfig"].get("thinkingConfig") == config
@@ -358,17 +358,17 @@ def test_budgets_from_abroad(model: str, thinking: Any, config: Any):
         ({"type": "function", "function": {"name": "look"}}, {"mode": "ANY", "allowedFunctionNames": ["look"]}),
     ],
 )
-def test_the_choice_of_tools_from_abroad(choice: Any, config: Any):
-    body, _ = asked(tools=LOOK, tool_choice=choice)
+def test_cross_api_tool_choice(choice: Any, config: Any):
+    body, _ = convert_options(tools=LOOK, tool_choice=choice)
     assert body["toolConfig"] == {"functionCallingConfig": config}
-    body, reported = asked(tool_choice=choice)
+    body, reported = convert_options(tool_choice=choice)
     assert "toolConfig" not in body
     assert reported == ["tool_choice"]
 
 
-def test_a_forced_tool_that_is_not_declared_is_not_named():
+def test_undeclared_forced_tool_is_dropped():
     gone = {"type": "function", "function": {"name": "gone"}}
-    body, reported = asked(tools=LOOK, tool_choice=gone)
+    body, reported = convert_options(tools=LOOK, tool_choice=gone)
     assert "toolConfig" not in body
     assert reported == ["tool_choice"]
     hosted = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 9, "tools": ANTHROPIC_TOOLS}
@@ -380,18 +380,18 @@ def test_a_forced_tool_that_is_not_declared_is_not_named():
 
 
 @pytest.mark.parametrize("names", ["gone", ["gone"], ["gone", "lost"]])
-def test_a_forced_function_that_is_not_declared_at_home(names: Any):
+def test_undeclared_forced_function_for_same_api(names: Any):
     config = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": names}}
-    body, reported = home(tools=TOOLS, toolConfig=config)
+    body, reported = convert_same_api(tools=TOOLS, toolConfig=config)
     assert body["toolConfig"] == {"functionCallingConfig": {"mode": "AUTO"}}
     assert reported == ["tool_choice"]
 
 
 def test_the_report_names_an_option_as_bodies_do():
-    assert asked(parallel_tool_calls=False, tools=LOOK)[1] == ["parallel_tool_calls"]
+    assert convert_options(parallel_tool_calls=False, tools=LOOK)[1] == ["parallel_tool_calls"]
 
 
-def test_what_only_gemini_has_is_reported_abroad():
+def test_gemini_only_options_are_reported_cross_api():
     fields = {
         "generationConfig": {
             "candidateCount": 2,
@@ -412,41 +412,41 @@ def test_what_only_gemini_has_is_reported_abroad():
     ]
 
 
-def test_another_model_at_home_gets_only_what_it_takes():
+def test_other_model_of_same_api_gets_only_supported_options():
     config = {
         "temperature": 1,
         "presence_penalty": 0.5,
         "thinking_config": {"thinking_budget": 0, "include_thoughts": True},
     }
-    body, _ = home("gemini-3.8-flash", generation_config=config, model="gemini-2.0-flash")
+    body, _ = convert_same_api("gemini-3.8-flash", generation_config=config, model="gemini-2.0-flash")
     assert body["model"] == "gemini-3.8-flash"
     assert body["generation_config"] == {
         "temperature": 1,
         "thinking_config": {"thinkingLevel": "LOW", "includeThoughts": True},
     }
-    body, _ = home("gemini-2.5-pro", generationConfig={"thinkingConfig": {"thinkingLevel": "HIGH"}})
+    body, _ = convert_same_api("gemini-2.5-pro", generationConfig={"thinkingConfig": {"thinkingLevel": "HIGH"}})
     assert body["generationConfig"] == {"thinkingConfig": {"thinkingBudget": 16384}}
     assert "model" not in body
 
 
-def test_the_choice_fits_what_is_declared():
+def test_tool_choice_matches_the_declared_tools():
     config = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["look", "gone"]}}
-    body, reported = home(tools=TOOLS, toolConfig=config)
+    body, reported = convert_same_api(tools=TOOLS, toolConfig=config)
     assert body["toolConfig"] == {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["look"]}}
     assert reported == ["tool_choice"]
-    body, _ = home(
+    body, _ = convert_same_api(
         tools=TOOLS, toolConfig={"functionCallingConfig": {"mode": "AUTO", "allowedFunctionNames": ["look"]}}
     )
     assert body["toolConfig"] == {"functionCallingConfig": {"mode": "AUTO"}}
-    body, _ = home("gemini-2.5-pro", toolConfig={"includeServerSideToolInvocations": True})
+    body, _ = convert_same_api("gemini-2.5-pro", toolConfig={"includeServerSideToolInvocations": True})
     assert "includeServerSideToolInvocations" not in body["toolConfig"]
 
 
 def test_system_text():
     system = GEMINI.parse_request({**HI, "systemInstruction": {"parts": [{"text": "a"}, {"inlineData": {}}]}}).system
     assert [text.text for text in system] == ["a", "[inlineData not supported here]"]
-    assert home(systemInstruction="plain words")[0]["systemInstruction"] == {"parts": [{"text": "plain words"}]}
-    assert home(system_instruction={"parts": [{}, {"text": "a"}]})[0]["system_instruction"] == {
+    assert convert_same_api(systemInstruction="plain words")[0]["systemInstruction"] == {"parts": [{"text": "plain words"}]}
+    assert convert_same_api(system_instruction={"parts": [{}, {"text": "a"}]})[0]["system_instruction"] == {
         "parts": [{"text": "a"}]
     }
     made = segue.convert({"system": "a", "messages": [], "max_tokens": 1}, source="anthropic", target="gemini").body
@@ -496,7 +496,7 @@ def test_a_reply_is_read():
     assert [call.arguments for call in reply.calls] == [{"q": 1}, {"q": 2}]
 
 
-def test_a_reply_comes_home_as_it_is():
+def test_reply_is_unchanged_for_same_api():
     assert carry_reply(REPLY, GEMINI, GEMINI)[0] is REPLY
     converted = segue.convert(HI, source="gemini", target="gemini")
     assert converted.reply(REPLY) == REPLY
@@ -536,7 +536,7 @@ def test_finish_reasons_are_read(reason: str | None, finish: str):
     assert GEMINI.parse_reply({"candidates": [{"finishReason": reason}]}).finish == finish
 
 
-def test_every_finish_reason_of_the_sdk_is_known():
+def test_every_sdk_finish_reason_is_supported():
     from segue.wire.gemini.reply import _FINISHES
 
     assert {reason.value for reason in types.FinishReason} <= _FINISHES.keys()
@@ -573,7 +573,7 @@ CALL = ToolCall("look", {"q": 1}, origin=Origin("anthropic", raw_id="toolu_1"))
         ({"blocks": (Thinking(sealed="x", origin=Origin("anthropic")), Text("a"))}, "STOP", [{"text": "a"}]),
     ],
 )
-def test_a_reply_from_abroad(fields: Any, reason: str, parts: Any):
+def test_cross_api_reply(fields: Any, reason: str, parts: Any):
     usage = Usage(input=10, output=5, cache_read=4, reasoning=2)
     body, _ = told(Reply(**{"blocks": (Text("hi"),), "usage": usage, "id": "r", "model": "m", **fields}), GEMINI)
     (candidate,) = body["candidates"]
@@ -594,7 +594,7 @@ def test_a_reply_from_abroad(fields: Any, reason: str, parts: Any):
     types.GenerateContentResponse.model_validate_json(json.dumps(body))
 
 
-def test_a_tool_that_another_provider_ran_is_left_out_of_a_reply():
+def test_hosted_call_of_another_provider_is_dropped_from_reply():
     search = ToolCall("web_search", {"q": 1}, kind="hosted", origin=Origin("openai", raw_id="ws_1"))
     body, report = told(Reply((search, search.respond("found"), Text("so"))), GEMINI)
     assert body["candidates"][0]["content"]["parts"] == [{"text": "so"}]
@@ -605,14 +605,14 @@ def test_a_tool_that_another_provider_ran_is_left_out_of_a_reply():
     "garbage",
     [{}, {"candidates": []}, {"candidates": "x"}, {"candidates": [3]}, {"candidates": [{"content": {"parts": [3]}}]}],
 )
-def test_a_reply_that_is_none(garbage: Any):
+def test_invalid_reply_is_rejected(garbage: Any):
     with pytest.raises(RemoteProtocolError):
         GEMINI.parse_reply(garbage)
     with pytest.raises(RemoteProtocolError):
         segue.convert(HI, source="gemini", target="gemini").reply(garbage)
 
 
-def test_a_conversation_goes_on_over_gemini():
+def test_conversation_continues_on_gemini():
     chat = segue.Conversation(tools=[{"functionDeclarations": [{"name": "look"}, {"name": "find"}]}])
     chat.add_user("go")
     reply = chat.add_reply(REPLY)
@@ -681,7 +681,7 @@ def test_errors_are_written_by_their_status(status: int, name: str):
         (ApiError(400, "Unknown name.", code="INVALID_ARGUMENT", param="contents[1]"), "BadRequest"),
     ],
 )
-def test_details_of_errors_go_both_ways(error: ApiError, detail: str):
+def test_error_details_parse_and_render(error: ApiError, detail: str):
     made = GEMINI.render_error(error)
     assert made["error"]["status"] == "INVALID_ARGUMENT"
     assert made["error"]["details"][0]["@type"] == f"type.googleapis.com/google.rpc.{detail}"

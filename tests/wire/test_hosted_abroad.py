@@ -53,14 +53,14 @@ def test_is_accepted(ran: Ran, target: str, policy: str) -> None:
 
 
 @EVERY
-def test_goes_home_as_it_came(ran: Ran) -> None:
+def test_same_api_body_is_unchanged(ran: Ran) -> None:
     assert segue.convert(ran.body, source=ran.source, target=ran.source).body == ran.body
 
 
 @for_each("policy", ["pair", "text"])
 @EVERY_TARGET
 @EVERY
-def test_nothing_that_it_said_is_lost(ran: Ran, target: str, policy: str) -> None:
+def test_no_text_is_lost(ran: Ran, target: str, policy: str) -> None:
     if target == ran.source:
         return
     made = segue.convert(ran.body, source=ran.source, target=target, hosted=policy)
@@ -77,17 +77,17 @@ def test_nothing_that_it_said_is_lost(ran: Ran, target: str, policy: str) -> Non
 @EVERY_POLICY
 @EVERY_TARGET
 @EVERY
-def test_what_became_of_it_is_in_the_report(ran: Ran, target: str, policy: str) -> None:
+def test_conversion_is_reported(ran: Ran, target: str, policy: str) -> None:
     if target == ran.source or ran.tool is None:
         return
     report = segue.convert(ran.body, source=ran.source, target=target, hosted=policy).report
     kind = "dropped" if policy == "drop" else "text"
-    assert ran.tool in [f.subject for f in report.of(kind) if "run by the provider" in f.message]
+    assert ran.tool in [f.subject for f in report.of(kind) if "hosted tool call" in f.message]
 
 
 @EVERY_TARGET
 @EVERY
-def test_dropped_means_dropped(ran: Ran, target: str) -> None:
+def test_drop_policy_removes_every_trace(ran: Ran, target: str) -> None:
     if target == ran.source or ran.tool is None or ran.name.startswith("program"):
         return
     out = segue.convert(ran.body, source=ran.source, target=target, hosted="drop").body
@@ -106,7 +106,7 @@ def nested(number: int) -> Any:
     return {"type": "tool_use", "id": f"toolu_{number}", "name": "get", "input": {"n": number}, "caller": CALLER}
 
 
-def answered(number: int) -> Any:
+def tool_result(number: int) -> Any:
     return {
         "role": "user",
         "content": [{"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": f"#{number}"}],
@@ -116,9 +116,9 @@ def answered(number: int) -> Any:
 OPEN = [
     {"role": "user", "content": "Go on."},
     {"role": "assistant", "content": [CODE, nested(1)]},
-    answered(1),
+    tool_result(1),
     {"role": "assistant", "content": [nested(2)]},
-    answered(2),
+    tool_result(2),
 ]
 CLOSED = [
     *OPEN,
@@ -161,14 +161,14 @@ def test_results_of_nested_calls_stay_with_them(target: str, policy: str, messag
         '{"n": 1}': "#1",
         '{"n": 2}': "#2",
     }
-    lines = [finding for finding in out.report.findings if "called by" in finding.message]
+    lines = [finding for finding in out.report.findings if "call made by" in finding.message]
     assert len(lines) == 2
     assert all("code_execution" in finding.message for finding in lines)
     if messages is CLOSED and policy == "pair":
         assert found[json.dumps(CODE["input"])][2] == "sum 3"
 
 
-def test_who_called_is_known_from_the_request() -> None:
+def test_caller_is_found_in_the_request() -> None:
     request = WIRES["anthropic"].parse_request({"max_tokens": 9, "messages": OPEN})
     made = [block for message in request.messages for block in message.blocks if isinstance(block, ToolCall)]
     assert [call.origin.parent for call in made] == [None, "srvtoolu_1", "srvtoolu_1"]
@@ -178,14 +178,14 @@ def test_who_called_is_known_from_the_request() -> None:
     assert [call.origin.parent for call in made] == [None, "call_p"]
 
 
-def test_a_call_of_the_model_itself_has_no_caller_to_report() -> None:
+def test_direct_call_has_no_caller_to_report() -> None:
     direct = {**nested(1), "caller": {"type": "direct"}}
-    body = {"max_tokens": 9, "messages": [OPEN[0], {"role": "assistant", "content": [direct]}, answered(1)]}
+    body = {"max_tokens": 9, "messages": [OPEN[0], {"role": "assistant", "content": [direct]}, tool_result(1)]}
     report = segue.convert(body, source="anthropic", target="openai-chat").report
     assert not [finding for finding in report.findings if "call" in finding.message]
 
 
-def test_what_a_tool_gave_may_be_nested_deep() -> None:
+def test_deeply_nested_tool_output() -> None:
     deep: Any = "the bottom"
     for _ in range(150):
         deep = {"type": "x", "content": [deep]}

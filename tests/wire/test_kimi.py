@@ -22,7 +22,7 @@ def call(call_id: str | None = "functions.read:0", name: str = "read") -> dict:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
 
 
-def asks(*calls: dict, **more: Any) -> dict:
+def assistant_calls(*calls: dict, **more: Any) -> dict:
     return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
 
 
@@ -38,11 +38,11 @@ def body_of(*messages: dict, model: str = "kimi-k2-0905-preview", **more: Any) -
     return {"model": model, "messages": list(messages), **more}
 
 
-HOME = {
+SAME_API = {
     "K2": body_of(
         {"role": "system", "content": "s"},
         user(),
-        asks(call(), call("functions.list:1", "list")),
+        assistant_calls(call(), call("functions.list:1", "list")),
         result("functions.list:1"),
         result(name="read", content=""),
         user(
@@ -55,21 +55,21 @@ HOME = {
         tool_choice="auto",
         response_format={"type": "json_object"},
     ),
-    "short ids": body_of(user(), asks(call("read:0")), result("read:0")),
-    "ids that restart": body_of(user(), asks(call("read:0")), result("read:0"), asks(call("read:0")), result("read:0")),
+    "short ids": body_of(user(), assistant_calls(call("read:0")), result("read:0")),
+    "ids that restart": body_of(user(), assistant_calls(call("read:0")), result("read:0"), assistant_calls(call("read:0")), result("read:0")),
     "thinking": body_of(
         user(),
-        asks(call(), reasoning_content="hm"),
+        assistant_calls(call(), reasoning_content="hm"),
         result(),
-        asks(call("functions.read:1"), reasoning_content=""),
+        assistant_calls(call("functions.read:1"), reasoning_content=""),
         result("functions.read:1"),
         model="kimi-k2.5",
         thinking={"type": "enabled", "keep": "all"},
     ),
-    "no thinking": body_of(user(), asks(call()), result(), model="kimi-k2.5", thinking={"type": "disabled"}),
+    "no thinking": body_of(user(), assistant_calls(call()), result(), model="kimi-k2.5", thinking={"type": "disabled"}),
     "K3": body_of(
         user(),
-        asks(call("x"), call("y"), reasoning_content="a"),
+        assistant_calls(call("x"), call("y"), reasoning_content="a"),
         result("x"),
         result("y", name="read"),
         model="kimi-k3",
@@ -79,9 +79,9 @@ HOME = {
 }
 
 
-@pytest.mark.parametrize("case", HOME)
-def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
-    body = HOME[case]
+@pytest.mark.parametrize("case", SAME_API)
+def test_valid_body_is_unchanged_for_same_api(case: str) -> None:
+    body = SAME_API[case]
     made, _ = carry(body, KIMI, KIMI)
     assert json.dumps(made) == json.dumps(body)
     assert made["messages"] is body["messages"]
@@ -89,16 +89,16 @@ def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
 
 def test_a_built_in_call_keeps_its_name() -> None:
     entry = {"id": "t:0", "type": "builtin_function", "function": {"name": "$web_search", "arguments": "{}"}}
-    made, _ = carry(body_of(user(), asks(entry), result("t:0")), KIMI, KIMI)
+    made, _ = carry(body_of(user(), assistant_calls(entry), result("t:0")), KIMI, KIMI)
     assert made["messages"][1]["tool_calls"][0]["function"]["name"] == "$web_search"
 
 
-def test_ids_and_names_from_abroad() -> None:
+def test_cross_api_ids_and_names() -> None:
     body = {
         "model": "gpt-4.1",
         "messages": [
             user(),
-            asks(call("call_a"), call("call_b", "ns.list")),
+            assistant_calls(call("call_a"), call("call_b", "ns.list")),
             result("call_b"),
             result("call_a"),
             {"role": "system", "content": "later"},
@@ -121,7 +121,7 @@ def test_ids_and_names_from_abroad() -> None:
 
 
 def test_every_call_carries_reasoning_while_the_model_thinks() -> None:
-    body = {"messages": [user(), asks(call("call_a")), result("call_a"), {"role": "assistant", "content": "x"}]}
+    body = {"messages": [user(), assistant_calls(call("call_a")), result("call_a"), {"role": "assistant", "content": "x"}]}
     made, _ = carry(body, OPENAI_CHAT, KIMI, model="kimi-k2-thinking")
     assert made["messages"][1]["reasoning_content"] == "."
     assert "reasoning_content" not in made["messages"][3]
@@ -129,8 +129,8 @@ def test_every_call_carries_reasoning_while_the_model_thinks() -> None:
     assert "reasoning_content" not in made["messages"][1]
 
 
-def test_reasoning_under_another_key_is_put_where_kimi_reads_it() -> None:
-    body = body_of(user(), asks(call(), reasoning="hm", note=1), result(), model="kimi-k2.5")
+def test_reasoning_under_another_key_is_moved_to_reasoning_content() -> None:
+    body = body_of(user(), assistant_calls(call(), reasoning="hm", note=1), result(), model="kimi-k2.5")
     request = KIMI.parse_request(body)
     assert isinstance(request.messages[1].blocks[0], Thinking)
     made, _ = carry(body, KIMI, KIMI)
@@ -141,7 +141,7 @@ def test_reasoning_under_another_key_is_put_where_kimi_reads_it() -> None:
 
 def test_empty_texts_and_messages_are_left_out() -> None:
     body = body_of(
-        user(), asks(call(), content=[{"type": "text", "text": ""}]), result(), {"role": "assistant", "content": ""}
+        user(), assistant_calls(call(), content=[{"type": "text", "text": ""}]), result(), {"role": "assistant", "content": ""}
     )
     made, _ = carry(body, KIMI, KIMI)
     assert [message["role"] for message in made["messages"]] == ["user", "assistant", "tool"]
@@ -150,7 +150,7 @@ def test_empty_texts_and_messages_are_left_out() -> None:
 
 def test_k3_pairs_by_order() -> None:
     body = body_of(
-        user(), asks(call("a"), call("b", "list"), reasoning_content="."), result("x"), result("y"), model="kimi-k3"
+        user(), assistant_calls(call("a"), call("b", "list"), reasoning_content="."), result("x"), result("y"), model="kimi-k3"
     )
     request = KIMI.parse_request(body)
     assert [responses_of(message)[0].name for message in request.messages[2:]] == ["read", "list"]
@@ -158,7 +158,7 @@ def test_k3_pairs_by_order() -> None:
     assert [message["tool_call_id"] for message in made["messages"][2:]] == ["a", "b"]
 
 
-def test_rows_follow_the_model() -> None:
+def test_constraints_by_model() -> None:
     k2, thinking, k3 = (identify(name) for name in ("kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"))
     assert [KIMI.ids(model).name for model in (k2, thinking, k3)] == ["kimi", "kimi", "kimi-k3"]
     assert [KIMI.demands(model).by_position for model in (k2, thinking, k3)] == [False, False, True]
@@ -191,7 +191,7 @@ def test_thinking_is_read(thinking: Any, expected: Options) -> None:
         ("none", None, None),
     ],
 )
-def test_thinking_is_asked_for(effort: str, model: str | None, expected: Any) -> None:
+def test_thinking_option_is_rendered(effort: str, model: str | None, expected: Any) -> None:
     made, report = carry({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, KIMI, model=model)
     assert made.get("thinking") == expected
     assert "reasoning_effort" not in made
@@ -208,7 +208,7 @@ def test_no_tool_is_forced_while_the_model_thinks() -> None:
 
 
 def test_a_reply() -> None:
-    message = asks(call("read:0"), reasoning_content="hm")
+    message = assistant_calls(call("read:0"), reasoning_content="hm")
     usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3, "cached_tokens": 1}
     body = {
         "id": "c",
@@ -226,7 +226,7 @@ def test_a_reply() -> None:
 
 
 @pytest.mark.parametrize("source", ["qwen", "openai-chat"])
-def test_films_go_to_models_that_see_them(source: str) -> None:
+def test_videos_are_sent_to_models_that_support_them(source: str) -> None:
     part = {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,AAAA"}}
     body = {"messages": [{"role": "user", "content": [part, {"type": "text", "text": "what is it?"}]}]}
     for model in (None, "kimi-k2.5", "kimi-k3"):

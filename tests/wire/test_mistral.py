@@ -30,11 +30,11 @@ def call(call_id: str | None = "abcdefgh1", name: str = "read", arguments: Any =
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def asks(*calls: dict, **more: Any) -> dict:
+def assistant_calls(*calls: dict, **more: Any) -> dict:
     return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
 
 
-def says(content: Any = "x", **more: Any) -> dict:
+def assistant(content: Any = "x", **more: Any) -> dict:
     return {"role": "assistant", "content": content, **more}
 
 
@@ -54,7 +54,7 @@ def thinking(text: str = "hm", **more: Any) -> dict:
     return {"type": "thinking", "thinking": [{"type": "text", "text": text}], **more}
 
 
-def words(text: str = "x") -> dict:
+def text_part(text: str = "x") -> dict:
     return {"type": "text", "text": text}
 
 
@@ -62,19 +62,19 @@ def body_of(*messages: dict, model: str = "mistral-medium-latest", **more: Any) 
     return {"model": model, "messages": list(messages), **more}
 
 
-HOME = {
+SAME_API = {
     "a whole loop": body_of(
         system(),
         system("more"),
         user(),
         user("again"),
-        asks(call(), call("abcdefgh2", "list", {"path": "a"}), prefix=False),
+        assistant_calls(call(), call("abcdefgh2", "list", {"path": "a"}), prefix=False),
         result("abcdefgh2"),
         result(name="read"),
-        says("done"),
+        assistant("done"),
         user(),
         system("a word after the user's"),
-        says("half", prefix=True),
+        assistant("half", prefix=True),
         max_tokens=5,
         temperature=0,
         top_p=0.5,
@@ -87,20 +87,20 @@ HOME = {
         response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": {}, "strict": True}},
         metadata={"k": 1},
     ),
-    "an id that comes again": body_of(user(), asks(call()), result(), asks(call()), result()),
+    "an id that comes again": body_of(user(), assistant_calls(call()), result(), assistant_calls(call()), result()),
     "thinking": body_of(
-        system([words("think"), thinking("like this"), words("!")]),
+        system([text_part("think"), thinking("like this"), text_part("!")]),
         user(),
-        says([thinking(closed=True, signature="c2ln"), words()]),
+        assistant([thinking(closed=True, signature="c2ln"), text_part()]),
         user(),
-        asks(call(), content=[thinking()]),
+        assistant_calls(call(), content=[thinking()]),
         result(),
         model="magistral-medium-2509",
     ),
     "parts": body_of(
         user(
             [
-                words("see"),
+                text_part("see"),
                 {"type": "image_url", "image_url": "https://x/y.png"},
                 {"type": "image_url", "image_url": {"url": "https://x/y.png", "detail": "low"}},
                 {"type": "document_url", "document_url": "https://x/y.pdf", "document_name": "y"},
@@ -111,23 +111,23 @@ HOME = {
         )
     ),
     "system text at the end": body_of(user(), system()),
-    "a model of one's own": body_of(user(), says([thinking(), words()]), user(), model="ft:acme"),
+    "a model of one's own": body_of(user(), assistant([thinking(), text_part()]), user(), model="ft:acme"),
     "a picture in a result of the newest": body_of(
         user(),
-        asks(call()),
-        result(content=[words(), {"type": "image_url", "image_url": "https://x/y.png"}]),
+        assistant_calls(call()),
+        result(content=[text_part(), {"type": "image_url", "image_url": "https://x/y.png"}]),
         model="mistral-small-2603",
     ),
     "no tools": body_of(user(), tools=None),
     "an empty user": body_of(user("")),
     "only system text": body_of(system()),
-    "a reply first": body_of(says(), user()),
+    "a reply first": body_of(assistant(), user()),
 }
 
 
-@pytest.mark.parametrize("case", HOME)
-def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
-    body = HOME[case]
+@pytest.mark.parametrize("case", SAME_API)
+def test_valid_body_is_unchanged_for_same_api(case: str) -> None:
+    body = SAME_API[case]
     made, _ = carry(body, MISTRAL, MISTRAL)
     assert json.dumps(made) == json.dumps(body)
     assert made["messages"] is body["messages"]
@@ -156,7 +156,7 @@ def test_a_collision_counts_the_salt_up(monkeypatch: pytest.MonkeyPatch) -> None
     assert _assigned("call_a", "call_b", "call_c") == ["collide00", "collide01", "collide02"]
 
 
-def test_a_projection_that_meets_an_own_id_gives_way() -> None:
+def test_projected_id_avoids_an_existing_id() -> None:
     foreign = _assigned("call_a")[0]
     calls = [
         ToolCall("read", origin=Origin("mistral", raw_id=foreign)),
@@ -171,9 +171,9 @@ def test_a_projection_that_meets_an_own_id_gives_way() -> None:
     assert NINE.fullmatch(second)
 
 
-def test_ids_from_abroad_have_nine_characters_and_meet() -> None:
+def test_cross_api_ids_have_nine_characters_and_match() -> None:
     body = {
-        "messages": [user(), asks(call("call_a"), call("call_b")), result("call_b", "B"), result("call_a", "A")],
+        "messages": [user(), assistant_calls(call("call_a"), call("call_b")), result("call_b", "B"), result("call_a", "A")],
         "tools": [READ],
     }
     made, _ = carry(body, OPENAI_CHAT, MISTRAL)
@@ -184,28 +184,28 @@ def test_ids_from_abroad_have_nine_characters_and_meet() -> None:
     assert carry(body, OPENAI_CHAT, MISTRAL)[0] == made
 
 
-def test_at_home_a_lawful_id_stays_and_an_unlawful_one_is_made_anew() -> None:
-    body = body_of(user(), asks(call(), call("call_2")), result(), result("call_2"))
+def test_same_api_valid_id_stays_and_invalid_one_is_replaced() -> None:
+    body = body_of(user(), assistant_calls(call(), call("call_2")), result(), result("call_2"))
     made, _ = carry(body, MISTRAL, MISTRAL)
     first, second = (entry["id"] for entry in made["messages"][1]["tool_calls"])
     assert first == "abcdefgh1"
     assert NINE.fullmatch(second)
     assert made["messages"][3]["tool_call_id"] == second
     for lost in ("null", "", None):
-        made, _ = carry(body_of(user(), asks(call(lost)), result(lost or "")), MISTRAL, MISTRAL)
+        made, _ = carry(body_of(user(), assistant_calls(call(lost)), result(lost or "")), MISTRAL, MISTRAL)
         assert NINE.fullmatch(made["messages"][1]["tool_calls"][0]["id"])
 
 
-def test_an_id_twice_in_one_message_is_told_apart() -> None:
-    body = body_of(user(), asks(call(), call()), result(content="A"), result(content="B"))
+def test_repeated_id_in_one_message_is_made_unique() -> None:
+    body = body_of(user(), assistant_calls(call(), call()), result(content="A"), result(content="B"))
     made, _ = carry(body, MISTRAL, MISTRAL)
     first, second = (entry["id"] for entry in made["messages"][1]["tool_calls"])
     assert first == "abcdefgh1" != second
     assert [(m["tool_call_id"], m["content"]) for m in made["messages"][2:]] == [(first, "A"), (second, "B")]
 
 
-def test_there_and_back_through_other_wires() -> None:
-    body = body_of(user(), asks(call(), call("abcdefgh2", "list")), result(content="A"), result("abcdefgh2", "B"))
+def test_round_trip_through_other_wires() -> None:
+    body = body_of(user(), assistant_calls(call(), call("abcdefgh2", "list")), result(content="A"), result("abcdefgh2", "B"))
     for other in ("openai-chat", "anthropic", "kimi"):
         there = segue.convert(body, source="mistral", target=other)
         back = segue.convert(there.body, source=other, target="mistral")
@@ -223,8 +223,8 @@ def roles(body: dict) -> list[str]:
 
 @pytest.mark.parametrize("source", [OPENAI_CHAT, MISTRAL])
 @pytest.mark.parametrize("model", ["mistral-large-2407", "mistral-large-2512", "mistral-small-latest"])
-def test_a_bridge_between_a_result_and_the_users_words(source: Any, model: str) -> None:
-    body = body_of(user(), asks(call()), result(), user("and?"), model=model)
+def test_bridge_between_a_result_and_user_text(source: Any, model: str) -> None:
+    body = body_of(user(), assistant_calls(call()), result(), user("and?"), model=model)
     made, report = carry(body, source, MISTRAL, model=model)
     assert roles(made) == ["user", "assistant", "tool", "assistant", "user"]
     assert made["messages"][3] == {"role": "assistant", "content": "[continued]"}
@@ -232,8 +232,8 @@ def test_a_bridge_between_a_result_and_the_users_words(source: Any, model: str) 
     assert carry(made, MISTRAL, MISTRAL)[0] == made
 
 
-def test_system_text_behind_a_reply_or_a_result_is_a_users() -> None:
-    body = body_of(user(), asks(call()), result(), system("a"), says(), system("b"), system("c"), user())
+def test_system_text_after_a_reply_or_a_result_becomes_user() -> None:
+    body = body_of(user(), assistant_calls(call()), result(), system("a"), assistant(), system("b"), system("c"), user())
     made, _ = carry(body, MISTRAL, MISTRAL)
     assert roles(made)[3:] == ["assistant", "user", "assistant", "user", "system", "user"]
     assert made["messages"][4] == user("[system] a")
@@ -241,65 +241,65 @@ def test_system_text_behind_a_reply_or_a_result_is_a_users() -> None:
     assert made["messages"][7] == system("c")
 
 
-def test_system_text_behind_a_reply_that_was_left_out() -> None:
-    body = body_of(user(), says(), user([]), system("late"))
+def test_system_text_after_a_dropped_reply() -> None:
+    body = body_of(user(), assistant(), user([]), system("late"))
     assert roles(carry(body, MISTRAL, MISTRAL)[0]) == ["user", "assistant", "user"]
 
 
-@pytest.mark.parametrize("ending", [says(), says("half", prefix=False), says("half", prefix="yes")])
-def test_a_reply_at_the_end_gets_a_user_behind_it(ending: dict) -> None:
+@pytest.mark.parametrize("ending", [assistant(), assistant("half", prefix=False), assistant("half", prefix="yes")])
+def test_final_reply_is_followed_by_a_user_message(ending: dict) -> None:
     made, _ = carry(body_of(user(), ending), MISTRAL, MISTRAL)
     assert roles(made) == ["user", "assistant", "user"]
 
 
-def test_nothing_at_all_is_no_request() -> None:
+def test_empty_request_is_rejected() -> None:
     assert carry(body_of(), MISTRAL, MISTRAL)[0]["messages"] == [user("Continue.")]
 
 
-def test_the_mark_of_a_prefill_stands_at_the_end_only() -> None:
-    body = body_of(user(), says("a", prefix=True), user(), says("b", prefix=True))
+def test_prefix_flag_only_on_the_last_message() -> None:
+    body = body_of(user(), assistant("a", prefix=True), user(), assistant("b", prefix=True))
     made, report = carry(body, MISTRAL, MISTRAL)
-    assert made["messages"] == [user(), says("a"), user(), says("b", prefix=True)]
+    assert made["messages"] == [user(), assistant("a"), user(), assistant("b", prefix=True)]
     assert report.of("adjusted")
     abroad, report = carry(body, MISTRAL, OPENAI_CHAT)
     assert "prefix" not in json.dumps(abroad)
 
 
-def test_a_prefill_that_is_written_anew_keeps_its_mark() -> None:
-    body = body_of(user(), says("b", prefix=True, reasoning_content="hm", note=1))
+def test_rewritten_prefill_keeps_its_prefix_flag() -> None:
+    body = body_of(user(), assistant("b", prefix=True, reasoning_content="hm", note=1))
     made, _ = carry(body, MISTRAL, MISTRAL)
-    assert made["messages"][1] == says([thinking(), words("b")], prefix=True)
+    assert made["messages"][1] == assistant([thinking(), text_part("b")], prefix=True)
 
 
-def test_calls_in_the_very_first_message_get_a_user_before_them() -> None:
-    made, _ = carry(body_of(asks(call()), result()), MISTRAL, MISTRAL)
+def test_leading_calls_get_a_user_message_before_them() -> None:
+    made, _ = carry(body_of(assistant_calls(call()), result()), MISTRAL, MISTRAL)
     assert roles(made) == ["user", "assistant", "tool"]
-    made, _ = carry(body_of(system(), asks(call()), result()), MISTRAL, MISTRAL)
+    made, _ = carry(body_of(system(), assistant_calls(call()), result()), MISTRAL, MISTRAL)
     assert roles(made) == ["system", "assistant", "tool"]
 
 
 @pytest.mark.parametrize(("model", "parted"), [("open-mixtral-8x22b", True), ("mistral-large-2411", False)])
-def test_words_and_calls_stand_apart_for_the_oldest_models(model: str, parted: bool) -> None:
-    body = body_of(user(), asks(call(), content="I look."), result(), model=model)
+def test_text_and_calls_are_split_for_the_oldest_models(model: str, parted: bool) -> None:
+    body = body_of(user(), assistant_calls(call(), content="I look."), result(), model=model)
     for source in (MISTRAL, OPENAI_CHAT):
         made, report = carry(body, source, MISTRAL, model=model)
         assert roles(made) == ["user", *["assistant"] * (2 if parted else 1), "tool"]
         assert bool(report.of("moved")) is parted
     if parted:
-        assert made["messages"][1] == says("I look.")
+        assert made["messages"][1] == assistant("I look.")
         assert made["messages"][2]["content"] is None
-    empty = body_of(user(), asks(call(), content=[words("")]), result(), model=model)
+    empty = body_of(user(), assistant_calls(call(), content=[text_part("")]), result(), model=model)
     assert len(carry(empty, MISTRAL, MISTRAL)[0]["messages"]) == 3
 
 
 def test_an_empty_reply_is_left_out() -> None:
     for empty in ("", None, []):
-        made, _ = carry(body_of(user(), says(empty), user()), MISTRAL, MISTRAL)
+        made, _ = carry(body_of(user(), assistant(empty), user()), MISTRAL, MISTRAL)
         assert roles(made) == ["user", "user"]
 
 
-def test_a_missing_result_and_one_too_many() -> None:
-    body = body_of(user(), asks(call(), call("abcdefgh2")), result(), result(), result("nobody123"), user())
+def test_missing_and_surplus_results() -> None:
+    body = body_of(user(), assistant_calls(call(), call("abcdefgh2")), result(), result(), result("nobody123"), user())
     made, _ = carry(body, MISTRAL, MISTRAL)
     assert roles(made) == ["user", "assistant", "tool", "tool", "assistant", "user", "user"]
     assert [m["tool_call_id"] for m in made["messages"][2:4]] == ["abcdefgh1", "abcdefgh2"]
@@ -309,14 +309,14 @@ def test_a_missing_result_and_one_too_many() -> None:
 
 
 def test_thinking_is_read_from_the_parts_of_a_reply() -> None:
-    body = body_of(user(), says([thinking("a"), {"type": "thinking", "thinking": "b"}, words()]))
+    body = body_of(user(), assistant([thinking("a"), {"type": "thinking", "thinking": "b"}, text_part()]))
     request = MISTRAL.parse_request(body)
     first, second, text = request.messages[1].blocks
     assert isinstance(first, Thinking)
     assert isinstance(second, Thinking)
     assert (first.text, second.text, first.origin.provider) == ("a", "b", "mistral")
     assert isinstance(text, Text)
-    odd = MISTRAL.parse_request(body_of(says([{"type": "thinking", "thinking": 3}])))
+    odd = MISTRAL.parse_request(body_of(assistant([{"type": "thinking", "thinking": 3}])))
     assert isinstance(odd.messages[0].blocks[0], Opaque)
 
 
@@ -334,28 +334,28 @@ def test_thinking_is_read_from_the_parts_of_a_reply() -> None:
     ],
 )
 def test_thinking_goes_back_to_models_that_think(model: str, kept: bool) -> None:
-    body = body_of(user(), says([thinking(), words()]), user(), model="magistral-medium-2509")
+    body = body_of(user(), assistant([thinking(), text_part()]), user(), model="magistral-medium-2509")
     made, report = carry(body, MISTRAL, MISTRAL, model=model)
-    assert made["messages"][1]["content"] == (body["messages"][1]["content"] if kept else [words()])
+    assert made["messages"][1]["content"] == (body["messages"][1]["content"] if kept else [text_part()])
     assert bool(report.of("reasoning")) is not kept
 
 
-def test_thinking_of_others_stays_behind_or_is_told() -> None:
-    body = {"messages": [user(), says(reasoning_content="hm"), user()]}
+def test_thinking_of_other_providers_is_dropped_or_becomes_text() -> None:
+    body = {"messages": [user(), assistant(reasoning_content="hm"), user()]}
     assert "hm" not in json.dumps(carry(body, KIMI, MISTRAL)[0])
     made, _ = carry(body, KIMI, MISTRAL, reasoning="text")
-    assert made["messages"][1]["content"] == [words("[reasoning] hm"), words()]
+    assert made["messages"][1]["content"] == [text_part("[reasoning] hm"), text_part()]
 
 
-def test_thinking_goes_abroad_like_any_other() -> None:
-    body = body_of(user(), says([thinking(), words()]), user())
+def test_thinking_is_converted_cross_api() -> None:
+    body = body_of(user(), assistant([thinking(), text_part()]), user())
     made, _ = carry(body, MISTRAL, ANTHROPIC, reasoning="text")
     assert "[reasoning] hm" in json.dumps(made)
     assert "hm" not in json.dumps(carry(body, MISTRAL, ANTHROPIC)[0])
 
 
 def test_parts_are_read() -> None:
-    request = MISTRAL.parse_request(HOME["parts"])
+    request = MISTRAL.parse_request(SAME_API["parts"])
     text, first, second, document, audio, file, reference = request.messages[0].blocks
     assert isinstance(text, Text)
     assert isinstance(first, Media)
@@ -370,7 +370,7 @@ def test_parts_are_read() -> None:
     assert isinstance(reference, Opaque)
 
 
-def test_media_from_abroad() -> None:
+def test_cross_api_media() -> None:
     content = [
         {"type": "image_url", "image_url": {"url": "https://x/y.png"}},
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AA=="}},
@@ -383,32 +383,32 @@ def test_media_from_abroad() -> None:
         "document_url": "data:application/pdf;base64,AA==",
         "document_name": "a.pdf",
     }
-    assert sound == words("[audio not supported here]")
+    assert sound == text_part("[audio not supported here]")
     made, _ = carry({"messages": [user(content)]}, OPENAI_CHAT, MISTRAL, model="voxtral-small-2507")
     assert made["messages"][0]["content"][2] == {"type": "input_audio", "input_audio": "UklGRg=="}
 
 
-def test_parts_that_nobody_takes_are_told_as_text() -> None:
+def test_unsupported_parts_become_text() -> None:
     picture = {"type": "image_url", "image_url": "https://x/y.png"}
     odd = {"type": "video_url", "video_url": {"url": "https://x/y.mp4"}, "x": 1}
-    body = body_of(user([words(), odd, thinking()]), says([words(), picture]), user([picture]), system([odd]), user())
+    body = body_of(user([text_part(), odd, thinking()]), assistant([text_part(), picture]), user([picture]), system([odd]), user())
     made, report = carry(body, MISTRAL, MISTRAL)
     first, reply, second, later, _ = (message["content"] for message in made["messages"])
     assert first == [
-        words(),
-        words("[video not supported here] https://x/y.mp4"),
-        words("[thinking not supported here] hm"),
+        text_part(),
+        text_part("[video not supported here] https://x/y.mp4"),
+        text_part("[thinking not supported here] hm"),
     ]
-    assert reply == [words(), words("[image not supported here] https://x/y.png")]
+    assert reply == [text_part(), text_part("[image not supported here] https://x/y.png")]
     assert second == [picture]
-    assert later == [words("[video not supported here] https://x/y.mp4")]
+    assert later == [text_part("[video not supported here] https://x/y.mp4")]
     assert report.of("text")
     assert carry(made, MISTRAL, MISTRAL)[0] == made
 
 
 def test_results_are_text_before_the_newest_generation() -> None:
     picture = {"type": "image_url", "image_url": "https://x/y.png"}
-    body = body_of(user(), asks(call()), result(content=[words(), picture]), model="mistral-large-2512")
+    body = body_of(user(), assistant_calls(call()), result(content=[text_part(), picture]), model="mistral-large-2512")
     made, _ = carry(body, MISTRAL, MISTRAL)
     assert roles(made) == ["user", "assistant", "tool", "assistant", "user"]
     assert "image_url" not in json.dumps(made["messages"][2])
@@ -416,15 +416,15 @@ def test_results_are_text_before_the_newest_generation() -> None:
 
 @pytest.mark.parametrize("arguments", ["{}", '{"a": 1}', {"a": 1}, {}, "{broken"])
 def test_arguments_as_text_or_object(arguments: Any) -> None:
-    body = body_of(user(), asks(call(arguments=arguments)), result())
+    body = body_of(user(), assistant_calls(call(arguments=arguments)), result())
     assert carry(body, MISTRAL, MISTRAL)[0] == body
     made, _ = carry(body, MISTRAL, OPENAI_CHAT)
     assert isinstance(made["messages"][1]["tool_calls"][0]["function"]["arguments"], str)
 
 
-def test_names_are_spelled_alike_everywhere() -> None:
+def test_names_are_projected_consistently() -> None:
     tool = {"type": "function", "function": {"name": "a.b", "parameters": {}}}
-    body = body_of(user(), asks(call(name="a.b")), result(name="a.b"), tools=[tool], tool_choice="auto")
+    body = body_of(user(), assistant_calls(call(name="a.b")), result(name="a.b"), tools=[tool], tool_choice="auto")
     made, _ = carry(body, MISTRAL, MISTRAL)
     spelled = made["tools"][0]["function"]["name"]
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", spelled)
@@ -434,12 +434,12 @@ def test_names_are_spelled_alike_everywhere() -> None:
 # ----------------------------------------------------------------------------------------------------- keys and options
 
 
-def test_unknown_keys_are_left_out_at_home_too() -> None:
+def test_unknown_keys_are_dropped_for_same_api() -> None:
     entry = {**call(), "extra": 1}
     entry["function"] = {**entry["function"], "parsed_arguments": {}}
     tool = {"type": "function", "function": {"name": "read", "x": 1}}
     body = body_of(
-        {"role": "user", "content": [{**words(), "cache_control": {}}], "name": "bob"},
+        {"role": "user", "content": [{**text_part(), "cache_control": {}}], "name": "bob"},
         {"role": "assistant", "content": None, "tool_calls": [entry], "refusal": None, "note": 2},
         {**result(), "status": "ok"},
         stream_options={"include_usage": True},
@@ -450,7 +450,7 @@ def test_unknown_keys_are_left_out_at_home_too() -> None:
     made, report = carry(body, MISTRAL, MISTRAL)
     assert made == {
         "model": "mistral-medium-latest",
-        "messages": [user([words()]), {"role": "assistant", "content": None, "tool_calls": [call()]}, result()],
+        "messages": [user([text_part()]), {"role": "assistant", "content": None, "tool_calls": [call()]}, result()],
         "tools": [
             {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
         ],
@@ -473,7 +473,7 @@ def test_unknown_keys_are_left_out_at_home_too() -> None:
         {"type": "object", "properties": {"a": {"items": [{"minLength": -1}]}}},
     ],
 )
-def test_what_is_no_schema_is_mended(parameters: Any) -> None:
+def test_invalid_schema_is_repaired(parameters: Any) -> None:
     tool = {"type": "function", "function": {"name": "read", "parameters": parameters}}
     for source in (MISTRAL, OPENAI_CHAT):
         made, report = carry(body_of(user(), tools=[tool]), source, MISTRAL)
@@ -497,16 +497,16 @@ def test_a_schema_stays_as_it_is(parameters: Any) -> None:
     assert segue.check(body, "mistral")
 
 
-def test_a_lone_reply_is_no_beginning() -> None:
-    made, _ = carry(body_of(says("half", prefix=True)), MISTRAL, MISTRAL)
-    assert made["messages"] == [user("[continued]"), says("half", prefix=True)]
+def test_lone_reply_gets_a_user_message() -> None:
+    made, _ = carry(body_of(assistant("half", prefix=True)), MISTRAL, MISTRAL)
+    assert made["messages"] == [user("[continued]"), assistant("half", prefix=True)]
 
 
 def test_no_empty_list_of_tools() -> None:
     assert "tools" not in carry(body_of(user(), tools=[]), MISTRAL, MISTRAL)[0]
 
 
-def test_options_from_abroad() -> None:
+def test_cross_api_options() -> None:
     body = {
         "messages": [user()],
         "tools": [READ],
@@ -541,7 +541,7 @@ def test_options_are_read() -> None:
     assert made["seed"] == 3
 
 
-def test_greedy_sampling_goes_without_top_p() -> None:
+def test_greedy_sampling_drops_top_p() -> None:
     made, _ = carry({"messages": [user()], "temperature": 0, "top_p": 0.9}, OPENAI_CHAT, MISTRAL)
     assert (made["temperature"], "top_p" in made) == (0, False)
 
@@ -594,7 +594,7 @@ def test_a_budget_becomes_the_nearest_effort(budget: int, large: str, medium: st
         assert [finding.subject for finding in report.of("adjusted")] == ["reasoning"]
 
 
-def test_rows_follow_the_model() -> None:
+def test_constraints_by_model() -> None:
     def row(name: str) -> Any:
         return MISTRAL.demands(identify(name))
 
@@ -617,7 +617,7 @@ def reply_of(message: dict, finish: str = "stop") -> dict[str, Any]:
 
 
 def test_a_reply_with_thinking() -> None:
-    body = reply_of(says([thinking(), words("so")]))
+    body = reply_of(assistant([thinking(), text_part("so")]))
     reply = MISTRAL.parse_reply(body)
     assert (reply.thinking, reply.text, reply.finish) == ("hm", "so", "stop")
     assert carry_reply(body, MISTRAL, MISTRAL)[0] is body
@@ -630,8 +630,8 @@ def test_a_reply_with_thinking() -> None:
     ("reason", "finish"),
     [("tool_calls", "tool_calls"), ("model_length", "length"), ("error", "error"), ("stop", "stop")],
 )
-def test_reasons_to_stop(reason: str, finish: str) -> None:
-    message = asks({**call(), "index": 0}) if reason == "tool_calls" else says()
+def test_stop_reasons(reason: str, finish: str) -> None:
+    message = assistant_calls({**call(), "index": 0}) if reason == "tool_calls" else assistant()
     reply = MISTRAL.parse_reply(reply_of(message, reason))
     assert reply.finish == finish
     if reason == "tool_calls":
@@ -643,7 +643,7 @@ def test_a_reply_for_a_client_of_mistral() -> None:
         Reply((Thinking("hm"), Text("so"), ToolCall("read", origin=Origin("openai", raw_id="call_1")))), MISTRAL
     )
     message = made["choices"][0]["message"]
-    assert message["content"] == [thinking(), words("so")]
+    assert message["content"] == [thinking(), text_part("so")]
     assert NINE.fullmatch(message["tool_calls"][0]["id"])
     assert told(Reply((Text("a"), Text("b"))), MISTRAL)[0]["choices"][0]["message"]["content"] == "ab"
     broken, _ = told(Reply((Text("a"),), finish="error"), MISTRAL)
@@ -690,12 +690,12 @@ def test_errors_are_written() -> None:
 
 
 @pytest.mark.parametrize("body", [{"object": "error", "message": "no"}, {"detail": [FOUND]}])
-def test_an_error_is_no_reply(body: dict) -> None:
+def test_error_body_is_rejected_as_reply(body: dict) -> None:
     converted = segue.convert({"messages": [user()]}, source="openai-chat", target="mistral")
     with pytest.raises(segue.RemoteProtocolError, match="answered with an error"):
         converted.reply(body)
 
 
-def test_a_body_is_told_by_its_model() -> None:
-    assert segue.convert(body_of(user(), asks(call()), result()), target="openai-chat").source == "mistral"
+def test_body_is_detected_by_model() -> None:
+    assert segue.convert(body_of(user(), assistant_calls(call()), result()), target="openai-chat").source == "mistral"
     assert segue.convert(body_of(user(), model="devstral-2512"), target="openai-chat").source == "mistral"

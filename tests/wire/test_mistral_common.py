@@ -77,13 +77,13 @@ def complaints(body: Body, generation: int) -> str | None:
     return f"a user's words behind a result at {bare}" if bare else None
 
 
-def test_the_models_stand_for_their_tokenizers() -> None:
+def test_models_cover_the_tokenizers() -> None:
     assert {identify(name).generation for name in MODELS.values()} == set(MODELS)
 
 
 @IN_EVERY_GENERATION
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_conversation_is_taken(case: Any, generation: int) -> None:
+def test_conversation_is_accepted(case: Any, generation: int) -> None:
     out = segue.convert(case.body, source=case.source, target="mistral", model=MODELS[generation])
     assert complaints(out.body, generation) is None, out.body
     again = segue.convert(out.body, source="mistral", target="mistral")
@@ -93,7 +93,7 @@ def test_a_conversation_is_taken(case: Any, generation: int) -> None:
 @EVERY_GENERATION
 @examples(2, items=len(MODELS))
 @given(story=stories(), source=st.sampled_from(["openai-chat", "anthropic", "kimi", "mistral"]))
-def test_a_story_is_taken(generation: int, story: Any, source: str) -> None:
+def test_scenario_is_accepted(generation: int, story: Any, source: str) -> None:
     out = segue.convert(spell(story, source), source=source, target="mistral", model=MODELS[generation])
     assert complaints(out.body, generation) is None, out.body
 
@@ -133,7 +133,7 @@ BROKEN: list[tuple[str, set[int], list[Body]]] = [
 
 @IN_EVERY_GENERATION
 @pytest.mark.parametrize(("rule", "holds", "messages"), BROKEN, ids=[f"{row[0]}-{at}" for at, row in enumerate(BROKEN)])
-def test_what_the_validator_refuses_is_mended_at_home(
+def test_rejected_body_is_repaired_for_same_api(
     rule: str, holds: set[int], messages: list[Body], generation: int
 ) -> None:
     body = {"model": MODELS[generation], "messages": messages}

@@ -68,7 +68,7 @@ def call(call_id: str | None = "call_1", name: str = "read", arguments: Any = '{
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}, **more}
 
 
-def asks(*calls: dict, content: Any = None, **more: Any) -> dict:
+def assistant_calls(*calls: dict, content: Any = None, **more: Any) -> dict:
     return {"role": "assistant", "content": content, "tool_calls": list(calls), **more}
 
 
@@ -99,7 +99,7 @@ MESSAGE = TypeAdapter(ChatCompletionMessageParam)
 TOOL = TypeAdapter(ChatCompletionToolUnionParam)
 
 
-def assert_sdk_takes(body: dict[str, Any], *, extra: Literal["forbid", "ignore"] = "forbid") -> None:
+def assert_sdk_accepts(body: dict[str, Any], *, extra: Literal["forbid", "ignore"] = "forbid") -> None:
     exhausted(BODY.validate_python({"model": "m", **body}, extra=extra))
     for message in body["messages"]:
         exhausted(MESSAGE.validate_python(message, extra=extra))
@@ -109,7 +109,7 @@ def assert_sdk_takes(body: dict[str, Any], *, extra: Literal["forbid", "ignore"]
 
 # --------------------------------------------------------------------------------------------------------------- home
 
-HOME = {
+SAME_API = {
     "every option": body_of(
         {"role": "developer", "content": "Be brief.", "name": "boss"},
         user(name="ann"),
@@ -144,15 +144,15 @@ HOME = {
     "key order": {"tools": [READ], "messages": [user()], "stream": False, "model": "gpt-4.1", "tool_choice": "auto"},
     "calls": body_of(
         user(),
-        asks(call("call_1"), call("call_2", arguments='{ "path" : "é\\u00e9" }'), content=""),
+        assistant_calls(call("call_1"), call("call_2", arguments='{ "path" : "é\\u00e9" }'), content=""),
         result("call_2", [{"type": "text", "text": "two"}]),
         result("call_1", ""),
-        asks(call("call_1", arguments="{broken"), content="Once more."),
+        assistant_calls(call("call_1", arguments="{broken"), content="Once more."),
         result("call_1"),
     ),
     "SDK leftovers": body_of(
         user(),
-        asks(
+        assistant_calls(
             call(index=0, function={"name": "read", "arguments": "{}", "parsed_arguments": {}}),
             refusal=None,
             audio=None,
@@ -165,7 +165,7 @@ HOME = {
     ),
     "custom calls": body_of(
         user(),
-        asks({"id": "call_1", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}),
+        assistant_calls({"id": "call_1", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}),
         result(),
         tools=[PATCH],
         tool_choice={"type": "custom", "custom": {"name": "patch"}},
@@ -207,16 +207,16 @@ HOME = {
     "empty messages": body_of(user(""), {"role": "assistant", "content": ""}, {"role": "system", "content": ""}),
     "system in the middle": body_of({"role": "system", "content": "a"}, user(), {"role": "system", "content": "b"}),
     "foreign reasoning": body_of(user(), {"role": "assistant", "content": "x", "reasoning_content": "hm"}),
-    "foreign ids": body_of(user(), asks(call("toolu_01/|")), result("toolu_01/|")),
+    "foreign ids": body_of(user(), assistant_calls(call("toolu_01/|")), result("toolu_01/|")),
     "an unknown kind of call": body_of(
-        user(), asks({"id": "call_1", "type": "mcp", "mcp": {"server": "s", "name": "go"}}), result()
+        user(), assistant_calls({"id": "call_1", "type": "mcp", "mcp": {"server": "s", "name": "go"}}), result()
     ),
 }
 
 
-@pytest.mark.parametrize("case", HOME)
-def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
-    body = HOME[case]
+@pytest.mark.parametrize("case", SAME_API)
+def test_valid_body_is_unchanged_for_same_api(case: str) -> None:
+    body = SAME_API[case]
     before = json.dumps(body)
     made, _ = carry(body, OPENAI_CHAT, OPENAI_CHAT)
     assert json.dumps(made) == before
@@ -224,15 +224,15 @@ def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
     assert made["messages"] is body["messages"]
 
 
-@pytest.mark.parametrize("case", HOME)
-def test_the_sdk_takes_what_is_written_anew(case: str) -> None:
-    request = OPENAI_CHAT.parse_request(HOME[case])
+@pytest.mark.parametrize("case", SAME_API)
+def test_sdk_accepts_rewritten_body(case: str) -> None:
+    request = OPENAI_CHAT.parse_request(SAME_API[case])
     tools = tuple(replace(tool, native=None) for tool in request.tools)
-    made, _ = rendered(replace(request, native=None, tools=tools, messages=tuple(map(stateless, request.messages))))
-    assert_sdk_takes(made)
+    made, _ = rendered(replace(request, native=None, tools=tools, messages=tuple(map(without_native, request.messages))))
+    assert_sdk_accepts(made)
 
 
-def stateless(message: Message) -> Message:
+def without_native(message: Message) -> Message:
     """The message as if it had come from abroad."""
     blocks = []
     for block in message.blocks:
@@ -262,7 +262,7 @@ def rendered(request: Request, *, model: str | None = None, fetch=None) -> tuple
 
 def test_only_what_changes_is_copied() -> None:
     long_id = "fc_" + "0" * 50
-    body = body_of(user(), asks(call("call_0"), call(long_id, x=1)), result("call_0"), result(long_id, n=2), user())
+    body = body_of(user(), assistant_calls(call("call_0"), call(long_id, x=1)), result("call_0"), result(long_id, n=2), user())
     before = json.dumps(body)
     made, _ = carry(body, OPENAI_CHAT, OPENAI_CHAT)
     assert json.dumps(body) == before
@@ -275,10 +275,10 @@ def test_only_what_changes_is_copied() -> None:
     assert made["messages"][1]["tool_calls"][0] is body["messages"][1]["tool_calls"][0]
 
 
-def test_names_are_spelled_everywhere() -> None:
+def test_names_are_projected_everywhere() -> None:
     tool = {"type": "function", "function": {"name": "ns.read", "parameters": SCHEMA}}
     allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [tool]}}
-    body = body_of(user(), asks(call(name="ns.read")), result(name="ns.read"), tools=[tool], tool_choice=allowed)
+    body = body_of(user(), assistant_calls(call(name="ns.read")), result(name="ns.read"), tools=[tool], tool_choice=allowed)
     made, _ = carry(body, OPENAI_CHAT, OPENAI_CHAT)
     spelled = made["messages"][1]["tool_calls"][0]["function"]["name"]
     assert spelled.startswith("ns_read_")
@@ -304,9 +304,9 @@ def test_names_are_spelled_everywhere() -> None:
         pytest.param(call(arguments=[1], index=0), call(arguments="[1]", index=0), id="other keys stay"),
     ],
 )
-def test_a_call_that_would_be_refused_is_written_anew(given: dict, expected: dict) -> None:
-    made, _ = carry(body_of(user(), asks(given, note=1), result()), OPENAI_CHAT, OPENAI_CHAT)
-    assert made["messages"][1] == asks(expected, note=1)
+def test_invalid_call_is_rewritten(given: dict, expected: dict) -> None:
+    made, _ = carry(body_of(user(), assistant_calls(given, note=1), result()), OPENAI_CHAT, OPENAI_CHAT)
+    assert made["messages"][1] == assistant_calls(expected, note=1)
 
 
 @pytest.mark.parametrize(
@@ -317,23 +317,23 @@ def test_a_call_that_would_be_refused_is_written_anew(given: dict, expected: dic
         ),
         pytest.param([{"role": "assistant", "content": None}], []),
         pytest.param([{"role": "assistant", "content": []}], []),
-        pytest.param([asks(call(), content=[], x=1), result()], [asks(call(), x=1), result()]),
-        pytest.param([asks(call()), result(content=None, x=1)], [asks(call()), result(content="", x=1)]),
-        pytest.param([asks(call()), result(content=[])], [asks(call()), result(content="")]),
+        pytest.param([assistant_calls(call(), content=[], x=1), result()], [assistant_calls(call(), x=1), result()]),
+        pytest.param([assistant_calls(call()), result(content=None, x=1)], [assistant_calls(call()), result(content="", x=1)]),
+        pytest.param([assistant_calls(call()), result(content=[])], [assistant_calls(call()), result(content="")]),
         pytest.param([{"role": "user", "content": None}], []),
-        pytest.param([asks(call(None)), {"role": "tool", "content": "r"}], None),
+        pytest.param([assistant_calls(call(None)), {"role": "tool", "content": "r"}], None),
     ],
 )
-def test_shapes_that_would_be_refused_are_mended(given: list[dict], expected: list[dict] | None) -> None:
+def test_invalid_shapes_are_repaired(given: list[dict], expected: list[dict] | None) -> None:
     made, _ = carry(body_of(user(), *given), OPENAI_CHAT, OPENAI_CHAT)
     if expected is None:
         new_id = made["messages"][1]["tool_calls"][0]["id"]
-        expected = [asks(call(new_id)), {**given[1], "tool_call_id": new_id}]
+        expected = [assistant_calls(call(new_id)), {**given[1], "tool_call_id": new_id}]
     assert made["messages"] == [user(), *expected]
-    assert_sdk_takes(made, extra="ignore")
+    assert_sdk_accepts(made, extra="ignore")
 
 
-def test_a_changed_message_keeps_what_nobody_modelled() -> None:
+def test_changed_message_keeps_unknown_fields() -> None:
     part = {"type": "text", "text": "secret", "prompt_cache_breakpoint": {"mode": "explicit"}}
     picture = {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}}
     request = OPENAI_CHAT.parse_request(body_of(user([part, picture], custom_key=1, name="ann")))
@@ -346,7 +346,7 @@ def test_a_changed_message_keeps_what_nobody_modelled() -> None:
     assert list(made["messages"][0]) == ["role", "content", "custom_key", "name"]
 
 
-def test_changed_options_are_laid_over_the_keys_in_use() -> None:
+def test_changed_options_are_merged_into_existing_keys() -> None:
     body = {"max_tokens": 5, "messages": [user()], "reasoning_effort": "high", "model": "gpt-5", "x": 1}
     request = OPENAI_CHAT.parse_request(body)
     transcript = Transcript(
@@ -372,7 +372,7 @@ def test_changed_options_are_laid_over_the_keys_in_use() -> None:
     ]
 
 
-def test_an_old_call_needs_no_result_at_home() -> None:
+def test_legacy_call_needs_no_result_for_same_api() -> None:
     old = {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}}
     body = body_of(user(), old, user())
     assert carry(body, OPENAI_CHAT, OPENAI_CHAT)[0] == body
@@ -380,8 +380,8 @@ def test_an_old_call_needs_no_result_at_home() -> None:
     assert [message["role"] for message in abroad["messages"]] == ["user", "assistant", "tool", "user"]
 
 
-def test_an_old_result_for_a_new_call_becomes_a_new_one() -> None:
-    body = body_of(user(), asks(call(None)), {"role": "function", "name": "read", "content": "r"})
+def test_legacy_result_for_a_tool_call_becomes_a_tool_message() -> None:
+    body = body_of(user(), assistant_calls(call(None)), {"role": "function", "name": "read", "content": "r"})
     made, _ = carry(body, OPENAI_CHAT, OPENAI_CHAT)
     new_id = made["messages"][1]["tool_calls"][0]["id"]
     assert made["messages"][2] == result(new_id, "r")
@@ -394,12 +394,12 @@ def parsed(*messages: dict, **more: Any) -> Request:
     return OPENAI_CHAT.parse_request(body_of(*messages, **more))
 
 
-def test_speakers_and_blocks() -> None:
+def test_roles_and_blocks() -> None:
     request = parsed(
         {"role": "system", "content": "s"},
         {"role": "developer", "content": "d"},
         user(name="ann"),
-        asks(call(), call("null"), content="hm", reasoning_content="because", refusal="no"),
+        assistant_calls(call(), call("null"), content="hm", reasoning_content="because", refusal="no"),
         result(),
     )
     assert [message.speaker for message in request.messages] == ["system", "system", "human", "ai", "tool"]
@@ -422,7 +422,7 @@ def test_speakers_and_blocks() -> None:
 def test_calls_of_every_kind() -> None:
     custom = {"id": "call_2", "type": "custom", "custom": {"name": "patch", "input": "{not json"}}
     request = parsed(
-        asks(call(arguments="{broken"), custom, call("call_3", arguments="")),
+        assistant_calls(call(arguments="{broken"), custom, call("call_3", arguments="")),
         {"role": "assistant", "function_call": {"name": "read", "arguments": '{"a":1}'}},
     )
     broken, free, empty = calls_of(request.messages[0])
@@ -434,7 +434,7 @@ def test_calls_of_every_kind() -> None:
 
 
 def test_parts() -> None:
-    request = parsed(*HOME["media"]["messages"])
+    request = parsed(*SAME_API["media"]["messages"])
     _, picture, linked, sound, held, file, unknown, broken = request.messages[0].blocks
     assert isinstance(picture, Media)
     assert (picture.kind, picture.mime, picture.data, picture.url) == ("image", "image/png", "iVBORw0KGgo=", None)
@@ -451,8 +451,8 @@ def test_parts() -> None:
     assert isinstance(broken, Opaque)
 
 
-def test_fragments_are_the_very_objects_that_came_in() -> None:
-    body = body_of(user([{"type": "text", "text": "a"}]), asks(call()), result())
+def test_native_fragments_are_the_input_objects() -> None:
+    body = body_of(user([{"type": "text", "text": "a"}]), assistant_calls(call()), result())
     request = OPENAI_CHAT.parse_request(body)
     assert request.native is not None
     assert request.native.fragment is body
@@ -469,7 +469,7 @@ def test_fragments_are_the_very_objects_that_came_in() -> None:
 
 
 def test_options_and_tools() -> None:
-    request = parsed(user(), **{key: value for key, value in HOME["every option"].items() if key != "messages"})
+    request = parsed(user(), **{key: value for key, value in SAME_API["every option"].items() if key != "messages"})
     assert request.options == Options(
         max_tokens=100,
         temperature=1,
@@ -504,7 +504,7 @@ def test_options_and_tools() -> None:
         ({"tool_choice": "required"}, Options(tool_choice=ToolChoice("required"))),
         ({"tool_choice": {"type": "custom", "custom": {"name": "p"}}}, Options(tool_choice=ToolChoice("tool", "p"))),
         (
-            {"tool_choice": HOME["allowed tools"]["tool_choice"]},
+            {"tool_choice": SAME_API["allowed tools"]["tool_choice"]},
             Options(tool_choice=ToolChoice("required", allowed=("read",))),
         ),
         ({"function_call": "none"}, Options(tool_choice=ToolChoice("none"))),
@@ -535,9 +535,9 @@ def test_single_options(options: dict, expected: Options) -> None:
         ({"messages": [user([{"text": "x"}])]}, "messages[0].content[0].type"),
         ({"messages": [user([{"type": "text", "text": 1}])]}, "messages[0].content[0].text"),
         ({"messages": [{"role": "assistant", "tool_calls": {}}]}, "messages[0].tool_calls"),
-        ({"messages": [asks("x")]}, "messages[0].tool_calls[0]"),  # type: ignore[arg-type]
-        ({"messages": [asks(call(), {"id": "a", "type": "function"})]}, "messages[0].tool_calls[1].function"),
-        ({"messages": [asks(call(name=1))]}, "messages[0].tool_calls[0].function.name"),  # type: ignore[arg-type]
+        ({"messages": [assistant_calls("x")]}, "messages[0].tool_calls[0]"),  # type: ignore[arg-type]
+        ({"messages": [assistant_calls(call(), {"id": "a", "type": "function"})]}, "messages[0].tool_calls[1].function"),
+        ({"messages": [assistant_calls(call(name=1))]}, "messages[0].tool_calls[0].function.name"),  # type: ignore[arg-type]
         ({"messages": [{"role": "assistant", "function_call": []}]}, "messages[0].function_call"),
         ({"messages": [result(content=1)]}, "messages[0].content"),
         ({"messages": [], "tools": {}}, "tools"),
@@ -556,9 +556,9 @@ def test_bad_shapes_are_named_by_their_path(body: dict, path: str) -> None:
 JUNK = st.sampled_from([None, True, 0, -1.5, "", "x", [], [None], {}, {"type": "text"}, [[]], [{"type": 1}]])
 
 
-@given(case=st.sampled_from([*HOME]), data=st.data())
+@given(case=st.sampled_from([*SAME_API]), data=st.data())
 def test_garbage_gives_a_value_or_an_input_error(case: str, data: st.DataObject) -> None:
-    body = json.loads(json.dumps(HOME[case]))
+    body = json.loads(json.dumps(SAME_API[case]))
     for _ in range(data.draw(st.integers(1, 3))):
         place: Any = body
         while True:
@@ -580,13 +580,13 @@ def test_garbage_gives_a_value_or_an_input_error(case: str, data: st.DataObject)
 # -------------------------------------------------------------------------------------------------------------- abroad
 
 
-def from_abroad(*messages: Message, **more: Any) -> Request:
+def render_cross_api(*messages: Message, **more: Any) -> Request:
     return Request(pair(messages), **more)
 
 
-def test_roles_and_content_from_abroad() -> None:
+def test_cross_api_roles_and_content() -> None:
     made, _ = rendered(
-        from_abroad(
+        render_cross_api(
             Message("system", (Text("s"),)),
             Message("human", (Text("a"), Text("b"))),
             Message("system", (Text("later"),)),
@@ -613,12 +613,12 @@ def test_roles_and_content_from_abroad() -> None:
             {"role": "assistant", "content": None, "refusal": "no"},
         ],
     }
-    assert_sdk_takes(made)
+    assert_sdk_accepts(made)
 
 
-def test_calls_and_results_from_abroad() -> None:
+def test_cross_api_calls_and_results() -> None:
     made, report = rendered(
-        from_abroad(
+        render_cross_api(
             Message(
                 "ai",
                 (
@@ -649,7 +649,7 @@ def test_calls_and_results_from_abroad() -> None:
         result(ids[1], '{"b":[1]}'),
         result(ids[2], [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]),
     ]
-    assert_sdk_takes(made)
+    assert_sdk_accepts(made)
 
 
 MEDIA: list[tuple[Any, Any, bool]] = [
@@ -672,28 +672,28 @@ MEDIA: list[tuple[Any, Any, bool]] = [
 
 
 @pytest.mark.parametrize(("block", "expected", "silent"), MEDIA)
-def test_what_a_user_may_show(block: Any, expected: Any, silent: bool) -> None:
-    made, report = rendered(from_abroad(Message("human", (block,))))
+def test_user_content_types(block: Any, expected: Any, silent: bool) -> None:
+    made, report = rendered(render_cross_api(Message("human", (block,))))
     assert made["messages"][0]["content"] == ([expected] if isinstance(expected, dict) else expected)
     assert bool(report.findings) != silent
-    assert_sdk_takes(made)
+    assert_sdk_accepts(made)
 
 
 def test_a_document_by_url_can_be_fetched() -> None:
     document = Media("document", url="https://x/a.pdf", name="a.pdf")
-    made, report = rendered(from_abroad(Message("human", (document,))), fetch=lambda _url: (b"\0\0", "application/pdf"))
+    made, report = rendered(render_cross_api(Message("human", (document,))), fetch=lambda _url: (b"\0\0", "application/pdf"))
     assert made["messages"][0]["content"] == [
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AAA="}}
     ]
     assert not report.findings
 
 
-def test_a_call_in_a_users_message_is_our_bug() -> None:
+def test_call_in_a_user_message_is_an_internal_error() -> None:
     with pytest.raises(ProjectionError):
-        rendered(from_abroad(Message("human", (ToolCall("f", {}),))))
+        rendered(render_cross_api(Message("human", (ToolCall("f", {}),))))
 
 
-def test_tools_from_abroad() -> None:
+def test_cross_api_tools() -> None:
     tools = (
         Tool("ns.read", "d" * 2000, {"type": "object", "properties": {}}),
         Tool("plain", parameters=None, strict=False),
@@ -701,7 +701,7 @@ def test_tools_from_abroad() -> None:
         Tool("web_search", kind="hosted", native=Native("anthropic", {"type": "web_search_20250305"})),
     )
     options = Options(tool_choice=ToolChoice("tool", "patch"), parallel=True)
-    made, report = rendered(from_abroad(Message("human", (Text("a"),)), tools=tools, options=options))
+    made, report = rendered(render_cross_api(Message("human", (Text("a"),)), tools=tools, options=options))
     first, second, third = made["tools"]
     assert first["function"]["description"] == "d" * 1023 + "…"
     assert first["function"]["name"].startswith("ns_read_")
@@ -714,7 +714,7 @@ def test_tools_from_abroad() -> None:
     assert made["tool_choice"] == {"type": "custom", "custom": {"name": "patch"}}
     assert list(made) == ["messages", "tools", "tool_choice", "parallel_tool_calls"]
     assert [finding.subject for finding in report.of("tools")] == ["web_search", "ns.read"]
-    assert_sdk_takes(made)
+    assert_sdk_accepts(made)
 
 
 def numbered(count: int) -> Iterator[dict]:
@@ -723,14 +723,14 @@ def numbered(count: int) -> Iterator[dict]:
 
 
 def test_more_tools_than_the_api_takes() -> None:
-    body = body_of(user(), asks(call(name="t140")), result(), tools=list(numbered(150)))
+    body = body_of(user(), assistant_calls(call(name="t140")), result(), tools=list(numbered(150)))
     made, report = carry(body, OPENAI_CHAT, OPENAI_CHAT)
     names = [tool["function"]["name"] for tool in made["tools"]]
     assert names == [f"t{number}" for number in [*range(127), 140]]
     assert len(report.of("tools")) == 22
 
 
-def test_a_long_description_is_cut_at_home_too() -> None:
+def test_long_description_is_cut_for_same_api() -> None:
     long = {"type": "function", "function": {"name": "a", "description": "é" * 1025, "parameters": SCHEMA}, "x": 1}
     made, report = carry(body_of(user(), tools=[READ, long]), OPENAI_CHAT, OPENAI_CHAT)
     assert made["tools"][0] is READ
@@ -756,8 +756,8 @@ ALL = Options(
 )
 
 
-def test_options_from_abroad() -> None:
-    made, report = rendered(from_abroad(Message("human", (Text("a"),)), options=ALL))
+def test_cross_api_options() -> None:
+    made, report = rendered(render_cross_api(Message("human", (Text("a"),)), options=ALL))
     assert made == {
         "messages": [{"role": "user", "content": "a"}],
         "max_completion_tokens": 10,
@@ -791,9 +791,9 @@ def test_options_from_abroad() -> None:
     ],
 )
 def test_options_that_a_model_refuses(model: str, left_out: set[str]) -> None:
-    plain, _ = rendered(from_abroad(Message("human", (Text("a"),)), options=ALL))
+    plain, _ = rendered(render_cross_api(Message("human", (Text("a"),)), options=ALL))
     plain["reasoning_effort"] = "medium"
-    made, report = rendered(from_abroad(Message("human", (Text("a"),)), options=ALL), model=model)
+    made, report = rendered(render_cross_api(Message("human", (Text("a"),)), options=ALL), model=model)
     assert plain.keys() - made.keys() == left_out
     subjects = {finding.subject for finding in report.of("adjusted")}
     assert left_out <= {*subjects, "reasoning_effort"}
@@ -824,13 +824,13 @@ def test_options_that_a_model_refuses(model: str, left_out: set[str]) -> None:
 )
 def test_effort(reasoning: Reasoning, model: str | None, effort: str | None, told: bool) -> None:
     options = Options(reasoning=reasoning)
-    made, report = rendered(from_abroad(Message("human", (Text("a"),)), options=options), model=model)
+    made, report = rendered(render_cross_api(Message("human", (Text("a"),)), options=options), model=model)
     assert made.get("reasoning_effort") == effort
     assert [finding.subject for finding in report.of("adjusted")] == ["reasoning"] * told
 
 
 @pytest.mark.parametrize("thinking", [{"type": "disabled"}, {"type": "enabled", "budget_tokens": 2000}])
-def test_a_server_whose_model_nobody_named_may_reason(thinking: dict[str, Any]) -> None:
+def test_unnamed_model_may_support_reasoning(thinking: dict[str, Any]) -> None:
     body = {"max_tokens": 9000, "messages": [{"role": "user", "content": "a"}], "thinking": thinking}
     made = segue.convert(body, source="anthropic", target="openai-chat", profile="vllm").body
     assert made["reasoning_effort"] == ("none" if thinking["type"] == "disabled" else "low")
@@ -846,7 +846,7 @@ def test_a_server_whose_model_nobody_named_may_reason(thinking: dict[str, Any]) 
         ("anthropic", ("metadata", "user_id")),
     ],
 )
-def test_an_id_of_a_user_that_is_too_long_goes_out_as_its_hash(target: str, place: tuple[str, ...]) -> None:
+def test_long_user_id_is_hashed(target: str, place: tuple[str, ...]) -> None:
     limit = {"anthropic": 256, "deepseek": 512}.get(target, 64)
 
     def sent(user: str) -> tuple[str, list[str | None]]:
@@ -863,7 +863,7 @@ def test_an_id_of_a_user_that_is_too_long_goes_out_as_its_hash(target: str, plac
         assert sent(user) == (sha256(user.encode()).hexdigest(), ["user"])
 
 
-def test_an_id_of_a_user_with_letters_that_are_refused_goes_out_as_its_hash() -> None:
+def test_user_id_with_invalid_characters_is_hashed() -> None:
     body = {"messages": [{"role": "user", "content": "a"}], "user": "ann@example.org"}
     made = segue.convert(body, source="openai-chat", target="deepseek")
     assert made.body["user_id"] == sha256(b"ann@example.org").hexdigest()
@@ -871,18 +871,18 @@ def test_an_id_of_a_user_with_letters_that_are_refused_goes_out_as_its_hash() ->
 
 
 @pytest.mark.parametrize("target", ["mistral", "qwen", "anthropic", "gemini", "kimi", "openai-chat"])
-def test_a_mark_that_goes_nowhere_is_told_of_once(target: str) -> None:
+def test_dropped_cache_control_is_reported_once(target: str) -> None:
     said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "prefix": True}]
     made = segue.convert({"model": "deepseek-chat", "messages": said}, source="deepseek", target=target)
     (finding,) = made.report.of("dropped", "inserted")
-    assert "a beginning of an answer" in finding.message
+    assert "prefill" in finding.message
     assert finding.kind == ("dropped" if target in ("kimi", "openai-chat") else "inserted")
     again = segue.convert({"messages": [said[1], *said]}, source="deepseek", target=target)
-    told = sum("a beginning of an answer" in finding.message for finding in again.report.findings)
+    told = sum("prefill" in finding.message for finding in again.report.findings)
     assert told == (1 if target in ("kimi", "openai-chat") else 2)
 
 
-def test_demands_follow_the_model() -> None:
+def test_constraints_by_model() -> None:
     assert OPENAI_CHAT.demands(identify("gpt-5.6-terra")).reasoning_refuses_tools
     assert OPENAI_CHAT.demands(identify("gpt-6")).reasoning_refuses_tools
     assert not OPENAI_CHAT.demands(identify("gpt-5.5")).reasoning_refuses_tools
@@ -933,12 +933,12 @@ def test_a_reply_is_read() -> None:
     assert reply.calls[0].origin.model == "gpt-4.1-2025-04-14"
 
 
-def test_a_reply_comes_home_as_it_was() -> None:
+def test_reply_is_unchanged_for_same_api() -> None:
     made, _ = carry_reply(REPLY, OPENAI_CHAT, OPENAI_CHAT)
     assert made is REPLY
 
 
-def test_a_changed_reply_keeps_what_nobody_modelled() -> None:
+def test_changed_reply_keeps_unknown_fields() -> None:
     reply = OPENAI_CHAT.parse_reply(REPLY)
     assert reply.native is not None
     changed = replace(reply, blocks=(Text("hi"),), finish="stop", native=replace(reply.native, intact=False))
@@ -964,11 +964,11 @@ def test_a_changed_reply_keeps_what_nobody_modelled() -> None:
     ],
 )
 def test_finish(reason: str | None, calls: bool, finish: str) -> None:
-    message = asks(call()) if calls else {"role": "assistant", "content": "a"}
+    message = assistant_calls(call()) if calls else {"role": "assistant", "content": "a"}
     assert OPENAI_CHAT.parse_reply({"choices": [{"message": message, "finish_reason": reason}]}).finish == finish
 
 
-def test_a_reply_from_abroad() -> None:
+def test_cross_api_reply() -> None:
     hosted = ToolCall("web_search", {}, kind="hosted")
     reply = Reply(
         (Thinking("hm"), Text("Let me see."), hosted, ToolResponse(hosted=True), ToolCall("read", {"path": "a"})),
@@ -1007,7 +1007,7 @@ def test_every_finish_has_a_reason(finish: Any) -> None:
         ({"choices": [{"message": {"content": 1}}]}, "choices[0].message.content"),
     ],
 )
-def test_what_is_no_reply(body: dict, path: str) -> None:
+def test_invalid_reply_is_rejected(body: dict, path: str) -> None:
     with pytest.raises(InputError) as caught:
         OPENAI_CHAT.parse_reply(body)
     assert caught.value.path == path

@@ -39,15 +39,15 @@ everybody = pytest.mark.parametrize("given_body", BODIES.values(), ids=BODIES)
 CLOSED = {**SCHEMA, "required": ["q"], "additionalProperties": False}
 
 
-def home(given_body: dict[str, Any], **policy: Any) -> Any:
+def convert_same_api(given_body: dict[str, Any], **policy: Any) -> Any:
     return segue.convert(given_body, source=API, target=API, **policy)
 
 
-def abroad(given_body: dict[str, Any], target: str = "openai-chat", **policy: Any) -> Any:
+def convert_cross_api(given_body: dict[str, Any], target: str = "openai-chat", **policy: Any) -> Any:
     return segue.convert(given_body, source=API, target=target, **policy)
 
 
-def from_abroad(*messages: Message, model: str | None = None, **fields: Any) -> tuple[dict[str, Any], Report]:
+def render_cross_api(*messages: Message, model: str | None = None, **fields: Any) -> tuple[dict[str, Any], Report]:
     report = Report()
     request = Request(pair(messages), **fields)
     _, said = say(request, WIRE, report, Policy(), model=model)
@@ -69,17 +69,17 @@ def blocks(*items: Any, **more: Any) -> tuple[Any, ...]:
 
 
 @everybody
-def test_a_lawful_body_comes_home_equal_in_every_detail(given_body):
+def test_valid_body_is_unchanged_for_same_api(given_body):
     assert segue.check(given_body, API), str(segue.check(given_body, API))
     before = copy.deepcopy(given_body)
-    made = home(given_body)
+    made = convert_same_api(given_body)
     assert json.dumps(made.body) == json.dumps(before)
     assert json.dumps(given_body) == json.dumps(before), "the input was changed"
     assert made.report.findings == []
 
 
 @everybody
-def test_what_goes_home_unchanged_is_the_very_object_that_came(given_body):
+def test_unchanged_items_are_the_same_objects(given_body):
     request = WIRE.parse_request(given_body)
     _, said = say(request, WIRE, Report(), Policy(), model=request.model)
     if isinstance(given_body["input"], str):
@@ -91,7 +91,7 @@ def test_what_goes_home_unchanged_is_the_very_object_that_came(given_body):
 
 
 @everybody
-def test_home_through_the_stored_form(given_body):
+def test_same_api_through_the_stored_form(given_body):
     request = WIRE.parse_request(given_body)
     _, said = say(loads(dumps(request))[0], WIRE, Report(), Policy(), model=request.model)
     assert json.dumps(said.body) == json.dumps(given_body)
@@ -99,17 +99,17 @@ def test_home_through_the_stored_form(given_body):
 
 @everybody
 @pytest.mark.parametrize("target", ["openai-chat", "anthropic", "kimi"])
-def test_every_body_goes_abroad_and_back_lawfully(given_body, target):
-    there = abroad(given_body, target)
+def test_every_body_is_valid_after_a_cross_api_round_trip(given_body, target):
+    there = convert_cross_api(given_body, target)
     assert segue.check(there.body, target), str(segue.check(there.body, target))
     assert complaints(there.body, target) == []
     back = segue.convert(there.body, source=target, target=API)
     assert segue.check(back.body, API)
     assert complaints(back.body, API) == []
-    assert json.dumps(home(back.body).body) == json.dumps(back.body)
+    assert json.dumps(convert_same_api(back.body).body) == json.dumps(back.body)
 
 
-def test_ids_and_names_are_laid_over_and_nothing_else():
+def test_only_ids_and_names_are_merged_into_the_original():
     long = "x" * 70
     given_body = body(
         user(),
@@ -118,7 +118,7 @@ def test_ids_and_names_are_laid_over_and_nothing_else():
         tools=[function("read it", defer_loading=True)],
         tool_choice={"type": "function", "name": "read it"},
     )
-    made = home(given_body).body
+    made = convert_same_api(given_body).body
     _, item, result = made["input"]
     assert item == {**given_body["input"][1], "call_id": item["call_id"], "name": made["tools"][0]["name"]}
     assert result == {**given_body["input"][2], "call_id": item["call_id"]}
@@ -128,7 +128,7 @@ def test_ids_and_names_are_laid_over_and_nothing_else():
     assert item["name"].startswith("read_it_")
 
 
-def test_names_are_respelled_wherever_they_are_declared():
+def test_names_are_projected_wherever_they_are_declared():
     tools = [function("a b"), {"type": "custom", "name": "c d"}]
     given_body = body(
         {"type": "additional_tools", "role": "developer", "tools": tools},
@@ -138,7 +138,7 @@ def test_names_are_respelled_wherever_they_are_declared():
         tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "a b"}]},
         tools=[function("e")],
     )
-    made = home(given_body).body
+    made = convert_same_api(given_body).body
     names = [tool["name"] for tool in made["input"][0]["tools"]]
     # Whether names of free-text tools are looked at is not known; such stay.
     assert [name[:4] for name in names] == ["a_b_", "c d"]
@@ -149,21 +149,21 @@ def test_names_are_respelled_wherever_they_are_declared():
 # -------------------------------------------------------------------------------------------------------------- items
 
 
-def test_a_string_is_a_users_words():
+def test_string_input_is_user_text():
     (message,) = WIRE.parse_request({"input": "hello"}).messages
     assert (message.speaker, message.blocks) == ("human", (Text("hello"),))
 
 
 @pytest.mark.parametrize(("role", "speaker"), [("user", "human"), ("system", "system"), ("developer", "system")])
 @pytest.mark.parametrize("content", ["words", [{"type": "input_text", "text": "words"}]])
-def test_messages_of_the_users_side(role, speaker, content):
+def test_user_side_messages(role, speaker, content):
     for item in ({"role": role, "content": content}, {"type": "message", "role": role, "content": content}):
         (message,) = parsed(item)
         assert message.speaker == speaker
         assert [block.text for block in message.blocks] == ["words"]
 
 
-def test_a_run_of_what_the_model_made_is_one_reply():
+def test_consecutive_model_items_are_one_reply():
     messages = parsed(
         *(user(), reasoning(), says("a"), call(id="fc_1"), call("call_2")),
         *(output(), output("call_2"), says("b", id="msg_2")),
@@ -184,11 +184,11 @@ def test_both_ids_stay_in_their_own_fields():
     assert made.arguments == {"q": "a"}
 
 
-def test_an_items_id_is_never_taken_for_the_one_to_meet_on():
-    made = home(body(user(), {**call(id="fc_1"), "call_id": None}, {**output(), "call_id": None})).body["input"]
+def test_item_id_is_never_used_as_call_id():
+    made = convert_same_api(body(user(), {**call(id="fc_1"), "call_id": None}, {**output(), "call_id": None})).body["input"]
     assert made[1]["call_id"] == made[2]["call_id"] != "fc_1"
     assert made[1]["id"] == "fc_1"
-    chat = abroad(body(user(), {**call(id="fc_1"), "call_id": None}, {**output(), "call_id": None})).body
+    chat = convert_cross_api(body(user(), {**call(id="fc_1"), "call_id": None}, {**output(), "call_id": None})).body
     assert chat["messages"][1]["tool_calls"][0]["id"].startswith("call_")
 
 
@@ -198,13 +198,13 @@ def test_parts_of_one_message_are_blocks_of_their_own():
     made = blocks(item)
     assert [(block.text, block.refusal) for block in made] == [("a", False), ("b", False), ("no", True)]
     assert [block.native.fragment["content"] for block in made] == [[part] for part in item["content"]]
-    assert home(body(user(), item)).body["input"][1] == item
+    assert convert_same_api(body(user(), item)).body["input"][1] == item
 
 
-def test_two_equal_messages_stay_two():
+def test_equal_messages_are_not_merged():
     twins = [says("same", id=None), says("same", id=None), says("", content=[{"type": "output_text", "text": "a"}] * 2)]
     del twins[0]["id"], twins[1]["id"]
-    assert home(body(user(), *twins)).body["input"][1:] == twins
+    assert convert_same_api(body(user(), *twins)).body["input"][1:] == twins
 
 
 def test_reasoning_is_thinking():
@@ -269,11 +269,11 @@ def test_calls_with_a_type_of_their_own(item, name, arguments):
     assert made.origin.raw_id == item["call_id"]
 
 
-def test_typed_pairs_go_abroad_as_calls_and_results():
-    chat = abroad(BODIES["every item"]).body
-    asked = [call for message in chat["messages"] for call in message.get("tool_calls", ())]
+def test_typed_pairs_become_calls_and_results_cross_api():
+    chat = convert_cross_api(BODIES["every item"]).body
+    convert_options = [call for message in chat["messages"] for call in message.get("tool_calls", ())]
     results = {message["tool_call_id"]: message["content"] for message in chat["messages"] if message["role"] == "tool"}
-    said = {one["function"]["name"]: results[one["id"]] for one in asked if one["type"] == "function"}
+    said = {one["function"]["name"]: results[one["id"]] for one in convert_options if one["type"] == "function"}
     assert results["call_Ls1"] == said["local_shell"] == '{"stdout":"logs\\n"}'
     assert results["call_Ap2"] == said["apply_patch"] == "[error] no such file"
     assert results["call_Cu1"] == said["computer"] == "[image follows]"
@@ -282,9 +282,9 @@ def test_typed_pairs_go_abroad_as_calls_and_results():
     assert said["file_search"] == "[run by the provider, output not disclosed]"
 
 
-def test_a_typed_call_without_output_is_answered_in_its_type_where_that_can_be_said():
+def test_typed_call_without_output_is_completed_in_its_type_where_possible():
     shell, patch, local, computer = EVERY[17], EVERY[18], EVERY[15], EVERY[13]
-    made = home(body(user(), shell, patch, local, computer)).body["input"]
+    made = convert_same_api(body(user(), shell, patch, local, computer)).body["input"]
     assert [item.get("type") for item in made] == [
         *(None, "shell_call", "apply_patch_call", "local_shell_call", "function_call"),
         *("shell_call_output", "apply_patch_call_output", "local_shell_call_output", "function_call_output"),
@@ -307,46 +307,46 @@ def test_free_text():
     item = {"type": "custom_tool_call", "call_id": "call_1", "name": "patch", "input": "*** x"}
     (made,) = blocks(item)
     assert (made.kind, made.arguments) == ("custom", "*** x")
-    broken = home(body(user(), {**item, "input": {"a": 1}})).body["input"]
+    broken = convert_same_api(body(user(), {**item, "input": {"a": 1}})).body["input"]
     assert broken[1] == {**item, "input": '{"a":1}'}
     # OAI-RESP-17
     assert broken[2]["type"] == "custom_tool_call_output"
 
 
-def test_what_the_provider_ran_is_one_item_at_home_and_a_pair_abroad():
+def test_hosted_call_is_one_item_for_same_api_and_a_pair_cross_api():
     item = EVERY[2]
     made = blocks(item)
     assert [type(block) for block in made] == [ToolCall, ToolResponse]
     assert made[0].kind == "hosted"
     assert made[1].hosted
     assert made[0].origin.identity == "conflated"
-    there = abroad(body(user(), item, says("so"))).body["messages"]
+    there = convert_cross_api(body(user(), item, says("so"))).body["messages"]
     assert [message["role"] for message in there] == ["user", "assistant", "tool", "assistant"]
     for policy, expected in (("text", 1), ("drop", 0)):
-        words = json.dumps(abroad(body(user(), item, says("so")), hosted=policy).body)
+        words = json.dumps(convert_cross_api(body(user(), item, says("so")), hosted=policy).body)
         assert words.count("Reefers first") == expected
 
 
-def test_an_instruction_to_the_api_is_no_part_of_the_conversation():
+def test_api_instruction_items_are_not_messages():
     update = {"type": "configuration_update", "reasoning": {"effort": "low"}}
-    out = abroad(body(user("a"), update, {"type": "compaction_trigger"}))
+    out = convert_cross_api(body(user("a"), update, {"type": "compaction_trigger"}))
     assert out.body["messages"] == [{"role": "user", "content": "a"}]
     subjects = [finding.subject for finding in out.report.of("dropped")]
     assert subjects == ["configuration_update", "compaction_trigger"]
 
 
-def test_an_update_that_nobody_waits_for_is_no_result():
+def test_output_without_id_and_open_call_is_no_result():
     """The API takes outputs without an id; one must not take the place of a result that comes later."""
     update = {"type": "function_call_output", "name": "read", "output": "by the way"}
     given_body = body(user(), call(), update, output(value="the real one"))
-    assert home(given_body).body == given_body
-    chat = abroad(given_body).body["messages"]
+    assert convert_same_api(given_body).body == given_body
+    chat = convert_cross_api(given_body).body["messages"]
     assert chat[2] == {"role": "tool", "tool_call_id": "call_1", "content": "the real one"}
     assert chat[3] == {"role": "user", "content": "[function_call_output not supported here] read: by the way"}
 
 
-def test_an_output_without_an_id_answers_the_call_that_is_open():
-    made = home(body(user(), call(), {"type": "function_call_output", "output": "x"})).body["input"]
+def test_output_without_id_pairs_with_the_open_call():
+    made = convert_same_api(body(user(), call(), {"type": "function_call_output", "output": "x"})).body["input"]
     assert made[2] == {"type": "function_call_output", "call_id": "call_1", "output": "x"}
 
 
@@ -360,24 +360,24 @@ def test_a_namespace_keeps_tools_of_one_name_apart():
     other = {**CRM, "name": "erp", "tools": [function("get")]}
     given_body = body(user(), tools=[CRM, other, function("get")])
     assert [tool.name for tool in WIRE.parse_request(given_body).tools] == ["crm::get", "crm::ask", "erp::get", "get"]
-    names = [tool["name"] for tool in abroad(given_body, "anthropic").body["tools"]]
+    names = [tool["name"] for tool in convert_cross_api(given_body, "anthropic").body["tools"]]
     assert len(set(names)) == 4
     assert [name.split("_")[0] for name in names] == ["crm", "crm", "erp", "get"]
 
 
-def test_a_call_keeps_its_namespace_at_home_and_its_name_holds_it_abroad():
+def test_call_keeps_its_namespace_for_same_api_and_in_its_name_cross_api():
     # OAI-RESP-18
     given_body = body(user(), call(name="get", namespace="crm"), output(), tools=[CRM])
-    assert home(given_body).body == given_body
-    there = abroad(given_body).body
-    (asked,) = there["messages"][1]["tool_calls"]
-    assert asked["function"]["name"] == there["tools"][0]["function"]["name"]
-    assert asked["function"]["name"].startswith("crm__get_")
+    assert convert_same_api(given_body).body == given_body
+    there = convert_cross_api(given_body).body
+    (convert_options,) = there["messages"][1]["tool_calls"]
+    assert convert_options["function"]["name"] == there["tools"][0]["function"]["name"]
+    assert convert_options["function"]["name"].startswith("crm__get_")
 
 
-def test_a_reply_names_the_namespace_again():
+def test_reply_restores_the_namespace():
     given_body = body(user(), tools=[CRM])
-    converted = abroad(given_body, "anthropic")
+    converted = convert_cross_api(given_body, "anthropic")
     get, ask = (tool["name"] for tool in converted.body["tools"])
     uses = [
         {"type": "tool_use", "id": "toolu_1", "name": get, "input": {"q": "x"}},
@@ -393,21 +393,21 @@ def test_a_reply_names_the_namespace_again():
     assert second["input"] == "free"
 
 
-def test_a_call_finds_the_namespace_that_has_its_tool():
+def test_call_gets_the_namespace_of_its_tool():
     """OAI-RESP-18: a function's call without one is refused. A free-text call may leave it out."""
     item = {"type": "additional_tools", "role": "developer", "tools": [CRM]}
     free = {"type": "custom_tool_call", "call_id": "call_2", "name": "ask", "input": "x"}
     answer = {"type": "custom_tool_call_output", "call_id": "call_2", "output": "y"}
     given_body = body(item, user(), call(name="get"), output(), free, answer)
-    made = home(given_body).body["input"]
+    made = convert_same_api(given_body).body["input"]
     assert made == [item, user(), call(name="get", namespace="crm"), output(), free, answer]
-    there = abroad(given_body).body
+    there = convert_cross_api(given_body).body
     assert there["messages"][1]["tool_calls"][0]["function"]["name"] == there["tools"][0]["function"]["name"]
 
 
-def test_a_namespace_of_an_unlawful_name_is_respelled_with_its_calls():
+def test_invalid_namespace_name_is_projected_with_its_calls():
     given_body = body(user(), call(name="get", namespace="crm x"), output(), tools=[{**CRM, "name": "crm x"}])
-    made = home(given_body).body
+    made = convert_same_api(given_body).body
     assert made["input"][1] == call(name="get", namespace=made["tools"][0]["name"])
     assert made["tools"][0]["name"].startswith("crm_x_")
     assert segue.check(made, API)
@@ -417,15 +417,15 @@ def test_tools_in_items_count_as_declared_once():
     found = {"type": "tool_search_output", "execution": "server", "tools": [function("late"), function("read")]}
     call_item = {"type": "tool_search_call", "execution": "server", "arguments": {}}
     given_body = body(user(), call_item, found, tools=[function("read")])
-    assert [tool["function"]["name"] for tool in abroad(given_body).body["tools"]] == ["read", "late"]
-    assert home(given_body).body == given_body
+    assert [tool["function"]["name"] for tool in convert_cross_api(given_body).body["tools"]] == ["read", "late"]
+    assert convert_same_api(given_body).body == given_body
 
 
 # -------------------------------------------------------------------------------------------------------- from abroad
 
 
-def test_every_block_from_abroad():
-    made, report = from_abroad(
+def test_every_cross_api_block():
+    made, report = render_cross_api(
         Message("system", (Text("one"),)),
         Message("system", (Text("two"),)),
         Message(
@@ -492,16 +492,16 @@ def test_every_block_from_abroad():
     assert {finding.kind for finding in report.findings} == {"reasoning", "text"}
 
 
-def test_no_state_is_asked_for_that_nobody_needs():
-    made, _ = from_abroad(Message("human", (Text("hi"),)))
+def test_no_unneeded_state_is_requested():
+    made, _ = render_cross_api(Message("human", (Text("hi"),)))
     assert set(made) == {"input"}
 
 
-def test_files_and_what_can_be_fetched():
+def test_files_and_fetched_content():
     pdf = Media("document", "application/pdf", data="JVBE")
     named = Media("document", "text/plain", data="aGk=", name="a.txt")
     held = Media("image", file_id="file-1")
-    (item,) = from_abroad(Message("human", (pdf, named, held)))[0]["input"]
+    (item,) = render_cross_api(Message("human", (pdf, named, held)))[0]["input"]
     assert item["content"] == [
         {"type": "input_file", "filename": "document.pdf", "file_data": "data:application/pdf;base64,JVBE"},
         {"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain;base64,aGk="},
@@ -512,7 +512,7 @@ def test_files_and_what_can_be_fetched():
     assert said.body["input"][0]["content"][0]["file_data"] == "data:text/plain;base64,aGk="
 
 
-def test_ids_of_the_same_provider_are_its_own():
+def test_ids_of_the_same_provider_are_kept():
     chat = {
         "model": "gpt-4.1",
         "messages": [
@@ -527,10 +527,10 @@ def test_ids_of_the_same_provider_are_its_own():
     }
     made = segue.convert(chat, target=API).body
     assert [item.get("call_id") for item in made["input"]] == [None, "call_abc", "call_abc"]
-    assert abroad(made).body["messages"][1]["tool_calls"][0]["id"] == "call_abc"
+    assert convert_cross_api(made).body["messages"][1]["tool_calls"][0]["id"] == "call_abc"
 
 
-def test_a_repeated_id_can_only_stand_once():
+def test_repeated_call_id_is_made_unique():
     """OAI-RESP-25: Chat pairs within a turn, this API anywhere."""
     turn = [
         {
@@ -546,13 +546,13 @@ def test_a_repeated_id_can_only_stand_once():
 
 
 def test_a_result_that_is_too_long_is_cut():
-    made = home(body(user(), call(), output(value="x" * 10_485_761)))
+    made = convert_same_api(body(user(), call(), output(value="x" * 10_485_761)))
     assert len(made.body["input"][2]["output"]) == 10_485_760
     assert [finding.kind for finding in made.report.findings] == ["dropped"]
 
 
 def test_declarations():
-    made, report = from_abroad(
+    made, report = render_cross_api(
         Message("human", (Text("hi"),)),
         tools=(
             Tool("read", "reads", {"type": "object", "properties": {}}, strict=True),
@@ -573,8 +573,8 @@ def test_declarations():
 
 def test_at_most_128_tools_those_in_use_first():
     tools = tuple(Tool(f"t{index}") for index in range(140))
-    asked = ToolCall("t139", {}, origin=Origin("x", raw_id="1"))
-    made, report = from_abroad(Message("ai", (asked,)), tools=tools)
+    convert_options = ToolCall("t139", {}, origin=Origin("x", raw_id="1"))
+    made, report = render_cross_api(Message("ai", (convert_options,)), tools=tools)
     assert len(made["tools"]) == 128
     assert made["tools"][-1]["name"] == "t139"
     assert len(report.of("tools")) == 12
@@ -582,23 +582,23 @@ def test_at_most_128_tools_those_in_use_first():
 
 def test_grammars_are_the_same_on_both_apis():
     grammar = {"type": "grammar", "syntax": "regex", "definition": "a+"}
-    chat = abroad(body(user(), tools=[{"type": "custom", "name": "g", "format": grammar}])).body
+    chat = convert_cross_api(body(user(), tools=[{"type": "custom", "name": "g", "format": grammar}])).body
     inner = {"syntax": "regex", "definition": "a+"}
     assert chat["tools"][0]["custom"]["format"] == {"type": "grammar", "grammar": inner}
     assert segue.convert(chat, target=API).body["tools"][0]["format"] == grammar
 
 
-def test_chat_declarations_are_understood_and_mended():
+def test_chat_declarations_are_parsed_and_repaired():
     nested = {"type": "function", "function": {"name": "f", "parameters": SCHEMA}}
-    made = home(body(user(), tools=[nested, {"name": "g", "parameters": SCHEMA}])).body["tools"]
+    made = convert_same_api(body(user(), tools=[nested, {"name": "g", "parameters": SCHEMA}])).body["tools"]
     assert made == [{"type": "function", "name": name, "parameters": SCHEMA, "strict": False} for name in ("f", "g")]
 
 
 # ------------------------------------------------------------------------------------------------------------ options
 
 
-def asked(model: str | None = None, tools: tuple[Tool, ...] = (), **options: Any) -> tuple[dict[str, Any], list[Any]]:
-    made, report = from_abroad(Message("human", (Text("hi"),)), model=model, tools=tools, options=Options(**options))
+def convert_options(model: str | None = None, tools: tuple[Tool, ...] = (), **options: Any) -> tuple[dict[str, Any], list[Any]]:
+    made, report = render_cross_api(Message("human", (Text("hi"),)), model=model, tools=tools, options=Options(**options))
     return {key: value for key, value in made.items() if key not in ("input", "tools", "model")}, [
         finding.subject for finding in report.of("adjusted")
     ]
@@ -626,8 +626,8 @@ READ = (Tool("read"), Tool("free", kind="custom"))
         ),
     ],
 )
-def test_options_from_abroad(options, expected):
-    assert asked(tools=READ, **options) == (expected, [])
+def test_cross_api_options(options, expected):
+    assert convert_options(tools=READ, **options) == (expected, [])
 
 
 @pytest.mark.parametrize(
@@ -654,11 +654,11 @@ def test_options_from_abroad(options, expected):
     ],
 )
 def test_options_that_are_adjusted(model, options, expected, adjusted):
-    assert asked(model, READ, **options) == (expected, adjusted)
+    assert convert_options(model, READ, **options) == (expected, adjusted)
 
 
 def test_no_choice_without_tools():
-    assert asked(tool_choice=ToolChoice("auto"), parallel=True) == ({}, ["tool_choice", "parallel_tool_calls"])
+    assert convert_options(tool_choice=ToolChoice("auto"), parallel=True) == ({}, ["tool_choice", "parallel_tool_calls"])
 
 
 def test_options_are_read():
@@ -681,22 +681,22 @@ def test_options_are_read():
     assert WIRE.parse_request(body(reasoning={"effort": "none"})).options.reasoning == Reasoning(False, "none")
     odd = body(temperature="hot", tool_choice=7, reasoning=[], text={"format": {"type": "x"}}, stream="yes")
     assert WIRE.parse_request(odd).options == Options()
-    assert home(odd).body == odd
+    assert convert_same_api(odd).body == odd
 
 
-def test_what_only_this_api_has_is_reported_abroad():
+def test_responses_only_options_are_reported_cross_api():
     shared = {"prompt_cache_key", "text.verbosity", "store"}
     own = {"include", "reasoning.summary", "reasoning.context", "phase", "annotations", "an_unknown_field"}
-    findings = abroad(BODIES["agent"]).report.of("dropped")
+    findings = convert_cross_api(BODIES["agent"]).report.of("dropped")
     assert {finding.subject for finding in findings} >= own
     assert shared.isdisjoint(finding.subject for finding in findings)
     findings = segue.convert(BODIES["agent"], source=API, target="anthropic").report.of("dropped")
     assert {finding.subject for finding in findings} >= own | shared
 
 
-def test_what_the_chat_api_takes_as_well_goes_there():
+def test_options_shared_with_chat_are_converted():
     said = {"service_tier": "flex", "prompt_cache_key": "k", "store": True, "metadata": {"a": "b"}, "user": "u"}
-    made = abroad(body(user(), **said, safety_identifier="s", text={"verbosity": "low"})).body
+    made = convert_cross_api(body(user(), **said, safety_identifier="s", text={"verbosity": "low"})).body
     assert {key: value for key, value in made.items() if key not in ("messages", "model")} == {
         **said,
         "safety_identifier": "s",
@@ -710,27 +710,27 @@ def test_what_the_chat_api_takes_as_well_goes_there():
     }
 
 
-def test_what_is_told_in_words_is_not_reported_as_dropped():
-    asked = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "f", "arguments": "{}"}
+def test_items_rendered_as_text_are_not_reported_as_dropped():
+    convert_options = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "f", "arguments": "{}"}
     given = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
-    out = abroad(body(user(), asked, given))
+    out = convert_cross_api(body(user(), convert_options, given))
     assert out.body["messages"][-1]["content"] == "[answer to the request for approval] approved"
     assert not out.report.of("dropped")
 
 
-def test_metadata_goes_to_the_chat_api_with_what_is_stored_alone():
-    out = abroad(body(user(), metadata={"a": "b"}))
+def test_metadata_is_sent_to_chat_only_when_stored():
+    out = convert_cross_api(body(user(), metadata={"a": "b"}))
     assert "metadata" not in out.body
     assert [finding.subject for finding in out.report.of("adjusted")] == ["metadata"]
 
 
-def test_an_option_of_another_type_is_reported_and_not_carried():
-    out = abroad(body(user(), service_tier=7, store="yes"))
+def test_option_of_wrong_type_is_reported_and_dropped():
+    out = convert_cross_api(body(user(), service_tier=7, store="yes"))
     assert not {"service_tier", "store"} & out.body.keys()
     assert [finding.subject for finding in out.report.of("dropped")] == ["service_tier", "store"]
 
 
-def test_a_server_that_speaks_the_chat_api_gets_nothing_that_only_openai_has():
+def test_chat_compatible_server_gets_no_openai_only_options():
     part = {"type": "input_file", "file_id": "file-1"}
     out = segue.convert(body(user([part]), store=False, user="u"), source=API, target="openai-chat", profile="vllm")
     assert out.body["messages"][0]["content"] == "[document not supported here] file-1"
@@ -738,23 +738,23 @@ def test_a_server_that_speaks_the_chat_api_gets_nothing_that_only_openai_has():
     assert "store" in [finding.subject for finding in out.report.of("dropped")]
 
 
-def test_a_tool_in_words_has_the_name_that_the_target_was_shown():
+def test_tool_rendered_as_text_has_the_projected_name():
     picture = {"type": "input_image", "image_url": "https://x/y.png"}
     tools = [{"type": "namespace", "name": "web", "description": "w", "tools": [function("open")]}]
     lost = output("call_9", "lost", name="find", namespace="web")
     given_body = body(user(), call(name="open", namespace="web"), output(output=[picture]), lost, tools=tools)
-    chat = abroad(given_body).body
+    chat = convert_cross_api(given_body).body
     shown = chat["messages"][1]["tool_calls"][0]["function"]["name"]
     words = json.dumps([message["content"] for message in chat["messages"] if message["role"] == "user"])
     assert f"[image from the result of {shown}]" in words
     assert "[result of web.find;" in words
-    assert "::" not in json.dumps(chat) + json.dumps(home(given_body).body)
+    assert "::" not in json.dumps(chat) + json.dumps(convert_same_api(given_body).body)
 
 
-def test_what_codex_wrote_for_a_killed_call_gives_way_to_its_output():
+def test_codex_placeholder_for_a_killed_call_is_replaced_by_its_output():
     aborted = output("call_1", "aborted")
     for outputs in ((aborted, output("call_1", "A")), (output("call_1", "A"), aborted)):
-        for out in (home(body(user(), call(), *outputs)), abroad(body(user(), call(), *outputs))):
+        for out in (convert_same_api(body(user(), call(), *outputs)), convert_cross_api(body(user(), call(), *outputs))):
             assert "aborted" not in json.dumps(out.body)
             assert [finding.subject for finding in out.report.of("dedupe")] == ["aborted"]
     alone = segue.convert(body(user(), call(), aborted), source=API, target="anthropic").body["messages"][-1]
@@ -762,9 +762,9 @@ def test_what_codex_wrote_for_a_killed_call_gives_way_to_its_output():
     assert (result["content"], "is_error" in result) == ("aborted", False)
 
 
-def test_another_model_at_home_is_asked_only_for_what_it_has():
+def test_other_model_of_same_api_gets_only_supported_options():
     given_body = body(user(), reasoning={"effort": "max", "summary": "auto"}, temperature=1, text={"verbosity": "low"})
-    out = home(given_body, model="gpt-5.1")
+    out = convert_same_api(given_body, model="gpt-5.1")
     assert out.body == {
         "model": "gpt-5.1",
         "input": [user()],
@@ -782,8 +782,8 @@ def test_instructions():
     }
     assert [text.text for text in WIRE.parse_request(listed).system] == ["a", "b"]
     # A list is how a reply repeats them; a request is refused with one.
-    assert home(listed).body == {"input": "x", "instructions": "a\n\nb"}
-    assert abroad(listed, "anthropic").body["system"][0]["text"] == "a"
+    assert convert_same_api(listed).body == {"input": "x", "instructions": "a\n\nb"}
+    assert convert_cross_api(listed, "anthropic").body["system"][0]["text"] == "a"
 
 
 # ------------------------------------------------------------------------------------------------------------ replies
@@ -835,21 +835,21 @@ def test_a_reply_is_read():
         ("queued", None, "pause"),
     ],
 )
-def test_finishes(status, details, finish):
+def test_finish_reasons(status, details, finish):
     assert WIRE.parse_reply(response(says("hi"), status=status, incomplete_details=details)).finish == finish
 
 
-def test_what_the_provider_ran_in_a_reply_is_not_the_clients_to_run():
+def test_hosted_calls_in_a_reply_are_not_client_calls():
     answer = {**EVERY[19], "id": "sho_1", "status": "completed"}
     reply = WIRE.parse_reply(response(EVERY[17], answer))
     assert reply.finish == "stop"
     assert reply.calls[0].kind == "hosted"
 
 
-def test_a_reply_at_home_is_left_as_it_is():
+def test_reply_is_unchanged_for_same_api():
     given_reply = response(reasoning(encrypted_content=None), says("hi"), call(id="fc_1"), store=False)
     given_reply["output"].append({"type": "from_the_future"})
-    converted = home(body(user(), tools=[function()]))
+    converted = convert_same_api(body(user(), tools=[function()]))
     assert converted.reply(given_reply) == given_reply
     assert converted.reply(json.dumps(given_reply).encode()) == given_reply
 
@@ -857,7 +857,7 @@ def test_a_reply_at_home_is_left_as_it_is():
 def test_a_repeated_id_in_a_reply_is_made_unique():
     given_body = body(user(), call(id="fc_1"), output(), tools=[function()])
     given_reply = response(call(id="fc_2", status="completed"), says("x", id="msg_2"))
-    made = home(given_body).reply(given_reply)
+    made = convert_same_api(given_body).reply(given_reply)
     assert made["output"][0] == {**given_reply["output"][0], "call_id": made["output"][0]["call_id"]}
     assert made["output"][0]["call_id"] != "call_1"
     assert made["output"][1] == given_reply["output"][1]
@@ -881,7 +881,7 @@ FROM_ABROAD = Reply(
 )
 
 
-def test_a_reply_from_abroad():
+def test_cross_api_reply():
     made, report = told(FROM_ABROAD, WIRE)
     Response.model_validate(made)
     assert Response.model_validate(made).output_text == "ab```\n1\n```"
@@ -912,20 +912,20 @@ def test_a_reply_from_abroad():
         ("error", "failed", None),
     ],
 )
-def test_finishes_to_a_client(finish, status, reason):
+def test_finish_reasons_to_a_client(finish, status, reason):
     made, _ = told(Reply((Text("x"),), finish=finish), WIRE)
     Response.model_validate(made)
     assert made["status"] == status
     assert made["incomplete_details"] == (None if reason is None else {"reason": reason})
 
 
-def test_ids_made_for_a_client_never_go_to_the_provider():
+def test_ids_made_for_a_client_are_never_sent_to_the_provider():
     """The client sends back what it got: the provider knows neither the ids nor the reasoning."""
     made, _ = told(FROM_ABROAD, WIRE)
     items = [item for item in made["output"] if item["type"] != "custom_tool_call"]
-    (asked,) = [item for item in items if item["type"] == "function_call"]
-    next_body = body(user(), *items, output(asked["call_id"]))
-    sent = home(next_body).body["input"]
+    (convert_options,) = [item for item in items if item["type"] == "function_call"]
+    next_body = body(user(), *items, output(convert_options["call_id"]))
+    sent = convert_same_api(next_body).body["input"]
     assert "hist" not in json.dumps(sent)
     assert [item.get("type", "message") for item in sent] == [
         *["message"] * 4,
@@ -934,7 +934,7 @@ def test_ids_made_for_a_client_never_go_to_the_provider():
     assert complaints(body(*sent), API) == []
 
 
-def test_errors_both_ways():
+def test_errors_parse_and_render():
     message = "No tool output found for function call call_1."
     given_error = {"error": {"message": message, "type": "x", "param": "input", "code": None}}
     error = WIRE.parse_error(400, given_error)
@@ -942,19 +942,19 @@ def test_errors_both_ways():
     assert WIRE.render_error(error) == given_error
     assert WIRE.parse_error(429, {}).kind == "rate_limit_error"
     with pytest.raises(segue.RemoteProtocolError, match="boom"):
-        home(body(user())).reply(response(status="failed", error={"code": "server_error", "message": "boom"}))
+        convert_same_api(body(user())).reply(response(status="failed", error={"code": "server_error", "message": "boom"}))
 
 
 @pytest.mark.parametrize("garbage", [{}, b"{", *({"output": bad} for bad in (1, [1], [{}], [{"type": 1}]))])
-def test_garbage_from_the_provider_is_its_fault(garbage):
+def test_invalid_reply_is_a_remote_protocol_error(garbage):
     with pytest.raises(segue.RemoteProtocolError):
-        home(body(user())).reply(garbage)
+        convert_same_api(body(user())).reply(garbage)
 
 
 # ------------------------------------------------------------------------------------------------- detection, surface
 
 
-def test_bodies_are_told_by_their_shape():
+def test_bodies_are_detected_by_shape():
     assert all(detect_source(one) == API for one in BODIES.values())
     assert detect_source({"input": []}) == API
     with pytest.raises(InputError, match="`messages`, `input` or `contents`"):
@@ -968,7 +968,7 @@ def test_bodies_are_told_by_their_shape():
         segue.convert({"input": "x"}, source="anthropic", target="openai-chat")
 
 
-def test_a_conversation_goes_on_through_this_api():
+def test_conversation_continues_on_this_api():
     chat = segue.Conversation(system="be", tools=[function(), {"type": "custom", "name": "free"}])
     chat.add_user([{"type": "input_text", "text": "hi"}, {"type": "input_image", "image_url": "https://x"}])
     reply = chat.add_reply(response(reasoning(), says("a"), call(id="fc_1"), call("call_2", id="fc_2")))
@@ -984,12 +984,12 @@ def test_a_conversation_goes_on_through_this_api():
     assert segue.Conversation.load(chat.dump()).render(API, "gpt-5.6-terra").body == made
 
 
-def test_the_row_of_the_registry():
+def test_registry_row():
     (row,) = [row for row in segue.formats() if row.name == API]
     assert (row.provider, row.tool_format, row.default_model) == ("openai", "openai", "gpt-5.6-terra")
-    with pytest.raises(InputError, match="it takes openai"):
-        home(body(user()), tool_format="kimi")
-    assert home(body(user()), tool_format="openai").body == body(user())
+    with pytest.raises(InputError, match="it accepts openai"):
+        convert_same_api(body(user()), tool_format="kimi")
+    assert convert_same_api(body(user()), tool_format="openai").body == body(user())
 
 
 # --------------------------------------------------------------------------------------------------------------- fuzz
@@ -1023,7 +1023,7 @@ def test_the_row_of_the_registry():
         ({"input": "x", "instructions": [{"role": "x", "content": "y"}]}, "instructions[0].role"),
     ],
 )
-def test_bad_input_names_its_place(bad, path):
+def test_input_error_names_the_path(bad, path):
     with pytest.raises(InputError) as caught:
         segue.convert(bad, source=API, target="anthropic")
     assert caught.value.path == path
@@ -1069,8 +1069,8 @@ def test_any_items_give_a_value_or_an_input_error(items, more, target):
 
 @examples(2)
 @given(items=st.lists(st.one_of(ITEMS, VALUES), max_size=5), status=VALUES)
-def test_any_reply_gives_a_value_or_the_providers_fault(items, status):
-    converted = abroad(body(user()), "anthropic")
+def test_any_reply_gives_a_value_or_a_remote_protocol_error(items, status):
+    converted = convert_cross_api(body(user()), "anthropic")
     back = segue.convert({"max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}, target=API)
     for one in (converted, back):
         try:

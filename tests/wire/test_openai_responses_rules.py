@@ -16,7 +16,7 @@ API = "openai-responses"
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
 
 
-def mended(*items: Any, model: str | None = None, policy: dict[str, Any] | None = None, **more: Any) -> Any:
+def convert_same_api(*items: Any, model: str | None = None, policy: dict[str, Any] | None = None, **more: Any) -> Any:
     """The items of a body that went home, and the report. What comes out goes home again as it is."""
     out = segue.convert(body(*items, **more), source=API, target=API, model=model, **(policy or {}))
     again = segue.convert(out.body, source=API, target=API, model=model, **(policy or {}))
@@ -33,14 +33,14 @@ def ids(out: Any) -> list[Any]:
     return [item.get("id") for item in out.body["input"]]
 
 
-LOST = "an item goes without the id that it had"
+LOST = "dropped an item id: it is not valid or was used before"
 
 
 def findings(out: Any) -> list[str]:
     return [finding.kind for finding in out.report.findings if finding.message != LOST]
 
 
-def lost(out: Any) -> list[str | None]:
+def dropped_subjects(out: Any) -> list[str | None]:
     return [finding.subject for finding in out.report.of("dropped") if finding.message == LOST]
 
 
@@ -49,40 +49,40 @@ def lost(out: Any) -> list[str | None]:
 
 @pytest.mark.parametrize("call_id", ["", None, 7, "x" * 65])
 def test_resp_01_a_call_id_has_1_to_64_characters(call_id):
-    made = mended(user(), {**call(), "call_id": call_id}, {**output(), "call_id": call_id}).body["input"]
+    made = convert_same_api(user(), {**call(), "call_id": call_id}, {**output(), "call_id": call_id}).body["input"]
     assert 1 <= len(made[1]["call_id"]) <= 64
     assert made[2]["call_id"] == made[1]["call_id"]
 
 
 @pytest.mark.parametrize("call_id", ["x", "x" * 64, "functions.read:0", "toolu_01", "a|fc_b", "ünï"])
-def test_resp_01_any_characters_are_lawful(call_id):
+def test_resp_01_any_characters_are_valid(call_id):
     given_body = body(user(), call(call_id), output(call_id))
     assert segue.convert(given_body, target=API).body == given_body
 
 
 @pytest.mark.parametrize("item_id", ["call_1", "item_1", "", "fc_" + "x" * 62, "fc.1"])
 def test_resp_02_an_id_of_a_wrong_form_is_left_out(item_id):
-    out = mended(user(), call(id=item_id), output())
+    out = convert_same_api(user(), call(id=item_id), output())
     assert out.body["input"][1] == {**call(), "arguments": '{"q":"a"}'}
     assert complaints(out.body, API) == []
 
 
 @pytest.mark.parametrize("item_id", ["item_1", "rs", "msg_" + "x" * 61])
-def test_resp_03_a_message_of_a_wrong_id_is_told_without_one(item_id):
-    out = mended(user(id=item_id), says("a", id=item_id, phase="commentary"), user("b", id=item_id))
+def test_resp_03_message_with_invalid_id_is_sent_without_id(item_id):
+    out = convert_same_api(user(id=item_id), says("a", id=item_id, phase="commentary"), user("b", id=item_id))
     assert out.body["input"] == [user(), {"role": "assistant", "content": "a", "phase": "commentary"}, user("b")]
 
 
 @pytest.mark.parametrize("item_id", ["item_1", "", "rs_" + "x" * 70])
-def test_resp_03_reasoning_of_a_wrong_id_goes_with_all_that_was_made_with_it(item_id):
-    out = mended(user(), reasoning(item_id), says("a"), call(id="fc_1"), output())
+def test_resp_03_reasoning_with_invalid_id_is_dropped_with_its_items(item_id):
+    out = convert_same_api(user(), reasoning(item_id), says("a"), call(id="fc_1"), output())
     assert kinds(out) == ["message", "message", "function_call", "function_call_output"]
     assert ids(out) == [None] * 4
     assert findings(out) == ["reasoning"]
-    assert lost(out) == ["msg_1", "fc_1"]
+    assert dropped_subjects(out) == ["msg_1", "fc_1"]
 
 
-def test_sealed_reasoning_without_an_id_stays():
+def test_encrypted_reasoning_without_an_id_stays():
     """Clients that keep nothing at the provider leave the ids out; what is sealed needs none."""
     thought = reasoning()
     del thought["id"]
@@ -90,8 +90,8 @@ def test_sealed_reasoning_without_an_id_stays():
     assert segue.convert(given_body, target=API).body == given_body
 
 
-def test_resp_13_an_id_stands_once():
-    out = mended(
+def test_resp_13_ids_are_unique():
+    out = convert_same_api(
         *(user("a", id="msg_0"), reasoning(), says("x"), call(id="fc_1"), output(id="fco_1")),
         *(user("b", id="msg_0"), reasoning(), says("y"), call("call_2", id="fc_1"), output("call_2", id="fco_1")),
     )
@@ -101,8 +101,8 @@ def test_resp_13_an_id_stands_once():
     assert findings(out) == ["dedupe"]
 
 
-def test_resp_13_an_item_stands_once():
-    out = mended(user(), reasoning(), reasoning(), says("x"), says("x", status="in_progress"), SEARCH, user(), SEARCH)
+def test_resp_13_repeated_item_is_dropped():
+    out = convert_same_api(user(), reasoning(), reasoning(), says("x"), says("x", status="in_progress"), SEARCH, user(), SEARCH)
     assert kinds(out) == ["message", "reasoning", "message", "web_search_call", "message"]
     assert [(finding.kind, finding.subject) for finding in out.report.findings] == [
         *(("dedupe", "rs_1"), ("dedupe", "msg_1"), ("dedupe", "ws_1")),
@@ -112,14 +112,14 @@ def test_resp_13_an_item_stands_once():
     assert [finding.subject for finding in chat.report.of("dedupe")] == ["msg_1", "msg_1"]
 
 
-def test_resp_13_a_repeated_output_answers_no_later_call():
+def test_resp_13_repeated_output_is_not_paired_with_a_later_call():
     once = (call("call_0", id="fc_1"), output("call_0", "A", id="fco_1"))
     later = (call("call_0", id="fc_2"), output("call_0", "A", id="fco_1"), output("call_0", "B", id="fco_2"))
     out = segue.convert(body(user(), *once, user(), *later), target="openai-chat")
     assert [message["content"] for message in out.body["messages"] if message["role"] == "tool"] == ["A", "B"]
 
 
-def test_the_bytes_of_a_repeated_item_are_read_the_same():
+def test_repeated_item_is_parsed_the_same_from_bytes():
     given_body = body(user(), says("x"), user(), says("x"), user())
     for target in ("openai-chat", API):
         quick = segue.convert(json.dumps(given_body).encode(), source=API, target=target)
@@ -127,16 +127,16 @@ def test_the_bytes_of_a_repeated_item_are_read_the_same():
         assert quick.report.of("dedupe")
 
 
-def test_resp_13_what_the_provider_ran_twice_is_told_as_a_call():
+def test_resp_13_repeated_hosted_item_becomes_a_call():
     again = {**SEARCH, "action": {"type": "search", "query": "another"}}
-    out = mended(user(), SEARCH, says("x"), user(), again, says("y", id="msg_2"))
+    out = convert_same_api(user(), SEARCH, says("x"), user(), again, says("y", id="msg_2"))
     assert kinds(out) == [
         *("message", "web_search_call", "message", "message"),
         *("function_call", "function_call_output", "message"),
     ]
 
 
-def test_resp_13_also_where_a_reply_was_added_twice():
+def test_resp_13_applies_to_a_reply_added_twice():
     chat = segue.Conversation()
     reply = {"object": "response", "model": "gpt-5", "output": [reasoning(), says("x")]}
     for _ in range(2):
@@ -160,13 +160,13 @@ FOUND = [
     {"type": "tool_search_call", "id": "tsc_1", "call_id": None, "execution": "server", "arguments": {"goal": "two"}},
     {"type": "tool_search_output", "id": "tso_1", "call_id": None, "execution": "server", "tools": [function("two")]},
 ]
-ASKED = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "f", "arguments": '{"x": "two"}'}
-DOUBLED = {"search": [SOUGHT], "code": [CODE], "found": FOUND, "asked": [ASKED], "thought": [reasoning(), CODE]}
+APPROVAL_REQUEST = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "f", "arguments": '{"x": "two"}'}
+DOUBLED = {"search": [SOUGHT], "code": [CODE], "found": FOUND, "asked": [APPROVAL_REQUEST], "thought": [reasoning(), CODE]}
 
 
 @pytest.mark.parametrize("hosted", ["pair", "text"])
 @pytest.mark.parametrize("items", DOUBLED.values(), ids=DOUBLED)
-def test_resp_13_what_the_provider_ran_goes_back_once_and_is_told_the_second_time(items, hosted):
+def test_resp_13_hosted_item_is_sent_once_and_then_becomes_text(items, hosted):
     chat = segue.Conversation()
     for turn in (1, 2):
         chat.add_user("go")
@@ -179,9 +179,9 @@ def test_resp_13_what_the_provider_ran_goes_back_once_and_is_told_the_second_tim
     assert json.dumps(second).count("two") >= json.dumps(items).count("two") > 0
 
 
-def test_resp_21_an_answer_stays_where_its_request_was_told_once_more():
+def test_resp_21_approval_response_stays_when_its_request_is_repeated():
     answer = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
-    out = mended(user(), ASKED, user(), {**ASKED, "arguments": "{}"}, answer)
+    out = convert_same_api(user(), APPROVAL_REQUEST, user(), {**APPROVAL_REQUEST, "arguments": "{}"}, answer)
     assert kinds(out) == ["message", "mcp_approval_request", "message", "message", "mcp_approval_response"]
 
 
@@ -189,7 +189,7 @@ def test_resp_21_an_answer_stays_where_its_request_was_told_once_more():
 
 
 def test_resp_04_every_call_gets_its_output():
-    out = mended(user(), call(id="fc_1"), call("call_2"), output("call_2"), user("next"))
+    out = convert_same_api(user(), call(id="fc_1"), call("call_2"), output("call_2"), user("next"))
     assert kinds(out) == [
         *("message", "function_call", "function_call", "function_call_output", "function_call_output", "message")
     ]
@@ -198,8 +198,8 @@ def test_resp_04_every_call_gets_its_output():
     assert findings(out) == ["synthetic"]
 
 
-def test_resp_05_an_output_without_its_call_is_told_as_text():
-    out = mended(user(), output("call_9", "lost"))
+def test_resp_05_orphan_output_becomes_text():
+    out = convert_same_api(user(), output("call_9", "lost"))
     assert out.body["input"][1] == user("[result of a tool; its call is no longer part of this conversation]\nlost")
     assert findings(out) == ["orphan"]
 
@@ -209,29 +209,30 @@ def test_resp_05_an_output_without_its_call_is_told_as_text():
     [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}, {"conversation": {"id": "conv_1"}}],
     ids=["response", "conversation", "conversation object"],
 )
-def test_resp_05_not_where_the_provider_holds_the_call(held):
+def test_resp_05_orphan_output_stays_where_the_provider_holds_the_call(held):
     given_body = body(output("call_9", "x"), output("call_8", [{"type": "input_text", "text": "y"}]), **held)
     assert segue.convert(given_body, source=API, target=API).body == given_body
-    assert mended(output("call_9", {"a": 1}), **held).body["input"] == [output("call_9", '{"a":1}')]
+    assert convert_same_api(output("call_9", {"a": 1}), **held).body["input"] == [output("call_9", '{"a":1}')]
     out = segue.convert(given_body, source=API, target="anthropic")
     assert segue.check(out.body, "anthropic")
     name = next(iter(held.values()))
     told = [finding.message for finding in out.report.of("dropped")]
-    assert told == [f"this body goes on from {name if isinstance(name, str) else 'conv_1'}, which it does not hold"]
+    state = name if isinstance(name, str) else "conv_1"
+    assert told == [f"history before this body not available: it continues from {state}"]
     assert "its call is no longer part" in json.dumps(out.body)
 
 
-def test_resp_05_nor_where_an_item_refers_to_it():
+def test_resp_05_orphan_output_stays_where_an_item_refers_to_its_call():
     given_body = body(user(), {"type": "item_reference", "id": "fc_9"}, output("call_9"))
     assert segue.convert(given_body, target=API).body == given_body
     out = segue.convert(given_body, target="openai-chat")
     told = [(finding.subject, finding.message) for finding in out.report.of("dropped")]
     assert any("the stored item fc_9" in message for _, message in told)
-    assert any(subject == "fc_9" and "history is missing" in message for subject, message in told)
+    assert any(subject == "fc_9" and "history that is not in this body" in message for subject, message in told)
     assert [message["role"] for message in out.body["messages"]] == ["user", "user"]
 
 
-def test_what_is_no_part_of_the_conversation_is_said_by_nobody():
+def test_api_items_are_not_rendered_as_text():
     listing = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "tides", "tools": []}
     compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "x"}
     tools = {"type": "additional_tools", "role": "developer", "tools": [function()]}
@@ -240,12 +241,13 @@ def test_what_is_no_part_of_the_conversation_is_said_by_nobody():
     assert [tool["function"]["name"] for tool in out.body["tools"]] == ["read"]
     told = {finding.subject: (finding.kind, finding.message) for finding in out.report.findings}
     assert told["cmp_1"][0] == told["tides: "][0] == "dropped"
-    assert "history is missing" in told["cmp_1"][1]
-    assert told["additional_tools"] == ("moved", "additional_tools: its tools are declared with the others")
+    assert "history that is not in this body" in told["cmp_1"][1]
+    message = "additional_tools: tools declared in mid-conversation moved to the tool declarations"
+    assert told["additional_tools"] == ("moved", message)
     assert not any("empty message" in message for _, message in told.values())
 
 
-def test_a_listing_in_a_reply_is_said_by_nobody():
+def test_tool_listing_in_a_reply_is_not_rendered_as_text():
     asked = segue.convert({"model": "gpt-4.1", "messages": [user()]}, source="openai-chat", target=API)
     listing = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "tides", "tools": []}
     reply = {"object": "response", "status": "completed", "model": "gpt-5", "output": [listing, says("x")]}
@@ -253,7 +255,7 @@ def test_a_listing_in_a_reply_is_said_by_nobody():
     assert "mcp_list_tools" in asked.report.findings[-1].message
 
 
-def test_resp_04_not_where_the_provider_may_hold_the_output():
+def test_resp_04_no_output_is_added_where_the_provider_may_hold_it():
     given_body = body(user(), call(), {"type": "item_reference", "id": "fco_1"})
     assert segue.convert(given_body, target=API).body == given_body
     running = body(user(), {**call(), "async": True}, says("meanwhile"))
@@ -263,13 +265,13 @@ def test_resp_04_not_where_the_provider_may_hold_the_output():
     assert "synthetic" in findings(chat)
 
 
-def test_a_body_may_be_nothing_but_what_the_provider_holds():
+def test_body_may_only_refer_to_provider_state():
     for held in ({"previous_response_id": "resp_1"}, {"prompt": {"id": "pmpt_1"}}):
         assert segue.convert(held, source=API, target=API).body == held
         assert segue.check(segue.convert(held, source=API, target="anthropic").body, "anthropic")
 
 
-def test_resp_06_at_home_outputs_stand_where_they_stood_abroad_behind_their_calls():
+def test_resp_06_outputs_keep_their_place_for_same_api_and_follow_calls_cross_api():
     given_body = BODIES["apart"]
     assert segue.convert(given_body, target=API).body == given_body
     chat = segue.convert(given_body, target="openai-chat")
@@ -279,7 +281,7 @@ def test_resp_06_at_home_outputs_stand_where_they_stood_abroad_behind_their_call
     assert "reordered" in findings(chat)
 
 
-def test_resp_06_not_even_an_output_before_its_call_is_known_to_be_refused():
+def test_resp_06_output_before_its_call_is_kept():
     given_body = body(user(), output(), call(), user("next"))
     assert segue.convert(given_body, target=API).body == given_body
     chat = segue.convert(given_body, target="openai-chat").body["messages"]
@@ -287,7 +289,7 @@ def test_resp_06_not_even_an_output_before_its_call_is_known_to_be_refused():
 
 
 def test_resp_06_only_the_broken_turn_is_touched():
-    out = mended(
+    out = convert_same_api(
         *(user(), call("call_a"), call("call_b"), user("meanwhile"), output("call_a")),
         *(call("call_c"), user("more"), output("call_c")),
     )
@@ -298,8 +300,8 @@ def test_resp_06_only_the_broken_turn_is_touched():
     assert out.body["input"][3]["call_id"] == "call_b"
 
 
-def test_resp_14_to_16_parts_and_outputs_of_a_wrong_type_are_mended():
-    out = mended(
+def test_resp_14_to_16_parts_and_outputs_of_wrong_type_are_repaired():
+    out = convert_same_api(
         user([{"type": "text", "text": "a"}, {"type": "output_text", "text": "b"}]),
         says("", content=[{"type": "input_text", "text": "c"}]),
         call(arguments={"q": 1}),
@@ -323,7 +325,7 @@ def test_resp_14_to_16_parts_and_outputs_of_a_wrong_type_are_mended():
     assert complaints(out.body, API) == []
 
 
-def test_what_may_be_newer_than_this_table_stays():
+def test_possibly_newer_items_are_kept():
     strange = {"type": "telepathy", "text": "e"}
     given_body = body(
         *(user([strange]), says("", content=[strange, {"type": "output_text", "text": "a"}, strange])),
@@ -350,13 +352,13 @@ def test_what_may_be_newer_than_this_table_stays():
     ],
     ids=lambda item: item["type"],
 )
-def test_misshapen_calls_go_as_calls_of_a_function(item):
-    out = mended(user(), item)
+def test_malformed_calls_become_function_calls(item):
+    out = convert_same_api(user(), item)
     assert kinds(out) == ["message", "function_call", "function_call_output"]
 
 
-def test_what_else_is_misshapen_is_told():
-    out = mended(
+def test_other_malformed_items_become_text():
+    out = convert_same_api(
         *(user(status="weird"), {"type": "compaction"}, {"type": "mcp_approval_request", "id": 7, "name": "f"}),
         {"type": "mcp_approval_response", "approval_request_id": "mcpr_9", "approve": True},
         {"role": "assistant", "content": "a", "tool_calls": None, "function_call": None},
@@ -386,31 +388,31 @@ def test_resp_20_the_local_shell_may_name_its_call_by_the_items_own_id():
     assert segue.convert(given_body, target="openai-chat").body["messages"][2]["content"] == "x"
 
 
-def test_resp_24_a_request_goes_on_from_one_thing():
-    out = mended(output(), previous_response_id="resp_1", conversation="conv_1")
+def test_resp_24_only_one_previous_state():
+    out = convert_same_api(output(), previous_response_id="resp_1", conversation="conv_1")
     assert "conversation" not in out.body
 
 
-def test_resp_25_a_provider_runs_no_two_calls_of_one_id():
+def test_resp_25_hosted_calls_have_unique_ids():
     asked = {"type": "program", "id": "prg_1", "call_id": "call_1", "code": "1", "fingerprint": "f"}
     answer = {"type": "program_output", "id": "pro_1", "call_id": "call_1", "result": "2", "status": "completed"}
     given_body = body(user(), asked, answer)
     assert segue.convert(given_body, target=API).body == given_body
-    mended(user(), asked, answer, {**asked, "id": "prg_2"}, {**answer, "id": "pro_2", "result": "3"})
-    mended(user(), asked, answer, {**answer, "id": "pro_2", "result": "3"})
-    mended(user(), call(), output(), asked, answer)
+    convert_same_api(user(), asked, answer, {**asked, "id": "prg_2"}, {**answer, "id": "pro_2", "result": "3"})
+    convert_same_api(user(), asked, answer, {**answer, "id": "pro_2", "result": "3"})
+    convert_same_api(user(), call(), output(), asked, answer)
 
 
 def test_resp_17_an_output_is_of_its_calls_type():
     custom = {"type": "custom_tool_call", "call_id": "call_1", "name": "free", "input": "x"}
-    out = mended(user(), custom, output(), call("call_2"), {**output("call_2"), "type": "custom_tool_call_output"})
+    out = convert_same_api(user(), custom, output(), call("call_2"), {**output("call_2"), "type": "custom_tool_call_output"})
     assert kinds(out) == [
         *("message", "custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output")
     ]
 
 
-def test_resp_25_two_calls_of_one_id_are_told_apart():
-    out = mended(user(), call(), output(value="a"), user(), call(), output(value="b"))
+def test_resp_25_calls_with_one_id_are_made_unique():
+    out = convert_same_api(user(), call(), output(value="a"), user(), call(), output(value="b"))
     made = [(item["call_id"], item.get("output")) for item in out.body["input"] if "call_id" in item]
     assert [value for _, value in made] == [None, "a", None, "b"]
     assert made[0][0] == made[1][0] == "call_1" != made[2][0] == made[3][0]
@@ -422,7 +424,7 @@ REPLY = (reasoning(), says("a"), call(id="fc_1"), call("call_2", id="fc_2"))
 RESULTS = (output(), output("call_2"))
 
 
-def test_reasoning_goes_home_with_what_was_made_with_it():
+def test_reasoning_is_sent_back_with_its_items():
     for more in ({}, {"store": True}, {"store": False}):
         given_body = body(user(), *REPLY, *RESULTS, **more)
         assert segue.convert(given_body, target=API).body == given_body
@@ -439,42 +441,42 @@ def test_reasoning_goes_home_with_what_was_made_with_it():
     ids=["at the end", "before the user", "behind what it was not for", "and more of it"],
 )
 def test_resp_07_reasoning_without_its_item_is_left_out(items):
-    out = mended(*items)
+    out = convert_same_api(*items)
     assert "reasoning" not in kinds(out)
     assert findings(out)[0] == "reasoning"
     # What was made before it keeps its id.
     assert [item["id"] for item in out.body["input"] if item.get("role") == "assistant"] in ([], ["msg_1"])
 
 
-def test_resp_07_what_is_not_known_to_be_refused_stays():
+def test_resp_07_reasoning_not_known_to_be_invalid_stays():
     nameless = reasoning()
     del nameless["id"]
     for items in ((user(), reasoning("rs_0"), reasoning(), says("a")), (user(), nameless)):
         assert segue.convert(body(*items), target=API).body == body(*items)
 
 
-def test_resp_08_what_follows_reasoning_that_was_torn_from_it_loses_its_id():
-    out = mended(
+def test_resp_08_item_without_its_reasoning_loses_its_id():
+    out = convert_same_api(
         user(), reasoning(), user("in between"), call(id="fc_1"), output(), call("call_2", id="fc_2"), output("call_2")
     )
     assert kinds(out)[:3] == ["message", "message", "function_call"]
     assert ids(out) == [None, None, None, None, "fc_2", None]
 
 
-def test_resp_08_ids_go_with_the_reasoning():
-    out = mended(user(), *REPLY, *RESULTS, policy={"reasoning": "none"})
+def test_resp_08_ids_are_dropped_with_the_reasoning():
+    out = convert_same_api(user(), *REPLY, *RESULTS, policy={"reasoning": "none"})
     assert ids(out) == [None] * 6
     assert "reasoning" not in kinds(out)
     assert complaints(out.body, API) == []
     thought = reasoning("item_1", summary=[{"type": "summary_text", "text": "hm"}])
-    told = mended(user(), thought, *REPLY[1:], *RESULTS, policy={"reasoning": "text"})
+    told = convert_same_api(user(), thought, *REPLY[1:], *RESULTS, policy={"reasoning": "text"})
     assert told.body["input"][1] == {"role": "assistant", "content": "[reasoning] hm"}
     assert ids(told) == [None] * 7
 
 
-def test_resp_08_what_can_not_go_without_its_id_goes_as_a_call():
+def test_resp_08_item_that_needs_its_id_becomes_a_call():
     computer, shot = BODIES["every item"]["input"][13:15]
-    out = mended(user(), reasoning(), SEARCH, says("a"), computer, shot, policy={"reasoning": "none"})
+    out = convert_same_api(user(), reasoning(), SEARCH, says("a"), computer, shot, policy={"reasoning": "none"})
     assert kinds(out) == [
         *("message", "function_call", "function_call_output", "message", "function_call", "function_call_output")
     ]
@@ -482,7 +484,7 @@ def test_resp_08_what_can_not_go_without_its_id_goes_as_a_call():
     assert out.body["input"][5]["output"][0]["type"] == "input_image"
 
 
-def test_resp_10_not_where_it_stands_in_plain_text_or_came_before():
+def test_resp_10_plain_text_or_earlier_reasoning_is_kept():
     plain = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
     given_body = body(user(), plain, *REPLY[1:], *RESULTS, store=False)
     assert segue.convert(given_body, target=API).body == given_body
@@ -492,26 +494,26 @@ def test_resp_10_not_where_it_stands_in_plain_text_or_came_before():
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_resp_10_reasoning_that_is_not_sealed_needs_a_provider_that_keeps_it(stored):
+def test_resp_10_unencrypted_reasoning_needs_stored_state(stored):
     bare = {"type": "reasoning", "id": "rs_1", "summary": []}
-    out = mended(user(), bare, *REPLY[1:], *RESULTS, store=stored)
+    out = convert_same_api(user(), bare, *REPLY[1:], *RESULTS, store=stored)
     assert ("reasoning" in kinds(out)) == stored
     assert (ids(out)[-4] == "fc_1") == stored
     assert findings(out) == ([] if stored else ["reasoning"])
 
 
-def test_resp_10_nothing_can_be_referred_to_that_is_not_kept():
-    out = mended(user(), {"type": "item_reference", "id": "rs_1"}, call(id="fc_1"), output(), store=False)
+def test_resp_10_references_need_stored_state():
+    out = convert_same_api(user(), {"type": "item_reference", "id": "rs_1"}, call(id="fc_1"), output(), store=False)
     assert kinds(out) == ["message", "function_call", "function_call_output"]
     assert ids(out) == [None] * 3
     assert findings(out) == ["dropped"]
 
 
-def test_resp_11_what_is_sealed_goes_to_the_model_that_sealed_it():
-    same = mended(user(), *REPLY, *RESULTS, model="gpt-5.6-terra-2026-07-01")
+def test_resp_11_encrypted_reasoning_goes_to_its_own_model():
+    same = convert_same_api(user(), *REPLY, *RESULTS, model="gpt-5.6-terra-2026-07-01")
     assert kinds(same)[1] == "reasoning"
     for model in ("gpt-5", "gpt-4.1"):
-        out = mended(user(), *REPLY, *RESULTS, model=model)
+        out = convert_same_api(user(), *REPLY, *RESULTS, model=model)
         assert ids(out) == [None] * 6
         assert findings(out) == ["reasoning"]
     # A body that nobody changed is its own affair.
@@ -520,14 +522,14 @@ def test_resp_11_what_is_sealed_goes_to_the_model_that_sealed_it():
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "anthropic", "kimi"])
-def test_resp_11_and_to_nobody_else(target):
+def test_resp_11_encrypted_reasoning_goes_to_no_other_model(target):
     out = segue.convert(body(user(), *REPLY, *RESULTS), target=target)
     assert "gAAA1" not in json.dumps(out.body)
     assert "rs_1" not in json.dumps(out.body)
     assert segue.check(out.body, target)
 
 
-def test_reasoning_of_others_does_not_come_here():
+def test_reasoning_of_other_providers_is_dropped():
     claude = {
         "model": "claude-sonnet-4-5",
         "max_tokens": 10,
@@ -553,7 +555,7 @@ def test_reasoning_of_others_does_not_come_here():
 def test_a_summary_is_always_there():
     thought = reasoning()
     del thought["summary"]
-    assert mended(user(), thought, says("a")).body["input"][1] == {**thought, "summary": []}
+    assert convert_same_api(user(), thought, says("a")).body["input"][1] == {**thought, "summary": []}
 
 
 # ------------------------------------------------------------------------------------------------------ conversations
@@ -567,7 +569,7 @@ def chat_turn(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def test_there_and_back_keeps_every_pair():
+def test_round_trip_keeps_every_pair():
     chat = {"messages": [{"role": "user", "content": "go"}, *chat_turn(1), *chat_turn(2)]}
     there = segue.convert(chat, target=API).body
     assert kinds(segue.convert(chat, target=API)) == [
@@ -581,7 +583,7 @@ def test_there_and_back_keeps_every_pair():
     assert [m["role"] for m in claude["messages"]] == ["user", "assistant", "user", "assistant", "user"]
 
 
-def test_what_stands_earlier_does_not_change_when_more_is_said():
+def test_earlier_items_do_not_change_when_messages_are_added():
     first = body(user(), *REPLY, *RESULTS, tools=[function()])
     longer = {**first, "input": [*first["input"], user("more")]}
     for target in (API, "openai-chat", "anthropic"):
@@ -592,11 +594,11 @@ def test_what_stands_earlier_does_not_change_when_more_is_said():
         assert one[: last + 1] == two[: last + 1]
 
 
-def test_repair_tells_what_it_did():
+def test_repair_reports_its_changes():
     repaired = segue.repair(body(user(), call(id="call_1"), output("call_9", "lost")), API)
     assert {change.path for change in repaired.changes} >= {"input[2]", "input[3]"}
     assert findings(repaired) == ["orphan", "synthetic"]
-    assert lost(repaired) == ["call_1"]
+    assert dropped_subjects(repaired) == ["call_1"]
     lawful = json.dumps(BODIES["agent"]).encode()
     assert segue.repair(lawful, API).data == lawful
 
@@ -604,9 +606,9 @@ def test_repair_tells_what_it_did():
 # ------------------------------------------------------------------------------------------------ what bodies also hold
 
 
-def test_an_output_for_state_elsewhere_needs_an_id_of_its_own():
+def test_output_for_provider_state_needs_its_own_id():
     items = [output("call_9", "a"), output("call_9", "b"), output(["call_8"], "c"), output("x" * 65, "d")]
-    out = mended(*items, previous_response_id="resp_1")
+    out = convert_same_api(*items, previous_response_id="resp_1")
     assert out.body["input"][0] == output("call_9", "a")
     assert [item.get("role") for item in out.body["input"][1:]] == ["user"] * 3
     assert findings(out) == ["orphan"] * 3
@@ -617,13 +619,13 @@ def test_an_output_for_state_elsewhere_needs_an_id_of_its_own():
     [{"type": "item_reference", "id": ""}, {"type": "item_reference", "id": "rs_9"}, {"id": "msg 9"}],
     ids=["no id", "reasoning at the end", "not an id"],
 )
-def test_a_reference_that_leads_nowhere_is_left_out(reference):
-    out = mended(user(), reference, user("next"))
+def test_dangling_reference_is_dropped(reference):
+    out = convert_same_api(user(), reference, user("next"))
     assert out.body["input"] == [user(), user("next")]
     assert findings(out) == ["dropped"]
 
 
-def test_tools_that_nobody_searched_for_stay_and_are_declared():
+def test_tool_search_output_without_call_stays_and_is_declared():
     found = {"type": "tool_search_output", "execution": "server", "tools": [function("late")]}
     given_body = body(user(), found)
     assert segue.convert(given_body, target=API).body == given_body
@@ -637,29 +639,29 @@ def test_a_search_for_tools_may_be_without_what_it_found():
     assert segue.convert(given_body, target=API).body == given_body
 
 
-def test_resp_04_a_shell_in_a_container_is_missed_too():
+def test_resp_04_missing_container_shell_output_is_completed():
     asked = BODIES["every item"]["input"][21]
-    out = mended(user(), asked)
+    out = convert_same_api(user(), asked)
     assert kinds(out) == ["message", "shell_call", "shell_call_output"]
     assert findings(out) == ["synthetic"]
 
 
-def test_resp_21_an_approval_answers_what_was_asked():
+def test_resp_21_approval_response_needs_its_request():
     asked, answered = BODIES["every item"]["input"][9:11]
     assert segue.convert(body(user(), asked, answered), target=API).body == body(user(), asked, answered)
-    alone = mended(user(), answered)
+    alone = convert_same_api(user(), answered)
     assert "[answer to the request for approval] approved" in json.dumps(alone.body)
     assert segue.convert(body(answered, previous_response_id="resp_1"), target=API).body["input"] == [answered]
-    twice = mended(user(), {**asked, "arguments": {}}, answered)
+    twice = convert_same_api(user(), {**asked, "arguments": {}}, answered)
     assert kinds(twice) == ["message"] * 3
 
 
-def test_a_choice_that_names_no_tool_is_left_out():
-    out = mended(user(), tools=[function()], tool_choice={"type": "function"})
+def test_tool_choice_without_a_name_is_dropped():
+    out = convert_same_api(user(), tools=[function()], tool_choice={"type": "function"})
     assert "tool_choice" not in out.body
     assert findings(out) == ["adjusted"]
 
 
 def test_a_tool_without_a_type_is_a_function():
-    out = mended(user(), tools=[{**function(), "type": ""}, {"name": "g"}])
+    out = convert_same_api(user(), tools=[{**function(), "type": ""}, {"name": "g"}])
     assert [tool["type"] for tool in out.body["tools"]] == ["function", "function"]

@@ -65,14 +65,14 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_every_server_takes_stays_as_it_was(profile: str) -> None:
+def test_commonly_accepted_body_is_unchanged(profile: str) -> None:
     out = segue.convert(PLAIN, source="openai-chat", target="openai-chat", profile=profile)
     assert json.dumps(out.body) == json.dumps(PLAIN)
     assert segue.repair(PLAIN, "openai-chat", profile=profile).changes == ()
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_nothing_that_only_openai_has(profile: str) -> None:
+def test_openai_only_options_are_dropped(profile: str) -> None:
     custom = {"id": "call_c", "type": "custom", "custom": {"name": "patch", "input": "x"}}
     made = said(
         profile,
@@ -97,7 +97,7 @@ def test_nothing_that_only_openai_has(profile: str) -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("source", ["anthropic", "kimi", "mistral"])
-def test_from_abroad(profile: str, source: str) -> None:
+def test_cross_api(profile: str, source: str) -> None:
     body = segue.convert(PLAIN, source="openai-chat", target=source).body
     out = segue.convert(body, source=source, target="openai-chat", profile=profile, model="some-model")
     asked = out.body["messages"][2]
@@ -106,7 +106,7 @@ def test_from_abroad(profile: str, source: str) -> None:
     assert "max_completion_tokens" not in out.body
 
 
-def test_the_names_are_those_of_the_judge() -> None:
+def test_profile_names_equal_those_of_the_checker() -> None:
     assert sorted(PROFILES) == list(profile_names())
 
 
@@ -122,7 +122,7 @@ def test_groq_gets_reasoning_back_where_the_model_has_it(model: str, kept: bool)
     assert ("reasoning" in made["messages"][1]) is kept
 
 
-def test_xai_wants_content_beside_calls() -> None:
+def test_xai_needs_content_beside_calls() -> None:
     for content in (None, []):
         made = said("xai", user(), {**asks(call()), "content": content}, result())
         assert made["messages"][1]["content"] == ""
@@ -146,24 +146,24 @@ def test_arguments_are_json(profile: str) -> None:
     assert json.loads(objects["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"value": [1]}
 
 
-def test_minimax_wants_a_schema() -> None:
+def test_minimax_needs_a_schema() -> None:
     tool = {"type": "function", "function": {"name": "read"}}
     made = said("minimax", user(), asks(call()), result(), tools=[tool])
     assert made["tools"][0]["function"]["parameters"] == PARAMETERS
 
 
-def test_zai_wants_each_id_once() -> None:
+def test_zai_needs_unique_ids() -> None:
     made = said("z.ai", user(), asks(call()), result(), asks(call()), result())
     first, second = (made["messages"][place]["tool_calls"][0]["id"] for place in (1, 3))
     assert first != second == made["messages"][4]["tool_call_id"]
 
 
-def test_zai_wants_a_user() -> None:
+def test_zai_needs_a_user_message() -> None:
     made = said("z.ai", {"role": "system", "content": "s"}, asks(call()), result())
     assert made["messages"][-1] == user("Continue.")
 
 
-def test_llama_cpp_takes_a_prefill_where_nobody_asks_for_thoughts() -> None:
+def test_llama_cpp_accepts_a_prefill_without_thinking() -> None:
     body = {"messages": [user(), says("half")]}
     assert said("llama.cpp", *body["messages"]) == body
     wishes: tuple[dict[str, Any], ...] = (
@@ -177,7 +177,7 @@ def test_llama_cpp_takes_a_prefill_where_nobody_asks_for_thoughts() -> None:
 
 
 @pytest.mark.parametrize("profile", ["vllm", "llama.cpp", "ollama"])
-def test_ids_are_those_of_the_model_that_is_served(profile: str) -> None:
+def test_id_scheme_follows_the_served_model(profile: str) -> None:
     body = {"messages": [user(), asks(call()), result()]}
 
     def made_id(model: str) -> str:
@@ -221,7 +221,7 @@ def test_an_unknown_profile_names_the_known_ones() -> None:
         segue.convert(PLAIN, source="openai-chat", target="anthropic", profile="vllm")
 
 
-def test_a_reply_comes_back() -> None:
+def test_reply_is_converted_back() -> None:
     converted = segue.convert(PLAIN, source="openai-chat", target="openai-chat", profile="vllm")
     reply = {"choices": [{"index": 0, "message": asks(call("chatcmpl-tool-1")), "finish_reason": "tool_calls"}]}
     assert converted.reply(reply)["choices"][0]["message"]["tool_calls"][0]["id"] == "chatcmpl-tool-1"

@@ -41,7 +41,7 @@ def test_calls_together(profile: str, model: str) -> None:
     assert len(said(profile, *TWO, model=model)["messages"]) == 4
 
 
-def test_gpt_oss_has_thoughts_beside_calls_and_words_before_them() -> None:
+def test_gpt_oss_has_reasoning_beside_calls_and_text_before_them() -> None:
     thought = asks(call(), content="hm", reasoning_content="why")
     made = said("llama.cpp", user(), thought, result(), model="gpt-oss-120b")["messages"]
     assert made[1:3] == [says("hm"), asks(call(), reasoning_content="why")]
@@ -68,7 +68,7 @@ def test_mistrals_turns(profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", SERVERS)
-def test_qwen_wants_a_human_and_no_system_later(profile: str) -> None:
+def test_qwen_needs_a_user_message_and_no_later_system_text(profile: str) -> None:
     made = said(profile, SYSTEM, asks(call()), result(), SYSTEM, model="Qwen3.5-4B")["messages"]
     assert [message["role"] for message in made] == ["system", "assistant", "tool", "user"]
     older = said(profile, SYSTEM, asks(call()), result(), SYSTEM, model="Qwen3-8B")["messages"]
@@ -78,7 +78,7 @@ def test_qwen_wants_a_human_and_no_system_later(profile: str) -> None:
 @pytest.mark.parametrize("source", ["openai-chat", "anthropic"])
 @pytest.mark.parametrize("model", ["gpt-oss-120b", "Llama-3.1-8B", "mistral-small-3.2", "Qwen3.5-4B", "GLM-4.6"])
 @pytest.mark.parametrize("profile", [*SERVERS, "ollama"])
-def test_the_express_lane_says_the_same(profile: str, model: str, source: str) -> None:
+def test_fast_path_gives_the_same_body(profile: str, model: str, source: str) -> None:
     turns: list[dict[str, Any]] = []
     for number in range(6):
         ids = [f"call_{number}{letter}" for letter in "abc"]

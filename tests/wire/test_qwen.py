@@ -25,11 +25,11 @@ def call(call_id: str = "call_a", name: str = "read", arguments: Any = "{}") -> 
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def asks(*calls: dict, **more: Any) -> dict:
+def assistant_calls(*calls: dict, **more: Any) -> dict:
     return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
 
 
-def says(content: Any = "x", **more: Any) -> dict:
+def assistant(content: Any = "x", **more: Any) -> dict:
     return {"role": "assistant", "content": content, **more}
 
 
@@ -45,15 +45,15 @@ def body_of(*messages: dict, model: str = "qwen-plus", **more: Any) -> dict[str,
     return {"model": model, "messages": list(messages), **more}
 
 
-HOME = {
+SAME_API = {
     "a loop": body_of(
         {"role": "system", "content": "s"},
         user(),
-        asks(call(arguments='{"a": 1}'), call("call_b", "list")),
+        assistant_calls(call(arguments='{"a": 1}'), call("call_b", "list")),
         result("call_b"),
         result(),
         user(),
-        says("half", partial=True),
+        assistant("half", partial=True),
         tools=[READ],
         tool_choice="auto",
         parallel_tool_calls=True,
@@ -63,16 +63,16 @@ HOME = {
     ),
     "thinking": body_of(
         user(),
-        asks(call(), reasoning_content="hm"),
+        assistant_calls(call(), reasoning_content="hm"),
         result(),
-        says(reasoning_content="so"),
+        assistant(reasoning_content="so"),
         user(),
         model="qwen3.6-plus",
         enable_thinking=True,
         thinking_budget=1000,
         preserve_thinking=True,
     ),
-    "a reply first, and last": body_of(says(), user(), says("b")),
+    "a reply first, and last": body_of(assistant(), user(), assistant("b")),
     "pictures": body_of(
         user(
             [
@@ -86,9 +86,9 @@ HOME = {
 }
 
 
-@pytest.mark.parametrize("case", HOME)
-def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
-    body = HOME[case]
+@pytest.mark.parametrize("case", SAME_API)
+def test_valid_body_is_unchanged_for_same_api(case: str) -> None:
+    body = SAME_API[case]
     made, _ = carry(body, QWEN, QWEN)
     assert json.dumps(made) == json.dumps(body)
     assert made["messages"] is body["messages"]
@@ -108,7 +108,7 @@ def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
 )
 @pytest.mark.parametrize("source", [QWEN, OPENAI_CHAT])
 def test_arguments_are_an_object(arguments: Any, expected: Any, source: Any) -> None:
-    body = {"messages": [user(), asks(call(arguments=arguments)), result()]}
+    body = {"messages": [user(), assistant_calls(call(arguments=arguments)), result()]}
     made, report = carry(body, source, QWEN)
     text = made["messages"][1]["tool_calls"][0]["function"]["arguments"]
     assert json.loads(text) == expected
@@ -116,11 +116,11 @@ def test_arguments_are_an_object(arguments: Any, expected: Any, source: Any) -> 
     assert carry(made, QWEN, QWEN)[0] == made
 
 
-def test_somebody_must_have_asked() -> None:
+def test_user_message_is_required() -> None:
     system = {"role": "system", "content": "s"}
     made, _ = carry(body_of(system), QWEN, QWEN)
     assert made["messages"] == [system, user("Continue.")]
-    loop = (asks(call()), result())
+    loop = (assistant_calls(call()), result())
     made, _ = carry(body_of(system, *loop), QWEN, QWEN)
     assert made["messages"] == [system, *loop, user("Continue.")]
     assert carry(body_of(system, *loop, user("and?")), QWEN, QWEN)[0]["messages"][:3] == made["messages"][:3]
@@ -128,9 +128,9 @@ def test_somebody_must_have_asked() -> None:
     assert made["messages"][1] == user("[continued]")
 
 
-def test_ids_and_names_from_abroad() -> None:
+def test_cross_api_ids_and_names() -> None:
     body = {
-        "messages": [user(), asks(call("call_a"), call("call_b", "ns.list")), result("call_b"), result("call_a")],
+        "messages": [user(), assistant_calls(call("call_a"), call("call_b", "ns.list")), result("call_b"), result("call_a")],
         "tools": [READ, {"type": "custom", "custom": {"name": "patch"}}],
         "temperature": 2,
         "user": "u",
@@ -145,15 +145,15 @@ def test_ids_and_names_from_abroad() -> None:
     assert "name" not in first
 
 
-def test_a_reply_at_the_end_abroad_gets_a_user_behind_it() -> None:
-    made, _ = carry({"messages": [user(), says()]}, OPENAI_CHAT, QWEN)
+def test_final_reply_is_followed_by_a_user_message_cross_api() -> None:
+    made, _ = carry({"messages": [user(), assistant()]}, OPENAI_CHAT, QWEN)
     assert made["messages"][2] == user("Continue.")
-    partial = body_of(user(), says("half", partial=True))
+    partial = body_of(user(), assistant("half", partial=True))
     assert "partial" not in json.dumps(carry(partial, QWEN, DEEPSEEK)[0])
 
 
-def test_own_reasoning_goes_back_and_others_stays_behind() -> None:
-    body = body_of(user(), asks(call(), reasoning_content="hm"), result())
+def test_own_reasoning_is_sent_back_and_other_reasoning_dropped() -> None:
+    body = body_of(user(), assistant_calls(call(), reasoning_content="hm"), result())
     assert carry(body, QWEN, QWEN, model="qwen3-32b")[0]["messages"][1]["reasoning_content"] == "hm"
     assert "reasoning_content" not in carry(body, KIMI, QWEN)[0]["messages"][1]
 
@@ -188,7 +188,7 @@ def test_thinking_is_read(body: dict, expected: Reasoning | None) -> None:
         ("none", "qwen-max", {}),
     ],
 )
-def test_thinking_is_asked_for(effort: str, model: str | None, expected: dict) -> None:
+def test_thinking_option_is_rendered(effort: str, model: str | None, expected: dict) -> None:
     made, report = carry({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, QWEN, model=model)
     assert {key: made[key] for key in made if "think" in key} == expected
     silent = bool(expected) and effort != "max"
@@ -196,7 +196,7 @@ def test_thinking_is_asked_for(effort: str, model: str | None, expected: dict) -
     assert bool(report.of("adjusted")) is not silent
 
 
-def test_a_budget_stays_one() -> None:
+def test_thinking_budget_is_kept() -> None:
     body = {"messages": [user()], "max_tokens": 9000, "thinking": {"type": "enabled", "budget_tokens": 4000}}
     made, _ = carry(body, ANTHROPIC, QWEN)
     assert (made["enable_thinking"], made["thinking_budget"]) == (True, 4000)
@@ -219,7 +219,7 @@ CHOSEN = {"type": "function", "function": {"name": "read"}}
         ("qwen3.5-plus", {}, (None, None, False)),
     ],
 )
-def test_what_does_not_go_with_thinking(model: str, more: dict, expected: Any) -> None:
+def test_options_incompatible_with_thinking(model: str, more: dict, expected: Any) -> None:
     body = {"messages": [user()], "tools": [READ], **more}
     made, report = carry(body, OPENAI_CHAT, QWEN, model=model)
     assert (made.get("tool_choice"), made.get("enable_thinking"), "response_format" in made) == expected
@@ -234,14 +234,14 @@ def test_pictures_for_models_that_see() -> None:
         assert ("image_url" in json.dumps(made)) is seen
 
 
-def test_results_go_by_id() -> None:
-    request = QWEN.parse_request(HOME["a loop"])
+def test_results_are_paired_by_id() -> None:
+    request = QWEN.parse_request(SAME_API["a loop"])
     assert [responses_of(message)[0].name for message in request.messages[3:5]] == ["list", "read"]
     assert not QWEN.demands(identify("qwen-plus")).by_position
 
 
 def test_a_reply() -> None:
-    choice = {"message": asks(call(), reasoning_content="hm"), "finish_reason": "tool_calls", "index": 0}
+    choice = {"message": assistant_calls(call(), reasoning_content="hm"), "finish_reason": "tool_calls", "index": 0}
     body = {"id": "c", "model": "qwen-plus", "choices": [choice]}
     reply = QWEN.parse_reply(body)
     assert (reply.thinking, reply.finish, reply.calls[0].origin.raw_id) == ("hm", "tool_calls", "call_a")
@@ -255,5 +255,5 @@ def test_an_error() -> None:
     assert QWEN.render_error(error)["error"]["message"] == "no"
 
 
-def test_a_body_is_told_by_its_model() -> None:
+def test_body_is_detected_by_model() -> None:
     assert segue.convert(body_of(user(), enable_thinking=True), target="openai-chat").source == "qwen"

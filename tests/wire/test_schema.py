@@ -41,13 +41,13 @@ EVERY_STRICT_ROW = pytest.mark.parametrize("row", STRICT_ROWS, ids=lambda row: r
 MANY = st.lists(OBJECTS, min_size=10, max_size=10)
 
 
-def fit(schema: Any, row: SchemaRules) -> tuple[dict[str, Any], list[str]]:
+def translate(schema: Any, row: SchemaRules) -> tuple[dict[str, Any], list[str]]:
     report = Report()
     node = fitted(schema, row, report, subject="t")
     return node, [finding.message for finding in report.findings]
 
 
-def strictly(schema: Any, row: SchemaRules) -> tuple[dict[str, Any] | None, list[str]]:
+def translate_strict(schema: Any, row: SchemaRules) -> tuple[dict[str, Any] | None, list[str]]:
     """The schema as a strict tool's, or None where the tool is not declared as strict."""
     report = Report()
     node, strict = fitted_tool(Tool("t", parameters=schema, strict=True), PLAIN, report, strict=row)
@@ -55,7 +55,7 @@ def strictly(schema: Any, row: SchemaRules) -> tuple[dict[str, Any] | None, list
 
 
 def properties(schema: dict[str, Any], row: SchemaRules) -> dict[str, Any]:
-    return fit({"type": "object", "properties": schema}, row)[0]["properties"]
+    return translate({"type": "object", "properties": schema}, row)[0]["properties"]
 
 
 # ---------------------------------------------------------------------------------------------------------- properties
@@ -64,13 +64,13 @@ def properties(schema: dict[str, Any], row: SchemaRules) -> dict[str, Any]:
 @EVERY_OPEN_ROW
 @examples(4, items=len(OPEN_ROWS))
 @given(schema=documents(), values=MANY)
-def test_fits_and_loses_no_value(row: SchemaRules, schema: dict[str, Any], values: list[Any]) -> None:
+def test_result_is_valid_and_accepts_every_value(row: SchemaRules, schema: dict[str, Any], values: list[Any]) -> None:
     before = json.dumps(schema)
-    out, _ = fit(schema, row)
+    out, _ = translate(schema, row)
     assert json.dumps(schema) == before, "the input was changed"
     assert json.loads(json.dumps(out)) == out
     assert list(WALKS[row.name](out)) == []
-    assert fit(out, row)[0] == out, "a second fitting changes something"
+    assert translate(out, row)[0] == out, "a second fitting changes something"
     read = read_schema(out)
     for value in values:
         if row.openapi and has_lists_in_lists(value):
@@ -89,12 +89,12 @@ def has_lists_in_lists(value: Any) -> bool:
 @examples(3, items=len(STRICT_ROWS))
 @given(schema=typed_objects(), values=MANY)
 def test_a_strict_subset_holds_or_is_not_used(row: SchemaRules, schema: dict[str, Any], values: list[Any]) -> None:
-    out, said = strictly(schema, row)
+    out, said = translate_strict(schema, row)
     if out is None:
-        assert any("`strict` is left out" in message for message in said)
+        assert any("`strict` dropped" in message for message in said)
         return
     assert list(WALKS[row.name](out)) == []
-    assert strictly(out, row)[0] == out
+    assert translate_strict(out, row)[0] == out
     # That objects are closed and their keys all there is what strict means; nothing else may be lost.
     loose = loosened(out)
     for value in values:
@@ -120,9 +120,9 @@ def loosened(schema: Any) -> Any:
 
 @examples(3)
 @given(schema=typed_objects(), value=OBJECTS)
-def test_nulls_that_strictness_forced_go_away_again(schema: dict[str, Any], value: Any) -> None:
+def test_nulls_forced_by_strict_mode_are_removed(schema: dict[str, Any], value: Any) -> None:
     """What a model answers to the strict declaration is valid for who declared the tool without it."""
-    out, _ = strictly(schema, OPENAI_STRICT)
+    out, _ = translate_strict(schema, OPENAI_STRICT)
     if out is not None and is_valid(value, out) and is_valid(without_keys_of_null(value), schema):
         assert is_valid(without_forced_nulls(value, schema), schema)
 
@@ -143,12 +143,12 @@ def test_reading_changes_no_verdict(schema: dict[str, Any], values: list[Any]) -
 
 COMBINING = ["$ref", "$dynamicRef", "$id", "id", "$defs", "anyOf", "allOf", "oneOf", "not", "if", "dependencies"]
 NESTING = ["properties", "items", "prefixItems", "additionalProperties", "required", "propertyOrdering", "nullable"]
-PLAIN_WORDS = ["type", "enum", "const", "default", "minimum", "exclusiveMinimum", "minItems", "pattern", "format", "a"]
-WORDS = [*COMBINING, *NESTING, *PLAIN_WORDS]
+PLAIN_KEYWORDS = ["type", "enum", "const", "default", "minimum", "exclusiveMinimum", "minItems", "pattern", "format", "a"]
+KEYWORDS = [*COMBINING, *NESTING, *PLAIN_KEYWORDS]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 3) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS) | st.text(max_size=3), inner, max_size=5)
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYWORDS) | st.text(max_size=3), inner, max_size=5)
     ),
     max_leaves=12,
 )
@@ -159,9 +159,9 @@ GARBAGE = st.dictionaries(st.sampled_from(["type", "properties", "items", "$ref"
 @examples(3, items=len(OPEN_ROWS))
 @given(schema=GARBAGE)
 def test_any_json_is_read(row: SchemaRules, schema: dict[str, Any]) -> None:
-    out, _ = fit(schema, row)
+    out, _ = translate(schema, row)
     assert list(WALKS[row.name](out)) == []
-    strictly(schema, OPENAI_STRICT)
+    translate_strict(schema, OPENAI_STRICT)
     fitted_format(ResponseFormat("schema", schema, strict=True), row, Report(), strict=OPENAI_STRICT)
 
 
@@ -262,30 +262,30 @@ def test_openapi_and_proto_json_are_read(given: dict[str, Any], read: dict[str, 
     assert read_schema(given) == read
 
 
-def test_what_is_not_valid_is_left_out_and_told():
+def test_invalid_keywords_are_dropped_and_reported():
     schema = {"type": "object", "properties": {"a": {"type": "strnig", "minLength": "x"}, "b": 3}, "required": "a"}
-    out, said = fit(schema, OPENAI)
+    out, said = translate(schema, OPENAI)
     assert out == {"type": "object", "properties": {"a": {}, "b": {}}}
     assert said == [
-        "schema: `type` is not valid and left out (at properties.a.type)",
-        "schema: `minLength` is not valid and left out (at properties.a.minLength)",
-        "schema: what is no schema is left out (at properties.b)",
-        "schema: `required` is not valid and left out (at required)",
+        "schema: invalid `type` dropped (at properties.a.type)",
+        "schema: invalid `minLength` dropped (at properties.a.minLength)",
+        "schema: invalid subschema dropped (at properties.b)",
+        "schema: invalid `required` dropped (at required)",
     ]
 
 
-def test_a_reference_that_leads_nowhere_takes_anything():
+def test_dangling_reference_accepts_anything():
     schema = {"type": "object", "properties": {"a": {"$ref": "https://example.com/pet.json"}, "b": {"$ref": "#/nope"}}}
-    out, said = fit(schema, ANTHROPIC)
+    out, said = translate(schema, ANTHROPIC)
     assert out["properties"] == {"a": {}, "b": {}}
     assert len(said) == 2
-    assert all("can't be followed" in message for message in said)
+    assert all("unresolvable reference" in message for message in said)
 
 
 # ----------------------------------------------------------------------------------------------------------- the words
 
 
-def test_keywords_become_words():
+def test_keywords_become_description_text():
     text = {
         "type": "string",
         "minLength": 3,
@@ -316,20 +316,20 @@ def test_keywords_become_words():
         ({"type": "string", "default": "x", "examples": ["y", "z"]}, "default x; for example y, z"),
     ],
 )
-def test_words_for_kimi_and_gemini(node: dict[str, Any], words: str) -> None:
+def test_description_text_for_kimi_and_gemini(node: dict[str, Any], words: str) -> None:
     rows = (GEMINI,) if "default" in node else (GEMINI, KIMI)
     for row in rows:
         assert properties({"a": node}, row)["a"]["description"] == words
 
 
-def test_words_are_bounded():
+def test_description_text_is_bounded():
     many = {"type": "object", "enum": [{"n": "x" * 1000, "i": i} for i in range(1000)]}
     assert len(properties({"a": many}, GEMINI)["a"]["description"]) < 300
 
 
-def test_findings_are_told_once_for_each_keyword():
+def test_findings_are_reported_once_per_keyword():
     schema = {"type": "object", "properties": {f"p{i}": {"type": "string", "minLength": i} for i in range(9)}}
-    assert fit(schema, GEMINI)[1] == ["schema: `minLength` is told in words (at p0, p1, p2 and 6 more)"]
+    assert translate(schema, GEMINI)[1] == ["schema: `minLength` moved to the description (at p0, p1, p2 and 6 more)"]
 
 
 # ------------------------------------------------------------------------------------------------------ what is merged
@@ -342,11 +342,11 @@ def test_alternatives_at_the_top_become_one_object():
         "anyOf": [{"required": ["stock"]}, {"required": ["year"]}],
     }
     for row in (OPENAI, ANTHROPIC, KIMI, GEMINI):
-        out, said = fit(schema, row)
+        out, said = translate(schema, row)
         assert out["properties"] == schema["properties"]
         assert "required" not in out
         assert "stock (string, needed)" in out["description"]
-        assert said == ["schema: alternatives are merged into one object (at the top)"]
+        assert said == ["schema: alternatives merged into one object (at the top)"]
 
 
 def test_a_discriminated_union_of_closed_objects_keeps_its_types():
@@ -355,7 +355,7 @@ def test_a_discriminated_union_of_closed_objects_keeps_its_types():
         return {"type": "object", "properties": keys, "required": list(keys), "additionalProperties": False}
 
     schema = {"oneOf": [closed("cat", meow={"type": "string"}), closed("dog", bark={"type": "integer"})]}
-    out, _ = fit(schema, ANTHROPIC)
+    out, _ = translate(schema, ANTHROPIC)
     assert out["properties"] == {
         "kind": {"enum": ["cat", "dog"]},
         "meow": {"type": "string"},
@@ -365,12 +365,12 @@ def test_a_discriminated_union_of_closed_objects_keeps_its_types():
     assert out["additionalProperties"] is False
 
 
-def test_all_of_is_one_object_with_all_that_they_say():
+def test_all_of_becomes_one_merged_object():
     parts = [
         {"properties": {"a": {"type": "number", "minimum": 1}}, "required": ["a"]},
         {"properties": {"a": {"type": "integer", "maximum": 5}, "b": {"type": "string"}}},
     ]
-    out, said = fit({"type": "object", "allOf": parts}, KIMI)
+    out, said = translate({"type": "object", "allOf": parts}, KIMI)
     assert out["properties"] == {"a": {"type": "integer", "minimum": 1, "maximum": 5}, "b": {"type": "string"}}
     assert out["required"] == ["a"]
     assert said == []
@@ -378,7 +378,7 @@ def test_all_of_is_one_object_with_all_that_they_say():
 
 @pytest.mark.parametrize("row", [PLAIN, OPENAI, ANTHROPIC, GEMINI, KIMI, MISTRAL], ids=lambda row: row.name)
 def test_parameters_that_are_no_object_become_one(row: SchemaRules) -> None:
-    out, _ = fit({"type": "array", "items": {"type": "string"}}, row)
+    out, _ = translate({"type": "array", "items": {"type": "string"}}, row)
     assert out["properties"] == {"value": {"type": "array", "items": {"type": "string"}}}
     assert out["required"] == ["value"]
 
@@ -395,29 +395,29 @@ def test_no_parameters(row: SchemaRules, empty: dict[str, Any] | None) -> None:
 # ----------------------------------------------------------------------------------------------------- single targets
 
 
-def test_what_no_value_fits_is_no_alternative():
+def test_unsatisfiable_alternative_is_dropped():
     node = {"anyOf": [{"not": {}}, {"type": "string"}, False]}
     for row in (KIMI, GEMINI):
         assert properties({"a": node}, row)["a"] == {"type": "string"}
 
 
-def test_a_key_that_anthropic_can_not_spell_is_told_and_still_valid():
+def test_key_invalid_for_anthropic_is_reported_and_still_valid():
     schema = {"type": "object", "properties": {"$top": {"type": "integer"}, "q": {}}, "additionalProperties": False}
-    out, said = fit(schema, ANTHROPIC)
+    out, said = translate(schema, ANTHROPIC)
     assert out == {"type": "object", "properties": {"q": {}}, "description": "also takes $top: integer"}
-    assert said == ["schema: a key that can't be declared there is told in words (at properties.$top)"]
+    assert said == ["schema: a property name that the target rejects moved to the description (at properties.$top)"]
 
 
-def test_nobody_says_not_to_what_got_weaker():
+def test_not_is_dropped_around_a_weakened_schema():
     """A weaker schema under `not` would be a stronger one."""
     strange = {"type": "object", "properties": {"$x": {"type": "integer"}}, "additionalProperties": False}
     for inner in (strange, {"$ref": "#/$defs/s"}):
         schema = {"type": "object", "properties": {"a": {"not": inner}}, "$defs": {"s": strange}}
-        out, _ = fit(schema, ANTHROPIC)
+        out, _ = translate(schema, ANTHROPIC)
         assert "not" not in out["properties"]["a"]
 
 
-def test_openai_wants_items():
+def test_openai_needs_items():
     assert properties({"a": {"type": ["array", "null"]}}, OPENAI)["a"] == {"type": ["array", "null"], "items": {}}
 
 
@@ -432,7 +432,7 @@ def test_mistral_gets_draft_7():
         "dependentRequired": {"t": ["n"]},
         "dependentSchemas": {"t": {"minProperties": 2}},
     }
-    out, said = fit(schema, MISTRAL)
+    out, said = translate(schema, MISTRAL)
     assert said == []
     assert out == {
         "type": "object",
@@ -457,7 +457,7 @@ def test_kimi_puts_types_into_the_alternatives():
     }
 
 
-def test_kimi_says_a_thing_once():
+def test_kimi_schema_has_no_duplicates():
     node = {"type": ["string", "null"], "format": "date", "description": "When.", "title": "T"}
     assert properties({"a": node}, KIMI)["a"] == {
         "title": "T",
@@ -473,13 +473,13 @@ def test_kimi_keeps_a_recursion_that_ends():
         "required": ["v"],
     }
     schema = {"type": "object", "properties": {"root": {"$ref": "#/$defs/tree"}}, "required": ["root"]}
-    out, said = fit({**schema, "$defs": {"tree": tree}}, KIMI)
+    out, said = translate({**schema, "$defs": {"tree": tree}}, KIMI)
     assert out == {**schema, "$defs": {"tree": tree}}
     assert said == []
     endless = {**tree, "required": ["next"]}
-    out, said = fit({**schema, "$defs": {"tree": endless}}, KIMI)
+    out, said = translate({**schema, "$defs": {"tree": endless}}, KIMI)
     assert "required" not in out
-    assert said == ["schema: `required` is told in words, since the recursion has no end (at the top)"]
+    assert said == ["schema: `required` moved to the description: the recursion never ends (at the top)"]
 
 
 def test_gemini_gets_references_written_out():
@@ -488,17 +488,17 @@ def test_gemini_gets_references_written_out():
         "properties": {"from": {"$ref": "#/$defs/p", "description": "Start."}, "next": {"$ref": "#"}},
         "$defs": {"p": {"type": "object", "properties": {"x": {"type": "number"}}}},
     }
-    out, said = fit(schema, GEMINI)
+    out, said = translate(schema, GEMINI)
     point = {"type": "object", "properties": {"x": {"type": "number"}}, "description": "Start."}
     inner = {"from": point, "next": {"description": "the whole again"}}
     assert out["properties"] == {"from": point, "next": {"type": "object", "properties": inner}}
     assert said == [
-        "schema: references are written out (at from, next, next.from)",
-        "schema: a recursion is cut: anything is taken there (at next.next)",
+        "schema: references inlined (at from, next, next.from)",
+        "schema: recursion cut off: any value is accepted there (at next.next)",
     ]
 
 
-def test_gemini_of_old_gets_openapi():
+def test_older_gemini_gets_openapi():
     node = {"anyOf": [{"type": "string", "enum": ["a", "b"]}, {"type": "null"}], "description": "Which."}
     listed = {"type": ["integer", "string", "null"]}
     assert properties({"a": node, "b": listed, "c": {"const": 3}}, GEMINI_OPENAPI) == {
@@ -519,15 +519,15 @@ def test_optional_keys_may_be_null_in_a_strict_tool():
         "additionalProperties": False,
         "$defs": {"p": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}},
     }
-    out, said = strictly(schema, OPENAI_STRICT)
+    out, said = translate_strict(schema, OPENAI_STRICT)
     assert out is not None
     assert out["required"] == ["city", "unit", "where"]
     assert out["properties"]["unit"] == {"type": ["string", "null"], "enum": ["C", "F", None]}
     assert out["properties"]["where"] == {"anyOf": [{"$ref": "#/$defs/p"}, {"type": "null"}]}
     assert out["$defs"]["p"]["additionalProperties"] is False
     assert said == [
-        "schema: a key that may be left out is there null instead (at unit, where)",
-        "schema: objects take no other keys (at $defs.p)",
+        "schema: optional properties made required and nullable (at unit, where)",
+        "schema: undeclared keys forbidden (at $defs.p)",
     ]
     arguments = {"city": "Bern", "unit": None, "where": {"x": 1}}
     assert without_forced_nulls(arguments, schema) == {"city": "Bern", "where": {"x": 1}}
@@ -536,19 +536,19 @@ def test_optional_keys_may_be_null_in_a_strict_tool():
 @pytest.mark.parametrize(
     ("node", "why"),
     [
-        ({"type": "object", "additionalProperties": {"type": "string"}}, "keys that are not named"),
-        ({"type": "object"}, "keys that are not named"),
-        ({}, "takes any value"),
-        ({"type": "array"}, "takes any value"),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, "accepts undeclared keys"),
+        ({"type": "object"}, "accepts undeclared keys"),
+        ({}, "accepts any value"),
+        ({"type": "array"}, "accepts any value"),
     ],
 )
-def test_what_can_not_be_strict_is_not(node: dict[str, Any], why: str) -> None:
-    out, said = strictly({"type": "object", "properties": {"a": node}, "required": ["a"]}, OPENAI_STRICT)
+def test_unsupported_schema_is_not_strict(node: dict[str, Any], why: str) -> None:
+    out, said = translate_strict({"type": "object", "properties": {"a": node}, "required": ["a"]}, OPENAI_STRICT)
     assert out is None
     assert why in said[0]
 
 
-def test_an_answer_is_left_free_where_no_schema_can_be_asked_for():
+def test_response_is_unconstrained_where_no_schema_is_supported():
     report = Report()
     form = ResponseFormat("schema", {"type": "array", "items": {"type": "string"}}, strict=True)
     assert fitted_format(form, OPENAI, report, strict=OPENAI_STRICT) is None
@@ -602,7 +602,7 @@ def deep(depth: int) -> dict[str, Any]:
     ids=["nested", "all_of", "any_of", "tangled", "chained", "deep"],
 )
 def test_size_stays_bounded(row: SchemaRules, schema: dict[str, Any]) -> None:
-    out, _ = fit(schema, row)
+    out, _ = translate(schema, row)
     given = sum(1 for _ in subschemas(schema))
     assert sum(1 for _ in subschemas(out)) < 60 * given + 8000
     assert list(WALKS[row.name](out)) == []
@@ -611,7 +611,7 @@ def test_size_stays_bounded(row: SchemaRules, schema: dict[str, Any]) -> None:
 @EVERY_OPEN_ROW
 def test_a_large_plain_schema_is_not_cut(row: SchemaRules) -> None:
     schema = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(2000)}}
-    out, said = fit(schema, row)
+    out, said = translate(schema, row)
     assert len(out["properties"]) == 2000
     assert out["properties"]["p1999"]["type"] in ("string", "STRING")
     assert said == []
@@ -724,7 +724,7 @@ REAL: dict[str, tuple[dict[str, Any], list[Any]]] = {
 @pytest.mark.parametrize("name", REAL)
 def test_real_schemas(row: SchemaRules, name: str) -> None:
     schema, values = REAL[name]
-    out, _ = fit(schema, row)
+    out, _ = translate(schema, row)
     assert list(WALKS[row.name](out)) == []
     read = read_schema(out)
     for value in values:
@@ -737,7 +737,7 @@ def test_a_pydantic_model_for_openai_strict():
         x: float
         label: str | None = None
 
-    out, _ = strictly(Point.model_json_schema(), OPENAI_STRICT)
+    out, _ = translate_strict(Point.model_json_schema(), OPENAI_STRICT)
     assert out == {
         "type": "object",
         "properties": {

@@ -83,28 +83,28 @@ TABLE: list[tuple[str, Body, str, Body]] = [
 
 
 @pytest.mark.parametrize(("source", "given", "target", "written"), TABLE)
-def test_a_like_tool_is_declared_and_reported(source: str, given: Body, target: str, written: Body) -> None:
+def test_equivalent_tool_is_declared_and_reported(source: str, given: Body, target: str, written: Body) -> None:
     out = made(source, target, given, model="gpt-5.4" if target == "openai-responses" else None)
     assert out.body["tools"] == [written]
-    assert "is declared as" in lines(out)
+    assert " declared as " in lines(out)
     home = body(source, given)
     assert segue.convert(home, source=source, target=source).body == home
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "mistral", "kimi", "deepseek"])
-def test_where_there_is_none_it_is_reported(target: str) -> None:
+def test_missing_equivalent_is_reported(target: str) -> None:
     out = made("anthropic", target, SEARCH_A, FUNCTION)
     assert len(out.body["tools"]) == 1
-    assert "web_search: a tool that only its own API defines" in lines(out)
+    assert "tool web_search not declared: only its own API has" in lines(out)
 
 
-def test_options_that_one_side_has_not_are_named() -> None:
+def test_unsupported_options_are_reported() -> None:
     out = made("anthropic", "gemini", {**SEARCH_A, "max_uses": 2, "blocked_domains": ["b.example"]})
     assert "`max_uses`" in lines(out)
     assert "`blocked_domains`" in lines(out)
 
 
-def test_a_search_that_the_body_asks_for() -> None:
+def test_search_as_a_body_option() -> None:
     options = {"user_location": {"type": "approximate", "approximate": {"city": "Suez", "country": "EG"}}}
     out = made("openai-chat", "anthropic", web_search_options=options, model=None)
     assert out.body["tools"] == [{"type": "web_search_20250305", "name": "web_search", "user_location": PLACE}]
@@ -119,25 +119,25 @@ def test_a_search_that_the_body_asks_for() -> None:
 # ----------------------------------------------------------------------------------------------------- beside functions
 
 
-def test_gemini_takes_them_beside_functions_from_3_on() -> None:
+def test_gemini_3_supports_them_beside_functions() -> None:
     newer = made("anthropic", "gemini", SEARCH_A, FUNCTION)
     assert newer.body["toolConfig"] == {"includeServerSideToolInvocations": True}
     older = made("anthropic", "gemini", SEARCH_A, FUNCTION, model="gemini-2.5-flash")
     assert [list(tool) for tool in older.body["tools"]] == [["functionDeclarations"]]
-    assert "don't go with functions" in lines(older)
+    assert "together with functions" in lines(older)
     alone = made("anthropic", "gemini", SEARCH_A, model="gemini-2.5-flash")
     assert alone.body["tools"] == [{"googleSearch": {}}]
     assert "enable_search" not in made("anthropic", "qwen", SEARCH_A, FUNCTION).body
 
 
-def test_a_choice_among_tools_that_the_provider_runs() -> None:
+def test_tool_choice_among_hosted_tools() -> None:
     chosen = {"type": "tool", "name": "web_search"}
     assert "toolConfig" not in made("anthropic", "gemini", SEARCH_A, tool_choice=chosen).body
     out = made("openai-responses", "anthropic", SEARCH_O, tool_choice={"type": "web_search_preview"})
     assert out.body["tool_choice"] == chosen
 
 
-def test_a_second_one_of_the_same_kind_is_left_out() -> None:
+def test_duplicate_kind_is_dropped() -> None:
     out = made("openai-responses", "anthropic", SEARCH_O, {"type": "web_search"})
     assert len(out.body["tools"]) == 1
     clash = made("openai-responses", "anthropic", SEARCH_O, {**FLAT, "name": "web_search"})
@@ -150,7 +150,7 @@ FLAT = {"type": "function", "name": "look", "parameters": {"type": "object", "pr
 SERVER = {"type": "mcp", "server_label": "wiki", "server_url": "https://wiki.example/mcp"}
 
 
-def test_a_server_and_its_tools() -> None:
+def test_mcp_server_and_its_tools() -> None:
     given = {**SERVER, "require_approval": "never", "authorization": "token", "allowed_tools": ["ask"]}
     there = made("openai-responses", "anthropic", given).body
     server = {"type": "url", "name": "wiki", "url": "https://wiki.example/mcp", "authorization_token": "token"}
@@ -179,19 +179,19 @@ def test_an_older_body_names_servers_and_no_toolset() -> None:
         (None, None, []),
     ],
 )
-def test_what_needs_leave_is_not_run_unasked(approval: Any, allowed: Any, kept: list[str] | None) -> None:
+def test_tools_that_need_approval_are_not_run_without_it(approval: Any, allowed: Any, kept: list[str] | None) -> None:
     given = {**SERVER, "require_approval": approval, "allowed_tools": allowed}
     out = made("openai-responses", "anthropic", {k: v for k, v in given.items() if v is not None})
     if kept == []:
         assert "mcp_servers" not in out.body
-        assert "can't be declared here" in lines(out)
+        assert "not declared" in lines(out)
     else:
         configs = {name: {"enabled": True} for name in kept or ()}
         assert out.body["tools"][0].get("configs", {}) == configs
         assert out.body["tools"][0].get("default_config") == ({"enabled": False} if kept else None)
 
 
-def test_bounds_that_can_t_be_said_keep_a_server_at_home() -> None:
+def test_mcp_server_with_unsupported_limits_is_dropped_cross_api() -> None:
     toolset = {"type": "mcp_toolset", "mcp_server_name": "wiki", "configs": {"write": {"enabled": False}}}
     servers = [{"type": "url", "name": "wiki", "url": "https://wiki.example/mcp", "authorization_token": "secret"}]
     for target in ("openai-responses", "gemini"):
@@ -200,7 +200,7 @@ def test_bounds_that_can_t_be_said_keep_a_server_at_home() -> None:
         assert "secret" not in str(out.report.findings)
 
 
-def test_a_token_among_the_headers() -> None:
+def test_authorization_token_in_headers() -> None:
     given = {**SERVER, "require_approval": "never", "headers": {"authorization": "Bearer token", "X-Team": "a"}}
     out = made("openai-responses", "anthropic", given)
     assert out.body["mcp_servers"][0]["authorization_token"] == "token"
@@ -213,7 +213,7 @@ def test_a_token_among_the_headers() -> None:
 # ---------------------------------------------------------------------------------------------------------- tool search
 
 
-def test_deferred_tools_stay_so_where_tools_are_searched_for() -> None:
+def test_deferred_tools_stay_deferred_with_tool_search() -> None:
     deferred = {**FUNCTION, "defer_loading": True}
     search = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
     out = made("anthropic", "openai-responses", search, deferred, model="gpt-5.4")
@@ -295,7 +295,7 @@ def test_a_call_comes_back_in_its_own_type(tool: Body, name: str, arguments: Bod
     assert came["id"] not in str(segue.convert(again, source="openai-responses", target="openai-responses").body)
 
 
-def test_arguments_that_no_such_item_holds_come_back_as_a_function_call() -> None:
+def test_arguments_unsupported_by_the_item_become_a_function_call() -> None:
     out = made("openai-responses", "anthropic", {"type": "shell"})
     (came,) = out.reply(reply("shell", {"cmd": "ls"}))["output"]
     assert (came["type"], came["name"], came["arguments"]) == ("function_call", "shell", '{"cmd":"ls"}')
@@ -313,7 +313,7 @@ def test_arguments_that_no_such_item_holds_come_back_as_a_function_call() -> Non
         ),
     ],
 )
-def test_anthropic_s_own_are_functions_elsewhere(tool: Body, arguments: Body) -> None:
+def test_anthropic_tools_become_functions_cross_api(tool: Body, arguments: Body) -> None:
     out = made("anthropic", "openai-chat", tool)
     (declared,) = out.body["tools"]
     function = declared["function"]
@@ -321,15 +321,15 @@ def test_anthropic_s_own_are_functions_elsewhere(tool: Body, arguments: Body) ->
     assert function["parameters"]["properties"].keys() >= arguments.keys()
     if "display_width_px" in tool:
         assert "display_width_px: 800" in function["description"]
-    assert "which the client runs" in lines(out)
+    assert "client-run tool" in lines(out)
 
 
-def test_a_function_of_the_same_name_comes_first() -> None:
+def test_function_of_the_same_name_takes_precedence() -> None:
     out = made("openai-responses", "anthropic", {"type": "shell"}, {**FLAT, "name": "shell", "description": "Mine."})
     assert [tool.get("description") for tool in out.body["tools"]] == ["Mine."]
 
 
-def test_what_the_screen_of_gemini_can_do() -> None:
+def test_gemini_computer_use_actions() -> None:
     used = {"environment": "ENVIRONMENT_BROWSER", "excludedPredefinedFunctions": ["drag_and_drop"]}
     out = made("gemini", "openai-responses", {"computerUse": used})
     names = [tool["name"] for tool in out.body["tools"]]
@@ -337,7 +337,7 @@ def test_what_the_screen_of_gemini_can_do() -> None:
     assert "drag_and_drop" not in names
 
 
-def test_the_express_lane_defers_what_the_long_way_defers() -> None:
+def test_fast_path_defers_the_same_tools() -> None:
     turns: list[Body] = [{"role": "user", "content": "go"}]
     for number in range(200):
         name = "rare" if number == 100 else "look"
@@ -376,7 +376,7 @@ MORE = ("default_config", "server_url", "server_label", "mcp_server_name", "para
         *(("openai-responses", kind) for kind in ("web_search", "mcp", "shell", "tool_search", "computer")),
     ],
 )
-def test_odd_declarations_are_read_or_refused(source: str, kind: str, key: str) -> None:
+def test_odd_declarations_are_parsed_or_rejected(source: str, kind: str, key: str) -> None:
     servers = {"mcp_servers": [{"name": "m", "url": "https://x", "tool_configuration": 5}]} if "_" in kind else {}
     for value in ODD:
         tool = {"type": kind, "name": "n", "server_label": "l", "mcp_server_name": "m", key: value}

@@ -1,1 +1,1 @@
-"""What happened: blocks, requests, ids, pairing, history. Nothing here repairs, guesses or drops."""
+"""Canonical conversations: blocks, requests, ids, pairing, history. Nothing here repairs, guesses or drops."""

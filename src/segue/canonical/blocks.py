@@ -1,7 +1,7 @@
-"""What a conversation is made of: blocks, and messages that hold them.
+"""Blocks, and the messages that hold them.
 
-Values only: frozen, without row ids, clocks or behaviour that depends on anything outside. Whoever changes the content
-of a block or message says so with `edited`, which keeps `native` from claiming more than it still knows.
+Frozen values without row ids or clocks. Change the content of a block with `edit_block` and that of a message with
+`Message.with_blocks`: both keep `native` from describing content that is no longer there.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Silence = Literal["repeated", "missing", "listing", "declaring", "instruction"]
 class Native(Struct, frozen=True, gc=False):
     """The original fragment and the API it came from.
 
-    `intact` promises that the fragment still says all that the value says, so that at home it can go out as it is.
-    Where it is not, only the fragment's unmodelled keys are of use.
+    `intact` is True while the fragment and the value agree, so a same-API render can send the fragment unchanged.
+    Otherwise only the fragment's unmodelled keys are used.
     """
 
     api: str
@@ -59,11 +59,11 @@ class Native(Struct, frozen=True, gc=False):
 
 
 class Origin(Struct, frozen=True, gc=False):
-    """Where a block came from, and how its identity was known.
+    """Where a block came from, and whether its id was real.
 
-    `raw_id` is the value that calls and results meet on, as it stood on the wire; `item_id` the item's own id where
-    that is another field (`id` beside `call_id`), or a text that stood in the id's place and means none (`"null"`).
-    Neither ever stands in for the other. `parent` is the raw id of the call that made this one.
+    `raw_id` is the id that calls and results are paired by, as it was on the wire; `item_id` is the item's own id where
+    that is a separate field (`id` beside `call_id`), or a string in the id field that means no id (`"null"`).
+    One never replaces the other. `parent` is the raw id of the call that made this one.
     """
 
     provider: str
@@ -73,12 +73,12 @@ class Origin(Struct, frozen=True, gc=False):
     identity: Identity = "natural"
     parent: str | None = None
     wire_type: str | None = None
-    """The catalogue's name of the type, where the block was parsed as an item of its own; and what it is about."""
+    """The catalogue's name of the type, where the block was parsed as an item of its own; and its `family`."""
     family: str | None = None
 
     @property
     def is_approval(self) -> bool:
-        """Whether this asks for leave to run a tool, or gives it: never a result."""
+        """Whether this requests or grants approval to run a tool; an approval is never a tool result."""
         return self.family is not None and self.family.endswith("approval")
 
 
@@ -93,9 +93,9 @@ class Text(Struct, frozen=True, gc=False, tag="text"):
 
 
 class Thinking(Struct, frozen=True, gc=False, tag="thinking"):
-    """Reasoning. `signature` and `sealed` (encrypted or redacted content) mean something to their maker only.
+    """Reasoning. Only the provider that made them can use `signature` and `encrypted` (encrypted or redacted content).
 
-    `prefix` is the digest of everything the model had read when it wrote this, where that binds the block.
+    `prefix` is the digest of everything before this block in the prompt, where the block is bound to its prefix.
     """
 
     text: str = ""
@@ -108,7 +108,7 @@ class Thinking(Struct, frozen=True, gc=False, tag="thinking"):
 
 
 class Media(Struct, frozen=True, gc=False, tag="media"):
-    """A picture, sound, film or file: by base64 `data`, by `url`, or by a provider's `file_id`."""
+    """An image, audio, video or file, given as base64 `data`, as a `url`, or as a provider's `file_id`."""
 
     kind: Literal["image", "audio", "video", "document"]
     mime: str | None = None
@@ -128,10 +128,10 @@ class Code(Struct, frozen=True, gc=False, tag="code"):
 
 
 class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
-    """Something that segue has no model of. At home it goes back whole; abroad `text` is what can be said of it.
+    """Content that segue does not model. Same-API it is rendered whole; cross-API only its `text` is rendered.
 
-    Where it is `silent` nothing is to be said, for it is no part of the conversation: an item that was there before
-    (`repeated`), a name for history that is not here (`missing`), a `listing` of tools, tools declared in passing
+    `omit_reason` is set where it is no part of the conversation and is omitted cross-API: an item that was there before
+    (`repeated`), a reference to history outside the body (`missing`), a `listing` of tools, a declaration of tools
     (`declaring`), an `instruction` to the API.
     """
 
@@ -144,10 +144,10 @@ class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
 
 
 class ToolResponse(Struct, frozen=True, gc=False, tag="tool_response"):
-    """What came back for a call. `content` is None where no result is there (yet).
+    """The result of a tool call. `content` is None where there is no result (yet).
 
-    `structured` holds the value where the wire carried JSON and not text. `outcome` is set where a call ended without
-    running to its end; `synthetic` says why a response was made up.
+    `structured` holds the value where the wire carried JSON and not text. `outcome` is set where the call did not
+    finish; `synthetic` is the reason why segue made this result.
     """
 
     call_id: str = ""
@@ -165,11 +165,11 @@ class ToolResponse(Struct, frozen=True, gc=False, tag="tool_response"):
 
 
 class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
-    """A call. `arguments` is the parsed value; `arguments_text` the exact text where that was not valid JSON.
+    """A tool call. `arguments` is the parsed value; `arguments_text` the exact text where that is not valid JSON.
 
     Kinds: `function` (arguments by schema), `custom` (free text, held in `arguments`), `hosted` (run by the provider).
-    `awaited` is False where the history may lawfully lack the result: the tool runs on by itself, or the provider
-    holds what came back. A `broken` call was cut off while it was told: it is evidence, and never to be run.
+    `awaited` is False where a history without the result is valid: the tool runs in the background, or the provider
+    holds the result. A `broken` call was cut off mid-stream: it is kept as evidence and never run.
     """
 
     name: str
@@ -185,7 +185,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
 
     @property
     def raw_id(self) -> str | None:
-        """The id that the provider gave."""
+        """The id that the provider sent."""
         return self.origin.raw_id
 
     def respond(
@@ -197,7 +197,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
         outcome: Outcome | None = None,
         synthetic: str | None = None,
     ) -> ToolResponse:
-        """The response of this call: made here, a pair can't be mismatched."""
+        """Return the result of this call, with the call's own id, name and origin."""
         blocks = (Text(content),) if isinstance(content, str) else content
         return ToolResponse(
             call_id=self.id,
@@ -217,21 +217,21 @@ Block: TypeAlias = Text | Thinking | ToolCall | ToolResponse | Media | Code | Op
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One message as its wire grouped it. `tool` messages may hold a human's words after the results."""
+    """One message as its wire grouped it. `tool` messages may hold the user's content after the results."""
 
     speaker: Speaker
     blocks: tuple[Block, ...]
     turn_key: str | None = None
     name: str | None = None
     prefill: bool = False
-    """Whether this is the marked beginning of an answer that is asked for."""
+    """Whether this is marked as the beginning of the requested reply."""
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
     pinned: bool = False
-    """Whether no compression may touch it."""
+    """Whether compression must leave it unchanged."""
 
     def holding(self, blocks: tuple[Block, ...], *, speaker: Speaker | None = None) -> Message:
-        """This message with other blocks; its fragment no longer speaks for them."""
+        """Return this message with other blocks; its `native` is no longer intact."""
         return msgspec.structs.replace(
             self, blocks=blocks, speaker=speaker or self.speaker, native=_no_longer_intact(self.native)
         )
@@ -243,12 +243,12 @@ def _no_longer_intact(native: Native | None) -> Native | None:
 
 AnyBlock = TypeVar("AnyBlock", Text, Thinking, ToolCall, ToolResponse, Media, Code, Opaque)
 
-# Keys that stay true of a block whatever becomes of its content.
+# Keys of a fragment that stay valid when the content of the block changes.
 HARMLESS_KEYS = frozenset({"cache_control", "cachePoint"})
 
 
 def edited(block: AnyBlock, **changes: Any) -> AnyBlock:
-    """The block with other content. Of its fragment only harmless keys stay."""
+    """Return the block with other content; only harmless keys of its fragment are kept."""
     native = block.native
     if native is not None:
         kept = {key: value for key, value in native.fragment.items() if key in HARMLESS_KEYS}
@@ -265,24 +265,24 @@ def responses_of(message: Message) -> list[ToolResponse]:
 
 
 def state_of(response: ToolResponse) -> State:
-    """The lifecycle state that a response stands for, told from all its fields together."""
+    """Return the lifecycle state of a result, inferred from all its fields together."""
     if response.outcome is not None:
         return response.outcome
     if response.error:
         return "error"
     if response.is_complete is False:
         return "pending"
-    there = response.content is not None or not isinstance(response.structured, UnsetType)
-    return "complete" if there or response.is_complete else "pending"
+    has_content = response.content is not None or not isinstance(response.structured, UnsetType)
+    return "complete" if has_content or response.is_complete else "pending"
 
 
 def text_of(blocks: tuple[Block, ...] | None) -> str:
-    """The words in blocks as one text."""
+    """Return the text blocks joined into one string."""
     return one_text(block.text for block in blocks or () if isinstance(block, Text))
 
 
 def one_text(parts: Iterable[str]) -> str:
-    """The parts of a text in one, each on a line of its own; empty ones are none."""
+    """Join the parts of a text, each starting a new line; empty parts are skipped."""
     text = ""
     written: list[str] = []
     for part in parts:

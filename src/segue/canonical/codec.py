@@ -1,6 +1,6 @@
-"""The stored form: versioned JSON that keeps what it does not know.
+"""The stored form: versioned JSON that preserves unknown types and fields.
 
-A block of an unknown type comes back as `Opaque` and is written again as it was; unknown fields stay in `extra`.
+A block of an unknown type is decoded to `Opaque` and encoded again unchanged; unknown fields are kept in `extra`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _NESTED: dict[str, type[Struct]] = {
 
 
 def dumped(value: object) -> Any:
-    """A canonical value as plain JSON values; fields that say nothing are left out."""
+    """Encode a canonical value as plain JSON values; fields with their default value are omitted."""
     if isinstance(value, tuple | list):
         return [dumped(item) for item in cast("tuple[object, ...]", value)]
     if not isinstance(value, Struct):
@@ -66,8 +66,8 @@ def dumped(value: object) -> Any:
         return dict(value.native.fragment)
     tag = value.__struct_config__.tag
     fields: dict[str, Any] = {"type": tag} if isinstance(tag, str) else {}
-    for name, default in _fields(type(value)).items():
-        item = getattr(value, name)
+    for name, (attribute, default) in _fields(type(value)).items():
+        item = getattr(value, attribute)
         if name == "extra":
             fields.update(cast("Mapping[str, Any]", item or {}))
         elif item is not default and item is not msgspec.UNSET and item != default:
@@ -76,25 +76,25 @@ def dumped(value: object) -> Any:
 
 
 @cache
-def _fields(kind: type[Struct]) -> dict[str, Any]:
-    """The fields of a struct and their defaults: asked for once, since asking is slow."""
-    return {field.name: field.default for field in msgspec.structs.fields(kind)}
+def _fields(kind: type[Struct]) -> dict[str, tuple[str, Any]]:
+    """Map the stored name of each field to its attribute and default. Cached, since msgspec's lookup is slow."""
+    return {field.encode_name: (field.name, field.default) for field in msgspec.structs.fields(kind)}
 
 
 def dumps(value: Request | Reply | Message, **more: Any) -> bytes:
-    """The stored form of a whole value. `more` are further top-level fields of the caller's."""
+    """Encode a whole value in its stored form, with further top-level fields of the caller."""
     return write({STORED: VERSION, "kind": type(value).__name__.lower(), **more, "value": dumped(value)})
 
 
 def loads(data: bytes) -> tuple[Request, dict[str, Any]]:
-    """A stored request and the further top-level fields that were written beside it."""
+    """Decode a stored request; also return the whole envelope with the caller's top-level fields."""
     stored, _ = read(data)
     envelope = _object(stored, "")
     if STORED not in envelope:
         raise InputError("not a stored conversation: the field `segue` with its version is missing")
     if envelope[STORED] != VERSION:
         raise InputError(
-            f"stored version {envelope[STORED]!r} is not known here; this is version {VERSION}", path=STORED
+            f"stored version {envelope[STORED]!r} is not supported; this segue reads version {VERSION}", path=STORED
         )
     return decode_request(_object(envelope.get("value"), "value")), envelope
 
@@ -175,7 +175,9 @@ def _built(kind: type[Struct], stored: object, path: str, *, skip: tuple[str, ..
     if extra and "extra" in names:
         known["extra"] = extra
     try:
-        return msgspec.convert(known, learnt(kind)) if not _holds_structs(known) else kind(**_tupled(known))
+        if not _holds_structs(known):
+            return msgspec.convert(known, learnt(kind))
+        return kind(**{names[name][0]: value for name, value in _tupled(known).items()})
     except (msgspec.ValidationError, TypeError) as error:
         raise InputError(f"not a stored {kind.__name__}: {error}", path=path) from None
 

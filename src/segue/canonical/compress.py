@@ -1,9 +1,9 @@
-"""Compression: a conversation made to fit a budget of tokens, by one of several strategies.
+"""Compression of a conversation to a token budget, by one of several strategies.
 
-Pure: messages in, messages out, and a note for each that was touched. Whatever the strategy, a call and its results
-stay or go together, a call that waits stays with its turn, reasoning is never edited, and pinned messages and system
-text are left as they are. Run again with the same budget it changes nothing. Where the budget can't be reached, what
-can be done is done, and `reached` says that it was not enough.
+Pure: messages in, messages out, and a `MessageChange` for each message touched. Whatever the strategy, a call and its
+results are kept or dropped together, a pending call is kept with its turn, reasoning is never edited, and pinned
+messages and system text are unchanged. Run again with the same budget it changes nothing. Where the budget can't be
+reached, the messages are compressed as far as possible and `reached` is False.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from segue.errors import InputError
 
 __all__ = ["STRATEGIES", "Compressed", "Note", "Summarise", "compress"]
 
-# Each works on the sheet until the budget is kept, and says what is left where it can't be.
+# Each edits the plan until it is within the budget, and returns a reason where that is not possible.
 STRATEGIES: dict[str, Callable[[Sheet, int, Summarise], str]] = {
     "truncate-results": lambda sheet, budget, _: truncate_results(sheet, budget),
     "drop-oldest": lambda sheet, budget, _: drop_oldest(sheet, budget),
@@ -32,11 +32,11 @@ STRATEGIES: dict[str, Callable[[Sheet, int, Summarise], str]] = {
 
 
 def _no_summary(_messages: Sequence[Message]) -> str:
-    raise InputError("middle-out needs a function that tells in few words what messages said", path="summarise")
+    raise InputError("middle-out needs a function that summarises messages", path="summarise")
 
 
 class Compressed(msgspec.Struct, frozen=True):
-    """What became of a conversation. `tokens` is what it costs now; `reason` says why that is more than the budget."""
+    """The compressed conversation. `tokens` is its cost now; `reason` explains why that exceeds the budget."""
 
     messages: tuple[Message, ...]
     notes: tuple[Note, ...]
@@ -55,17 +55,18 @@ def compress(
     summarise: Summarise | None = None,
     elsewhere: bool = False,
 ) -> Compressed:
-    """The messages made to cost no more than `budget` by `count`.
+    """Compress the messages until `count` is within `budget`.
 
-    `elsewhere` says that the provider holds an earlier part: results without a call are then those of calls in it.
+    With `has_provider_state` the provider holds an earlier part of the conversation, and results without a call belong
+    to calls in it.
     """
     if strategy not in STRATEGIES:
-        raise InputError(f"{strategy!r} is no strategy; there are {', '.join(STRATEGIES)}", path="strategy")
+        raise InputError(f"unknown strategy {strategy!r}; known are {', '.join(STRATEGIES)}", path="strategy")
     if not isinstance(budget, int) or isinstance(budget, bool) or budget < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"a number of tokens was expected, not {budget!r}", path="budget")
     sheet = Sheet(messages, count, elsewhere=elsewhere)
     before = sheet.total
-    rest = STRATEGIES[strategy](sheet, budget, summarise or _no_summary) if before > budget else ""
+    reason = STRATEGIES[strategy](sheet, budget, summarise or _no_summary) if before > budget else ""
     reached = sheet.total <= budget
     return Compressed(
         messages=sheet.messages,
@@ -73,5 +74,5 @@ def compress(
         before=before,
         tokens=sheet.total,
         reached=reached,
-        reason="" if reached else "; untouched: ".join(filter(None, [rest, sheet.held()])),
+        reason="" if reached else "; not touched: ".join(filter(None, [reason, sheet.held()])),
     )

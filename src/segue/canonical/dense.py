@@ -1,8 +1,8 @@
-"""The strategy `dense`: results that a later one repeats, replaces or makes stale become one line that says so.
+"""The strategy `dense`: replaces results that are repeated, superseded or stale by one line.
 
-A result that is repeated word for word is lost by nobody. What a reading tool gave is replaced when the same tool is
-called again with the same arguments, and stale when the file was written to before it was read once more. What reads
-and what writes is told by the words of a tool's name and of its `command`.
+A result is repeated where a later one is equal, superseded where the same reading tool is called again with the same
+arguments, and stale where its file was written to and then read again. Whether a tool reads or writes is inferred from
+the words in its name and in its `command` argument.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WRITES = frozenset(
         *("remove", "rename", "replace", "rm", "save", "set", "touch", "undo", "update", "write"),
     }
 )
-# Called again, these give something else, not something newer.
+# A second call of these returns something else, not a newer version.
 _MOVING = frozenset({"ask", "next", "poll", "pop", "random", "wait"})
 _PATHS = (
     *("path", "file_path", "filepath", "filePath", "file", "filename", "file_name", "target_file", "absolute_path"),
@@ -47,27 +47,27 @@ _SHOWN = 80
 
 
 class _Done(Struct, frozen=True):
-    """A call that came to its end, and its result."""
+    """A complete call and its result."""
 
     call: ToolCall
     response: ToolResponse
     place: int
     free: bool
-    """Whether the result may be touched."""
+    """Whether the result may be shortened."""
 
 
 def dense(sheet: Sheet, budget: int) -> str:
-    """Oldest first."""
+    """Replace redundant results, oldest first; return a reason where the budget is still exceeded."""
     for done, line in reversed(list(_spare(_interactions(sheet)))):
         if sheet.total <= budget:
             return ""
         content = (Text(line),)
         sheet.shorten(done.place, done.response, edited(done.response, content=content, structured=UNSET))
-    return "nothing repeated, replaced or stale is left"
+    return "no repeated, superseded or stale results are left"
 
 
 def _interactions(sheet: Sheet) -> list[_Done]:
-    """Interactions that ended well, by their results. Marks and cut results tell no more than older ones."""
+    """Return complete interactions, in the order of their results; those reduced to a placeholder are skipped."""
     calls = {call.id: call for message in sheet.given for call in calls_of(message)}
     free = {id(response) for _, response in sheet.responses()}
     return [
@@ -79,30 +79,30 @@ def _interactions(sheet: Sheet) -> list[_Done]:
 
 
 def _spare(interactions: list[_Done]) -> Iterator[tuple[_Done, str]]:
-    """Those that a later one makes superfluous, the newest first, with what is to be said of each.
+    """Yield interactions that a later one makes redundant, newest first, with the placeholder for each.
 
-    Only what stays is ever pointed to.
+    A placeholder only refers to results that are kept.
     """
     by_content: dict[bytes, _Done] = {}
     by_call: dict[bytes, _Done] = {}
     by_path: dict[str, _Done] = {}
     read_since_written: dict[str, _Done] = {}
     for done in reversed(interactions):
-        content, asked, path, does = _content_key(done), _call_key(done.call), _path_of(done.call), _does(done.call)
+        content, call, path, does = _content_key(done), _call_key(done.call), _path_of(done.call), _does(done.call)
         line = ""
         if content in by_content:
             line = REPEATED.format(call=_shown(by_content[content].call))
-        elif does == "read" and asked in by_call:
-            line = SUPERSEDED.format(call=_shown(by_call[asked].call))
+        elif does == "read" and call in by_call:
+            line = SUPERSEDED.format(call=_shown(by_call[call].call))
         elif does == "read" and path in read_since_written:
             line = STALE.format(path=path, call=_shown(read_since_written[path].call))
         if line and done.free:
             yield done, line
             continue
         by_content.setdefault(content, done)
-        # What was cut says less than an older result that was not.
+        # A result that was cut holds less than an older one that was not.
         if does == "read" and not CUT.search(text_of(done.response.content)):
-            by_call.setdefault(asked, done)
+            by_call.setdefault(call, done)
             by_path.setdefault(path, done)
         elif does == "write":
             read_since_written |= {path: by_path[path] for path in _written(done.call) if path in by_path}
@@ -119,7 +119,7 @@ def _call_key(call: ToolCall) -> bytes:
 
 
 def _does(call: ToolCall) -> str:
-    """`read`, `write`, or nothing that can be told. What the call commands says more than the tool's name."""
+    """Return `read`, `write`, or `""` where neither can be inferred. Action arguments override the tool's name."""
     given = _arguments(call)
     for name in (*(given.get(key) for key in _ACTIONS), call.name):
         words = {word.lower() for word in _WORD.findall(name)} if isinstance(name, str) else set[str]()
@@ -143,14 +143,14 @@ def _path_of(call: ToolCall) -> str:
 
 
 def _written(call: ToolCall) -> set[str]:
-    """The files that a call writes to: the one that it names, and those of a patch."""
+    """Return the files that a call writes to: its path argument, and those of a patch."""
     patches = [call.arguments, *_arguments(call).values()]
     found = {name for patch in patches if isinstance(patch, str) for name in _PATCHED.findall(patch)}
     return {normpath(name) for name in found} | {_path_of(call)} - {""}
 
 
 def _shown(call: ToolCall) -> str:
-    """A call on one line, short."""
+    """Format a call on one short line."""
     given = call.arguments if isinstance(call.arguments, str) else write_text(call.arguments)
     line = " ".join(f"{call.name} {given}".split())
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

@@ -1,7 +1,7 @@
-"""The strategies that take whole stretches out: `drop-oldest`, and `middle-out`, which leaves summaries of them.
+"""The strategies that drop whole stretches: `drop-oldest`, and `middle-out`, which replaces them by summaries.
 
-Both go by exchanges first. Of the last exchange the human's words and the newest turn always stay; its older turns go
-when all else has gone, since an agent at work may never come to a second exchange.
+Both drop exchanges first. The user message and the newest turn of the last exchange are always kept; its older turns
+are dropped last, since an agent at work may never begin a second exchange.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from segue.errors import InputError
 __all__ = ["Summarise", "drop_oldest", "middle_out"]
 
 Summarise: TypeAlias = Callable[[Sequence[Message]], str]
-"""Tells in few words what messages said."""
+"""Returns a short summary of messages."""
 
 
 def drop_oldest(sheet: Sheet, budget: int) -> str:
-    """Whole exchanges from the front, then whole turns of the last one."""
+    """Drop whole exchanges from the front, then whole turns of the last one."""
     for units in _from_the_front(sheet):
         if sheet.total <= budget:
             return ""
         sheet.drop(units)
-    return "the last exchange alone is more than that"
+    return "the last exchange alone exceeds the budget"
 
 
 def _from_the_front(sheet: Sheet) -> Iterator[list[Unit]]:
@@ -44,13 +44,13 @@ def _last_exchange(sheet: Sheet) -> int:
 
 
 def _older_turns(sheet: Sheet, exchange: int) -> list[Unit]:
-    """All of an exchange but the human's words and the newest turn."""
+    """Return the groups of an exchange without user messages and the newest turn."""
     newest = sheet.newest
     return [u for u in sheet.units if u.exchange == exchange and not (u.held or u.words or u is newest)]
 
 
 def middle_out(sheet: Sheet, budget: int, summarise: Summarise) -> str:
-    """The first and the last exchange stay; each stretch between what stays becomes one summary."""
+    """Keep the first and the last exchange; replace each stretch between kept messages by one summary."""
     last = _last_exchange(sheet)
     summaries = [unit for unit in sheet.units if not unit.held and all(summed(sheet.given[p]) for p in unit.places)]
     middle = [unit for unit in sheet.units if 0 < unit.exchange < last and not unit.held]
@@ -60,15 +60,15 @@ def middle_out(sheet: Sheet, budget: int, summarise: Summarise) -> str:
             if sheet.total <= budget:
                 return ""
             refused = not _folded(sheet, places, summarise) or refused
-    return "a summary was no shorter than what it sums up" if refused else "the first and the last exchange remain"
+    return "a summary was not shorter than its messages" if refused else "only the first and the last exchange are left"
 
 
 def _stretches(sheet: Sheet, units: Sequence[Unit]) -> list[list[int]]:
-    """Places of whole units with nothing that stays between them; a stretch of summaries alone is none."""
+    """Return indexes of whole groups with no kept message between them; stretches of summaries alone are skipped."""
     while True:
         stretches = _runs(sheet, {place for unit in units for place in unit.places})
         stretch_of = {place: number for number, places in enumerate(stretches) for place in places}
-        # A late result may be on the other side of what stays: then it stays with its call.
+        # A late result may be on the other side of a kept message: then it is kept with its call.
         whole = [unit for unit in units if len({stretch_of[place] for place in unit.places if place in stretch_of}) < 2]
         if len(whole) == len(units):
             return [places for places in stretches if not all(map(summed, _said(sheet, places)))]
@@ -91,8 +91,8 @@ def _said(sheet: Sheet, places: Iterable[int]) -> list[Message]:
 
 def _folded(sheet: Sheet, places: Sequence[int], summarise: Summarise) -> bool:
     messages = _said(sheet, places)
-    told = summarise(messages)
-    if not isinstance(told, str) or not told.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError("a summary must be a text that says something", path="summarise")
+    summary = summarise(messages)
+    if not isinstance(summary, str) or not summary.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError("a summary must be a non-empty string", path="summarise")
     count = sum(summed(message) or 1 for message in messages)
-    return sheet.fold(places, Message("human", (Text(SUMMARY.format(count=count, text=told.strip())),)))
+    return sheet.fold(places, Message("human", (Text(SUMMARY.format(count=count, text=summary.strip())),)))

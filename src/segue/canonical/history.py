@@ -1,7 +1,7 @@
-"""The one write boundary: everything that enters a conversation enters through `History.add`.
+"""The single write boundary: everything that enters a conversation enters through `History.add`.
 
-Invariants: a call is in the ledger from the moment it is added and never leaves it; a completion that was sent stays
-what the model is told; the turn counter never goes back.
+Invariants: a call is in the ledger from the moment it is added and never leaves it; a result that was sent to a model
+is final; the turn counter never goes back.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupt
 
 
 class Interaction(msgspec.Struct):
-    """A call and all that came back for it. `completion` is what the model is told; the rest is evidence.
+    """A tool call and all its results. `completion` is the result that is rendered; the others are `evidence`.
 
-    `original` is the completion as it came back, where a compression has shortened it since. A call that was
-    `taken_back` is no part of the conversation any more: it waits for nothing, and what comes back for it is not told.
+    `original` is the full result where a compression has shortened it. A call that was `rewound` is no longer part of
+    the conversation: it is not pending, and its results are not rendered.
     """
 
     call: ToolCall
@@ -50,7 +50,7 @@ class Interaction(msgspec.Struct):
         return state_of(self.completion) if self.completion is not None else "pending"
 
     def record(self, response: ToolResponse) -> bool:
-        """Takes a response in; says whether it is what the model is told from now on."""
+        """Record a result; return whether it is rendered from now on."""
         held = self.completion
         if any(_repeats(response, known) for known in (held, self.original)):
             return False
@@ -66,7 +66,7 @@ class Interaction(msgspec.Struct):
         return True
 
     def retell(self, response: ToolResponse) -> None:
-        """From now on the model is told this in place of what it was told: shorter, or again as it came back."""
+        """Replace the rendered result by a shorter version of it, or by the original."""
         if self.original is not None and same_content(self.original, response):
             self.original = None
         elif self.completion is not None and self.original is None and not same_content(self.completion, response):
@@ -79,15 +79,15 @@ def _repeats(response: ToolResponse, known: ToolResponse | None) -> bool:
 
 
 class History:
-    """Messages in the order in which they were said, and the ledger of interactions."""
+    """Messages in the order in which they were added, and the ledger of interactions."""
 
     def __init__(self, messages: Iterable[Message] = (), *, turns: int = 0) -> None:
         self.turns = turns
         self.ledger: dict[str, Interaction] = {}
         self.journal: list[Message | None] | None = None
-        """Where each message is noted as it enters, and None for each time that all was sent, if somebody keeps it."""
+        """If set: receives each message as it is added, and None each time the history was sent."""
         self.edits = 0
-        """How often something that had been said was changed or cut."""
+        """How often messages already added were changed or removed."""
         self._messages: list[Message] = []
         self._open: dict[str, Interaction] = {}
         self._unseen: list[Interaction] = []
@@ -105,40 +105,40 @@ class History:
         return len(self._messages)
 
     def part(self, start: int, end: int | None = None) -> list[Message]:
-        """Some of the messages, by their places."""
+        """Return the messages from `start` to `end`."""
         return self._messages[start:end]
 
     @property
     def pending(self) -> list[ToolCall]:
-        """Calls that wait for a result, in call order."""
+        """Calls without a result, in call order."""
         return [entry.call for entry in self._open.values() if entry.call.kind != "hosted" and not entry.call.broken]
 
     def open_calls(self, turn_key: str) -> list[ToolCall]:
-        """The calls of a turn that have no outcome, in call order; also those that nobody waits for."""
+        """Return the calls of a turn that have no outcome, in call order, including hosted and broken calls."""
         return [entry.call for entry in self._open.values() if entry.turn_key == turn_key]
 
     @property
     def is_cut(self) -> bool:
-        """Whether messages may lack a side of an interaction, which the ledger then has."""
+        """Whether messages may lack one side of an interaction that the ledger has."""
         return self._is_cut
 
     @property
     def doubted(self) -> Mapping[str, Interaction]:
-        """Interactions with more than one outcome, by the id of their call."""
+        """Interactions with more than one result, by call id."""
         return self._doubted
 
     def took_back(self, call_ids: Sequence[str]) -> bool:
-        """Whether there are such calls, and none of them is part of the conversation any more."""
+        """Whether all these calls are in the ledger and were rewound; False for an empty list."""
         entries = [self.ledger.get(call_id) for call_id in call_ids]
         return bool(entries) and all(entry is not None and entry.taken_back for entry in entries)
 
     def open_turn(self) -> str:
-        """The key of the next live turn. The counter never goes back."""
+        """Open the next live turn and return its key."""
         self.turns += 1
         return f"turn-{self.turns}"
 
     def add(self, *messages: Message) -> tuple[Message, ...]:
-        """Writes messages down and gives them back with their ids. Equal completions are written once."""
+        """Add messages and return them with their ids. A result that is already there is added once."""
         added: list[Message] = []
         for message in messages:
             message = self._pairer.feed(_checked(message))
@@ -149,7 +149,7 @@ class History:
                 if call.id in self._early:
                     entry.record(self._early.pop(call.id))
                     self._sort(entry)
-                    # A compression may have left it out since.
+                    # A compression may have dropped the result in the meantime.
                     self._is_cut = self._is_cut or call.id not in self._answered()
             kept = self._recorded(message)
             if kept is not None:
@@ -158,15 +158,15 @@ class History:
         return tuple(added)
 
     def _recorded(self, message: Message) -> Message | None:
-        """The message less the results that change nothing; None where nothing else was in it."""
+        """Return the message without results that change nothing; None where nothing else is left."""
         blocks: list[Block] = []
         for block in message.blocks:
             entry = self.ledger.get(block.call_id) if isinstance(block, ToolResponse) else None
             if isinstance(block, ToolResponse) and entry is not None:
                 earlier = entry.completion
-                told = entry.record(block)
+                is_rendered = entry.record(block)
                 self._sort(entry)
-                if not told or entry.taken_back:
+                if not is_rendered or entry.taken_back:
                     continue
                 if earlier is not None:
                     self._replace(block)
@@ -180,7 +180,7 @@ class History:
         return message if len(blocks) == len(message.blocks) else message.holding(tuple(blocks))
 
     def restore(self, entries: Iterable[Interaction]) -> None:
-        """The ledger as it was stored, in its order; or entries of it, in the place of what the messages tell."""
+        """Restore stored ledger entries, in their order; they replace what was inferred from the messages."""
         stored = {entry.call.id: entry for entry in entries}
         self.ledger = stored if stored.keys() >= self.ledger.keys() else {**self.ledger, **stored}
         for entry in stored.values():
@@ -192,7 +192,7 @@ class History:
         self._is_cut = bool(self.supplied()[1])
 
     def _sort(self, entry: Interaction) -> None:
-        """Puts an interaction where its state belongs."""
+        """Update the indexes of open, unsent and conflicting interactions."""
         if entry.taken_back:
             return
         if entry.state == "pending":
@@ -205,7 +205,7 @@ class History:
             self._doubted[entry.call.id] = entry
 
     def _replace(self, new: ToolResponse) -> None:
-        """Puts a result in the place of the one that was there for the same call."""
+        """Replace the result of the same call in the messages."""
 
         def is_old(block: Block) -> bool:
             return isinstance(block, ToolResponse) and block.call_id == new.call_id
@@ -218,7 +218,7 @@ class History:
                 return
 
     def mark_sent(self) -> None:
-        """What is in the history now was sent: the completions in it stay what the model is told."""
+        """Mark everything in the history as sent: its results are final from now on."""
         for entry in self._unseen:
             entry.seen = True
         self._unseen = []
@@ -226,9 +226,9 @@ class History:
             self.journal.append(None)
 
     def supplied(self) -> tuple[tuple[Message, ...], list[str]]:
-        """The messages with the missing side of each interaction taken from the ledger, and whose side that was.
+        """Return the messages with the missing side of each interaction from the ledger, and the ids of those calls.
 
-        Messages may have been cut since they were added; the ledger has not.
+        Messages may have been dropped since they were added; the ledger still has their calls and results.
         """
         if not self._is_cut:
             return self.messages, []
@@ -255,16 +255,16 @@ class History:
         return {response.call_id for message in self._messages for response in responses_of(message)}
 
     def cut(self, keep: Sequence[Message]) -> None:
-        """Leaves only these messages; the ledger still knows every call."""
+        """Drop all messages but these; the ledger keeps every call."""
         self.edits += 1
         self._is_cut = True
-        wanted = {id(message) for message in keep}
-        self._messages = [message for message in self._messages if id(message) in wanted]
+        kept = {id(message) for message in keep}
+        self._messages = [message for message in self._messages if id(message) in kept]
 
     def rewind(self, turn_key: str) -> None:
-        """Takes back all that was said after this turn, but for results of calls that stay.
+        """Drop everything after this turn, except for results of calls that are kept.
 
-        Calls that go are known, and wait no more. No turn is counted twice.
+        Dropped calls stay in the ledger as rewound and are no longer pending. The turn counter does not go back.
         """
         end = self._end_of(turn_key)
         stays = {call.id for message in self._messages[:end] for call in calls_of(message)}
@@ -284,7 +284,7 @@ class History:
         self._is_cut = self._is_cut and bool(self.supplied()[1])
 
     def _end_of(self, turn_key: str) -> int:
-        """The place behind the last message of a turn, or behind its last before another turn began."""
+        """Return the index after the last message of a turn, or after its last before another turn began."""
         places = [place for place, message in enumerate(self._messages) if message.turn_key == turn_key]
         if not places:
             raise InputError(f"there is no turn {turn_key!r}", path="turn")
@@ -304,17 +304,17 @@ class History:
         return next(newest, list[ToolCall]())
 
     def reduce(self, messages: Sequence[Message]) -> None:
-        """Puts these messages in the place of all there are: what a compression left, or what was there before one.
+        """Replace all messages: by what a compression left, or by those from before it.
 
-        The ledger still knows every call. A result that is told otherwise now is told so from here on.
+        The ledger keeps every call. Where a result differs from the ledger's, it is the one rendered from now on.
         """
         called = {call.id for message in messages for call in calls_of(message)}
         if unknown := called - self.ledger.keys():
-            raise InputError(f"{min(unknown)} is not a call of this history", path="messages")
+            raise InputError(f"{min(unknown)} is not a tool call of this history", path="messages")
         waiting = {call.id for call in self.pending}
         lost = [c.id for m in self._messages for c in calls_of(m) if c.id in waiting and c.id not in called]
         if lost:
-            raise InputError(f"{lost[0]} still waits for its result and can't be left out", path="messages")
+            raise InputError(f"tool call {lost[0]} has no result yet and can't be dropped", path="messages")
         for message in messages:
             for response in responses_of(message):
                 if response.call_id in self.ledger:
@@ -325,17 +325,17 @@ class History:
         self._is_cut = bool(self.supplied()[1])
 
     def pin(self, message: Message) -> Message:
-        """Keeps a message from every compression."""
+        """Exclude a message from compression; return it as it is stored now."""
         same = [place for place, held in enumerate(self._messages) if held is message]
         equal = same or [place for place, held in enumerate(self._messages) if held == message]
         if not equal:
-            raise InputError("this message is not of this history", path="message")
+            raise InputError("the message is not in this history", path="message")
         pinned = self._messages[equal[0]] = msgspec.structs.replace(self._messages[equal[0]], pinned=True)
         return pinned
 
 
 def _checked(message: Message) -> Message:
-    """The message with plain arguments: cycles and values that JSON has no word for are refused here."""
+    """Return the message with plain JSON arguments; raise for cycles and values that are not JSON."""
     if message.speaker not in ("system", "human", "ai", "tool"):
         raise InputError(f"unknown speaker {message.speaker!r}", path="speaker")
     blocks = tuple(_plain_block(block, f"blocks[{i}]") for i, block in enumerate(message.blocks))
@@ -353,13 +353,13 @@ def _plain_block(block: Block, path: str) -> Block:
 
 
 def _only_results(message: Message, calls: Container[str]) -> Message | None:
-    """What a message has of the results of these calls; None where it has none."""
+    """Return the message with only the results of these calls; None where it has none."""
     kept = tuple(response for response in responses_of(message) if response.call_id in calls)
     return message.holding(kept, speaker="tool") if kept and kept != message.blocks else message if kept else None
 
 
 def _without_results(message: Message, calls: Container[str]) -> Message | None:
-    """The message without results of these calls; None where it has nothing else."""
+    """Return the message without the results of these calls; None where nothing else is left."""
     if all(response.call_id not in calls for response in responses_of(message)):
         return message
     kept = tuple(b for b in message.blocks if not isinstance(b, ToolResponse) or b.call_id not in calls)
@@ -367,7 +367,7 @@ def _without_results(message: Message, calls: Container[str]) -> Message | None:
 
 
 def bound_to(blocks: Sequence[Block], digest: str) -> tuple[Block, ...]:
-    """Blocks of a reply whose reasoning remembers the prefix that it was made with."""
+    """Return the blocks of a reply with the prefix digest recorded on their reasoning."""
     return tuple(
         msgspec.structs.replace(block, prefix=digest) if isinstance(block, Thinking) and block.prefix is None else block
         for block in blocks

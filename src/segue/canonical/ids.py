@@ -1,7 +1,7 @@
-"""Canonical ids and turn keys, and the prefix functions of older histories.
+"""Canonical ids and turn keys, and the legacy prefix functions.
 
-A canonical id is a hash of where a call came from. It never holds a clock or a random number, so the same history has
-the same ids in any process on any day.
+A canonical id is a hash of a call's provenance, without clock or randomness, so the same history has the same ids in
+any process on any day.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def is_canonical(value: str | None) -> bool:
 
 
 def any_canonical(values: Sequence[str | None]) -> bool:
-    """`is_canonical` of one of many, mostly told by one look at all."""
+    """Whether any of the values is a canonical id; one search over all of them decides most cases."""
     return _PREFIX in "|".join([value for value in values if value]) and any(map(is_canonical, values))
 
 
@@ -69,7 +69,7 @@ def canonical_tool_id(
     turn_key: str | None = None,
     call_index: int | None = None,
 ) -> str:
-    """The identity of a call. A well-formed canonical id given as `raw_id` passes through unchanged."""
+    """Return the canonical id of a call. A well-formed canonical id given as `raw_id` passes through unchanged."""
     if raw_id is not None and is_canonical(raw_id):
         return raw_id
     return hashed_tool_id(provider, raw_id, tool_name, turn_key, call_index)
@@ -78,7 +78,7 @@ def canonical_tool_id(
 def hashed_tool_id(
     provider: str | None, raw_id: str | None, tool_name: str | None, turn_key: str | None, call_index: int | None
 ) -> str:
-    """The hash, also of a raw id that is canonical itself: for its repetition in another place."""
+    """Return the hashed id, also where `raw_id` is canonical itself: used for a repeat of that id in another turn."""
     index = None if call_index is None else str(call_index)
     return _PREFIX + short_hash("|".join(map(_escaped, (provider, raw_id, tool_name, turn_key, index))))
 
@@ -102,12 +102,12 @@ def _escaped(part: str | None) -> str:
 
 
 def raw_id_or_none(value: object) -> str | None:
-    """The id that a wire gave: absent, null, `""` and the text `"null"` mean none."""
+    """Return the raw id, or None: absent, null, `""` and the text `"null"` mean no id."""
     return value if isinstance(value, str) and value not in NO_IDS else None
 
 
 def reply_key(calls: Sequence[ToolCall]) -> str:
-    """What tells a reply from others in a body that carries no turn keys: its own calls, and nothing around them."""
+    """Hash the calls of a reply, for turn keys in a body that carries none; nothing around the calls counts."""
     parts = [
         [call.origin.raw_id, call.name, call.arguments if call.arguments_text is None else call.arguments_text]
         for call in calls
@@ -116,16 +116,16 @@ def reply_key(calls: Sequence[ToolCall]) -> str:
 
 
 def reply_text(calls: Sequence[Sequence[object]]) -> bytes:
-    """The raw id, name and arguments of each call of a reply, in the one way that they can be written down."""
+    """Encode the raw id, name and arguments of each call of a reply with sorted keys."""
     return write_sorted(calls)
 
 
 def turn_key(reply: str, occurrence: int) -> str:
-    """The key of a turn: which reply it is of, and which of several equal ones."""
+    """Return a turn key from the hash of its reply and the occurrence among equal replies."""
     return f"turn-{reply}-{occurrence}"
 
 
-# Histories written before canonical ids: a prefix is exchanged and nothing else. Not part of the pipeline.
+# Legacy functions for histories older than canonical ids: only the prefix is replaced. Not used by the pipeline.
 
 
 def _with_prefix(value: str, prefix: str) -> str:

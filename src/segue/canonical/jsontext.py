@@ -1,6 +1,6 @@
-"""JSON in and out: bytes to plain values and back, with the errors of bad input made once.
+"""JSON in and out: bytes to plain values and back, with the `InputError`s for bad input.
 
-What comes out of `read` is plain, finite and at most 500 levels deep, so nobody after it has to check again.
+`parse_json` returns values that are plain, finite and at most 500 levels deep, so later code need not check again.
 """
 
 from __future__ import annotations
@@ -63,22 +63,22 @@ def write_sorted(value: object) -> bytes:
 
 
 def read(data: object) -> tuple[Any, int]:
-    """The plain value of a body, and how many lone surrogates in it became U+FFFD."""
-    halves = 0
+    """Return the plain value of a body, and the number of lone surrogates replaced by U+FFFD."""
+    replaced = 0
     if isinstance(data, str):
-        text, halves = _UNPAIRED.subn(_LONE, data)
+        text, replaced = _UNPAIRED.subn(_LONE, data)
         buffer = text.encode()
     elif isinstance(data, bytes | bytearray):
         buffer = bytes(data)
     else:
-        # A dict, an SDK object, or something that is no body at all.
+        # A dict, an SDK object, or an unsupported type.
         return _plain(data, "", (), counted := [0]), counted[0]
     if not buffer.strip():
         raise InputError("the input is empty; a JSON object was expected")
     value, count = _decoded(buffer)
     if len(buffer) > 2 * MAX_DEPTH and _levels(value) > MAX_DEPTH:
         raise _too_deep(buffer)
-    return value, count + halves
+    return value, count + replaced
 
 
 def _decoded(buffer: bytes) -> tuple[Any, int]:
@@ -89,17 +89,17 @@ def _decoded(buffer: bytes) -> tuple[Any, int]:
             raise _too_deep(buffer) from None
         if isinstance(error, UnicodeDecodeError):
             raise InputError(f"not UTF-8: {error.reason} at byte {_first_bad_byte(buffer)}") from None
-        mended, count = _without_lone_surrogates(buffer)
+        repaired, count = _without_lone_surrogates(buffer)
         if not count:
             raise InputError(_explained(buffer, error)) from None
     try:
-        return _decoder.decode(mended), count
+        return _decoder.decode(repaired), count
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(_explained(mended, error)) from None
+        raise InputError(_explained(repaired, error)) from None
 
 
 def _levels(value: object) -> int:
-    """How deep a value is nested."""
+    """Return the nesting depth of a value."""
     levels = 0
     level: list[Any] = [value] if isinstance(value, dict | list) else []
     while level:
@@ -114,7 +114,7 @@ def _levels(value: object) -> int:
 
 
 def read_object(data: object) -> tuple[dict[str, Any], int]:
-    """`read` for a body, which is always an object."""
+    """Parse a body, which must be an object."""
     value, surrogates = read(data)
     if not isinstance(value, dict):
         kinds: dict[str, str] = {"list": "a list", "str": "a string", "NoneType": "null", "bool": "a boolean"}
@@ -131,7 +131,7 @@ def _first_bad_byte(buffer: bytes) -> int:
 
 
 def _explained(buffer: bytes, error: Exception) -> str:
-    """One line on why these bytes are not JSON, with the line and column where that can be told."""
+    """Return one line on why these bytes are not JSON, with line and column where msgspec reports them."""
     if buffer.startswith(b"\xef\xbb\xbf"):
         return "not JSON: it begins with a byte order mark"
     if b"\0" in buffer[:4096]:
@@ -175,7 +175,7 @@ def _too_deep(buffer: bytes) -> InputError:
 
 
 def _without_lone_surrogates(buffer: bytes) -> tuple[bytes, int]:
-    """Escaped halves of a surrogate pair become U+FFFD; whole pairs stay."""
+    """Replace escaped lone surrogates by U+FFFD; whole pairs are kept."""
     pieces: list[bytes] = []
     count = position = 0
     high: re.Match[bytes] | None = None
@@ -199,7 +199,7 @@ def _without_lone_surrogates(buffer: bytes) -> tuple[bytes, int]:
 
 
 def depth_of(buffer: bytes) -> int:
-    """How deep the JSON in these bytes is nested; a cheap upper bound where that is not over the limit."""
+    """Return the nesting depth of the JSON in these bytes; a cheap upper bound where that is within the limit."""
     opened = buffer.count(b"{") + buffer.count(b"[")
     if opened <= MAX_DEPTH:
         return opened
@@ -209,9 +209,9 @@ def depth_of(buffer: bytes) -> int:
 
 
 def parse_argument_text(text: str) -> tuple[Any, str | None]:
-    """The value of a call's argument text, and the exact text where it has no such value.
+    """Return the parsed arguments of a call, and the exact text where that is empty or not valid JSON.
 
-    An empty text means no arguments. What is not JSON, or nested too deep, stays text.
+    An empty text means no arguments. Text that is not JSON or nested too deep has the value None.
     """
     if not text.strip():
         return {}, text
@@ -221,22 +221,22 @@ def parse_argument_text(text: str) -> tuple[Any, str | None]:
     try:
         return _decoder.decode(buffer), None
     except (msgspec.DecodeError, RecursionError):
-        mended, count = _without_lone_surrogates(buffer)
+        repaired, count = _without_lone_surrogates(buffer)
     if count:
         try:
-            return _decoder.decode(mended), None
+            return _decoder.decode(repaired), None
         except msgspec.DecodeError:
             pass
     return None, text
 
 
 def keys_are(text: str, count: int) -> bool:
-    """Whether this JSON has no more keys than so many, as far as a glance can tell."""
+    """Whether this JSON has exactly `count` keys; a cheap test that may give a false negative."""
     return text.count(":") == count or (text.count('":') == count and _SPACED.search(text) is None)
 
 
 def repeated_key(text: str, value: object) -> str | None:
-    """A key that stands twice in an object of this JSON; `value` is what it was read as."""
+    """Return a key that occurs twice in an object of this JSON, or None; `value` is its parsed value."""
     if isinstance(value, dict) and keys_are(text, len(cast("dict[str, Any]", value))):
         return None
     found: list[str] = []
@@ -254,7 +254,7 @@ def repeated_key(text: str, value: object) -> str | None:
 
 
 def refuse_twice(data: object, key: str) -> None:
-    """An `InputError` where this key of a body stands in it twice. Only text can say so; a dict has each key once."""
+    """Raise `InputError` if this top-level key occurs twice in a body. Checked for text and bytes only."""
     if isinstance(data, str):
         data = data.encode("utf-8", "replace")
     name = f'"{key}"'.encode()
@@ -262,11 +262,11 @@ def refuse_twice(data: object, key: str) -> None:
         return
     pairs: list[tuple[str, Any]] = json.loads(data, object_pairs_hook=list)
     if [name for name, _ in pairs].count(key) > 1:
-        raise InputError(f"the key `{key}` stands twice", path=key)
+        raise InputError(f"duplicate key `{key}`", path=key)
 
 
 def plain(value: object) -> Any:
-    """A Python value as plain JSON values: SDK objects dumped, cycles, NaN and depth refused. Shared parts are fine."""
+    """Convert a Python value to plain JSON values. SDK objects are dumped; cycles, NaN and deep nesting raise."""
     return _plain(value, "", (), [0])
 
 
@@ -313,7 +313,7 @@ def _key(key: object, path: str, halves: list[int]) -> str:
 def _dumped(value: object, path: str) -> object:
     dump = getattr(value, "model_dump", None)
     if callable(dump):
-        # What a client adds for its user is not for the API: OpenAI's and Anthropic's say so themselves.
+        # The SDKs of OpenAI and Anthropic list fields here that are not part of the API.
         hidden = getattr(value, "__api_exclude__", None)
         as_sent = partial(dump, mode="json", by_alias=True, warnings=False, exclude=hidden)
         try:
@@ -327,7 +327,7 @@ def _dumped(value: object, path: str) -> object:
 
 
 def _with_defaults(given: Any, whole: Any) -> Any:
-    """What an object was given, and what its class adds without being told: a role, a type. `None` is no addition."""
+    """Return the fields that were set, plus defaults of the class that are not None (such as a role or a type)."""
     match given, whole:
         case dict(), dict():
             made, added = cast("dict[str, Any]", given), cast("dict[str, Any]", whole)

@@ -1,7 +1,7 @@
-"""Types, learnt by one thread at a time.
+"""Thread-safe first use of a msgspec type.
 
-msgspec takes a struct apart when it first meets it, and shows it to other threads half-done: a second one that meets
-the same type in that moment takes the process down. So a type is made known here before anything is read into it.
+msgspec inspects a struct type on first use and publishes the half-built information to other threads: a second thread
+that uses the same type at that moment crashes the process. So each type is inspected here, under a lock, before use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _known: set[object] = set()
 
 
 def learnt(kind: Kind) -> Kind:
-    """The type, ready for any thread."""
+    """Return the type, ready for use in any thread."""
     if kind not in _known:
         with _one_at_a_time:
             msgspec.json.Decoder(kind)

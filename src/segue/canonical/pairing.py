@@ -1,23 +1,23 @@
-"""Which result belongs to which call: the one place that decides it, for every wire.
+"""Pairing of tool results with tool calls, for every wire.
 
 Raw ids are not unique. Servers restart them in every reply, repeat one id for ever, leave it empty, or send the text
-`null`; clients send results late, twice, before their call, or with an id that they made up. So a raw id is only ever a
+`null`; clients send results late, twice, before their call, or with an id that they made up. So a raw id is only a
 hint, and these rules decide:
 
-1. A result with an id goes by that id. The newest turn before it that bears the id decides: its first call of that id
-   still open takes the result; if all are answered, the result is a duplicate. It never goes past that turn to an
-   older one, which is how a restarted counter would mix two turns up.
+1. A result with an id is paired by that id, in the newest turn before it that contains the id: with the first open
+   call of that id; if all are answered, the result is a duplicate. Older turns are never considered, since a restarted
+   id counter would mix two turns up.
 2. A result without an id goes to the newest turn that has open calls, by name where it has one, then by order,
    calls without an id first.
-3. A result whose id no call of the history bears goes to the calls of that turn that have no id. On wires that pair by
-   position it goes to any call that is still open there; and so does one that is named otherwise than all of them, if
-   nobody spoke in between and once the results that are named rightly have theirs.
-4. What finds no open call is a duplicate if its content equals that of a result already there, else an orphan.
-5. A result that stands before its call waits, and takes that call if nothing else answered it. If something did, it is
-   more likely the rest of a turn that was cut: a duplicate if it says the same, else an orphan.
+3. A result whose id no call of the history has goes to the calls of that turn that have no id. On wires that pair by
+   position it goes to any call that is still open there; so does a result whose name none of these calls has, if no
+   other message is in between, after the results with matching names have been paired.
+4. A result that finds no open call is a duplicate if its content equals that of a result already there, else an orphan.
+5. A result before its call is held back, and paired with that call if no other result was. Otherwise it is probably
+   left over from a turn that was cut: a duplicate if its content is equal, else an orphan.
 
-Canonical ids are given here too, since they need the turn: a call's id is made of its provider, raw id, name, turn key
-and index. A turn key is the message's own, or else a hash of the reply's calls with the occurrence counted.
+Canonical ids are assigned here too, since they need the turn: a call's id is made of its provider, raw id, name, turn
+key and index. A turn key is the message's own, or else a hash of the reply's calls with the occurrence counted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PAIRED = frozenset({ToolCall, ToolResponse})
 
 
 class _Slot:
-    """One call, the turn that it is of, and the first result that it got."""
+    """One call, its turn, and its first result."""
 
     __slots__ = ("answer", "call", "turn")
 
@@ -48,7 +48,7 @@ class _Slot:
         self.answer: ToolResponse | None = None
 
 
-# What calls and results meet on: the raw id, and whether the provider runs the tool itself.
+# Calls and results are paired by the raw id and by whether the provider runs the tool itself.
 _Name: TypeAlias = tuple[str | None, bool]
 
 
@@ -57,9 +57,9 @@ def _name(block: ToolCall | ToolResponse) -> _Name:
 
 
 class _Turn:
-    """The calls of one reply. Open ones wait in queues, so that finding the next never means looking through all.
+    """The calls of one reply, with queues of open calls so that finding the next one is not a search.
 
-    A queue is made when it is first asked for: most results find the one call that bears their id.
+    A queue is built on first use: most results find the one call that has their id.
     """
 
     __slots__ = ("_queues", "bearing", "key", "open", "slots", "tools")
@@ -84,14 +84,14 @@ class _Turn:
                     self._queues[queue].append(slot)
 
     def waiting(self, name: _Name) -> _Slot | None:
-        """The first open call of this name."""
+        """Return the first open call with this key."""
         slots = self.bearing[name]
         if len(slots) == 1:
             return slots[0] if slots[0].answer is None else None
         return self._first(name, slots)
 
     def waiting_at(self, *, hosted: bool, without_id: bool, tool: str | None) -> _Slot | None:
-        """The first open call with or without an id, of this tool if one is named."""
+        """Return the first open call with or without an id, of this tool where given."""
 
         def fits(slot: _Slot) -> bool:
             raw_id, ran = _name(slot.call)
@@ -109,11 +109,11 @@ class _Turn:
 
 
 class Pairer:
-    """Gives calls and results their canonical ids, message by message.
+    """Assigns canonical ids to calls and results, message by message.
 
-    `borne` are the names that calls further on will bear: with it a result that stands before its call is told from
-    one whose id nobody bears. `claimed` are the names that results bear, one for each: what was meant for a call goes
-    before what only stands in its place.
+    `call_keys` are the keys of all calls, also later ones: they distinguish a result before its call from one whose id
+    no call has. `result_keys` are the keys of the results, one for each: a result with the call's own id has priority
+    over one that is paired by position.
     """
 
     def __init__(self, *, positional: bool = False, borne: Iterable[_Name] = (), claimed: Iterable[_Name] = ()) -> None:
@@ -131,7 +131,7 @@ class Pairer:
         self._unanswered: defaultdict[_Name, deque[_Slot]] | None = None
 
     def feed(self, message: Message) -> Message:
-        """The message with ids in its calls and results, and the key of its turn."""
+        """Return the message with the ids of its calls and results, and the key of its turn."""
         if _PAIRED.isdisjoint(map(type, message.blocks)):
             if any(not isinstance(block, Text) or block.text for block in message.blocks):
                 self._just_said = None
@@ -161,7 +161,7 @@ class Pairer:
         return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=key) if changed else message
 
     def take_back(self, calls: Container[str]) -> None:
-        """The turns of these calls no longer count for raw ids and places. Their own ids stay theirs."""
+        """Exclude the turns of these calls from pairing. Their canonical ids stay in use."""
         self._turns = [turn for turn in self._turns if not any(slot.call.id in calls for slot in turn.slots)]
         left = set(map(id, self._turns))
         self._open_turns = [turn for turn in self._open_turns if id(turn) in left]
@@ -171,7 +171,7 @@ class Pairer:
         }
 
     def recall(self, call: ToolCall, turn_key: str, answer: ToolResponse | None, *, counts: bool) -> None:
-        """A call that stands in no message any more. Where it `counts`, results go to it by its raw id too."""
+        """Add a call that is in no message any more. With `match_raw_id`, results are paired with it by raw id too."""
         if call.id in self._ids:
             return
         self._ids.add(call.id)
@@ -219,7 +219,7 @@ class Pairer:
         return call
 
     def _resolve(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
-        """The response with its call's id, and the key of that call's turn (None for an orphan)."""
+        """Return the result with its call's id, and the key of that call's turn (None for an orphan)."""
         if response.call_id and response.call_id in self._slots:
             return self._answer(self._slots[response.call_id], response)
         name = _name(response)
@@ -247,7 +247,7 @@ class Pairer:
         return found
 
     def _is_misnamed(self, response: ToolResponse) -> bool:
-        """Whether the place of a result says which call it answers, and neither its id nor its name does."""
+        """Whether a result can be paired by position only: neither its id nor its name matches a call."""
         turn = self._just_said
         if turn is None or not turn.open or not self._positional or response.hosted or not response.name:
             return False
@@ -267,7 +267,7 @@ class Pairer:
         return msgspec.structs.replace(answered, name=slot.call.name), key
 
     def _by_content(self, response: ToolResponse, turns: Iterable[_Turn]) -> _Slot | None:
-        """A call of a closed turn whose result says the same: this one is its repetition."""
+        """Return a call of a closed turn whose result has the same content: this one is its duplicate."""
         for turn in turns:
             if turn.open:
                 continue
@@ -287,16 +287,16 @@ class Pairer:
         origin = response.origin
         kind = (origin.raw_id, response.name)
         index = self._orphans[kind]
-        # One that has its id already is counted too: read again, the next gets the number that it would have got.
+        # One that has its id already is counted too, so that parsing the history again numbers the next one the same.
         self._orphans[kind] += 1
-        # A canonical id is kept, but not where it is that of a call which this is no result of.
+        # A canonical id is kept unless it is the id of a call that this is not the result of.
         if response.call_id or (is_canonical(origin.raw_id) and origin.raw_id not in self._ids):
             return msgspec.structs.replace(response, call_id=response.call_id or origin.raw_id or "")
         made = hashed_tool_id(origin.provider, origin.raw_id, response.name, "orphan", index)
         return msgspec.structs.replace(response, call_id=made)
 
     def settle(self, message: Message) -> Message:
-        """The message with its waiting results paired: each takes its call if that is still open, or is an orphan."""
+        """Pair the message's results that precede their call: with it if it is still open, else as orphans."""
         if ToolResponse not in map(type, message.blocks):
             return message
         if not any(isinstance(block, ToolResponse) and not block.call_id for block in message.blocks):
@@ -329,12 +329,12 @@ def _could_repeat(response: ToolResponse, slot: _Slot) -> bool:
     raw_id = response.origin.raw_id
     if (raw_id is not None and slot.call.origin.raw_id is not None) or _name(slot.call)[1] != response.hosted:
         return False
-    said = slot.answer.name if slot.answer is not None else None
-    return response.name in (None, slot.call.name, said)
+    result_name = slot.answer.name if slot.answer is not None else None
+    return response.name in (None, slot.call.name, result_name)
 
 
 def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Message, ...]:
-    """All messages of a body with their ids."""
+    """Return all messages of a body with the ids of their calls and results."""
     borne = {_name(call) for message in messages for call in calls_of(message) if _is_named(call)}
     claimed = [_name(result) for message in messages for result in responses_of(message) if result.origin.raw_id]
     pairer = Pairer(positional=positional, borne=borne, claimed=claimed if positional else ())
@@ -343,12 +343,12 @@ def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Mess
 
 
 def _is_named(call: ToolCall) -> bool:
-    """Whether a result may bear the id of this call. What asks for leave to run a tool gets no result."""
+    """Whether a result may have the id of this call. An approval request has no result."""
     return call.origin.raw_id is not None and not call.origin.is_approval
 
 
 def same_content(one: ToolResponse, other: ToolResponse) -> bool:
-    """Whether two results say the same, however their wires wrapped it."""
+    """Whether two results have the same content, whatever their native fragments."""
     return (
         one.error == other.error
         and one.outcome == other.outcome

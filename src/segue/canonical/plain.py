@@ -1,8 +1,8 @@
-"""A plain conversation: what is left of a history when nothing in it is odd.
+"""The fast path's form of a regular history, in which nothing has to be repaired.
 
-Somebody speaks, the model replies, every call of a reply has its own id and gets its result at once and in order. So
-calls and results stand in columns side by side, a turn is a stretch of them, and none of what pairing has to reckon
-with can happen. Whoever meets anything else raises `NotPlainError`, and the history goes the long way.
+User messages and replies only; every call has its own id (or none has one) and its result follows at once, in order.
+So calls and results are stored in parallel columns, a turn is a slice of them, and no pairing is needed. Anything else
+raises `FastPathUnsupportedError`, and the request goes through the full pipeline.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _NOT_NAMES = frozenset({None, *NO_IDS})
-# Unknown to whoever writes a body, so no text of theirs can hold it.
+# Random, so that no text of a body can contain it.
 _SEAM = os.urandom(12).hex()
 _seamed = msgspec.json.Decoder(list[dict[str, Any] | str])
 
@@ -40,15 +40,15 @@ Content: TypeAlias = str | list[str]
 
 
 class NotPlainError(Exception):
-    """Something that only the long way knows how to treat."""
+    """The request needs the full pipeline."""
 
 
 class Turn(Struct, gc=False):
-    """A reply and the results of its calls: those from `start` to `stop` in the columns.
+    """A reply and the results of its calls: the slice from `start` to `stop` of the columns.
 
-    Of reasoning only the number of blocks is kept: nobody but its maker may have it, and to its maker it goes as it is.
-    `placeholder` stands for it where the target insists on some. `form` is whatever else tells the turn from others in
-    its own API; `marked` are those of which something is counted as unsaid.
+    Only the number of reasoning blocks is kept: cross-API reasoning is dropped, same-API it is copied unchanged.
+    `placeholder` is sent in its place where the target requires reasoning. `variant` holds what else distinguishes the
+    turn in its own API; `has_dropped_keys` is True where it counts in `FastHistory.dropped_keys`.
     """
 
     content: Content | None
@@ -61,7 +61,7 @@ class Turn(Struct, gc=False):
 
 
 class Words(Struct, gc=False):
-    """What the human said."""
+    """A user message."""
 
     content: Content
     marked: bool = False
@@ -71,11 +71,11 @@ Event: TypeAlias = Words | Turn
 
 
 class Plain(Struct, gc=False):
-    """Events, the place in the body where each begins, and a column for each thing that there is to a call.
+    """Events, the index in the body where each begins, and a column for each property of a call.
 
-    Either all calls have an id of their own or none has one. The first `head` items of the body are system text.
-    `failed` are the places of results that are errors. `unsaid` counts the blocks with a key that only their own API
-    has a word for. The ids are filled in on the way: canonical ones, and those that the target is told.
+    Either all calls have an id of their own or none has one. The first `system_count` items of the body are system
+    text. `error_results` are the indexes of results that are errors. `dropped_keys` counts blocks by a key that only
+    their own API has. `ids` (canonical) and `sent_ids` (projected) are filled in by later steps.
     """
 
     events: list[Event]
@@ -92,7 +92,7 @@ class Plain(Struct, gc=False):
 
 
 def checked_words(content: Content) -> Content:
-    """The content if it says something in each of its parts: nobody refuses it then."""
+    """Return the content if no part of it is blank, so every target accepts it; raise otherwise."""
     if isinstance(content, str):
         if not content or content.isspace():
             raise NotPlainError
@@ -102,7 +102,7 @@ def checked_words(content: Content) -> Content:
 
 
 def read_arguments(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """The objects that these texts are, all read at once: whole ones alone come out between the seams."""
+    """Parse all argument texts in one decode; the separators between them detect a text that is not one object."""
     joined = f',"{_SEAM}",'.join(texts)
     read = _seamed.decode(f"[{joined}]")
     arguments = [value for value in read if isinstance(value, dict)]
@@ -114,7 +114,7 @@ def read_arguments(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def name_calls(plain: Plain, provider: str) -> None:
-    """Gives the calls the ids that pairing would give them: no raw id stands twice, or there are none at all."""
+    """Assign the canonical ids that pairing would assign: every raw id is unique, or no call has one."""
     raw_ids, names, arguments = plain.raw_ids, plain.names, plain.arguments
     known = set(raw_ids)
     named = known != {None}
@@ -138,7 +138,7 @@ def name_calls(plain: Plain, provider: str) -> None:
 
 
 def _counted(replies: list[str]) -> list[str]:
-    """The keys of turns that may be equal: calls without ids say the same as often as they like."""
+    """Return turn keys with the occurrence counted: replies whose calls have no ids may be equal."""
     seen: Counter[str] = Counter()
     keys: list[str] = []
     for reply in replies:

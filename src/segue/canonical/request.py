@@ -1,4 +1,4 @@
-"""A whole request and a whole reply: messages with what the model was given, and what it gave back."""
+"""The canonical `Request` and `Reply`, with tools, options and usage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh",
 class Tool(Struct, frozen=True, gc=False):
     """A declared tool. `parameters` is JSON Schema; a `custom` tool takes free text, bound by `grammar` if any.
 
-    `hosted` tools are run by the provider; only their native declaration says what they are.
+    `hosted` tools are run by the provider and described only by their native declaration.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Tool(Struct, frozen=True, gc=False):
 
 
 class ToolChoice(Struct, frozen=True, gc=False):
-    """`auto`, `none`, `required` (some tool) or `tool` (the named one); of the `allowed` ones where they are named."""
+    """`auto`, `none`, `required` (any tool) or `tool` (the one named); limited to the `allowed` tools where given."""
 
     mode: Literal["auto", "none", "required", "tool"]
     name: str | None = None
@@ -51,7 +51,7 @@ class ToolChoice(Struct, frozen=True, gc=False):
 
 
 class Reasoning(Struct, frozen=True, gc=False):
-    """How much to think: switched on or off (`enabled`), by `effort`, by a `budget` of tokens, or left to the model."""
+    """Reasoning settings: on or off (`enabled`), an `effort`, a token `budget`, or `adaptive` (the model decides)."""
 
     enabled: bool | None = None
     effort: Effort | None = None
@@ -69,7 +69,7 @@ class ResponseFormat(Struct, frozen=True, gc=False):
 
 
 class Options(Struct, frozen=True, gc=False):
-    """What a request asks for beside its messages. None means: not said."""
+    """The options of a request. None means not given."""
 
     max_tokens: int | None = None
     temperature: float | int | None = None
@@ -86,13 +86,13 @@ class Options(Struct, frozen=True, gc=False):
     frequency_penalty: float | int | None = None
     user: str | None = None
     kindred: Mapping[str, Any] | None = None
-    """What only the APIs of one provider have a word for, in that provider's words."""
+    """Options that only the APIs of one vendor have, under that vendor's names."""
 
 
 class Request(Struct, frozen=True, gc=False):
-    """What happened so far, and what is asked for next. `system` is text that the wire kept outside its messages.
+    """A conversation and the options of its next reply. `system` is text that the wire keeps outside its messages.
 
-    `continues` names what a body goes on from where the provider holds the part before it.
+    `continues` names the state that the provider holds and the body continues from (such as `previous_response_id`).
     """
 
     messages: tuple[Message, ...]
@@ -106,7 +106,7 @@ class Request(Struct, frozen=True, gc=False):
 
 
 class Usage(Struct, frozen=True, gc=False):
-    """Tokens. `input` counts everything read, cached or not."""
+    """Token counts. `input` includes cached tokens."""
 
     input: int = 0
     output: int = 0
@@ -116,9 +116,9 @@ class Usage(Struct, frozen=True, gc=False):
 
 
 class Reply(Struct, frozen=True, gc=False):
-    """One answer of a model. `created` is when, in seconds since 1970; `cause` the word for `finish` on its own wire.
+    """One reply of a model. `created` is in seconds since 1970; `raw_finish` is the finish reason as the API sent it.
 
-    `others` counts answers that were given beside this one, `beside` names what its API said beside the blocks.
+    `other_choices` counts further choices or candidates; `unknown_fields` names fields that segue does not model.
     """
 
     blocks: tuple[Block, ...]

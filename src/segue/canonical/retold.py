@@ -1,7 +1,7 @@
-"""What a compression did, told by what was there before it and after it: for those who kept nothing but that.
+"""The changes of a compression, computed from the messages before and after it.
 
-Whatever a strategy does, what is left stands in its old order: a message as it was, a result that was shortened in its
-message, or a summary in the place of the first message that it sums up.
+Whatever the strategy, the remaining messages keep their order: a message is unchanged, has a shortened result, or is a
+summary in the place of the first message that it summarises.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["notes_between"]
 
 
 def notes_between(before: Sequence[Message], after: Sequence[Message], count: Count) -> tuple[Note, ...]:
-    """The notes of a compression that led from one list to the other, with tokens by `count`."""
+    """Return the changes of the compression that led from one list to the other, with tokens by `count`."""
     known = {id(message) for message in before}
-    # A summary that is new: then what is gone was summed up, since no strategy does that and drops as well.
+    # With a new summary the missing messages were summarised, since no strategy both summarises and drops.
     gone: What = "summarised" if any(summed(m) and id(m) not in known for m in after) else "dropped"
     notes: list[Note] = []
     at = 0
@@ -38,7 +38,7 @@ def notes_between(before: Sequence[Message], after: Sequence[Message], count: Co
 
 
 def _is_of(new: Message, old: Message) -> bool:
-    """Whether a message is what became of another: its results may be shorter, its reasoning may have been bound."""
+    """Whether a message is a version of another: results may be shorter, a prefix may be set on its reasoning."""
     answers = [response.call_id for response in responses_of(new)]
     if answers:
         return answers == [response.call_id for response in responses_of(old)]
@@ -54,7 +54,7 @@ def _unbound(message: Message) -> Message:
 
 
 def _changed(old: Message, new: Message) -> tuple[str, ...]:
-    """The calls whose results are told otherwise."""
+    """Return the calls whose results differ."""
     if new is old:
         return ()
     pairs = zip(responses_of(old), responses_of(new), strict=True)
@@ -62,6 +62,6 @@ def _changed(old: Message, new: Message) -> tuple[str, ...]:
 
 
 def _calls(message: Message) -> tuple[str, ...]:
-    """All calls that a message has a part of."""
+    """Return the ids of all calls and results of a message."""
     parts = (block for block in message.blocks if isinstance(block, ToolCall | ToolResponse))
     return tuple(dict.fromkeys(b.id if isinstance(b, ToolCall) else b.call_id for b in parts))

@@ -1,8 +1,8 @@
-"""What a compression works on: messages, what each costs, and which of them stay or go together.
+"""The compression plan: messages, their token cost, and which of them are kept or dropped together.
 
-Messages are bound into units: a model's reply (all its neighbouring messages, so that reasoning stays with what was
-made with it) and every result of its calls, wherever that stands. A unit goes whole or not at all. Held are units with
-a pinned message, system text, or a call that still waits for its result.
+A group holds a model reply (all its neighbouring messages, so that reasoning is never separated from its content) and
+every result of its calls, wherever that is. It is dropped whole or not at all. Groups with a pinned message, system
+text, or a pending call are protected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ What: TypeAlias = Literal["shortened", "dropped", "summarised"]
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What became of one message: its place before, and its tokens before and after. `calls` are canonical ids."""
+    """The change of one message: its index before, and its tokens before and after. `calls` are canonical ids."""
 
     what: What
     place: int
@@ -46,22 +46,22 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """Messages that stay or go together. It is of the exchange that its last message stands in."""
+    """Messages that are kept or dropped together. It belongs to the exchange of its last message."""
 
     places: tuple[int, ...]
     exchange: int
     held: bool
     words: bool
-    """Whether this is a human's message, and no summary."""
+    """Whether this is a user message, and not a summary."""
 
 
 class Sheet:
-    """Messages under compression. What is done to them goes through `shorten`, `drop` and `fold`."""
+    """Messages under compression. They are changed by `shorten`, `drop` and `summarise` only."""
 
     def __init__(self, messages: Sequence[Message], count: Count, *, elsewhere: bool = False) -> None:
         self.given = tuple(messages)
         self.elsewhere = elsewhere
-        """Whether results without a call answer calls that the provider holds."""
+        """Whether results without a call belong to calls that the provider holds."""
         self.now: list[Message | None] = list(messages)
         self._count = count
         self._costs = [self.cost(message) for message in messages]
@@ -72,7 +72,7 @@ class Sheet:
         answered = {r.call_id for message in messages for r in responses_of(message) if state_of(r) != "pending"}
         self.open = {call.id for message in messages for call in calls_of(message) if _waits(call)} - answered
         self.units = tuple(self._bound())
-        """All units, by their last message."""
+        """All groups, in the order of their last message."""
 
     def cost(self, message: Message) -> int:
         tokens = self._count(message)
@@ -80,7 +80,7 @@ class Sheet:
             raise InputError(f"a number of tokens was expected, not {tokens!r}", path="count")
         return tokens
 
-    # ------------------------------------------------------------------------------------------- what belongs together
+    # --------------------------------------------------------------------------------------------------------- grouping
 
     def _bound(self) -> list[Unit]:
         exchanges = _exchanges(self.given)
@@ -96,7 +96,7 @@ class Sheet:
         return sorted(units, key=lambda unit: unit.places[-1])
 
     def _roots(self) -> list[int]:
-        """For each message the first one of its unit."""
+        """Return for each message the index of the first message of its group."""
         parents = list(range(len(self.given)))
 
         def root(place: int) -> int:
@@ -129,22 +129,22 @@ class Sheet:
 
     @property
     def newest(self) -> Unit | None:
-        """The unit of the last reply."""
+        """The group of the last reply."""
         last = max((place for place, message in enumerate(self.given) if message.speaker == "ai"), default=None)
         return next((unit for unit in self.units if last in unit.places), None)
 
     def responses(self) -> Iterator[tuple[int, ToolResponse]]:
-        """Results that may be shortened, in order, with their places: no pinned one, none of a call that waits."""
+        """Yield results that may be shortened, in order, with their indexes: not pinned, hosted or pending ones."""
         for place, message in enumerate(self.given):
             for response in () if message.pinned else responses_of(message):
                 lies_elsewhere = self.elsewhere and response.call_id not in self._calls
                 if not response.hosted and state_of(response) != "pending" and not lies_elsewhere:
                     yield place, response
 
-    # ----------------------------------------------------------------------------------------------------- what is done
+    # --------------------------------------------------------------------------------------------------------- changing
 
     def shorten(self, place: int, response: ToolResponse, shorter: ToolResponse) -> bool:
-        """Puts a shorter result in the place of one, if that is cheaper."""
+        """Replace a result by a shorter one if that costs less; return whether it was replaced."""
         message = self.now[place]
         if message is None or shorter is response:
             return False
@@ -161,7 +161,7 @@ class Sheet:
                 self._set(place, None, 0, "dropped")
 
     def fold(self, places: Sequence[int], summary: Message) -> bool:
-        """Puts a summary in the place of messages, if that is cheaper."""
+        """Replace messages by a summary if that costs less; return whether they were replaced."""
         cost = self.cost(summary)
         if cost >= sum(self._costs[place] for place in places):
             return False
@@ -174,7 +174,7 @@ class Sheet:
         self.total += cost - self._costs[place]
         self.now[place], self._costs[place], self._fates[place] = message, cost, what
 
-    # ----------------------------------------------------------------------------------------------- what is to be told
+    # -------------------------------------------------------------------------------------------------------- reporting
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -187,7 +187,7 @@ class Sheet:
         )
 
     def _touched(self, place: int) -> tuple[str, ...]:
-        """The calls that a change was about."""
+        """Return the ids of the calls and results that were changed or dropped in this message."""
         left = self.now[place]
         kept = {id(block) for block in left.blocks} if left is not None else set[int]()
         gone = (block for block in self.given[place].blocks if id(block) not in kept)
@@ -195,14 +195,14 @@ class Sheet:
         return tuple(dict.fromkeys(ids))
 
     def held(self) -> str:
-        """What may not be touched, in words."""
+        """Describe what may not be changed, for the user."""
         pinned = sum(message.pinned for message in self.given)
-        parts = [(pinned, "pinned messages"), (len(self.open), "calls that wait for their result")]
+        parts = [(pinned, "pinned messages"), (len(self.open), "pending calls")]
         return ", ".join(f"{number} {name}" for number, name in parts if number)
 
 
 def summed(message: Message) -> int:
-    """How many messages this is the summary of: 0 where it is none."""
+    """Return how many messages this is the summary of: 0 where it is not a summary."""
     first = message.blocks[0] if message.speaker == "human" and message.blocks else None
     found = SUMMED.match(first.text) if isinstance(first, Text) else None
     return int(found[1]) if found is not None else 0
@@ -213,29 +213,29 @@ def _waits(call: ToolCall) -> bool:
 
 
 def _made_for(block: Block) -> str | None:
-    """The raw id of the call that this one was made by, or of the request for approval that this answers."""
+    """Return the raw id of the call that made this call, or of the approval request that this answers."""
     if isinstance(block, ToolCall):
         return block.origin.parent
     return block.origin.raw_id if isinstance(block, Opaque) and block.origin.is_approval else None
 
 
 def _is_words(message: Message) -> bool:
-    answers = all(isinstance(block, Opaque) and block.origin.is_approval for block in message.blocks)
-    return message.speaker == "human" and not summed(message) and not (message.blocks and answers)
+    only_approvals = all(isinstance(block, Opaque) and block.origin.is_approval for block in message.blocks)
+    return message.speaker == "human" and not summed(message) and not (message.blocks and only_approvals)
 
 
 def _exchanges(messages: Sequence[Message]) -> list[int]:
-    """For each message the number of its exchange. One begins where a human speaks again after somebody else did.
+    """Return the exchange number of each message. An exchange begins with a user message after another speaker's.
 
-    What was said before the first human is of the first exchange. System text is nobody's turn to speak.
+    Messages before the first user message belong to the first exchange. System text never begins or ends one.
     """
     numbers: list[int] = []
     number, begun, answered = 0, False, False
     for message in messages:
-        if words := _is_words(message):
+        if from_user := _is_words(message):
             number += begun and answered
             begun = True
         if message.speaker != "system":
-            answered = not words
+            answered = not from_user
         numbers.append(number)
     return numbers

@@ -1,4 +1,4 @@
-"""The strategy `truncate-results`: old payloads shortened, head and tail kept, with a note of what was cut."""
+"""The strategy `truncate-results`: shortens old results; head and tail are kept, with a note of what was cut."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from segue.canonical.texts import CUT, LEFT_OUT, MEDIA_LEFT_OUT, REMOVED, is_mar
 
 __all__ = ["shortened", "truncate_results"]
 
-# How many characters of a result stay, step by step. At the end only the mark is left.
+# How many characters of a result are kept, step by step. At the end only the placeholder is left.
 LEVELS = (4000, 1000, 200, 0)
-# Media go from this step on.
+# From this limit on media are replaced by a placeholder.
 _NO_MEDIA = 1000
-# A cut that saves less than its own note is none.
+# A cut must save more than the length of its note.
 _SLACK = 80
-# The turns that the model is at work on: their results are shortened last, and never to nothing.
+# The newest turns, which the model is working on: their results are shortened last, and never removed.
 _NEWEST = 2
 
 
 def truncate_results(sheet: Sheet, budget: int) -> str:
-    """Oldest first, each step by step; the newest turns' results when all others are as short as they get."""
+    """Shorten results step by step, oldest first; those of the newest turns after all others are at the minimum."""
     for group, levels in _groups(sheet):
         for level in levels:
             for index, (place, response) in enumerate(group):
@@ -31,11 +31,11 @@ def truncate_results(sheet: Sheet, budget: int) -> str:
                 shorter = shortened(response, level)
                 if sheet.shorten(place, response, shorter):
                     group[index] = place, shorter
-    return "every result is as short as it gets"
+    return "every result is as short as possible"
 
 
 def _groups(sheet: Sheet) -> list[tuple[list[tuple[int, ToolResponse]], tuple[int, ...]]]:
-    """Results that are shortened together, and how far: those of all older turns, then the newest turns one by one."""
+    """Return batches of results with their limits: those of all older turns, then the newest turns one by one."""
     turn_of = {place: unit.places[0] for unit in sheet.units for place in unit.places}
     turns: dict[int, list[tuple[int, ToolResponse]]] = {}
     for place, response in sheet.responses():
@@ -46,22 +46,22 @@ def _groups(sheet: Sheet) -> list[tuple[list[tuple[int, ToolResponse]], tuple[in
 
 
 def shortened(response: ToolResponse, allowance: int) -> ToolResponse:
-    """The result with no more than this many characters; itself where that saves nothing."""
+    """Return the result with at most `allowance` characters; the same object where that saves nothing."""
     content = response.content or ()
-    words = one_text(block.text for block in content if isinstance(block, Text))
-    if not words and not isinstance(response.structured, UnsetType):
-        words = write_text(response.structured)
+    text = one_text(block.text for block in content if isinstance(block, Text))
+    if not text and not isinstance(response.structured, UnsetType):
+        text = write_text(response.structured)
     others = tuple(block for block in content if not isinstance(block, Text))
-    if is_mark(words) and not others:
+    if is_mark(text) and not others:
         return response
     if not allowance:
-        spare = others or len(words) > len(REMOVED)
-        return edited(response, content=(Text(REMOVED),), structured=UNSET) if spare else response
+        saves = others or len(text) > len(REMOVED)
+        return edited(response, content=(Text(REMOVED),), structured=UNSET) if saves else response
     kept = tuple(_without_media(block) for block in others) if allowance <= _NO_MEDIA else others
-    said = cut(words, allowance)
-    if said == words and kept == others:
+    shorter = cut(text, allowance)
+    if shorter == text and kept == others:
         return response
-    return edited(response, content=(Text(said), *kept) if said else kept, structured=UNSET)
+    return edited(response, content=(Text(shorter), *kept) if shorter else kept, structured=UNSET)
 
 
 def _without_media(block: Block) -> Block:
@@ -69,7 +69,7 @@ def _without_media(block: Block) -> Block:
 
 
 def cut(text: str, allowance: int) -> str:
-    """The head and the tail of a text, and between them how much is missing. One that was cut before is cut further."""
+    """Return head and tail of a text with a note of how much is missing. A text that was cut before is cut further."""
     found = CUT.search(text)
     head, tail = (text[: found.start()], text[found.end() :]) if found is not None else (text, "")
     missing = int(found[1].replace(",", "")) if found is not None else 0

@@ -1,4 +1,4 @@
-"""The fixed words that a compression leaves where something was: told the same way by every layer."""
+"""The fixed placeholder texts of a compression."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ REPEATED = "[repeated: the same result of {call} is further on]"
 SUPERSEDED = "[superseded: a newer result of {call} is further on]"
 STALE = "[stale: {path} was changed since; a newer result of {call} is further on]"
 
-# As we write them: a tool may print the like.
+# Exactly as compression writes them: a tool may print something similar.
 CUT = re.compile(r"\n\[… ([0-9]{1,3}(?:,[0-9]{3}){0,4}) characters left out …\]\n")
 SUMMED = re.compile(r"\[summary of ([0-9]{1,9}) earlier messages\] ")
 _MARK = re.compile(r"\[(?:repeated|superseded|stale): .+ further on\]|" + re.escape(REMOVED))
 
 
 def is_mark(text: str) -> bool:
-    """Whether this is all that a compression left of a result."""
+    """Whether this text is a placeholder that replaced a whole result."""
     return _MARK.fullmatch(text) is not None

@@ -1,8 +1,7 @@
-"""How many tokens a message costs: an estimate by its characters, drawn towards what providers report.
+"""Token estimates: by the characters of a message, calibrated with the usage that providers report.
 
-No tokenizer is at hand for most models, and budgets are round numbers. What matters is that the estimate is the same
-everywhere, costs nothing, and does not stay wrong: the ratio of reported to estimated tokens is learned for each family
-of models. Whoever has an exact counter gives that instead.
+There is no tokenizer for most models, and budgets are round numbers. The estimate is deterministic and cheap, and the
+ratio of reported to estimated tokens is learned for each model family. An exact counter can be passed instead.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from segue.canonical.request import Request
 __all__ = ["CHARACTERS", "MEDIA", "Count", "Estimate", "weigh", "weigh_settings"]
 
 Count: TypeAlias = Callable[[Message], int]
-"""What a message costs in tokens."""
+"""Returns the number of tokens of a message."""
 
 Kind = Literal["text", "json", "cjk", "other"]
-# Characters that make up a token. `other` is every script but Latin and those of East Asia; sealed reasoning is base64.
+# Characters per token. `other` is every script but Latin and those of East Asia; encrypted reasoning is base64.
 CHARACTERS: dict[Kind, float] = {"text": 4.0, "json": 3.0, "cjk": 1.0, "other": 2.5}
-# What providers charge for a file of middling size, whatever its bytes.
+# What providers charge for a file of medium size, whatever its bytes.
 MEDIA: dict[str, float] = {"image": 1100.0, "audio": 1500.0, "video": 5000.0, "document": 3000.0}
 _MESSAGE = 4.0
 _CALL = 8.0
@@ -34,16 +33,16 @@ _CALL = 8.0
 _CJK = re.compile("[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 _OTHER = re.compile("[\u0250-\u10ff\u1200-\u1fff\ufb50-\ufdff\ufe70-\ufefe\U0001f000-\U0001faff]")
 
-# The share of the truth that one report can be: a ratio beyond these says that something else was counted.
+# A reported ratio is clamped to these bounds: beyond them, the provider counted something else.
 _LEAST, _MOST = 0.5, 2.0
 _MEMORY = 8
 _ENOUGH = 64
 
 
 class Estimate(Struct):
-    """Tokens by characters, times the ratio that was learned for the family that spoke last, or for the one named.
+    """Tokens by characters, times the learned ratio of the family used last, or of the given one.
 
-    `learned` holds for each family the ratio, and from how many reports.
+    `learned` holds the ratio and the number of reports for each family.
     """
 
     family: str = ""
@@ -56,11 +55,11 @@ class Estimate(Struct):
         return ceil(weigh(message) * self.ratio(family))
 
     def ratio(self, family: str | None = None) -> float:
-        """Reported to estimated tokens: 1 where nothing was learned."""
+        """Return the ratio of reported to estimated tokens: 1 where nothing was learned."""
         return self.learned.get(self.family if family is None else family, (1.0, 0))[0]
 
     def learn(self, estimated: float, reported: int, family: str = "") -> None:
-        """Takes in what a provider counted where `estimated` (by `weigh`) was expected. Small requests say little."""
+        """Record the tokens a provider reported for `estimated` tokens. Small requests are ignored."""
         if estimated < _ENOUGH or reported <= 0:
             return
         sample = min(_MOST, max(_LEAST, reported / estimated))
@@ -71,18 +70,18 @@ class Estimate(Struct):
 
 
 def weigh(message: Message) -> float:
-    """A message in tokens, before anything was learned."""
+    """Return the estimated tokens of a message, uncalibrated."""
     return _MESSAGE + sum(map(_block, message.blocks))
 
 
 def weigh_settings(request: Request) -> float:
-    """What a request says beside its messages: system text and tools."""
-    words = sum(_text(block.text) for block in request.system)
+    """Return the estimated tokens of system text and tool declarations, uncalibrated."""
+    system = sum(_text(block.text) for block in request.system)
     tools = sum(
         _json([tool.name, tool.description, tool.parameters]) if tool.native is None else _json(tool.native.fragment)
         for tool in request.tools
     )
-    return words + tools
+    return system + tools
 
 
 def _block(block: Block) -> float:
@@ -92,8 +91,8 @@ def _block(block: Block) -> float:
         case Thinking():
             return _text(block.text) + len(block.sealed or "") / CHARACTERS["text"]
         case ToolCall():
-            told = block.arguments if block.arguments_text is None else block.arguments_text
-            return _CALL + _text(block.name) + (_text(told) if isinstance(told, str) else _json(told))
+            arguments = block.arguments if block.arguments_text is None else block.arguments_text
+            return _CALL + _text(block.name) + (_text(arguments) if isinstance(arguments, str) else _json(arguments))
         case ToolResponse():
             content = sum(map(_block, block.content or ()))
             return _CALL + max(content, 0.0 if isinstance(block.structured, UnsetType) else _json(block.structured))

@@ -1,6 +1,6 @@
-"""The command line. One module a command: a new one is a file with a `command` and a row in `shell.COMMANDS`.
+"""The command line. One module per command: a new one is a module with a `command` and a row in `app.COMMANDS`.
 
-Results go to stdout, everything else to stderr. What is slow to import is imported inside the commands.
+Results go to stdout, everything else to stderr. Slow imports are inside the commands.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _INTERRUPTED = 130
 
 
 def main() -> NoReturn:
-    """The entry point. An interrupt ends it as quietly while it is being loaded as later on."""
+    """Entry point. An interrupt during import exits as quietly as one during a command."""
     try:
         from segue.cli import shell
 

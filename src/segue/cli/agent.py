@@ -1,6 +1,6 @@
-"""An agent from what the user set and asked for: models, tools, the conversation and where it is kept.
+"""Builds an agent from configuration and flags: models, tools, the conversation and its store.
 
-`segue run` and `segue chat` both come through here, and differ only in who listens and who can be asked.
+Shared by `segue run` and `segue chat`, which differ only in the event listener and the approval prompt.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _SYSTEM = (
 )
 _OF_TASKS = "task: "
 _LOOKED_AT = 200
-# What requests are compared by: an agent reads much more than it writes.
+# Usage by which models are compared on price: an agent reads much more than it writes.
 _TYPICAL = Usage(input=1_000_000, output=50_000)
-# A conversation is made to fit when it fills so much of a model's context, and then to so much.
+# A conversation is compressed above the first share of the model's context, down to the second.
 _FULL, _ROOMY = 0.85, 0.6
 
 
 class Agent:
-    """A session and all that it needs, from `async with` to its end.
+    """A session and everything it needs, for the duration of `async with`.
 
-    `model` is whom it asks first and `why`; `emulated` says that nobody real is asked. `ask_trust` is asked about the
-    project's file, where somebody can be.
+    `model` is the first model of the route and `model_reason` how it was chosen; `is_emulated` means that no real
+    provider is used. `confirm_trust` asks the user about an untrusted project file; None where there is no terminal.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Agent:
         self.session: Session
         self._upstream: Upstream
 
-    # ---------------------------------------------------------------------------------------------- beginning and end
+    # ------------------------------------------------------------------------------------------------------ lifecycle
 
     async def __aenter__(self) -> Self:
         try:
@@ -114,18 +114,18 @@ class Agent:
         self.toolbox = await self.tools.toolbox(Path.cwd())
         if self._wishes.keep:
             self.store = self._stack.enter_context(stored.opened(make=True, trusting=self._wishes.trusting, told=True))
-        book = self._book()
-        if isinstance(book, StoredConversation) and not self._wishes.models:
-            self._go_on_with(book)
-        self.session = self._session(book)
+        log = self._book()
+        if isinstance(log, StoredConversation) and not self._wishes.models:
+            self._go_on_with(log)
+        self.session = self._session(log)
 
     def _session(self, book: Book) -> Session:
         tools = self.known.config.settings.tools
-        usual = Limits()
+        default = Limits()
         limits = Limits(
-            parallel=tools.parallel or usual.parallel,
-            timeout=tools.timeout or usual.timeout,
-            steps=self._wishes.steps or usual.steps,
+            parallel=tools.parallel or default.parallel,
+            timeout=tools.timeout or default.timeout,
+            steps=self._wishes.steps or default.steps,
         )
         return Session(
             book,
@@ -139,7 +139,7 @@ class Agent:
             models=self.endpoint if self.tools.has_tasks else None,
         )
 
-    # -------------------------------------------------------------------------------------------------- who is asked
+    # --------------------------------------------------------------------------------------------------------- models
 
     @property
     def emulated(self) -> bool:
@@ -150,13 +150,13 @@ class Agent:
         return self.route.endpoints[0].name
 
     def endpoint(self, name: str) -> Endpoint:
-        """A model by its name; an `InputError` where there is none."""
+        """The endpoint of a model; raises `InputError` for an unknown name."""
         if self._emulated is not None:
             return self.known.with_format(self._emulated.endpoint(name), self._wishes.tool_format)
         return self.known.endpoint(name, self._wishes.tool_format)
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
-        """What a reply cost; None where no price is known."""
+        """The cost of a reply in dollars; None where no price is known."""
         return None if self.emulated else self.known.cost(provider, model, usage)
 
     def _routed(self) -> Route:
@@ -178,35 +178,35 @@ class Agent:
         self._emulated = Emulated(self.known)
         self._stack.callback(self._emulated.close)
         first = next(row for row in self.known.providers.values() if row.default)
-        return self._among((f"{first.name}/{first.default}",), "emulated: no key is set, see segue models")
+        return self._among((f"{first.name}/{first.default}",), "emulated: no API key is set, see segue models")
 
     def _go_on_with(self, book: StoredConversation) -> None:
-        """Whoever was asked last in the conversation goes on, unless a route has its own say in it."""
-        line = book.timeline
-        if line.provider is None or line.model is None:
+        """Put the conversation's last model first, unless the route is round-robin or by rules."""
+        timeline = book.timeline
+        if timeline.provider is None or timeline.model is None:
             return
-        name = f"{line.provider}/{line.model}"
+        name = f"{timeline.provider}/{timeline.model}"
         if not isinstance(self.route, Fixed | Failover) or name == self.model:
             return
         others = [endpoint.name for endpoint in self.route.endpoints]
         try:
-            lacks = self.known.endpoint(name).lacks_key
-            why = f"there is no key for {name}"
+            lacks_key = self.known.endpoint(name).lacks_key
+            why = f"no key for {name}"
         except SegueError as error:
-            lacks, why = True, str(error)
-        if lacks:
+            lacks_key, why = True, str(error)
+        if lacks_key:
             if not self.emulated:
-                self.why = f"{self.why}{'; ' if self.why else ''}the conversation's own can't be asked: {why}"
+                self.why = f"{self.why}{'; ' if self.why else ''}the conversation's last model can't be used: {why}"
             return
         self._emulated = None
-        goes_on = "it was asked last in this conversation"
+        last_used = "last used in this conversation"
         if name in others:
-            self.route = self._among((name, *others), goes_on)
+            self.route = self._among((name, *others), last_used)
         else:
-            self.route = self._among((name,), goes_on)
+            self.route = self._among((name,), last_used)
 
     def _among(self, names: Sequence[str], why: str, kind: str | None = None) -> Route:
-        """A route over these; several are asked in their order unless something else is said."""
+        """A route over these models; several are a failover in this order unless `kind` is given."""
         self.why = why
         endpoints = [self.endpoint(name) for name in dict.fromkeys(names)]
         if kind == "round-robin":
@@ -216,7 +216,7 @@ class Agent:
     def _price_of(self, endpoint: Endpoint) -> float | None:
         return self.known.cost(endpoint.provider, endpoint.model, _TYPICAL)
 
-    # ---------------------------------------------------------------------------------------------------- what is said
+    # --------------------------------------------------------------------------------------------------- conversation
 
     @property
     def book(self) -> Book:
@@ -224,76 +224,76 @@ class Agent:
 
     @property
     def conversation(self) -> str | None:
-        """The id under which it is kept."""
+        """The id in the store; None where the conversation is not stored."""
         return self.book.id if self.store is not None else None
 
     async def ask(self, content: Any) -> Ended:
-        """An exchange, in a conversation that fits."""
+        """Run an exchange; the conversation is compressed first where it nearly fills the context."""
         with suppress(SegueError):
             self._make_fit()
         return await self.session.ask(content)
 
     @property
     def keyless(self) -> bool:
-        """Whether whoever would be asked now has no key, so that no request will go out."""
+        """Whether the next request would fail because its provider has no key."""
         return self.session.route.choose(Situation(self.book.chat)).endpoint.lacks_key
 
     def forget(self) -> None:
-        """What nobody was ever asked is not kept."""
-        book = self.book
-        if self.store is None or any(message.speaker == "ai" for message in book.messages):
+        """Delete a conversation that no model has answered."""
+        log = self.book
+        if self.store is None or any(message.speaker == "ai" for message in log.messages):
             return
-        book.close()
+        log.close()
         with suppress(SegueError):
-            self.store.delete(book.id)
+            self.store.delete(log.id)
 
     async def take(self, book: Book) -> None:
-        """Goes on with another conversation, with the route that there is."""
+        """Continue with another conversation on the same route."""
         self.route = self.session.route
         await self.session.close()
         self.session = self._session(book)
 
     def new(self) -> Book:
-        """A conversation in which nothing was said."""
-        usual = _SYSTEM if self.toolbox.declarations else None
-        chat = Conversation(system=usual if self._wishes.system is None else self._wishes.system)
+        """A new, empty conversation."""
+        default = _SYSTEM if self.toolbox.declarations else None
+        chat = Conversation(system=default if self._wishes.system is None else self._wishes.system)
         return Memory(chat) if self.store is None else StoredConversation.create(self.store, chat)
 
     def kept(self, prefix: str) -> StoredConversation:
-        """A conversation by the beginning of its id."""
+        """A stored conversation by a prefix of its id."""
         if self.store is None:
-            raise InputError("nothing is kept here (--no-store)")
+            raise InputError("conversations are not stored (--no-store)")
         return StoredConversation(self.store, self.store.find(prefix))
 
     def _book(self) -> Book:
-        wishes = self._wishes
-        if not wishes.latest and wishes.conversation is None:
+        options = self._wishes
+        if not options.latest and options.conversation is None:
             return self.new()
         assert self.store is not None
-        if wishes.conversation is not None:
-            name = wishes.conversation
+        if options.conversation is not None:
+            name = options.conversation
         else:
-            # What subagents said is kept too, and is nobody's to go on with.
+            # Subagents' conversations are stored too, but are not continued.
             rows = (row for row in self.store.list(_LOOKED_AT) if not (row.title or "").startswith(_OF_TASKS))
             latest = next(rows, None)
             if latest is None:
-                raise InputError("there is no conversation to go on with yet")
+                raise InputError("no stored conversation to continue")
             name = latest.id
-        book = self.kept(name)
-        if wishes.fork:
-            book = book.fork()
-        if wishes.system is not None and wishes.system != book.chat.system:
-            book.set(system=wishes.system)
-        return book
+        log = self.kept(name)
+        if options.fork:
+            log = log.fork()
+        if options.system is not None and options.system != log.chat.system:
+            log.set(system=options.system)
+        return log
 
     def _make_fit(self) -> None:
         strategy, contexts = self.known.config.settings.compress, [it.context for it in self.session.route.endpoints]
         smallest = min((context for context in contexts if context is not None), default=None)
         if strategy is None or smallest is None or self.book.chat.tokens < _FULL * smallest:
             return
-        made = self.book.compress(strategy, int(_ROOMY * smallest))
-        self.session.emit(Compressed(strategy=strategy, before=made.before, after=made.tokens))
+        compressed = self.book.compress(strategy, int(_ROOMY * smallest))
+        self.session.emit(Compressed(strategy=strategy, before=compressed.before, after=compressed.tokens))
 
 
 def _untrusted(source: config.Source) -> str:
-    return f"{source.path} is not trusted, so this does not count: {', '.join(source.withheld)}; segue trust trusts it"
+    return f"{source.path} is not trusted; ignored settings: {', '.join(source.withheld)}; run segue trust to trust it"

@@ -1,4 +1,4 @@
-"""`segue assemble`: a recorded stream put together to one reply."""
+"""`segue assemble`: assembles a recorded stream into one reply."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 @options.command("assemble")
-@options.option("--api", required=True, help="The API that the stream is of.")
-@options.option("--to", "target", help="The API whose form the reply shall have; its own where not given.")
+@options.option("--api", required=True, help="The API the stream comes from.")
+@options.option("--to", "target", help="Convert the reply to this API's format (default: the same API).")
 @options.tool_format_option
 @options.file_argument
 @click.pass_context
 def command(
     ctx: click.Context, file: str, *, api: str, target: str | None, tool_format: str | None, as_json: bool
 ) -> None:
-    """Put a recorded stream (FILE or stdin) together: raw server-sent events, JSON lines, a JSON list, an AWS
-    event stream, or what curl -i shows.
+    """Assemble a recorded stream (FILE or stdin) into one reply.
 
-    The result is the reply as the API would have sent it at once. Exit code 1: the stream ended before the reply
-    did; what came of it is told all the same.
+    Input: raw server-sent events, JSON lines, a JSON list, an AWS event stream, or the output of curl -i. The result
+    is the reply as the API would have sent it without streaming. Exit code 1: the stream is incomplete; the partial
+    reply is printed.
 
     \b
       curl -i … | segue assemble --api openai-chat
@@ -51,7 +51,7 @@ def command(
         for finding in report.findings:
             streams.say(finding.message)
     if reply.finish == "error":
-        streams.say(f"the reply is not whole: {reply.cause}")
+        streams.say(f"the reply is incomplete: {reply.cause}")
         ctx.exit(1)
 
 
@@ -70,5 +70,5 @@ def _told(reply: Reply, report: Report) -> dict[str, Any]:
         for call in reply.calls
     ]
     usage = None if reply.usage is None else msgspec.to_builtins(reply.usage)
-    words = {"text": reply.text, "thinking": reply.thinking}
-    return {**words, "calls": calls, "finish": reply.finish, "usage": usage, "report": report.to_dict()}
+    texts = {"text": reply.text, "thinking": reply.thinking}
+    return {**texts, "calls": calls, "finish": reply.finish, "usage": usage, "report": report.to_dict()}

@@ -1,4 +1,4 @@
-"""`segue chat`: a conversation with an agent at the terminal."""
+"""`segue chat`: an interactive conversation with an agent in the terminal."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from segue.cli.wishes import Wishes
 
 
-@options.command("chat", json_help="Not here: segue run has it.")
+@options.command("chat", json_help="Not supported; use segue run --json.")
 @click.argument("prompt", nargs=-1, metavar="[PROMPT]")
 @options.agent_options
 @click.pass_context
-def command(ctx: click.Context, prompt: tuple[str, ...], *, as_json: bool, **wishes: Any) -> None:
-    """Talk with a model that uses tools. `segue` alone does the same.
+def command(ctx: click.Context, prompt: tuple[str, ...], *, as_json: bool, **flags: Any) -> None:
+    """Chat with a model that uses tools. `segue` without arguments does the same.
 
-    The model can be changed at any time, in the middle of a task: /model kimi/kimi-k2-0905-preview. /help lists the
-    commands. Tools that change something, or leave the working folder, ask first. Ctrl-C ends the turn, a second one
-    leaves. Without a terminal each line of stdin is a message.
+    The model can be changed at any time, even in the middle of a task: /model kimi/kimi-k2-0905-preview. /help lists
+    the commands. Tools that change something or leave the working folder ask for permission first. Ctrl-C cancels the
+    turn, a second Ctrl-C exits. Without a terminal, each line of stdin is a message.
 
     \b
       segue chat -m anthropic/claude-sonnet-5
@@ -39,23 +39,23 @@ def command(ctx: click.Context, prompt: tuple[str, ...], *, as_json: bool, **wis
     from segue.cli.wishes import Wishes
 
     if as_json:
-        raise click.UsageError("a chat is no JSON value; segue run --json gives one", ctx)
+        raise click.UsageError("segue chat has no JSON output; use segue run --json", ctx)
     if getattr(sys, "stdin", None) is None or getattr(sys, "stdout", None) is None:
         raise streams.Unreadable("a chat needs stdin and stdout; one of them is closed")
-    asyncio.run(_held(Wishes.given(ctx, wishes), " ".join(prompt)))
+    asyncio.run(_held(Wishes.given(ctx, flags), " ".join(prompt)))
 
 
-async def _held(wishes: Wishes, prompt: str) -> None:
+async def _held(run_options: Wishes, prompt: str) -> None:
     from segue.cli.agent import Agent
     from segue.cli.chatting.loop import Chat
 
-    typed = streams.on_terminal(sys.stdin)
+    interactive = streams.on_terminal(sys.stdin)
     chat = Chat()
     async with Agent(
-        wishes,
+        run_options,
         listen=chat.hear,
-        approve=chat.approve if typed else None,
-        ask_trust=_trusts if typed else None,
+        approve=chat.approve if interactive else None,
+        ask_trust=_trusts if interactive else None,
     ) as agent:
         chat.agent, chat.surface = agent, _surface(chat)
         chat.strategy = agent.known.config.settings.compress or chat.strategy
@@ -70,11 +70,11 @@ async def _held(wishes: Wishes, prompt: str) -> None:
 
 
 def _surface(chat: Chat) -> Surface:
-    """A terminal where there is one that can do more than lines."""
+    """`TerminalUI` on a capable terminal, else `LineUI`."""
     from segue.cli.chatting.plain import Plain
 
-    able = streams.on_terminal(sys.stdin) and streams.on_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
-    if not able or sys.platform == "win32":
+    capable = streams.on_terminal(sys.stdin) and streams.on_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
+    if not capable or sys.platform == "win32":
         return Plain()
     from segue.cli.chatting.completion import ChatCompleter
     from segue.cli.chatting.memory import InputHistory, place
@@ -89,20 +89,20 @@ def _surface(chat: Chat) -> Surface:
     )
 
 
-def _trusts(file: Path, wants: Sequence[str]) -> bool:
-    """Before anything else: whether a project's file may do what it wants, all of which is shown."""
+def _trusts(file: Path, settings: Sequence[str]) -> bool:
+    """Show the restricted settings of a project file and ask whether to trust it."""
     from segue.cli.chatting.plain import forget_typed
     from segue.view.clean import harmless_line
 
-    click.echo(f"{harmless_line(str(file))} wants to set:", err=True)
-    for want in wants:
-        click.echo(f"  {harmless_line(want)}", err=True)
+    click.echo(f"{harmless_line(str(file))} is not trusted. It sets:", err=True)
+    for setting in settings:
+        click.echo(f"  {harmless_line(setting)}", err=True)
     forget_typed()
-    return click.confirm("Trust it until it changes?", default=False, err=True)
+    return click.confirm("Trust this file until it changes?", default=False, err=True)
 
 
 def _farewell(chat: Chat) -> list[Row]:
-    name = chat.agent.conversation
-    if name is None or not chat.session.book.messages:
+    conversation_id = chat.agent.conversation
+    if conversation_id is None or not chat.session.book.messages:
         return []
-    return [[("class:dim", f"  segue chat -s {name} goes on")]]
+    return [[("class:dim", f"  to continue: segue chat -s {conversation_id}")]]

@@ -1,4 +1,4 @@
-"""`segue check`: would this provider take this body, by the numbers of the rulebook."""
+"""`segue check`: whether a provider would accept a body, with the rulebook's numbers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _COLOURS = {"reject": "red", "risk": "yellow"}
 
 
 @options.command("check")
-@options.option("--api", required=True, help="The API that shall take the body.")
+@options.option("--api", required=True, help="The API the body is for.")
 @options.model_option
 @options.profile_option
 @options.file_argument
 @click.pass_context
 def command(ctx: click.Context, file: str, *, api: str, model: str | None, profile: str | None, as_json: bool) -> None:
-    """Judge a request body (FILE or stdin): one line for each violation.
+    """Check a request body (FILE or stdin) against the provider's rules: one line for each violation.
 
-    A reject is what the provider answers with an error, a risk what it may take badly. Exit code 0: it would
-    be accepted; 1: it would not.
+    reject: the provider answers with an error. risk: it accepts the body, but may misbehave. Exit code 0: the body
+    would be accepted; 1: it would be rejected.
 
     \b
       segue check --api anthropic < body.json
@@ -42,17 +42,17 @@ def command(ctx: click.Context, file: str, *, api: str, model: str | None, profi
 
 
 def _lines(verdict: Verdict) -> list[str]:
-    """A line for each violation and one for the whole; the word `reject` begins no other line."""
+    """A line for each violation and one for the verdict, which never starts with `reject`."""
     colour = streams.coloured()
     lines: list[str] = []
     counts = {"reject": 0, "risk": 0}
     for violation in verdict:
         counts[violation.severity] += 1
-        word = click.style(violation.severity, fg=_COLOURS[violation.severity]) if colour else violation.severity
-        told = streams.one_line(f"{violation.rule} {violation.path or 'the body'}: {violation.message}")
-        lines.append(f"{word} {told}")
-    counted = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for word, count in counts.items() if count)
-    whole = "accepted" if verdict else "refused"
+        severity = click.style(violation.severity, fg=_COLOURS[violation.severity]) if colour else violation.severity
+        text = streams.one_line(f"{violation.rule} {violation.path or 'the body'}: {violation.message}")
+        lines.append(f"{severity} {text}")
+    summary = ", ".join(f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items() if count)
+    result = "accepted" if verdict else "refused"
     if colour:
-        whole = click.style(whole, fg="green" if verdict else "red", bold=True)
-    return [*lines, f"{whole} ({counted})" if counted else whole]
+        result = click.style(result, fg="green" if verdict else "red", bold=True)
+    return [*lines, f"{result} ({summary})" if summary else result]

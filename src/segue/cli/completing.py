@@ -1,4 +1,4 @@
-"""What the shell offers at TAB for a value. Nothing is made or sent for it, and what can't be read is no value."""
+"""Shell completion of option values. It never creates or sends anything, and errors give no values."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _NEWEST = 50
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The shell knows them itself."""
+    """The shell completes file names itself."""
     return [CompletionItem(incomplete, type="file")]
 
 
 def _of(values: Callable[[], Iterable[tuple[str, str]]]) -> Completer:
-    """Values with what is said of them."""
+    """A completer over (value, help) pairs."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         try:
             return [
-                CompletionItem(value, help=told or None) for value, told in values() if value.startswith(incomplete)
+                CompletionItem(value, help=about or None) for value, about in values() if value.startswith(incomplete)
             ]
-        except Exception:  # noqa: BLE001  a line that is being typed is no place for messages
+        except Exception:  # noqa: BLE001  a message would garble the line being typed
             return []
 
     return complete
@@ -57,7 +57,7 @@ def _tool_formats() -> Iterable[tuple[str, str]]:
 
     rows = segue.formats()
     names = dict.fromkeys(row.tool_format for row in rows if row.tool_format)
-    return [("auto", "by the model"), *((name, "") for name in names)]
+    return [("auto", "chosen by model"), *((name, "") for name in names)]
 
 
 def _profiles() -> Iterable[tuple[str, str]]:

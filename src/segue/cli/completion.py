@@ -1,4 +1,4 @@
-"""`segue completion`: the script that makes a shell offer commands, options and values at TAB."""
+"""`segue completion`: prints the shell completion script."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ SHELLS = ("bash", "zsh", "fish")
 _VARIABLE = "_SEGUE_COMPLETE"
 
 
-@options.command("completion", json_help="The script in a JSON value.")
+@options.command("completion", json_help="Print the script as a JSON value.")
 @click.argument("shell", type=click.Choice(SHELLS), metavar="SHELL")
 @click.pass_context
 def command(ctx: click.Context, shell: str, *, as_json: bool) -> None:
-    """Print the completion script for bash, zsh or fish; models, ids and formats are offered too.
+    """Print the shell completion script for bash, zsh or fish. It also completes models, ids and formats.
 
     \b
       eval "$(segue completion bash)"       in ~/.bashrc
@@ -35,5 +35,5 @@ def _script(root: click.Command, shell: str) -> str:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    # Not `kind.source`: for bash that would start one, to see whether it is too old.
+    # Not `kind.source`: for bash that starts a shell to check its version.
     return ShellComplete.source(kind(root, {}, "segue", _VARIABLE))

@@ -1,4 +1,4 @@
-"""`segue compress`: makes a stored conversation fit a budget of tokens, or takes the last compression back."""
+"""`segue compress`: compresses a stored conversation to a token budget, or undoes the last compression."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ STRATEGIES = ("truncate-results", "drop-oldest", "middle-out", "dense")
 
 @options.command("compress")
 @options.id_argument
-@click.option("--strategy", type=click.Choice(STRATEGIES), help="What to leave out.")
+@click.option("--strategy", type=click.Choice(STRATEGIES), help="How to compress.")
+@click.option("--budget", metavar="N", type=click.IntRange(0, 1_000_000_000), help="Token budget (estimated tokens).")
 @click.option(
-    "--budget", metavar="N", type=click.IntRange(0, 1_000_000_000), help="How many tokens it may cost, by estimate."
+    "--summarise", metavar="COMMAND", help="For middle-out: reads the middle as Markdown, prints a summary of it."
 )
-@click.option(
-    "--summarise", metavar="COMMAND", help="For middle-out: reads the middle as Markdown, writes what is told of it."
-)
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--undo", is_flag=True, help="Take the last compression back: what it left out is there again.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
+@click.option("--undo", is_flag=True, help="Undo the last compression and restore the original messages.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -43,10 +41,10 @@ def command(
     undo: bool,
     as_json: bool,
 ) -> None:
-    """Make a stored conversation fit a budget of tokens. The original stays in the store.
+    """Compress a stored conversation to a token budget. The original stays in the store.
 
-    Never half an interaction is left out, and every API takes the rest. Exit code 1: the budget could not be
-    reached; what could be done was done.
+    A tool call is never separated from its result, and every API accepts the compressed conversation. Exit code 1:
+    the budget could not be reached; the conversation is compressed as far as possible.
 
     \b
       segue compress 1nfm --strategy dense --budget 20000 --dry-run
@@ -54,23 +52,23 @@ def command(
     """
     if undo:
         if any((strategy, budget is not None, summarise, dry_run)):
-            raise click.UsageError("--undo goes alone", ctx)
+            raise click.UsageError("--undo can't be combined with other options", ctx)
         with stored.opened() as store:
             _undo(store, store.find(id), as_json=as_json)
         return
     if strategy is None or budget is None:
-        raise click.UsageError("--strategy and --budget are needed, or --undo", ctx)
+        raise click.UsageError("give --strategy and --budget, or --undo", ctx)
     if summarise is None and strategy == "middle-out":
         raise click.UsageError("middle-out needs --summarise COMMAND", ctx)
     if summarise is not None and strategy != "middle-out":
-        raise click.UsageError(f"{strategy} summarises nothing; --summarise goes with middle-out", ctx)
+        raise click.UsageError(f"--summarise works only with middle-out, not {strategy}", ctx)
     with stored.opened() as store:
         name = store.find(id)
         teller = _teller(summarise) if summarise is not None else None
-        made = _made(store, name, strategy, budget, teller, dry_run=dry_run)
+        result = _made(store, name, strategy, budget, teller, dry_run=dry_run)
     with nullcontext() if dry_run else streams.done("compressed", name):
-        _tell(name, made, as_json=as_json, strategy=strategy, budget=budget, dry_run=dry_run)
-    ctx.exit(0 if made.reached else 1)
+        _tell(name, result, as_json=as_json, strategy=strategy, budget=budget, dry_run=dry_run)
+    ctx.exit(0 if result.reached else 1)
 
 
 def _made(
@@ -98,7 +96,7 @@ def _undo(store: HistoryStore, name: str, *, as_json: bool) -> None:
     with StoredConversation(store, name) as chat:
         chat.undo()
         count = len(chat.messages)
-    with streams.done("taken back", name):
+    with streams.done("compression undone", name):
         if as_json:
             import msgspec
 
@@ -106,15 +104,15 @@ def _undo(store: HistoryStore, name: str, *, as_json: bool) -> None:
         else:
             from segue.view.words import counted
 
-            streams.write(f"{name}: {counted(count, 'message')} again\n")
+            streams.write(f"{name}: compression undone, {counted(count, 'message')}\n")
 
 
 def _teller(command: str) -> Callable[[Sequence[Message]], str]:
-    """A program that is given messages as Markdown and tells them shorter."""
+    """A function that summarises messages with an external command: Markdown on stdin, the summary on stdout."""
     import shlex
     import subprocess
 
-    def told(messages: Sequence[Message]) -> str:
+    def summarise(messages: Sequence[Message]) -> str:
         from segue.view.markdown import markdown_messages
 
         try:
@@ -126,38 +124,39 @@ def _teller(command: str) -> Callable[[Sequence[Message]], str]:
         try:
             text = ended.stdout.decode().strip()
         except UnicodeDecodeError:
-            text, said = "", "did not write UTF-8"
+            text, problem = "", "did not write UTF-8"
         else:
-            said = "said nothing"
+            problem = "printed nothing"
         if ended.returncode or not text:
-            said = f"ended with {ended.returncode}" if ended.returncode else said
-            raise click.ClickException(f"--summarise: {command} {said}; nothing was compressed")
+            problem = f"exited with code {ended.returncode}" if ended.returncode else problem
+            raise click.ClickException(f"--summarise: {command} {problem}; nothing was compressed")
         return text
 
-    return told
+    return summarise
 
 
-def _left(made: Compressed) -> str:
-    """How many messages there are still, where there are fewer."""
-    gone = sum(not note.after for note in made.notes)
-    return f"; {len(made.messages):,} of {len(made.messages) + gone:,} messages are left" if gone else ""
+def _left(result: Compressed) -> str:
+    """The number of remaining messages, where some were dropped."""
+    dropped = sum(not note.after for note in result.notes)
+    return f"; {len(result.messages):,} of {len(result.messages) + dropped:,} messages remain" if dropped else ""
 
 
-def _tell(name: str, made: Compressed, *, as_json: bool, **asked: Any) -> None:
+def _tell(name: str, result: Compressed, *, as_json: bool, **arguments: Any) -> None:
     import msgspec
 
     if as_json:
-        told = {"before": made.before, "tokens": made.tokens, "reached": made.reached, "reason": made.reason}
-        notes = [str(note) for note in made.notes]
-        value = {"id": name, **asked, **told, "messages": len(made.messages), "notes": notes}
+        sizes = {"before": result.before, "tokens": result.tokens, "reached": result.reached, "reason": result.reason}
+        notes = [str(note) for note in result.notes]
+        value = {"id": name, **arguments, **sizes, "messages": len(result.messages), "notes": notes}
         streams.write(msgspec.json.encode(value), b"\n")
         return
-    if made.notes:
+    if result.notes:
         from segue.view.words import note_lines
 
-        lines = [*note_lines(made.notes), f"{made.before:,} → {made.tokens:,} tokens{_left(made)}"]
+        lines = [*note_lines(result.notes), f"{result.before:,} → {result.tokens:,} tokens{_left(result)}"]
     else:
-        lines = [f"{made.tokens:,} tokens: {'it fits already' if made.reached else 'nothing can be left out'}"]
+        why = "already within the budget" if result.reached else "nothing can be compressed"
+        lines = [f"{result.tokens:,} tokens: {why}"]
     streams.write("".join(f"{streams.one_line(line)}\n" for line in lines))
-    if not made.reached:
-        streams.say(f"the budget of {asked['budget']:,} tokens can't be reached: {made.reason}")
+    if not result.reached:
+        streams.say(f"the budget of {arguments['budget']:,} tokens can't be reached: {result.reason}")

@@ -1,9 +1,8 @@
-"""What the user set: a flag, else a `SEGUE_*` variable, else `.segue.toml` of the project, else the user's file.
+"""Configuration: flag > `SEGUE_*` variable > project file `.segue.toml` > user file > default.
 
-The project's file is the nearest one above the working directory. It may come with somebody else's project: what could
-run a program, let one run, send a key elsewhere or say where conversations are kept counts only after the user has
-trusted that very file, and it can name a file for the store but no server. Lists of `[tools]` add up, so that no file
-takes back what another denies.
+The project file is the nearest one above the working directory and may come from someone else. Settings that could
+run a program, allow a tool, send a key elsewhere or move the store are ignored until the user trusts that exact file;
+its `store` can be a file but never a server. Lists in `[tools]` are merged, so that no file removes another's denials.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ __all__ = [
 
 T = TypeVar("T")
 Ask: TypeAlias = "Callable[[Path, Sequence[str]], bool]"
-"""Asks the user whether a file is trusted, telling what in it would count then, with its values."""
+"""Asks the user whether to trust a file, given its restricted settings with their values."""
 
 _PROJECT = ".segue.toml"
 _USER = "config.toml"
@@ -47,7 +46,7 @@ _WITHHELD = ("base_url", "key_variable", "headers")
 
 @dataclass(frozen=True)
 class Source:
-    """A file, and which of its settings don't count because it isn't trusted."""
+    """A configuration file, and its settings that are ignored because it is not trusted."""
 
     path: Path
     settings: Settings
@@ -58,13 +57,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Config:
-    """All that is set, and where it was read."""
+    """The merged settings and the files they come from."""
 
     settings: Settings
     sources: tuple[Source, ...] = ()
 
     def blamed(self, error: InputError) -> Unreadable:
-        """What is wrong with a table, with the file that it stands in."""
+        """The error with the name of the file that contains the table."""
         table, _, rest = error.path.partition(".")
         name = rest.partition(".")[0]
         file = next((it.path for it in self.sources if name in getattr(it.settings, table, ())), None)
@@ -72,33 +71,33 @@ class Config:
 
     @property
     def untrusted(self) -> Source | None:
-        """The file that says more than it may."""
+        """The file that has ignored settings."""
         return next((source for source in self.sources if source.withheld), None)
 
     def chosen_by(self) -> str:
-        """Where the model was set: a variable or a file."""
+        """The variable or file that sets the model."""
         if from_variables(os.environ).chosen:
             return "SEGUE_MODEL"
         return next((str(source.path) for source in self.sources if source.settings.chosen), "")
 
 
-# ------------------------------------------------------------------------------------------------------ all together
+# ---------------------------------------------------------------------------------------------------------- loading
 
 
 def load(*, trusting: bool = False, ask: Ask | None = None) -> Config:
-    """Everything that is set. `trusting` takes the project's file as trusted this time, `ask` asks and remembers."""
+    """Load and merge all settings. `trusting` trusts the project file for this run; `confirm` asks and stores it."""
     sources = tuple(source(file, trusting=trusting, ask=ask) for file, _ in _places())
     layers = [from_variables(os.environ), *(each.settings for each in sources)]
-    whole = layers[0]
-    for below in layers[1:]:
-        whole = _over(whole, below)
-    if whole.route == "rules" and not whole.rules:
-        raise Unreadable(f"the route is by rules, but there are no [[rules]] in {_PROJECT} or {user_file()}")
-    return Config(whole, sources)
+    merged = layers[0]
+    for lower in layers[1:]:
+        merged = _over(merged, lower)
+    if merged.route == "rules" and not merged.rules:
+        raise Unreadable(f'route = "rules", but neither {_PROJECT} nor {user_file()} has [[rules]]')
+    return Config(merged, sources)
 
 
 def tool_format(flag: str | None, api: str) -> str:
-    """How tools are written for an API."""
+    """The tool format for an API: flag, variable, then files."""
     chosen = flag or os.environ.get("SEGUE_TOOL_FORMAT")
     if chosen:
         return chosen
@@ -110,32 +109,32 @@ def tool_format(flag: str | None, api: str) -> str:
 
 
 def store(*, trusting: bool = False) -> str | None:
-    """Where the files say that conversations are kept; `SEGUE_STORE` counts more, and is not looked at here.
+    """The store location set in the files; `SEGUE_STORE` takes precedence and is not read here.
 
-    What a project's file says is checked at once, and counts when it is trusted.
+    The project file's setting is validated even where it is ignored because the file is not trusted.
     """
     from segue.errors import InputError
     from segue.store import file_of
 
     for file, project in _places():
         data = read(file)
-        given = parsed(file, data).store
-        if given is None:
+        location = parsed(file, data).store
+        if location is None:
             continue
         try:
-            named = file_of(given)
+            path = file_of(location)
         except InputError as error:
             raise Unreadable(f"{file}: {error}") from None
-        if named is None and project:
-            raise Unreadable(f"{file}: store must be a file here; a server is named in your own {_USER}")
+        if path is None and project:
+            raise Unreadable(f"{file}: store must be a file in a project file; set a server in your own {_USER}")
         if project and not trusting and not trusted.is_trusted(file, data):
             continue
-        return given if named is None else str(file.parent / Path(given).expanduser())
+        return location if path is None else str(file.parent / Path(location).expanduser())
     return None
 
 
 def distrusted_store() -> Path | None:
-    """The project's file whose `store` does not count, as long as nobody trusts it."""
+    """The untrusted project file whose `store` setting is ignored, if any."""
     file = project_file()
     if file is None:
         return None
@@ -147,7 +146,7 @@ def distrusted_store() -> Path | None:
 
 
 def project_file() -> Path | None:
-    """The nearest one above the working directory."""
+    """The nearest `.segue.toml` in or above the working directory."""
     if not streams.in_a_folder():
         return None
     here = Path.cwd()
@@ -159,7 +158,7 @@ def user_file() -> Path:
 
 
 def _places() -> Iterator[tuple[Path, bool]]:
-    """The files that are there, the one that counts most first, and whether it is the project's."""
+    """The files that exist, highest precedence first, each with whether it is the project file."""
     if project := project_file():
         yield project, True
     if (user := user_file()).is_file():
@@ -167,44 +166,44 @@ def _places() -> Iterator[tuple[Path, bool]]:
 
 
 def source(file: Path, *, trusting: bool = False, ask: Ask | None = None) -> Source:
-    """What one file says, as far as it counts."""
+    """Load one file without its ignored settings."""
     project = file.name == _PROJECT
     data = read(file)
     settings = parsed(file, data)
-    wants = _wants(settings) if project else {}
-    if not wants or trusting or trusted.is_trusted(file, data):
+    restricted = _wants(settings) if project else {}
+    if not restricted or trusting or trusted.is_trusted(file, data):
         return Source(file, settings, project)
-    if ask is not None and ask(file, [f"{name} = {value}" for name, value in wants.items()]):
+    if ask is not None and ask(file, [f"{name} = {value}" for name, value in restricted.items()]):
         trusted.remember(file, data)
         return Source(file, settings, project)
-    return Source(file, _harmless(settings), project, trusted=False, withheld=tuple(wants))
+    return Source(file, _harmless(settings), project, trusted=False, withheld=tuple(restricted))
 
 
 def wanted(file: Path) -> tuple[dict[str, str], bytes]:
-    """What in a project's file counts only when it is trusted, with its values, and the bytes that say so."""
+    """The settings of a project file that need trust, with their values, and the bytes they were read from."""
     data = read(file)
     return _wants(parsed(file, data)), data
 
 
 def _wants(settings: Settings) -> dict[str, str]:
-    """What somebody else's file may not decide: its keys, and what each says, in full."""
-    said: dict[str, object] = {} if settings.store is None else {"store": settings.store}
-    said |= {f"tools.{key}": rules for key in ("allow", "env") if (rules := getattr(settings.tools, key))}
-    said |= {f"mcp.{name}": _server(server) for name, server in settings.mcp.items()}
-    said |= {
+    """Settings that an untrusted file may not set, each with its full value as JSON."""
+    restricted: dict[str, object] = {} if settings.store is None else {"store": settings.store}
+    restricted |= {f"tools.{key}": rules for key in ("allow", "env") if (rules := getattr(settings.tools, key))}
+    restricted |= {f"mcp.{name}": _server(server) for name, server in settings.mcp.items()}
+    restricted |= {
         f"providers.{name}.{key}": value
         for name, provider in settings.providers.items()
         for key in _WITHHELD
         if (value := getattr(provider, key)) is not None
     }
-    return {name: json.encode(value).decode() for name, value in said.items()}
+    return {name: json.encode(value).decode() for name, value in restricted.items()}
 
 
 def _server(server: Mcp) -> dict[str, object]:
-    usual = Mcp()
-    said = {name: getattr(server, name) for name in Mcp.__struct_fields__ if name not in ("command", "args")}
-    told = {name: value for name, value in said.items() if value != getattr(usual, name)}
-    return {"command": server.program, **told} if server.program else told
+    default = Mcp()
+    values = {name: getattr(server, name) for name in Mcp.__struct_fields__ if name not in ("command", "args")}
+    changed = {name: value for name, value in values.items() if value != getattr(default, name)}
+    return {"command": server.program, **changed} if server.program else changed
 
 
 def _harmless(settings: Settings) -> Settings:
@@ -213,11 +212,11 @@ def _harmless(settings: Settings) -> Settings:
     return replace(settings, store=None, tools=tools, mcp={}, providers=providers)
 
 
-# ---------------------------------------------------------------------------------------------------- one over another
+# ----------------------------------------------------------------------------------------------------------- merging
 
 
 def _over(upper: Settings, lower: Settings) -> Settings:
-    """What either says; where both do, the upper one. Who names a model does not mean the lower one's route."""
+    """Merge two layers; `upper` takes precedence. A layer that sets a model does not inherit the lower one's route."""
     models = upper if upper.chosen else lower
     return Settings(
         model=models.model,
@@ -234,13 +233,13 @@ def _over(upper: Settings, lower: Settings) -> Settings:
 
 
 def _providers(upper: Mapping[str, Provider], lower: Mapping[str, Provider]) -> dict[str, Provider]:
-    """Key by key: a project that says how tools are written keeps the user's address."""
-    made = dict(lower)
+    """Merge by key, so that a project file that sets a tool format keeps the user's base URL."""
+    merged = dict(lower)
     for name, provider in upper.items():
         below = lower.get(name, Provider())
-        said = {key: _first(getattr(provider, key), getattr(below, key)) for key in Provider.__struct_fields__}
-        made[name] = Provider(**said)
-    return made
+        values = {key: _first(getattr(provider, key), getattr(below, key)) for key in Provider.__struct_fields__}
+        merged[name] = Provider(**values)
+    return merged
 
 
 def _tools(upper: Tools, lower: Tools) -> Tools:

@@ -1,4 +1,4 @@
-"""`segue demo`: the main job with no key and no network, shown as it goes."""
+"""`segue demo`: the main job without key or network, printed step by step."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _PACE = 0.25
 
 
 @options.command("demo")
-@click.option("--plain", is_flag=True, help="No colour, terminal or not.")
-@click.option("--naive", is_flag=True, help="Send the history on as it is, to see what breaks.")
+@click.option("--plain", is_flag=True, help="No colours.")
+@click.option("--naive", is_flag=True, help="Send the history unconverted, to see what breaks.")
 @click.option(
-    "--pace", type=click.FloatRange(0, 5), metavar="S", help="Seconds a step on a terminal; 0.25 if left out."
+    "--pace", type=click.FloatRange(0, 5), metavar="S", help="Seconds between steps on a terminal (default 0.25)."
 )
-@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Also write a recording, to be looked at.")
+@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Also write an animated recording.")
 @click.pass_context
 def command(
     ctx: click.Context, *, plain: bool, naive: bool, pace: float | None, svg: Path | None, as_json: bool
 ) -> None:
-    """Carry one agent's task through every API there is and back.
+    """Carry one agent's task through every supported API and back.
 
-    Each request goes to a strict provider on loopback, which refuses what the real one refuses; nothing leaves this
-    machine. Exit code 1 if a request was refused.
+    Each request goes to an emulated provider on loopback, which rejects what the real one rejects; nothing leaves this
+    machine. Exit code 1 if a request was rejected.
     """
     if svg is not None:
         streams.check_target(str(svg))
@@ -56,7 +56,7 @@ def _told(*, naive: bool) -> list[Step]:
 
 
 def _shown(*, plain: bool, naive: bool, pace: float | None) -> Iterator[Step]:
-    """On a terminal step by step, so that it can be followed."""
+    """Run the demo and print each step; on a terminal with a pause after each."""
     import sys
     import time
 
@@ -76,7 +76,7 @@ def _shown(*, plain: bool, naive: bool, pace: float | None) -> Iterator[Step]:
 
 
 def _scenes(journey: list[Step], *, naive: bool) -> list[RenderableType]:
-    """What is shown, one thing after the other."""
+    """The scenes of the recording, in order."""
     from segue.cli import demo_view
 
     steps = map(demo_view.step_view, journey)

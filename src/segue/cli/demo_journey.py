@@ -1,6 +1,6 @@
-"""The demo's journey: one conversation, a provider for each turn of it, all of them emulated on loopback.
+"""The demo's journey: one conversation that changes the provider at every request, all emulated on loopback.
 
-Every request goes over HTTP to a strict provider, which judges it and answers by its script; tools run here.
+Every request goes over HTTP to a strict emulator, which validates it and answers from its script; tools run here.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["Call", "Finding", "Step", "Totals", "route", "steps", "total"]
 
 Verdict = Literal["accepted", "refused", "confused"]
 Outcome = Literal["result", "error", "cancelled"]
-# APIs whose models are asked to think here; others do it by themselves, or never.
+# APIs for which reasoning is enabled in the request; the others reason by default, or never.
 _THINKING = frozenset({"anthropic", "bedrock", "openai-responses"})
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A call as the model made it, and what came of it."""
+    """A tool call and its outcome."""
 
     tool: str
     canonical_id: str
@@ -38,18 +38,18 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One decision of the report."""
+    """A finding of the report."""
 
     kind: str
     message: str
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One request: what it carried, what the provider made of it, and what was done then.
+    """One request: its content, the provider's verdict, and the reply.
 
-    `rules` are those that it breaks, the one that `error` tells of first. `remapped` ids are spelled otherwise than
-    where the call was made. `kept` of the `before` messages of the last
-    request to this provider stand in this one just so. A copied request that fails is `rescued` if segue's does not.
+    `rules` are the violated ones, the one behind `error` first. `remapped` counts ids that differ from those of the
+    provider that made the call. `kept` of the `before` messages of the previous request to this provider are
+    unchanged in this one. `rescued`: the naive request failed and segue's was accepted.
     """
 
     number: int
@@ -75,7 +75,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """The whole journey in numbers. `results` and the like are counted over all requests."""
+    """Totals of the journey; `results` and the like are summed over all requests."""
 
     requests: int
     refused: int
@@ -94,7 +94,7 @@ def route() -> list[tuple[str, str]]:
 
 
 def steps(*, naive: bool = False) -> Iterator[Step]:
-    """Plays the journey, one request at a time. `naive` sends the history on as it is, and counts what breaks."""
+    """Run the journey, one request at a time. `naive` sends the history unconverted and records what breaks."""
     stops = route()
     with ExitStack() as running:
         emulators = {api: running.enter_context(_started(api, stops)) for api, _ in dict(stops).items()}
@@ -102,8 +102,8 @@ def steps(*, naive: bool = False) -> Iterator[Step]:
 
 
 def _started(api: str, stops: Sequence[tuple[str, str]]) -> Emulator:
-    told = [_told(stop) for (name, _), stop in zip(stops, STOPS, strict=True) if name == api]
-    return start(api, script="\n---\n".join(told))
+    scripts = [_told(stop) for (name, _), stop in zip(stops, STOPS, strict=True) if name == api]
+    return start(api, script="\n---\n".join(scripts))
 
 
 def _told(stop: Stop) -> str:
@@ -122,8 +122,8 @@ class _Journey:
 
     def steps(self, stops: Sequence[tuple[str, str]]) -> Iterator[Step]:
         for number, ((api, model), stop) in enumerate(zip(stops, STOPS, strict=True), 1):
-            thinks = {"enabled": True, "effort": "low"} if api in _THINKING else None
-            self._chat.options = {"max_tokens": 4096, "reasoning": thinks}
+            reasoning = {"enabled": True, "effort": "low"} if api in _THINKING else None
+            self._chat.options = {"max_tokens": 4096, "reasoning": reasoning}
             yield self._step(number, api, model, stop)
 
     def _step(self, number: int, api: str, model: str, stop: Stop) -> Step:
@@ -163,7 +163,7 @@ class _Journey:
         )
 
     def _sent(self, emulator: Emulator, model: str, lawful: dict[str, Any]) -> tuple[Recorded, Sent]:
-        """The request that counts, and the answer. Where the copied one fails, the journey goes on with segue's."""
+        """Send the request. In naive mode a rejected copy is recorded and segue's request is sent instead."""
         if self._naive:
             sent = post(emulator, copied(self._chat.messages, emulator.api, lawful), model=model, stream=True)
             judged = emulator.requests[-1]
@@ -175,10 +175,12 @@ class _Journey:
         return judged or emulator.requests[-1], sent
 
     def _answered(self, reply: segue.Reply, stop: Stop) -> tuple[bool, list[Call]]:
-        """The reply written down and its tools run; whether there was a thought, and the calls."""
+        """Add the reply and run its tools; returns whether it has reasoning, and its calls."""
         added = self._chat.add_reply(reply)
         thought = any(isinstance(block, Thinking) for block in added.blocks)
-        calls = [self._called(call, cancelled=stop.interrupts and place == 0) for place, call in enumerate(added.calls)]
+        calls = [
+            self._called(call, cancelled=stop.interrupts and position == 0) for position, call in enumerate(added.calls)
+        ]
         self._made.update({call.canonical_id: call for call in calls})
         return thought, calls
 
@@ -195,7 +197,6 @@ class _Journey:
 
 
 def total(journey: Sequence[Step]) -> Totals:
-    """Adds the steps up."""
     return Totals(
         requests=len(journey),
         refused=sum(step.verdict != "accepted" for step in journey),

@@ -1,4 +1,4 @@
-"""A history as programs hand it on when they only rename the fields: the same ids, order, gaps and thoughts."""
+"""A history converted by renaming fields only: ids, order, gaps and reasoning stay as they are."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Json = dict[str, Any]
 
 
 def copied(messages: Sequence[Message], api: str, lawful: Json) -> Json:
-    """The body with its conversation copied; what stands around it is as it should be."""
+    """`rendered` with its messages replaced by naive copies; everything else in the body stays valid."""
     key, write = _WRITERS.get(api, ("messages", _chat))
     head = [entry for entry in lawful[key][:1] if entry.get("role") == "system"]
     return {**lawful, key: [*head, *(entry for message in messages for entry in write(message))]}
 
 
 def _told(message: Message) -> list[Block]:
-    """What a program has of it: a call that was stopped has no result."""
+    """The blocks such a program would have: no results for cancelled calls."""
     return [block for block in message.blocks if not (isinstance(block, ToolResponse) and block.outcome)]
 
 
@@ -35,8 +35,8 @@ def _chat(message: Message) -> Iterator[Json]:
     if message.speaker == "human":
         yield {"role": "user", "content": text_of(message.blocks)}
     if message.speaker == "ai":
-        said: Json = {"role": "assistant", "content": text_of(message.blocks) or None}
-        thoughts = [block.text for block in message.blocks if isinstance(block, Thinking) and block.text]
+        reply: Json = {"role": "assistant", "content": text_of(message.blocks) or None}
+        reasoning = [block.text for block in message.blocks if isinstance(block, Thinking) and block.text]
         calls = [
             {
                 "id": call.raw_id,
@@ -47,8 +47,8 @@ def _chat(message: Message) -> Iterator[Json]:
             if isinstance(call, ToolCall)
         ]
         yield {
-            **said,
-            **({"reasoning_content": thoughts[0]} if thoughts else {}),
+            **reply,
+            **({"reasoning_content": reasoning[0]} if reasoning else {}),
             **({"tool_calls": calls} if calls else {}),
         }
 
@@ -97,8 +97,8 @@ def _bedrock(message: Message) -> Iterator[Json]:
             case Text():
                 content.append({"text": block.text})
             case Thinking():
-                thought = {"text": block.text, "signature": block.signature or ""}
-                content.append({"reasoningContent": {"reasoningText": thought}})
+                reasoning = {"text": block.text, "signature": block.signature or ""}
+                content.append({"reasoningContent": {"reasoningText": reasoning}})
             case ToolCall():
                 content.append({"toolUse": {"toolUseId": block.raw_id, "name": block.name, "input": block.arguments}})
             case ToolResponse():

@@ -1,4 +1,4 @@
-"""What `segue demo` plays: one agent's task with five tools, and what the models on the way say. Data only."""
+"""The data of `segue demo`: one agent's task with five tools, and the scripted replies."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ TOOLS = [
 
 
 class Stop(NamedTuple):
-    """One request: what the model says to it, as a script of the emulator; and what the user says after it, or while
-    its calls run (`interrupts`)."""
+    """One request: the reply as an emulator script, and the next user message. With `interrupts` the user writes it
+    while the calls run, which cancels the first of them."""
 
     script: str
     user: str | None = None
     interrupts: bool = False
 
 
-# Forward through all APIs in the order of the registry, and back.
+# One for each API in registry order, then back.
 STOPS = (
     Stop(
         """

@@ -1,4 +1,4 @@
-"""The five tools of the demo, on a repository that lives in memory. The tracker is down at first, one file is shut."""
+"""The five tools of the demo, on an in-memory repository. The tracker fails at first, one file is unreadable."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MENDED = "%V"
 
 
 class _CantError(Exception):
-    """The tool could not do it."""
+    """The tool failed; the message is the result."""
 
 
 class Workshop:
-    """Runs tools by name. What they do stays done."""
+    """Runs tools by name; edits persist between calls."""
 
     def __init__(self) -> None:
         self._files = {
@@ -35,7 +35,7 @@ class Workshop:
         }
 
     def run(self, name: str, arguments: Any) -> tuple[bool, str]:
-        """Whether it failed, and what it said."""
+        """Run a tool; returns whether it failed, and its result."""
         try:
             return False, self._tools[name](**arguments)
         except _CantError as error:
@@ -58,8 +58,8 @@ class Workshop:
         return f"{path}: 1 place changed"
 
     def _test(self, path: str) -> str:
-        mended = _MENDED in self._files["src/dates.py"]
-        return f"{path}: all passed" if mended else f"{path}: 1 failed, test_week: '00' is not '01'"
+        fixed = _MENDED in self._files["src/dates.py"]
+        return f"{path}: all passed" if fixed else f"{path}: 1 failed, test_week: '00' is not '01'"
 
     def _search(self, words: str) -> str:
         if words not in self._issues:

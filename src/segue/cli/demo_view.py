@@ -1,6 +1,6 @@
-"""How the demo looks: rich renderables made from the journey's values, the same with and without colour.
+"""Rich renderables for the demo's steps, with and without colour.
 
-They fit the width that there is: what does not stand beside something goes below it, or is left out.
+They adapt to the terminal's width: text that does not fit beside something goes below it, or is dropped.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _SHORT_ID = len("hist_tool_") + 6
 _WIRE_ID = 22
 _TOOL_WIDTH = max(len(tool["function"]["name"]) for tool in TOOLS)
 _INDENT = 4
-# Where there is less room, a call is told without its canonical id, and without any id at all.
+# Below these widths a call is shown without its canonical id, and without any id.
 _BOTH_IDS, _ONE_ID = 76, 54
 _ALL_COLUMNS = 78
-_NUMBERS = ("calls", "results", "synthetic", "respelled", "cached")
-# The marks say it without colour.
+_NUMBERS = ("calls", "results", "synthetic", "remapped", "cached")
+# The marks carry the meaning without colour.
 _OUTCOMES = {"result": ("✓", "green"), "error": ("!", "yellow"), "cancelled": ("+", "magenta")}
 _VERDICTS = {"accepted": ("✓ accepted", "bold green"), "refused": ("✗ refused", "bold red")}
-_CONFUSED = ("✗ garbled", "bold red")
-_VERDICT_WIDTH = max(len(words) for words, _ in (*_VERDICTS.values(), _CONFUSED))
-_REASONING = re.compile(r"reasoning of (?P<maker>\S+) (?P<rest>can't go to .*)")
+_CONFUSED = ("✗ confused", "bold red")
+_VERDICT_WIDTH = max(len(text) for text, _ in (*_VERDICTS.values(), _CONFUSED))
+_REASONING = re.compile(r"reasoning of (?P<maker>\S+) (?P<rest>dropped: .*)")
 
 
 class _Fitted:
-    """What looks different at different widths."""
+    """A renderable that depends on the width."""
 
     def __init__(self, make: Callable[[int], Iterable[RenderableType]]) -> None:
         self._make = make
@@ -47,50 +47,50 @@ class _Fitted:
 
 
 def opening(*, naive: bool) -> RenderableType:
-    """What is about to be carried."""
-    way = "copied field by field, as it is" if naive else "carried by segue"
-    about = f"One task, five tools, {len(dict(route()))} providers, forward and back; {way}."
+    """The introduction: task, providers, legend."""
+    method = "copied field by field" if naive else "converted by segue"
+    about = f"One task, five tools, {len(dict(route()))} providers, forward and back; {method}."
 
-    def made(width: int) -> Iterable[RenderableType]:
+    def content(width: int) -> Iterable[RenderableType]:
         ids = (
             "canonical id, id on this wire, " if width >= _BOTH_IDS else "id on this wire, " if width >= _ONE_ID else ""
         )
-        legend = Text(f"A call: {ids}", "dim")
-        for place, (outcome, (mark, style)) in enumerate(_OUTCOMES.items()):
-            legend.append(" or " if place else "").append(f"{mark} {outcome}", style)
+        legend = Text(f"Each call: {ids}", "dim")
+        for position, (outcome, (mark, style)) in enumerate(_OUTCOMES.items()):
+            legend.append(" or " if position else "").append(f"{mark} {outcome}", style)
         yield _head("segue demo --naive" if naive else "segue demo")
         yield Text(about)
-        yield Text("Strict providers on loopback judge each request.", "dim")
+        yield Text("Strict emulated providers check each request.", "dim")
         yield legend
         yield ""
         yield _rows([("user", Text(TASK, "italic"))], first=len("user "))
         yield ""
 
-    return _Fitted(made)
+    return _Fitted(content)
 
 
 def step_view(step: Step) -> RenderableType:
-    """One request: who gets it and what it carries, the verdict, what the model does, and what was repaired."""
-    respelled = f", {step.remapped} respelled" if step.remapped else ""
-    carried = f"{_counted(step.carried, 'call')}{respelled}" if step.carried else ""
+    """One request: provider, calls in the history, verdict, findings, and the model's reply."""
+    remapped = f", {step.remapped} remapped" if step.remapped else ""
+    carried = f"{_counted(step.carried, 'call')}{remapped}" if step.carried else ""
     title = Text.assemble((f"{step.number:>2}  ", "dim"), (step.api, "bold cyan"), (f"  {step.model}", "dim"))
-    beside = Text.assemble(title, (f"  carries {carried}", "dim")) if carried else title
+    full_title = Text.assemble(title, (f"  sends {carried}", "dim")) if carried else title
 
-    def made(width: int) -> Iterable[RenderableType]:
-        fits = beside.cell_len + 2 + _VERDICT_WIDTH <= width
+    def content(width: int) -> Iterable[RenderableType]:
+        fits = full_title.cell_len + 2 + _VERDICT_WIDTH <= width
         head = Table.grid(expand=True, padding=(0, 1))
         head.add_column(overflow="ellipsis", no_wrap=True)
         head.add_column(justify="right", no_wrap=True, min_width=_VERDICT_WIDTH)
-        head.add_row(beside if fits else title, _verdict(step.verdict))
+        head.add_row(full_title if fits else title, _verdict(step.verdict))
         yield head
-        yield _indented(_rows([*([] if fits else [("carries", Text(carried, "dim"))]), *_notes(step)]))
+        yield _indented(_rows([*([] if fits else [("sends", Text(carried, "dim"))]), *_notes(step)]))
         if step.calls:
             yield _indented(_calls(step.calls, width))
         if step.user:
             yield _indented(_rows([("user", Text(step.user, "italic"))]))
         yield ""
 
-    return _Fitted(made)
+    return _Fitted(content)
 
 
 def _notes(step: Step) -> Iterable[tuple[str | Text, Text]]:
@@ -98,7 +98,7 @@ def _notes(step: Step) -> Iterable[tuple[str | Text, Text]]:
         rules = f"{', '.join(step.rules)}: " if step.rules else ""
         yield Text(str(step.status), "red"), Text(f"{rules}{step.error}", "red")
     if step.rescued:
-        yield "by segue", Text("✓ the same request is accepted", "green")
+        yield "with segue", Text("✓ the converted request is accepted", "green")
     for kind, text in _grouped(step.findings):
         yield Text(kind, "yellow"), Text(text)
     if step.before:
@@ -109,39 +109,39 @@ def _notes(step: Step) -> Iterable[tuple[str | Text, Text]]:
 
 
 def ending(journey: Sequence[Step], *, naive: bool) -> RenderableType:
-    """The closing table and the last word."""
-    known = "segue demo" if naive else "segue demo --naive"
-    hints = ("\nTry it: ", (known, "bold"), "\n        ", ("segue emulate anthropic --port 8080", "bold"))
+    """The summary table and hints."""
+    other = "segue demo" if naive else "segue demo --naive"
+    hints = ("\nTry it: ", (other, "bold"), "\n        ", ("segue emulate anthropic --port 8080", "bold"))
 
-    def made(width: int) -> Iterable[RenderableType]:
-        yield _head("The journey in numbers")
+    def content(width: int) -> Iterable[RenderableType]:
+        yield _head("Summary")
         yield _broken(journey) if naive else _carried(journey, wide=width >= _ALL_COLUMNS)
         failed = [step for step in journey if step.verdict != "accepted"]
         if failed and all(step.rescued for step in failed):
-            yield Text(f"\nBy segue each of these {len(failed)} requests was accepted.", "green")
+            yield Text(f"\nConverted by segue, each of these {len(failed)} requests is accepted.", "green")
         yield Text.assemble(*hints)
 
-    return _Fitted(made)
+    return _Fitted(content)
 
 
 def _carried(journey: Sequence[Step], *, wide: bool) -> Table:
-    heads = _NUMBERS if wide else ("calls", "results", "respelled")
+    heads = _NUMBERS if wide else ("calls", "results", "remapped")
     totals = total(journey)
     kept = f"{totals.kept}/{totals.before}"
-    whole = dict(zip(_NUMBERS, (totals.calls, totals.results, totals.synthetic, totals.remapped, kept), strict=True))
+    sums = dict(zip(_NUMBERS, (totals.calls, totals.results, totals.synthetic, totals.remapped, kept), strict=True))
     table = _table(heads, numbers=True)
     for step in journey:
         cached = f"{step.kept}/{step.before}" if step.before else ""
         numbers = (len(step.calls), step.results, step.synthetic, step.remapped, cached)
         row = dict(zip(_NUMBERS, map(str, numbers), strict=True))
         table.add_row(f"{step.number:>2} {step.api}", *(row[head] for head in heads), _verdict(step.verdict))
-    table.add_row(_requests(journey), *(Text(str(whole[head]), "bold") for head in heads), _refused(journey))
+    table.add_row(_requests(journey), *(Text(str(sums[head]), "bold") for head in heads), _refused(journey))
     return table
 
 
 def _broken(journey: Sequence[Step]) -> Table:
-    """What became of a history that was copied: segue's numbers are not its own."""
-    table = _table(("status", "breaks"))
+    """The summary table of `--naive`: status, violated rules, verdict."""
+    table = _table(("status", "violates"))
     for step in journey:
         rules = Text(", ".join(step.rules), no_wrap=True, overflow="ellipsis")
         table.add_row(f"{step.number:>2} {step.api}", str(step.status), rules, _verdict(step.verdict))
@@ -176,7 +176,7 @@ def _indented(thing: RenderableType) -> RenderableType:
 
 
 def _rows(rows: Iterable[tuple[str | Text, Text]], first: int = _TOOL_WIDTH) -> Table:
-    """What it is on the left, and the words on the right, below each other."""
+    """A grid with labels on the left and texts on the right."""
     table = Table.grid(padding=(0, 1))
     table.add_column(style="dim", no_wrap=True, min_width=first)
     table.add_column()
@@ -194,7 +194,7 @@ def _counted(count: int, word: str) -> str:
 
 
 def _cut(text: str, style: str = "") -> Text:
-    """One line, cut where its column ends."""
+    """One line, truncated at the end of its column."""
     return Text(" ".join(text.split()), style, no_wrap=True, overflow="ellipsis")
 
 
@@ -215,14 +215,14 @@ def _calls(calls: Sequence[Call], width: int) -> RenderableType:
 
 
 def _grouped(findings: Iterable[Finding]) -> list[tuple[str, str]]:
-    """Kind and text; what is said of several makers' reasoning is said once."""
+    """Kind and text of each finding; findings about reasoning of several providers are merged."""
     makers: dict[str, list[str]] = {}
-    told: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for found in findings:
-        of = _REASONING.fullmatch(found.message)
-        if of is None:
-            told[found.kind, found.message] += 1
-        elif of["maker"] not in makers.setdefault(of["rest"], []):
-            makers[of["rest"]].append(of["maker"])
-    left = [("reasoning", f"of {', '.join(names)} {rest}") for rest, names in makers.items()]
-    return left + [(kind, text if count == 1 else f"{text} (×{count})") for (kind, text), count in told.items()]
+        match = _REASONING.fullmatch(found.message)
+        if match is None:
+            counts[found.kind, found.message] += 1
+        elif match["maker"] not in makers.setdefault(match["rest"], []):
+            makers[match["rest"]].append(match["maker"])
+    merged = [("reasoning", f"of {', '.join(names)} {rest}") for rest, names in makers.items()]
+    return merged + [(kind, text if count == 1 else f"{text} (×{count})") for (kind, text), count in counts.items()]

@@ -1,7 +1,7 @@
-"""`segue diag`: what would be said at any turn to any target, what was decided on the way, and whose fault it is.
+"""`segue diag`: the request at any turn for any target, its findings, and the layer that caused each.
 
-Made to be pasted into a bug report: secrets are taken out of every line, and of the conversation only what findings
-quote is told, unless the body is asked for.
+The output is meant for bug reports: secrets are redacted, and of the conversation only what findings quote is printed,
+unless `--body` is given.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _COLOURS = {"accepted": "green", "refused": "red"}
 @options.command("diag")
 @options.id_argument
 @click.argument("turn", required=False)
-@options.option("--to", "target", help="For which API; the one that was asked last where not given.")
+@options.option("--to", "target", help="Target API (default: the one used last).")
 @options.model_option
-@click.option("--body", "with_body", is_flag=True, help="The body too, without secrets.")
+@click.option("--body", "with_body", is_flag=True, help="Also print the body, with secrets redacted.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -35,11 +35,11 @@ def command(
     with_body: bool,
     as_json: bool,
 ) -> None:
-    """Tell what is sent after a turn, and in which layer each oddity arose.
+    """Show what is sent after a turn, and which layer caused each finding.
 
-    TURN is a turn's key, or its number from 1; 0 is before the first reply, and without one it is now. Layers:
-    the canonical state (what happened), the rendering (what may be said to this target), the projection (how its
-    API spells it). Exit code 1: the body would be refused.
+    TURN is a turn key or a number from 1; 0 is before the first reply; the default is now. Layers: canonical state
+    (what happened), rendering (what this target accepts), projection (how its API encodes it). Exit code 1: the
+    provider would reject the body.
 
     \b
       segue diag 1nfm
@@ -49,21 +49,21 @@ def command(
     from segue.scrubbing import scrub, scrub_values
 
     with stored.opened() as store:
-        found = diagnosed(store, store.find(id), turn, target, model)
+        diagnosis = diagnosed(store, store.find(id), turn, target, model)
     if as_json:
         import msgspec
 
-        told: Any = found.to_dict(with_body=with_body)
-        streams.write(msgspec.json.encode(scrub_values(told)), b"\n")
+        fields: Any = diagnosis.to_dict(with_body=with_body)
+        streams.write(msgspec.json.encode(scrub_values(fields)), b"\n")
     else:
-        streams.write("".join(f"{_coloured(_clean(scrub(line)))}\n" for line in found.lines()))
+        streams.write("".join(f"{_coloured(_clean(scrub(line)))}\n" for line in diagnosis.lines()))
         if with_body:
-            streams.write("\n", _body(found))
-    ctx.exit(0 if found.verdict else 1)
+            streams.write("\n", _body(diagnosis))
+    ctx.exit(0 if diagnosis.verdict else 1)
 
 
 def _clean(line: str) -> str:
-    """One line, with the indent that it has."""
+    """Remove line ends and control characters, but keep the indent."""
     return " " * (len(line) - len(line.lstrip(" "))) + streams.one_line(line)
 
 
@@ -80,5 +80,5 @@ def _coloured(line: str) -> str:
         return line
     if line.endswith(":") and not line.startswith(" "):
         return click.style(line, bold=True)
-    word = line.split(" ", 1)[0]
-    return click.style(line, fg=_COLOURS[word], bold=True) if word in _COLOURS else line
+    first = line.split(" ", 1)[0]
+    return click.style(line, fg=_COLOURS[first], bold=True) if first in _COLOURS else line

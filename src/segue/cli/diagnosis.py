@@ -1,8 +1,8 @@
-"""What can be said of one request of a stored conversation: by the store, the report and the judge.
+"""Diagnosis of one request of a stored conversation: store state, report and conformance verdict.
 
-A violation in a body that was made here is a fault of segue's own, so it is told which layer let it through: if the
-body, read again, still tells the same interactions as the transcript, they were only spelled wrongly (projection);
-if not, they were lost or parted when it was decided what to say (rendering).
+A violation in a rendered body is a bug in segue, so the faulty layer is named: if the body, parsed again, has the same
+interactions as the transcript, they were only encoded wrongly (projection); if not, they were lost or separated while
+rendering.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ from segue.wire.registry import WIRES, find
 __all__ = ["LAYERS", "Diagnosis", "diagnosed"]
 
 LAYERS: dict[Fault, str] = {
-    "canonical": "the canonical state: what happened is itself incomplete or odd, whoever it is told to",
-    "rendering": "the rendering: this target wants it said another way",
-    "projection": "the projection: this target's API can't spell it, or spells it otherwise",
+    "canonical": "canonical state: the history itself is incomplete or inconsistent, for any target",
+    "rendering": "rendering: this target requires a different form",
+    "projection": "projection: this target's API can't express it, or encodes it differently",
 }
+# Keys of `Diagnosis.store` that are printed under another name than in JSON.
+_LABELS = {"in hand": "lease", "waiting": "pending calls", "evidence": "conflicting results"}
 
 
 class Diagnosis(Struct):
-    """All that is told of one request."""
+    """Everything about one request. `store` and `counts` are printed and dumped key by key."""
 
     id: str
     turn: str
@@ -52,14 +54,14 @@ class Diagnosis(Struct):
     verdict: Verdict
     findings: list[Finding]
     compressed: list[str]
-    """What compressions did, in a few lines."""
+    """Summary lines of the compressions still in effect."""
     broken_in: Fault | None
     store: dict[str, Any]
     counts: dict[str, int]
     body: Mapping[str, Any]
 
     def to_dict(self, *, with_body: bool = False) -> dict[str, Any]:
-        told = {
+        fields = {
             "segue": metadata.version("segue"),
             "python": platform.python_version(),
             "id": self.id,
@@ -73,30 +75,30 @@ class Diagnosis(Struct):
             "findings": [{**msgspec.to_builtins(finding), "layer": LAYERS[finding.fault]} for finding in self.findings],
             "verdict": {**self.verdict.to_dict(), "layer": LAYERS[self.broken_in] if self.broken_in else None},
         }
-        return {**told, "body": self.body} if with_body else told
+        return {**fields, "body": self.body} if with_body else fields
 
     def lines(self) -> Iterator[str]:
-        """The same for a reader."""
+        """The diagnosis as text."""
         yield f"segue {metadata.version('segue')}, Python {platform.python_version()}, {platform.system()}"
         yield f"conversation {self.id}, {counted(self.turns, 'turn')}; {self.turn}, up to event {self.events}"
         yield f"target {self.target}{f' ({self.model})' if self.model else ''}"
         yield ""
         yield "store:"
-        yield from (f"  {name}: {_said(value)}" for name, value in self.store.items())
+        yield from (f"  {_LABELS.get(name, name)}: {_said(value)}" for name, value in self.store.items())
         yield ""
         yield "request:"
         yield from (f"  {name}: {count:,}" for name, count in self.counts.items())
-        for fault, words in LAYERS.items():
+        for fault, layer in LAYERS.items():
             of_layer = [finding for finding in self.findings if finding.fault == fault]
             if of_layer:
                 yield ""
-                yield f"{words}:"
+                yield f"{layer}:"
                 yield from _counted([finding for finding in of_layer if finding.kind != "compressed"])
                 if any(finding.kind == "compressed" for finding in of_layer):
                     yield from (f"  compressed: {line}" for line in self.compressed)
         if not self.findings:
             yield ""
-            yield "nothing had to be decided: what happened is what is sent"
+            yield "no findings: the history is sent unchanged"
         yield ""
         yield from self._judged()
 
@@ -104,22 +106,22 @@ class Diagnosis(Struct):
         for violation in self.verdict:
             yield f"{violation.severity} {violation.rule} {violation.path or 'the body'}: {violation.message}"
         if self.verdict:
-            yield f"accepted: {self.target} would take it"
+            yield f"accepted: {self.target} would accept this request"
             return
-        yield f"refused: {self.target} would not take it"
+        yield f"refused: {self.target} would reject this request"
         if self.broken_in:
-            yield f"segue made this body, so this is a bug of segue's, in {LAYERS[self.broken_in].split(':')[0]}"
+            yield f"segue rendered this body, so this is a bug in segue, layer: {LAYERS[self.broken_in].split(':')[0]}"
 
 
 def _counted(findings: Sequence[Finding]) -> Iterator[str]:
-    """A line for each, equal ones in one."""
+    """A line for each finding; equal findings share a line."""
     rows = Counter((finding.kind, finding.subject, finding.message) for finding in findings)
     calls = {(f.kind, f.subject, f.message): f.call_id for f in findings}
     for (kind, subject, message), count in rows.items():
         about = f" ({subject})" if subject else ""
         call = calls[kind, subject, message]
-        told = f" [{call}]" if call and count == 1 else f" × {count:,}" if count > 1 else ""
-        yield f"  {kind}{about}: {message}{told}"
+        suffix = f" [{call}]" if call and count == 1 else f" × {count:,}" if count > 1 else ""
+        yield f"  {kind}{about}: {message}{suffix}"
 
 
 def _said(value: Any) -> str:
@@ -134,15 +136,15 @@ def _said(value: Any) -> str:
 def diagnosed(
     store: HistoryStore, conversation: str, turn: str | None, target: str | None, model: str | None
 ) -> Diagnosis:
-    """Plays the events up to a turn, renders and judges. Nothing is written."""
-    every = list(store.events(conversation))
-    name, end, turns = up_to(every, turn)
-    records = every[:end]
+    """Replay the events up to a turn, render and check. Nothing is written."""
+    events = list(store.events(conversation))
+    name, end, turns = up_to(events, turn)
+    records = events[:end]
     timeline = replayed(records)
     chat = timeline.chat
-    aim, model = _aim(timeline, every[end:], target, model)
-    rendered = chat.render(aim, model)
-    verdict = check(rendered.body, aim, model=model)
+    chosen, model = _aim(timeline, events[end:], target, model)
+    rendered = chat.render(chosen, model)
+    verdict = check(rendered.body, chosen, model=model)
     report = rendered.report
     counts = {
         "messages": len(chat.messages),
@@ -155,12 +157,12 @@ def diagnosed(
         turn=name,
         turns=turns,
         events=timeline.seq,
-        target=aim,
+        target=chosen,
         model=model,
         verdict=verdict,
         findings=list(report.findings),
         compressed=list(note_lines([n for n in chat.compressed if not chat.history.took_back(n.calls)])),
-        broken_in=None if verdict else _layer(rendered, aim),
+        broken_in=None if verdict else _layer(rendered, chosen),
         store=_known(records, timeline, store.lease(conversation)),
         counts=counts,
         body=rendered.body,
@@ -168,37 +170,37 @@ def diagnosed(
 
 
 def _aim(timeline: Timeline, later: Iterable[Record], target: str | None, model: str | None) -> tuple[str, str | None]:
-    """For which API and model: those that are named, else those of then.
+    """The target API and model: those given, else those in effect at that turn.
 
-    What was imported says only behind its messages whom they were for, so what is not known by then is what comes next.
+    An imported conversation records its API after its messages, so where none is known yet the next one is taken.
     """
     request = timeline.chat.request
-    known, asked = timeline.target, timeline.model
+    known, known_model = timeline.target, timeline.model
     if known is None and request.native is not None:
-        known, asked = request.native.api, request.model
+        known, known_model = request.native.api, request.model
     if known is None:
-        named = (r.event for r in later if isinstance(r.event, Sent | Switched) and r.event.target)
-        following = next(named, None)
-        known, asked = (following.target, following.model) if following is not None else (None, None)
-    aim = target or known
-    if aim is None:
-        raise InputError("no API was asked yet: name one with --to", path="target")
-    if model is None and aim == known:
-        model = asked
-    home = WIRES.get(request.native.api) if request.native is not None else None
-    if model is None and home is not None and home.provider == find(aim, argument="target").provider:
+        targets = (r.event for r in later if isinstance(r.event, Sent | Switched) and r.event.target)
+        following = next(targets, None)
+        known, known_model = (following.target, following.model) if following is not None else (None, None)
+    chosen = target or known
+    if chosen is None:
+        raise InputError("no request was sent yet: name the target API with --to", path="target")
+    if model is None and chosen == known:
+        model = known_model
+    origin = WIRES.get(request.native.api) if request.native is not None else None
+    if model is None and origin is not None and origin.provider == find(chosen, argument="target").provider:
         model = request.model
-    return aim, model
+    return chosen, model
 
 
 def _known(records: Sequence[Record], timeline: Timeline, lease: Lease | None) -> dict[str, Any]:
-    """What the store knows up to there."""
+    """The state of the store up to the turn."""
     history: History = timeline.chat.history
     undone = {record.event.seq for record in records if isinstance(record.event, Undone)}
     return {
         "events": dict(Counter(kind_of(record.event) for record in records)),
         "messages": sum(is_message(record.event) for record in records),
-        "in hand": f"since {iso(lease.since)}, until {iso(lease.expires)}" if lease else "nobody's",
+        "in hand": f"since {iso(lease.since)}, until {iso(lease.expires)}" if lease else "none",
         "calls": dict(Counter(entry.state for entry in history.ledger.values())),
         "waiting": [f"{call.name} [{call.id}]" for call in timeline.chat.pending],
         "compressions": list(_compressions(records, undone)),
@@ -213,10 +215,10 @@ def _known(records: Sequence[Record], timeline: Timeline, lease: Lease | None) -
 def _compressions(records: Iterable[Record], undone: set[int]) -> Iterator[str]:
     for record in records:
         if isinstance(record.event, Compressed):
-            taken_back = ", taken back" if record.seq in undone else ""
+            suffix = ", undone" if record.seq in undone else ""
             event = record.event
-            left = counted(sum(stop - start for start, stop in event.kept) + len(event.replaced), "message")
-            yield f"event {record.seq}: {event.strategy} to {event.budget} tokens, {left} left{taken_back}"
+            remaining = counted(sum(stop - start for start, stop in event.kept) + len(event.replaced), "message")
+            yield f"event {record.seq}: {event.strategy} to {event.budget} tokens, {remaining} left{suffix}"
 
 
 def _broken(records: Iterable[Record]) -> Iterator[str]:
@@ -228,13 +230,13 @@ def _broken(records: Iterable[Record]) -> Iterator[str]:
 
 
 def _layer(rendered: Rendered, target: str) -> Fault:
-    """Where a body that would be refused went wrong."""
+    """The layer that caused a body to be rejected."""
     emitted = len(rendered.report.emitted_calls), len(rendered.report.emitted_results)
     try:
-        body = Conversation.from_body(rendered.body, source=WIRES[target].name)
+        parsed = Conversation.from_body(rendered.body, source=WIRES[target].name)
     except InputError:
         return "projection"
-    blocks = [block for message in body.messages for block in message.blocks]
+    blocks = [block for message in parsed.messages for block in message.blocks]
     calls = [block for block in blocks if isinstance(block, ToolCall)]
     results = [block for block in blocks if isinstance(block, ToolResponse)]
     paired = {call.id for call in calls} >= {result.call_id for result in results}

@@ -1,4 +1,4 @@
-"""`segue doctor`: what is set up, what is missing, and with --online what can be reached."""
+"""`segue doctor`: checks the setup, and with --online which providers accept their keys."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ _STYLES: dict[str, dict[str, Any]] = {"ok": {"fg": "green"}, "note": {"dim": Tru
 
 
 @options.command("doctor")
-@click.option("--online", is_flag=True, help="Ask each provider whose key is set whether it takes it.")
-@click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml, this time.")
+@click.option("--online", is_flag=True, help="Ask each provider whose key is set whether it accepts the key.")
+@click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run.")
 @click.pass_context
 def command(ctx: click.Context, *, online: bool, trusting: bool, as_json: bool) -> None:
-    """Say what is set up: configuration, store, keys, servers of tools, the terminal.
+    """Check the setup: configuration, store, keys, MCP servers, terminal.
 
-    Nothing is sent and no program is started, except with --online, which asks the providers whose keys are set for
-    their lists of models. Keys are never shown. Exit code 1: something is wrong, marked with !!.
+    Nothing is sent and no program is started, except with --online: it asks each provider whose key is set for its
+    list of models. Keys are never shown. Exit code 1: a problem was found, marked with !!.
     """
     from segue.cli.examination import Examination
 
-    examined = Examination(trusting=trusting)
-    examined.all(online=online)
+    checks = Examination(trusting=trusting)
+    checks.all(online=online)
     if as_json:
         import msgspec
 
-        streams.write(msgspec.json.encode(examined.told), b"\n")
+        streams.write(msgspec.json.encode(checks.told), b"\n")
     else:
-        streams.write(_page(examined.rows))
-    ctx.exit(0 if examined.told["ok"] else 1)
+        streams.write(_page(checks.rows))
+    ctx.exit(0 if checks.told["ok"] else 1)
 
 
 def _page(rows: list[tuple[str, str, str]]) -> str:
-    """A mark, what it is about, and what is to be said of it."""
+    """Format rows as mark, name and text."""
     width = max(len(name) for _, name, _ in rows)
     colour = streams.coloured(sys.stdout)
     lines: list[str] = []
-    for state, name, words in rows:
+    for state, name, text in rows:
         mark = click.style(_MARKS[state], **_STYLES[state]) if colour else _MARKS[state]
-        lines.append(f"{mark}  {name:{width}}  {streams.shown(words, sys.stdout)}")
+        lines.append(f"{mark}  {name:{width}}  {streams.shown(text, sys.stdout)}")
     return "".join(f"{line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""`segue emulate`: a strict provider on loopback, for one's own tests."""
+"""`segue emulate`: a strict emulated provider on loopback, for tests."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ class _Port(click.IntRange):
     name = "port number"
 
 
-@options.command("emulate", json_help="Each line as a JSON value, requests on stdout.")
+@options.command("emulate", json_help="Print JSON lines; requests go to stdout.")
 @click.argument("api", type=options.FORMAT)
-@click.option("--port", type=_Port(0, 65535), default=0, metavar="N", help="The port; any free one if left out.")
-@click.option("--script", type=click.Path(path_type=Path), metavar="FILE", help="What the model says, turn by turn.")
-@click.option("--strict/--lenient", default=True, help="Lenient: answer whatever comes, and only say what is wrong.")
+@click.option("--port", type=_Port(0, 65535), default=0, metavar="N", help="The port (default: any free one).")
+@click.option("--script", type=click.Path(path_type=Path), metavar="FILE", help="Script with the model's replies.")
+@click.option("--strict/--lenient", default=True, help="Lenient: answer every request, only report violations.")
 @options.profile_option
-@click.option("--key", "keys", multiple=True, metavar="K", help="The only key let in (repeatable); else any is.")
+@click.option("--key", "keys", multiple=True, metavar="K", help="Accept only this key (repeatable; default: any key).")
 @click.option("--fault", "faults", multiple=True, metavar="F", help="NAME, NAME=RATE or NAME@2,5; see above.")
-@click.option("--patience", default=30.0, metavar="S", show_default=True, help="Seconds of slow-start and stall.")
-@click.option("--seed", default=0, metavar="N", show_default=True, help="Ids, seals and faults follow from it.")
+@click.option(
+    "--patience", default=30.0, metavar="S", show_default=True, help="Duration of slow-start and stall in seconds."
+)
+@click.option("--seed", default=0, metavar="N", show_default=True, help="Seed for ids, signatures and faults.")
 def command(
     api: str,
     *,
@@ -41,15 +43,15 @@ def command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Be the provider of API on 127.0.0.1, until interrupted.
+    """Emulate the provider of API on 127.0.0.1, until interrupted.
 
-    It takes what the real one takes, refuses what it refuses with its own status and words, and answers as a model
-    that uses the declared tools. The first line on stdout says where it listens; then a line on stderr for each
-    request, with --json on stdout.
+    It accepts what the real provider accepts, rejects the rest with the provider's status and error text, and answers
+    like a model that uses the declared tools. The first line on stdout is the address; then each request is a line on
+    stderr, with --json on stdout.
 
     Faults: rate-limit, server-error, overloaded, slow-start, stall, reset, reset-in-stream, cut-arguments,
-    repeated-ids, missing-ids, double-finish, wrong-type. A bare name strikes every request, NAME=0.2 one in
-    five, NAME@1,3 the first and the third.
+    repeated-ids, missing-ids, double-finish, wrong-type. A bare name applies to every request, NAME=0.2 to one in
+    five, NAME@1,3 to the first and the third.
 
     \b
       segue emulate anthropic --port 8080
@@ -57,11 +59,11 @@ def command(
     """
     import segue.emulator
 
-    over = threading.Event()
+    stopped = threading.Event()
     failed: list[Exception] = []
 
-    def told(record: Recorded) -> None:
-        """On the emulator's thread: what can't be written ends the command, on its own."""
+    def print_record(record: Recorded) -> None:
+        """Runs on the emulator's thread, so a write error is passed to the main thread, which ends the command."""
         try:
             if as_json:
                 streams.write(_as_json(record), b"\n")
@@ -69,7 +71,7 @@ def command(
                 streams.say(_line(record))
         except (OSError, click.ClickException) as error:
             failed.append(error)
-            over.set()
+            stopped.set()
 
     emulator = segue.emulator.start(
         api,
@@ -81,18 +83,18 @@ def command(
         faults=faults,
         seed=seed,
         patience=patience,
-        told=told,
+        told=print_record,
     )
     with emulator:
         streams.write(_opening_json(emulator) if as_json else _opening(emulator), b"\n" if as_json else "\n")
-        over.wait()
+        stopped.wait()
     raise failed[0]
 
 
 def _opening(emulator: Emulator) -> str:
     same = emulator.base_url == emulator.url
     base = "the base URL for clients" if same else f"base URL for clients {emulator.base_url}"
-    return f"{emulator.api} on {emulator.url}, {base}; Ctrl-C ends it"
+    return f"{emulator.api} on {emulator.url}, {base}; Ctrl-C stops it"
 
 
 def _opening_json(emulator: Emulator) -> bytes:
@@ -102,24 +104,24 @@ def _opening_json(emulator: Emulator) -> bytes:
 
 
 def _line(record: Recorded) -> str:
-    """One request: what was asked, what came of it, and why."""
+    """One request: path, status, violated rules, and the reply."""
     parts = [f"{record.number} {record.method} {record.path} {record.status or 'reset'}"]
     if record.fault:
         parts.append(f"fault: {record.fault}")
     rejected = list(dict.fromkeys(v.rule for v in record.violations if v.severity == "reject"))
     risky = list(dict.fromkeys(v.rule for v in record.violations if v.severity == "risk"))
     if rejected:
-        parts.append(f"breaks {', '.join(rejected)}")
+        parts.append(f"violates {', '.join(rejected)}")
     if risky:
         parts.append(f"risks {', '.join(risky)}")
     if record.refused:
         parts.append(record.refused)
     elif record.confused:
-        parts.append("the model was led astray by the ids")
+        parts.append("the model was confused by the tool call ids")
     elif record.calls:
         parts.append(f"calls {', '.join(record.calls)}")
     elif record.text:
-        parts.append(f"says {record.text!r}")
+        parts.append(f"text {record.text!r}")
     return streams.one_line("; ".join(parts))
 
 

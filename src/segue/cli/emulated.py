@@ -1,4 +1,4 @@
-"""Models without a key: each provider is emulated in this process, from the first time that it is asked for."""
+"""Emulated providers for use without a key, each started in this process when first needed."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _NOWHERE = "http://127.0.0.1:9"
 
 
 class Emulated:
-    """Strict emulators under the names of the real ones."""
+    """Strict emulators under the names of the real providers."""
 
     def __init__(self, known: Known) -> None:
         self._known = known
         self._running: dict[tuple[str, str | None], Emulator] = {}
 
     def endpoint(self, name: str) -> Endpoint:
-        """The model of that name, at an emulator."""
+        """The endpoint of a model at its provider's emulator."""
         import segue.emulator
 
-        wanted = self._at(name, _NOWHERE)
-        kind = wanted.api, wanted.profile
+        endpoint = self._at(name, _NOWHERE)
+        kind = endpoint.api, endpoint.profile
         if kind not in self._running:
-            self._running[kind] = segue.emulator.start(wanted.api, profile=wanted.profile)
+            self._running[kind] = segue.emulator.start(endpoint.api, profile=endpoint.profile)
         return self._at(name, self._running[kind].base_url)
 
     def close(self) -> None:
@@ -39,9 +39,9 @@ class Emulated:
         self._running.clear()
 
     def _at(self, name: str, url: str) -> Endpoint:
-        elsewhere: dict[str, dict[str, Any]] = {
+        overrides: dict[str, dict[str, Any]] = {
             row.name: {"base_url": url, "key_variable": [], "api": row.api, "tool_format": row.tool_format}
             | ({"profile": row.profile} if row.profile else {})
             for row in self._known.providers.values()
         }
-        return providers.resolve(name, {}, elsewhere)
+        return providers.resolve(name, {}, overrides)

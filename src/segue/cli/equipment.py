@@ -1,4 +1,4 @@
-"""The tools of an agent: segue's own, those of installed packages, and those of servers that the user has set."""
+"""The tools of an agent: built-in ones, those of installed packages, and those of configured MCP servers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Equipment", "check_rules"]
 
-# The one tool that a session brings itself.
+# The tool that the session itself provides.
 _TASK = "task"
 
 
 class Equipment:
-    """What is set about tools, and what was asked for this time. `servers` are those that were started."""
+    """Tool settings of configuration and flags. `servers` are the MCP servers that were started."""
 
     def __init__(self, known: Known, wishes: Wishes) -> None:
         self._known = known
@@ -37,11 +37,11 @@ class Equipment:
 
     @property
     def has_tasks(self) -> bool:
-        """Whether the agent may give work to others."""
+        """Whether the agent may start subagents."""
         return self._chosen is None or _TASK in self._chosen
 
     async def toolbox(self, folder: Path) -> Toolbox:
-        """The tools in this folder, by the user's rules and those of this time."""
+        """The tools for this folder, with the permission rules of configuration and flags."""
         from segue.runtime.environ import child_environment
         from segue.runtime.permissions import Permissions
         from segue.runtime.toolbox import Toolbox
@@ -60,20 +60,20 @@ class Equipment:
         return toolbox.only(name for name in self._chosen if name != _TASK)
 
     async def _served(self, folder: Path) -> list[Source]:
-        """Starts the servers. One that does not is told, and is no reason to stop."""
+        """Start the MCP servers. A failing one is reported and skipped."""
         config = self._known.config
         if not config.settings.mcp:
             return []
         from segue.runtime.mcp import Servers, read_servers
 
         try:
-            told = read_servers({name: server.said for name, server in config.settings.mcp.items()})
+            servers = read_servers({name: server.said for name, server in config.settings.mcp.items()})
         except InputError as error:
             raise config.blamed(error) from None
-        self.servers = Servers(told, folder=folder, keys=self._known.key_variables)
+        self.servers = Servers(servers, folder=folder, keys=self._known.key_variables)
         await self.servers.start()
         for name, problem in self.servers.problems.items():
-            streams.say(f"the MCP server {name} is not there: {problem}")
+            streams.say(f"MCP server {name} is not available: {problem}")
         return [self.servers.tools]
 
     async def close(self) -> None:
@@ -82,7 +82,7 @@ class Equipment:
 
 
 def check_rules(config: Config, wished: Sequence[str] = ()) -> None:
-    """Refuses a rule that is none, with where it stands: a file, or the flag."""
+    """Raise for an invalid permission rule, naming its file or flag."""
     from segue.runtime.permissions import parse_rule
 
     places = [
@@ -99,18 +99,18 @@ def check_rules(config: Config, wished: Sequence[str] = ()) -> None:
 
 
 def _with_installed(tools: list[Tool]) -> list[Tool]:
-    """Also the tools of installed packages. Whose name is taken, or that can't be loaded, is told and left out."""
+    """Add the tools of installed packages. One whose name is taken or that fails to load is reported and skipped."""
     from segue.runtime.functions import installed_tools
 
     found, problems = installed_tools()
-    taken = {tool.name for tool in tools} | {_TASK}
-    made = list(tools)
+    names = {tool.name for tool in tools} | {_TASK}
+    added = list(tools)
     for tool in found:
-        if tool.name in taken:
-            problems.append(f"there is a tool {tool.name} already; the one of an installed package is left out")
+        if tool.name in names:
+            problems.append(f"tool {tool.name} of an installed package is ignored: the name is already in use")
             continue
-        taken.add(tool.name)
-        made.append(tool)
+        names.add(tool.name)
+        added.append(tool)
     for problem in problems:
         streams.say(problem)
-    return made
+    return added

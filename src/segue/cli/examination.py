@@ -1,4 +1,4 @@
-"""What `segue doctor` finds: each thing as a row to read and as a value, and whether it is well."""
+"""The checks of `segue doctor`: each result as a row of text and as a JSON value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COUNTED = 10_000
 
 
 class Examination:
-    """Looks at one thing after the other; what is wrong with one keeps nobody from looking at the next."""
+    """Runs all checks; a failing check does not stop the next ones."""
 
     def __init__(self, *, trusting: bool = False) -> None:
         self.rows: list[tuple[str, str, str]] = []
@@ -53,16 +53,16 @@ class Examination:
         if state == "bad":
             self.told["ok"] = False
 
-    # ------------------------------------------------------------------------------------------------- what is set up
+    # ---------------------------------------------------------------------------------------------------------- setup
 
     def _versions(self) -> None:
-        ours, python = metadata.version("segue"), platform.python_version()
+        version, python = metadata.version("segue"), platform.python_version()
         extras = {
             name: util.find_spec(module) is not None for name, module in (("postgres", "psycopg"), ("mcp", "mcp"))
         }
-        self.told |= {"segue": ours, "python": python, "platform": platform.platform(), "extras": extras}
-        self._row("ok", "segue", f"{ours}, Python {python} on {platform.system()} {platform.machine()}")
-        missing = [name for name, there in extras.items() if not there]
+        self.told |= {"segue": version, "python": python, "platform": platform.platform(), "extras": extras}
+        self._row("ok", "segue", f"{version}, Python {python} on {platform.system()} {platform.machine()}")
+        missing = [name for name, installed in extras.items() if not installed]
         if missing:
             self._row(
                 "note", "extras", f"not installed: {', '.join(missing)}; pip install 'segue[{','.join(missing)}]'"
@@ -73,7 +73,7 @@ class Examination:
         self.told["config"] = rows
         for file in filter(None, (config.project_file(), config.user_file())):
             if not file.is_file():
-                self._row("note", "config", f"{file}: none yet")
+                self._row("note", "config", f"{file}: does not exist")
                 continue
             try:
                 source = config.source(file, trusting=self._trusting)
@@ -85,39 +85,39 @@ class Examination:
             if source.trusted:
                 self._row("ok", "config", str(file))
             else:
-                held = ", ".join(source.withheld)
+                ignored = ", ".join(source.withheld)
                 self._row(
-                    "note", "config", f"{file}: not trusted, so this does not count: {held}; segue trust trusts it"
+                    "note", "config", f"{file}: not trusted; ignored settings: {ignored}; run segue trust to trust it"
                 )
         try:
             self._known = Known(config.load(trusting=self._trusting))
             check_rules(self._known.config)
         except (click.ClickException, SegueError) as error:
-            said = error.message if isinstance(error, click.ClickException) else str(error)
-            if not any(row.get("error") == said for row in rows):
-                self._row("bad", "config", said)
+            text = error.message if isinstance(error, click.ClickException) else str(error)
+            if not any(row.get("error") == text for row in rows):
+                self._row("bad", "config", text)
 
     def _store(self) -> None:
         from segue.store import shown
 
-        told: dict[str, Any] = {}
-        self.told["store"] = told
+        result: dict[str, Any] = {}
+        self.told["store"] = result
         try:
-            told["place"] = where = shown(stored.place(trusting=self._trusting))
-            told["exists"] = stored.is_there(trusting=self._trusting)
-            if not told["exists"]:
-                self._row("note", "store", f"{where}: none yet; it is made with the first conversation")
+            result["place"] = location = shown(stored.place(trusting=self._trusting))
+            result["exists"] = stored.is_there(trusting=self._trusting)
+            if not result["exists"]:
+                self._row("note", "store", f"{location}: does not exist yet; created with the first conversation")
                 return
             with stored.opened(trusting=self._trusting, told=True) as store:
                 count = len(store.list(_COUNTED))
         except (click.ClickException, SegueError) as error:
-            told["error"] = error.message if isinstance(error, click.ClickException) else str(error)
-            if not any(row.get("error") == told["error"] for row in self.told["config"]):
-                self._row("bad", "store", told["error"])
+            result["error"] = error.message if isinstance(error, click.ClickException) else str(error)
+            if not any(row.get("error") == result["error"] for row in self.told["config"]):
+                self._row("bad", "store", result["error"])
             return
-        told["conversations"] = count
+        result["conversations"] = count
         more = " or more" if count == _COUNTED else ""
-        self._row("ok", "store", f"{where}: {count:,}{more} conversation{'' if count == 1 else 's'}")
+        self._row("ok", "store", f"{location}: {count:,}{more} conversation{'' if count == 1 else 's'}")
 
     # ------------------------------------------------------------------------------------------------------ providers
 
@@ -127,28 +127,28 @@ class Examination:
         if self._known is None:
             return
         unset: list[str] = []
-        asked: dict[str, Endpoint] = {}
+        endpoints: dict[str, Endpoint] = {}
         for row in self._known.providers.values():
-            told, endpoint = _examined(row, self._known)
-            rows.append(told)
-            if told["key"] is None and row.variables:
+            result, endpoint = _examined(row, self._known)
+            rows.append(result)
+            if result["key"] is None and row.variables:
                 unset.append(row.name)
             elif endpoint is None:
-                self._row("note" if told["key"] is None else "bad", row.name, told["error"])
+                self._row("note" if result["key"] is None else "bad", row.name, result["error"])
             elif online and (row.variables or row.base_url):
-                asked[row.name] = endpoint
+                endpoints[row.name] = endpoint
             else:
-                self._row("ok" if told["key"] else "note", row.name, _words(told))
-        if asked:
-            answers = asyncio.run(_reached(asked))
-            for told in rows:
-                if told["provider"] in asked:
-                    told["online"] = said = answers[told["provider"]]
-                    free = told["key"] is None
+                self._row("ok" if result["key"] else "note", row.name, _words(result))
+        if endpoints:
+            answers = asyncio.run(_reached(endpoints))
+            for result in rows:
+                if result["provider"] in endpoints:
+                    result["online"] = answer = answers[result["provider"]]
+                    keyless = result["key"] is None
                     state: State = (
-                        "ok" if said == "accepted" else "note" if free or said.startswith("reached") else "bad"
+                        "ok" if answer == "accepted" else "note" if keyless or answer.startswith("reached") else "bad"
                     )
-                    self._row(state, told["provider"], f"{_words(told)}: {said}")
+                    self._row(state, result["provider"], f"{_words(result)}: {answer}")
         if unset:
             self._row("note", "no key", ", ".join(unset))
 
@@ -163,7 +163,7 @@ class Examination:
         elif (first := self._known.first()) is not None:
             names, why = (first.name,), f"{self._known.key_of(self._known.providers[first.provider])} is set"
         else:
-            names, why = (), "no key is set and no model chosen: emulated models are asked"
+            names, why = (), "no API key is set and no model is configured: emulated models are used"
         self.told["model"] = {"models": names, "why": why}
         for name in names:
             try:
@@ -176,7 +176,7 @@ class Examination:
                 return
         self._row("ok" if names else "note", "model", f"{', '.join(names)} ({why})" if names else why)
 
-    # --------------------------------------------------------------------------------------------------------- the rest
+    # ----------------------------------------------------------------------------------------------- MCP and terminal
 
     def _servers(self) -> None:
         rows: list[dict[str, Any]] = []
@@ -191,13 +191,13 @@ class Examination:
             program = shutil.which(server.program[0])
             rows.append({"name": name, "command": server.program, "found": program})
             if program is None:
-                self._row("bad", f"mcp {name}", f"there is no program {server.program[0]}")
+                self._row("bad", f"mcp {name}", f"program not found: {server.program[0]}")
             else:
                 self._row("ok", f"mcp {name}", program)
 
     def _terminal(self) -> None:
         size = shutil.get_terminal_size()
-        told = {
+        result = {
             "stdin": streams.on_terminal(sys.stdin),
             "stdout": streams.on_terminal(sys.stdout),
             "colour": streams.coloured(),
@@ -205,30 +205,30 @@ class Examination:
             "columns": size.columns,
             "encoding": getattr(sys.stdout, "encoding", None),
         }
-        self.told["terminal"] = told
-        if not told["stdout"]:
-            self._row("note", "terminal", "stdout is none; segue chat goes by plain lines then")
+        self.told["terminal"] = result
+        if not result["stdout"]:
+            self._row("note", "terminal", "stdout is not a terminal; segue chat prints plain lines there")
             return
-        colour = "colours" if told["colour"] else "no colours"
-        self._row("ok", "terminal", f"{told['term']}, {size.columns} columns, {colour}, {told['encoding']}")
+        colour = "colours" if result["colour"] else "no colours"
+        self._row("ok", "terminal", f"{result['term']}, {size.columns} columns, {colour}, {result['encoding']}")
 
 
-def _examined(row: Provider, known: Known) -> tuple[dict[str, Any], Endpoint | None]:
-    told: dict[str, Any] = {"provider": row.name, "key": known.key_of(row), "base_url": row.base_url or None}
+def _examined(row: Provider, providers: Known) -> tuple[dict[str, Any], Endpoint | None]:
+    result: dict[str, Any] = {"provider": row.name, "key": providers.key_of(row), "base_url": row.base_url or None}
     try:
-        endpoint = known.endpoint(f"{row.name}/{row.default or '-'}")
+        endpoint = providers.endpoint(f"{row.name}/{row.default or '-'}")
     except SegueError as error:
-        return {**told, "error": str(error)}, None
-    return {**told, "base_url": endpoint.base_url}, endpoint
+        return {**result, "error": str(error)}, None
+    return {**result, "base_url": endpoint.base_url}, endpoint
 
 
-def _words(told: Mapping[str, Any]) -> str:
-    key = f"{told['key']} is set" if told["key"] else "no key needed"
-    return f"{key}, {told['base_url']}"
+def _words(result: Mapping[str, Any]) -> str:
+    key = f"{result['key']} is set" if result["key"] else "no key needed"
+    return f"{key}, {result['base_url']}"
 
 
 async def _reached(endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
-    """What came of asking each for the list of its models."""
+    """Probe each endpoint by requesting its list of models."""
     from segue.runtime.upstream import Upstream
 
     async with Upstream() as upstream:
@@ -236,10 +236,10 @@ async def _reached(endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
     return {name: _came(probed) for name, probed in zip(endpoints, answers, strict=True)}
 
 
-def _came(probed: Probed) -> str:
+def _came(result: Probed) -> str:
     from segue.runtime.faults import TESTED
 
-    if probed.error is not None:
-        # Who asks the doctor is not sent to the doctor.
-        return str(probed.error).removesuffix(TESTED).rstrip("; ")
-    return "accepted" if probed.accepted else "reached; whether the key is taken can't be told"
+    if result.error is not None:
+        # Drop the hint to run segue doctor.
+        return str(result.error).removesuffix(TESTED).rstrip("; ")
+    return "accepted" if result.accepted else "reached; could not verify the key"

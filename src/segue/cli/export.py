@@ -1,4 +1,4 @@
-"""`segue export`: a stored conversation as a page, as Markdown, as the store's own JSON, or as a body of any API."""
+"""`segue export`: a stored conversation as HTML, Markdown, the store's own JSON, or a request body of any API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAGES = ("html", "md", "json")
 
 
 class _Form(options.FormatName):
-    """A page, or any API."""
+    """A document format or the name of an API."""
 
     name = "FORMAT"
 
@@ -23,11 +23,11 @@ class _Form(options.FormatName):
         if value in _PAGES:
             return value
         if value not in (names := options.known()):
-            self.fail(f"unknown format '{value}'; known are {', '.join((*_PAGES, *names))}", param, ctx)
+            self.fail(f"unknown format '{value}'; known formats: {', '.join((*_PAGES, *names))}", param, ctx)
         return value
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        return f"known are {', '.join((*_PAGES, *options.known()))}"
+        return f"known formats: {', '.join((*_PAGES, *options.known()))}"
 
 
 @options.command("export")
@@ -36,9 +36,9 @@ class _Form(options.FormatName):
     "--format", "form", metavar="FORMAT", type=_Form(), required=True, help="html, md, json, or the name of an API."
 )
 @options.model_option
-@click.option("--out", metavar="FILE", help="Write it to this file; a new one can be read by its owner only.")
+@click.option("--out", metavar="FILE", help="Write to this file; a new file is readable by its owner only.")
 def command(id: str, *, form: str, model: str | None, out: str | None, as_json: bool) -> None:
-    """Write a stored conversation: a page to read, what segue import takes, or a request body.
+    """Export a stored conversation: a document to read, JSON for segue import, or a request body.
 
     \b
       segue export 1nfm --format html --out chat.html
@@ -47,7 +47,7 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
     import msgspec
 
     if model is not None and form in _PAGES:
-        raise click.UsageError("--model goes with the name of an API", click.get_current_context())
+        raise click.UsageError("--model works only if --format is an API", click.get_current_context())
     with stored.opened() as store:
         summary = store.get(store.find(id))
         data, more = written(store, summary, form, model)
@@ -55,24 +55,24 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
         from collections import Counter
 
         kinds = Counter(finding["kind"] for finding in findings)
-        told = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
-        said = f" --model {model}" if model is not None else ""
-        streams.say(f"decided on the way: {told}; segue diag {summary.id} --to {form}{said} tells what")
+        text = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+        model_option = f" --model {model}" if model is not None else ""
+        streams.say(f"findings: {text}; for details: segue diag {summary.id} --to {form}{model_option}")
     if out not in (None, streams.STDIO):
         streams.replace_file(out, data, private=True)
         if as_json:
             streams.write(msgspec.json.encode({"id": summary.id, "format": form, "out": out, **more}), b"\n")
         return
     if as_json:
-        told = msgspec.json.encode({"id": summary.id, "format": form, **more})
+        text = msgspec.json.encode({"id": summary.id, "format": form, **more})
         value = msgspec.json.encode(data.decode()) if form in ("html", "md") else data
-        streams.write(told[:-1], b',"body":', value, b"}\n")
+        streams.write(text[:-1], b',"body":', value, b"}\n")
         return
     streams.write(data, b"" if data.endswith(b"\n") else b"\n")
 
 
 def written(store: HistoryStore, summary: Summary, form: str, model: str | None) -> tuple[bytes, dict[str, Any]]:
-    """The bytes, and what else there is to say of them."""
+    """The exported bytes, and the report for a request body."""
     if form == "json":
         from segue.store.portable import dump_events
 

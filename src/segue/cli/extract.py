@@ -1,4 +1,4 @@
-"""`segue extract`: the tool calls that a model wrote into its text."""
+"""`segue extract`: extracts tool calls from a model's text."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from segue.cli import options, streams
 
 
 @options.command("extract")
-@click.option("--format", "form", default="auto", show_default=True, metavar="F", help="The text format, or auto.")
-@click.option("--tools", metavar="FILE", help="Declarations of the tools (any API's): they give arguments their types.")
+@click.option("--format", "form", default="auto", show_default=True, metavar="F", help="The text tool format, or auto.")
+@click.option("--tools", metavar="FILE", help="Tool declarations (of any API), used to type the arguments.")
 @options.file_argument
 def command(file: str, *, form: str, tools: str | None, as_json: bool) -> None:
-    """Take tool calls out of a model's text (FILE or stdin).
+    """Extract tool calls from a model's text (FILE or stdin).
 
-    The result is one JSON object: the format, the text that is left, the reasoning it began with, the calls. A call
-    that can't be read stays in the text, and stderr says so.
+    Prints one JSON object: the format, the remaining text, the reasoning at its start, the calls. A call that can't
+    be parsed stays in the text and is reported on stderr.
 
     \b
       echo '<tool_call>{"name": "f", "arguments": {}}</tool_call>' | segue extract
@@ -26,9 +26,9 @@ def command(file: str, *, form: str, tools: str | None, as_json: bool) -> None:
     import segue
     from segue.canonical.jsontext import read
 
-    given = streams.read(file, wanted="the text of a model's answer")
+    data = streams.read(file, wanted="the text of a model's answer")
     try:
-        text = given.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise segue.InputError(f"not UTF-8 at byte {error.start}") from None
     try:
@@ -41,10 +41,10 @@ def command(file: str, *, form: str, tools: str | None, as_json: bool) -> None:
         | ({} if call.arguments_text is None else {"arguments_text": call.arguments_text})
         for call in found.calls
     ]
-    told = {"format": found.format, "text": found.text, "thinking": found.thinking, "calls": calls}
+    fields = {"format": found.format, "text": found.text, "thinking": found.thinking, "calls": calls}
     if as_json:
-        streams.write(msgspec.json.encode({**told, "report": found.report.to_dict()}), b"\n")
+        streams.write(msgspec.json.encode({**fields, "report": found.report.to_dict()}), b"\n")
         return
-    streams.write(msgspec.json.format(msgspec.json.encode(told), indent=2), b"\n")
+    streams.write(msgspec.json.format(msgspec.json.encode(fields), indent=2), b"\n")
     for finding in found.report.findings:
         streams.say(finding.message)

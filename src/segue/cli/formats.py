@@ -1,4 +1,4 @@
-"""`segue formats`: the registry of APIs and tool formats as a table."""
+"""`segue formats`: lists APIs, tool formats, server profiles and item types."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _HEADS = tuple(column.replace("_", " ") for column in _COLUMNS)
 
 
 @options.command("formats")
-@click.option("--model", metavar="NAME", help="What a model's name says: its API, its dialect, how tools are written.")
-@click.option("--profiles", is_flag=True, help="The servers that speak openai-chat with rules of their own.")
-@click.option("--types", is_flag=True, help="Every type of tool call and output, and what it becomes on each API.")
+@click.option("--model", metavar="NAME", help="Show the API, dialect and tool format of a model.")
+@click.option("--profiles", is_flag=True, help="List server profiles: openai-chat servers with rules of their own.")
+@click.option("--types", is_flag=True, help="List all tool call and output types and their form on each API.")
 def command(*, as_json: bool, model: str | None, profiles: bool, types: bool) -> None:
-    """List the APIs that segue speaks, and what holds for each when nothing else is said.
+    """List the supported APIs with their default model and tool format.
 
     \b
       segue formats --model moonshotai/Kimi-K2-Instruct
@@ -30,9 +30,9 @@ def command(*, as_json: bool, model: str | None, profiles: bool, types: bool) ->
     """
     import segue
 
-    asked = [flag for flag, given in (("--model", model), ("--profiles", profiles), ("--types", types)) if given]
-    if len(asked) > 1:
-        raise click.UsageError(f"{' and '.join(asked)} list different things", click.get_current_context())
+    flags = [flag for flag, given in (("--model", model), ("--profiles", profiles), ("--types", types)) if given]
+    if len(flags) > 1:
+        raise click.UsageError(f"{' and '.join(flags)} can't be combined", click.get_current_context())
     if types:
         _show_types(as_json=as_json)
         return

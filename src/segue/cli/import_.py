@@ -1,6 +1,6 @@
-"""`segue import`: a body of any API, an export of ours, or the log of another client becomes a stored conversation.
+"""`segue import`: stores a conversation from a request body, a segue export, or another client's session log.
 
-All of the input is read and understood before anything is written.
+The input is parsed completely before anything is written.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Keep = Callable[["HistoryStore", "str | None"], str]
 
 
 @options.command("import")
-@options.option("--from", "source", help="The API that a body is made for; told by its shape where not given.")
-@click.option("--title", metavar="T", help="What to call it; else the title that the file has, if any.")
+@options.option("--from", "source", help="The API a body is for (default: detected).")
+@click.option("--title", metavar="T", help="Title (default: the title in the file, if any).")
 @options.file_argument
 def command(file: str, *, source: str | None, title: str | None, as_json: bool) -> None:
-    """Keep what a file holds (FILE or stdin), and say the new id.
+    """Store a conversation from a file (FILE or stdin), and print its id.
 
-    It may be a request body of any API, what segue export --format json wrote, the log of a session of Claude
-    Code or of Codex, or JSON lines of messages.
+    Input: a request body of any API, the output of segue export --format json, a session log of Claude Code or Codex,
+    or JSON lines of messages.
 
     \b
       segue import body.json
@@ -46,10 +46,10 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
         id = keep(store, title)
         found["messages"] = store.get(id).messages
     if not as_json and (left_out := found.get("left_out")):
-        streams.say(f"left out: {', '.join(f'{count:,} {what}' for what, count in left_out.items())}")
+        streams.say(f"not imported: {', '.join(f'{count:,} {what}' for what, count in left_out.items())}")
     if not as_json and (secrets := found.get("secrets")):
-        streams.say(f"not kept, since it may open a door: {', '.join(secrets)}; give it again to go on")
-    with streams.done("kept", id):
+        streams.say(f"not stored because it may be a secret: {', '.join(secrets)}; set it again to continue")
+    with streams.done("stored", id):
         if as_json:
             import msgspec
 
@@ -59,7 +59,7 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
 
 
 def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
-    """What keeps the conversation, and what else is known: its kind, and what was left out."""
+    """A function that stores the conversation, and facts about it: its kind, what is not imported, secrets."""
     from segue.cli.logs import Recorded, read_log, with_line
     from segue.cli.logs.times import times_of
     from segue.conversation import Conversation
@@ -73,33 +73,33 @@ def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
             chat = Conversation.load(data)
             found = {"kind": "segue", "secrets": withheld(chat.request, chat.messages)}
             return partial(_keep_chat, chat, None, []), found
-        carried = load_events(log)
-        kept = partial(keep_events, events=carried.events, at=carried.at, created=carried.created)
-        return lambda store, title: kept(store, title=title), {"kind": "segue"}
+        export = load_events(log)
+        save = partial(keep_events, events=export.events, at=export.at, created=export.created)
+        return lambda store, title: save(store, title=title), {"kind": "segue"}
     try:
         chat = Conversation.from_body(log.body, source=log.source)
     except InputError as error:
         raise with_line(error, log) from None
     native, model = chat.request.native, chat.request.model
     if log.kind != "body":
-        # Nobody ever sent this as it is: what a body needs beside the messages is given when one is made.
+        # A log is not a request that was sent: drop its `native`, so that required options are set when rendering.
         chat.options = chat.options
-    asked = (native.api, model) if native is not None and model is not None else None
+    target = (native.api, model) if native is not None and model is not None else None
     left_out = {what: count for what, count in log.left_out.items() if count}
     found = {"kind": log.kind, "left_out": left_out, "secrets": withheld(chat.request, chat.messages)}
     at = times_of(chat.messages, log)
-    return lambda store, title: _keep_chat(chat, asked, at, store, title or log.title), found
+    return lambda store, title: _keep_chat(chat, target, at, store, title or log.title), found
 
 
 def _keep_chat(
-    chat: Conversation, asked: tuple[str, str] | None, at: list[int | None], store: HistoryStore, title: str | None
+    chat: Conversation, target: tuple[str, str] | None, at: list[int | None], store: HistoryStore, title: str | None
 ) -> str:
-    """Keeps it; calls that wait are left waiting. What names the model is as old as the last message."""
+    """Store it; open calls stay open. The event with the model gets the time of the last message."""
     from segue.store.conversation import StoredConversation
     from segue.store.events import Switched
 
-    with StoredConversation.create(store, chat, title=title, at=at) as made:
-        if asked is not None:
-            summary = store.get(made.id)
-            store.append(made.id, summary.seq, [Switched(*asked)], at=[summary.updated])
-        return made.id
+    with StoredConversation.create(store, chat, title=title, at=at) as stored_chat:
+        if target is not None:
+            summary = store.get(stored_chat.id)
+            store.append(stored_chat.id, summary.seq, [Switched(*target)], at=[summary.updated])
+        return stored_chat.id

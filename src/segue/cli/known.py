@@ -1,4 +1,4 @@
-"""Whom there is to ask: segue's catalogue, the user's own providers, and which of them have a key."""
+"""The known providers: segue's catalogue, the user's own, and which of them have a key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Known", "load"]
 
 
 class Known:
-    """The catalogue as the configuration has it."""
+    """The provider catalogue with the configuration applied."""
 
     def __init__(self, loaded: config.Config) -> None:
         self.config = loaded
@@ -30,17 +30,17 @@ class Known:
             raise loaded.blamed(error) from None
 
     def endpoint(self, name: str, tool_format: str | None = None) -> Endpoint:
-        """One model, by `provider/model`, by its provider alone, or by its own name."""
+        """The endpoint of a model given as `provider/model`, as provider alone, or as model alone."""
         return self.with_format(providers.resolve(name, os.environ, self._told), tool_format)
 
     def with_format(self, endpoint: Endpoint, tool_format: str | None) -> Endpoint:
-        """The endpoint with tools written as a flag or the environment wants it."""
+        """The endpoint with the tool format of the flag or `SEGUE_TOOL_FORMAT`."""
         chosen = tool_format or os.environ.get("SEGUE_TOOL_FORMAT")
         if not chosen:
             return endpoint
         if chosen != "auto" and chosen not in (names := [row.tool_format for row in segue.formats()]):
             known = ", ".join(dict.fromkeys(name for name in names if name))
-            raise InputError(f"{chosen!r} is no tool format; known are auto, {known}")
+            raise InputError(f"unknown tool format {chosen!r}; known formats: auto, {known}")
         return msgspec.structs.replace(endpoint, tool_format=chosen)
 
     def first(self) -> Endpoint | None:
@@ -48,16 +48,16 @@ class Known:
         return providers.first_available(os.environ, self._told)
 
     def key_of(self, provider: Provider) -> str | None:
-        """The variable that has the provider's key, where one has."""
-        named = (*provider.keys, *provider.bearer)
-        found = next((name for name in named if os.environ.get(name, "").strip()), None)
+        """The environment variable that holds the provider's key, if one is set."""
+        variables = (*provider.keys, *provider.bearer)
+        found = next((name for name in variables if os.environ.get(name, "").strip()), None)
         if found is None and provider.signed and all(map(os.environ.get, _SIGNING)):
             return _SIGNING[0]
         return found
 
     @property
     def key_variables(self) -> tuple[str, ...]:
-        """All that may hold a key: nothing that tools start is given them unasked."""
+        """All variables that may hold a key; they are removed from the environment of tools."""
         return tuple(dict.fromkeys(name for row in self.providers.values() for name in (*row.keys, *row.bearer)))
 
     def _is_local(self, provider: str, model: str) -> bool:
@@ -67,11 +67,11 @@ class Known:
             return False
 
     def cost(self, provider: str, model: str, usage: Usage) -> float | None:
-        """What was used, in dollars; None where no price is known."""
-        told = self.config.settings.prices.get(f"{provider}/{model}")
-        if told is None:
+        """The cost in dollars; None where no price is known."""
+        price = self.config.settings.prices.get(f"{provider}/{model}")
+        if price is None:
             return prices.cost(usage, provider, model, self._told, local=self._is_local(provider, model))
-        return told.of(
+        return price.of(
             input=usage.input, output=usage.output, cache_read=usage.cache_read, cache_write=usage.cache_write
         )
 
@@ -84,13 +84,13 @@ def load(*, trusting: bool = False) -> Known:
 
 
 def _told(loaded: config.Config) -> dict[str, Any]:
-    """The user's tables. One whose address doesn't count, because its file isn't trusted, is none."""
+    """The user's provider tables, without new providers whose base URL is ignored because the file is not trusted."""
     shipped = providers.catalogue()
-    names = {spelling for row in shipped.values() for spelling in (row.name, *row.aliases)}
-    withheld = loaded.untrusted.withheld if loaded.untrusted is not None else ()
-    held = {path.split(".")[1] for path in withheld if path.startswith("providers.")}
+    names = {alias for row in shipped.values() for alias in (row.name, *row.aliases)}
+    ignored = loaded.untrusted.withheld if loaded.untrusted is not None else ()
+    restricted = {path.split(".")[1] for path in ignored if path.startswith("providers.")}
     return {
         name: provider.said
         for name, provider in loaded.settings.providers.items()
-        if name in names or provider.base_url is not None or name not in held
+        if name in names or provider.base_url is not None or name not in restricted
     }

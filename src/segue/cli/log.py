@@ -1,4 +1,4 @@
-"""`segue log`: the conversations that were kept. Each command reads what it shows and no more."""
+"""`segue log`: lists, shows, searches and deletes stored conversations. Each command reads only what it shows."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _STYLES: dict[str, dict[str, Any]] = {
 @click.command("log", cls=options.Subcommands)
 @click.version_option(package_name="segue", message="segue %(version)s")
 def command() -> None:
-    """List, read, search and delete the conversations that were kept.
+    """List, show, search and delete stored conversations.
 
-    An ID may be given by its beginning.
+    An ID can be shortened to its first characters.
 
     \b
       segue log
@@ -48,10 +48,10 @@ def command() -> None:
 @options.command("list", of=command)
 @options.limit_option(_LIST)
 @click.option(
-    "--before", metavar="ID", shell_complete=completing.ids, help="Go on after this one: the last of the page before."
+    "--before", metavar="ID", shell_complete=completing.ids, help="Continue the list after this conversation."
 )
 def list_command(*, limit: int, before: str | None, as_json: bool) -> None:
-    """The conversations, the last written first."""
+    """List conversations, most recently updated first."""
     rows: Sequence[Summary] = ()
     if before is not None or stored.is_there():
         with stored.opened() as store:
@@ -61,10 +61,10 @@ def list_command(*, limit: int, before: str | None, as_json: bool) -> None:
         _write_json([_summary(row) for row in rows[:limit]])
         return
     if not rows:
-        streams.say("no more conversations" if before else "no conversation was kept yet")
+        streams.say("no more conversations" if before else "no stored conversations")
     streams.write(table(rows[:limit]))
     if len(rows) > limit:
-        streams.say(f"there are more: segue log --limit {limit} --before {rows[limit - 1].id}")
+        streams.say(f"more: segue log --limit {limit} --before {rows[limit - 1].id}")
 
 
 def _summary(row: Summary) -> dict[str, Any]:
@@ -80,15 +80,13 @@ def _summary(row: Summary) -> dict[str, Any]:
 
 @options.command("show", of=command)
 @options.id_argument
-@click.option(
-    "--last", metavar="N", type=options.COUNT, help=f"The last so many messages; {_LAST} where nothing is said."
-)
-@click.option("--all", "whole", is_flag=True, help="From the beginning.")
-@click.option("--full", is_flag=True, help="Results and arguments in full.")
+@click.option("--last", metavar="N", type=options.COUNT, help=f"Show the last N messages (default {_LAST}).")
+@click.option("--all", "whole", is_flag=True, help="Show everything from the beginning.")
+@click.option("--full", is_flag=True, help="Show results and arguments in full.")
 def show_command(id: str, *, last: int | None, whole: bool, full: bool, as_json: bool) -> None:
-    """What was said, and what else happened, in its order."""
+    """Show messages and other events in order."""
     if whole and last is not None:
-        raise click.UsageError("--all and --last ask for different things", click.get_current_context())
+        raise click.UsageError("--all and --last can't be combined", click.get_current_context())
     with stored.opened() as store:
         summary = store.get(store.find(id))
         records = store.events(summary.id) if whole else iter(_tail(store, summary, last or _LAST))
@@ -99,7 +97,7 @@ def show_command(id: str, *, last: int | None, whole: bool, full: bool, as_json:
 
 
 def _tail(store: HistoryStore, summary: Summary, count: int) -> list[Record]:
-    """The last so many messages and what stands between them: read backwards, page by page, until they are there."""
+    """The last `count` messages and the events between them, read backwards page by page."""
     from segue.view.lines import is_message
 
     found = list(store.tail(summary.id, count))
@@ -121,8 +119,8 @@ def _show_json(summary: Summary, records: Iterator[Record]) -> None:
     head = msgspec.json.encode(_summary(summary))
     streams.write(head[:-1], b',"events":[')
     for number, record in enumerate(records):
-        told = msgspec.json.encode({"seq": record.seq, "at": iso(record.at)})
-        streams.write(b"," if number else b"", told[:-1], b",", dump_event(record.event)[1:])
+        head_fields = msgspec.json.encode({"seq": record.seq, "at": iso(record.at)})
+        streams.write(b"," if number else b"", head_fields[:-1], b",", dump_event(record.event)[1:])
     streams.write(b"]}\n")
 
 
@@ -135,20 +133,20 @@ def _show_lines(summary: Summary, records: Iterator[Record], *, full: bool) -> N
     first = True
     for record in records:
         if first and record.seq > 1:
-            streams.say(f"events {record.seq:,} to {summary.seq:,}; --all shows those before")
+            streams.say(f"events {record.seq:,} to {summary.seq:,}; --all shows earlier ones")
         lines = [
             click.style(line.text, **_STYLES[line.style]) if colour else line.text
             for line in lines_of(record, calls, full=full)
         ]
-        parted = "" if first or not lines or not _begins(record) else "\n"
-        streams.write(parted, "".join(f"{line}\n" for line in lines))
+        separator = "" if first or not lines or not _begins(record) else "\n"
+        streams.write(separator, "".join(f"{line}\n" for line in lines))
         first = False
     if first:
-        streams.say("nothing was said yet")
+        streams.say("no messages yet")
 
 
 def _begins(record: Record) -> bool:
-    """Whether somebody begins to speak here."""
+    """Whether a user or assistant message starts here."""
     from segue.store.events import Said
 
     return isinstance(record.event, Said) and record.event.message.speaker != "tool"
@@ -161,9 +159,9 @@ def _begins(record: Record) -> bool:
 @click.argument("words", nargs=-1, required=True)
 @options.limit_option(_HITS)
 def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None:
-    """Where all of these words stand, or words that begin with them; the last written first.
+    """Find entries that contain all of these words, or words starting with them; most recent first.
 
-    Looked through are titles, what was said, calls and their results; not system text and thinking.
+    Searches titles, messages, tool calls and results, but not system text and reasoning.
     """
     hits: Sequence[Hit] = ()
     more = False
@@ -176,14 +174,14 @@ def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None
 
         from segue.store.base import iso
 
-        told = [{**msgspec.to_builtins(hit), "at": iso(hit.at)} for hit in hits]
-        _write_json([{"id": hit.pop("conversation"), **hit} for hit in told])
+        fields = [{**msgspec.to_builtins(hit), "at": iso(hit.at)} for hit in hits]
+        _write_json([{"id": hit.pop("conversation"), **hit} for hit in fields])
         return
     if not hits:
         streams.say("nothing found")
     streams.write("".join(f"{_found(hit)}\n" for hit in hits))
     if more:
-        streams.say(f"there are more than these {limit:,}: give another word, or --limit")
+        streams.say(f"more than {limit:,} matches: add a word or raise --limit")
 
 
 def _found(hit: Hit) -> str:
@@ -193,8 +191,8 @@ def _found(hit: Hit) -> str:
     text, colour = hit.shown.text, streams.coloured()
     for start, end in reversed(hit.shown.marks if colour else ()):
         text = text[:start] + click.style(text[start:end], bold=True, fg="yellow") + text[end:]
-    title = f"  {shortened(harmless_line(hit.title), 40)}" if hit.title else ""
-    head = f"{hit.conversation}  {hit.seq:>5}  {when(hit.at)}{title}"
+    suffix = f"  {shortened(harmless_line(hit.title), 40)}" if hit.title else ""
+    head = f"{hit.conversation}  {hit.seq:>5}  {when(hit.at)}{suffix}"
     return f"{click.style(head, dim=True) if colour else head}\n    {text}"
 
 
@@ -203,7 +201,7 @@ def _found(hit: Hit) -> str:
 
 @options.command("path", of=command)
 def path_command(*, as_json: bool) -> None:
-    """Where the conversations are kept."""
+    """Print where conversations are stored."""
     from segue.store import shown
 
     where = shown(stored.place())
@@ -215,9 +213,9 @@ def path_command(*, as_json: bool) -> None:
 
 @options.command("delete", of=command)
 @click.argument("ids", metavar="ID…", nargs=-1, required=True, shell_complete=completing.ids)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
-    """Take conversations away for good: all of these or none."""
+    """Delete conversations permanently: all of these or none."""
     from segue.view.clean import harmless_line
     from segue.view.words import counted, shortened
 
@@ -226,12 +224,12 @@ def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
         if not yes:
             if not streams.on_terminal(sys.stdin):
                 raise click.UsageError(
-                    "nobody can be asked here; --yes deletes without asking", click.get_current_context()
+                    "can't ask for confirmation without a terminal; use --yes", click.get_current_context()
                 )
             for row in rows:
                 title = shortened(harmless_line(row.title or row.opening or ""), 50)
                 click.echo(f"{row.id}  {counted(row.messages, 'message')}  {title}", err=True)
-            if not _agreed(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'} for good? [y/N]: "):
+            if not _agreed(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'} permanently? [y/N]: "):
                 raise click.ClickException("nothing was deleted")
         store.delete(*(row.id for row in rows))
     with streams.done("deleted", *(row.id for row in rows)):
@@ -242,7 +240,7 @@ def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
 
 
 def _agreed(question: str) -> bool:
-    """Asks until the answer is one; whoever goes away or says nothing did not agree."""
+    """Ask until the answer is yes or no; end of input and an empty line count as no."""
     try:
         while True:
             click.echo(question, nl=False, err=True)

@@ -1,4 +1,4 @@
-"""`segue models`: whom there is to ask, and for whom there is a key."""
+"""`segue models`: lists providers, keys and models."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 @click.argument("provider", required=False, metavar="[PROVIDER]")
 @click.option("--with-key", is_flag=True, help="Only providers whose key is set.")
 def command(provider: str | None, *, with_key: bool, as_json: bool) -> None:
-    """List the providers, which of them have a key, and their models; those of one PROVIDER.
+    """List providers and whether their key is set; with PROVIDER, list its models.
 
-    A model is asked for as PROVIDER/MODEL. Others than these are asked for by their names all the same; providers of
-    your own stand in the configuration. Keys are never shown, and nothing is sent.
+    A model is named PROVIDER/MODEL. Models that are not listed can be used too; your own providers are defined in the
+    configuration. Keys are never shown, and nothing is sent.
 
     \b
       segue models
@@ -33,7 +33,7 @@ def command(provider: str | None, *, with_key: bool, as_json: bool) -> None:
     if provider is not None:
         rows = [row for row in rows if provider.lower() in (row.name, *row.aliases)]
         if not rows:
-            raise streams.Unreadable(f"'{provider}' is not a known provider; known are {', '.join(found.providers)}")
+            raise streams.Unreadable(f"unknown provider '{provider}'; known providers: {', '.join(found.providers)}")
     if as_json:
         import msgspec
 
@@ -41,15 +41,15 @@ def command(provider: str | None, *, with_key: bool, as_json: bool) -> None:
         return
     streams.write(_models(rows[0]) if provider is not None else _table(rows, found))
     if not any(map(found.key_of, found.providers.values())):
-        streams.say("no key is set: segue run and segue chat ask emulated models")
+        streams.say("no API key is set: segue run and segue chat use emulated models")
 
 
-def _told(row: Provider, known: Known) -> dict[str, Any]:
+def _told(row: Provider, providers: Known) -> dict[str, Any]:
     return {
         "provider": row.name,
         "title": row.title,
         "api": row.api,
-        "key": known.key_of(row),
+        "key": providers.key_of(row),
         "variables": list(row.variables),
         "default": row.default or None,
         "models": {name: {"context": model.context} for name, model in row.models.items()},
@@ -66,13 +66,13 @@ def _models(row: Provider) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _table(rows: list[Provider], known: Known) -> str:
-    heads = ("provider", "key", "default model", "models", "title")
-    cells = [(row.name, _key(row, known), row.default or "-", str(len(row.models)), row.title) for row in rows]
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+def _table(rows: list[Provider], providers: Known) -> str:
+    headers = ("provider", "key", "default model", "models", "title")
+    cells = [(row.name, _key(row, providers), row.default or "-", str(len(row.models)), row.title) for row in rows]
+    widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
     colour = streams.coloured()
     lines: list[str] = []
-    for number, row in enumerate((heads, *cells)):
+    for number, row in enumerate((headers, *cells)):
         padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         if colour:
             has = number and cells[number - 1][1].startswith("set")
@@ -85,8 +85,8 @@ def _table(rows: list[Provider], known: Known) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _key(row: Provider, known: Known) -> str:
+def _key(row: Provider, providers: Known) -> str:
     if not row.variables:
         return "none needed"
-    found = known.key_of(row)
+    found = providers.key_of(row)
     return f"set: {found}" if found else f"unset: {row.variables[0]}"

@@ -1,4 +1,4 @@
-"""What the commands share: `--json`, `--version`, the FILE argument, the names of formats."""
+"""Options and arguments shared by the commands: `--json`, `--version`, FILE, ID, API names, agent options."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = [
 COUNT = click.IntRange(1, 1_000_000_000)
 file_argument = click.argument("file", default="-", metavar="[FILE]", shell_complete=completing.files)
 id_argument = click.argument("id", metavar="ID", shell_complete=completing.ids)
-model_option = click.option("--model", metavar="M", help="The model; rules follow its version.")
+model_option = click.option("--model", metavar="M", help="The model; rules depend on its version.")
 profile_option = click.option(
     "--profile",
     metavar="P",
     shell_complete=completing.profiles,
-    help="A server that speaks openai-chat its own way; segue formats --profiles lists them.",
+    help="Server profile: an openai-chat server with rules of its own; see segue formats --profiles.",
 )
 
 
@@ -43,7 +43,7 @@ tool_format_option = click.option(
     "--tool-format",
     metavar="F",
     shell_complete=completing.tool_formats,
-    help="How tools are written, against the model's habit; auto is by the model.",
+    help="Tool format to use instead of the model's default; auto is the default.",
 )
 
 
@@ -55,38 +55,38 @@ _AGENT_OPTIONS = (
         multiple=True,
         metavar="PROVIDER/MODEL",
         shell_complete=completing.models,
-        help="Whom to ask; several are asked in this order, where one does not answer.",
+        help="Model to use; with several, the next is tried if one does not answer.",
     ),
-    click.option("-c", "--continue", "latest", is_flag=True, help="Go on with the latest conversation."),
+    click.option("-c", "--continue", "latest", is_flag=True, help="Continue the latest conversation."),
     click.option(
         "-s",
         "--session",
         "conversation",
         metavar="ID",
         shell_complete=completing.ids,
-        help="Go on with this conversation; the beginning of its id will do.",
+        help="Continue this conversation; the first characters of its id are enough.",
     ),
-    click.option("--fork", is_flag=True, help="Go on in a copy of it (with -c or -s)."),
-    click.option("--system", metavar="TEXT", help="What the model is told beforehand; @FILE reads it from a file."),
+    click.option("--fork", is_flag=True, help="Continue in a copy (with -c or -s)."),
+    click.option("--system", metavar="TEXT", help="System prompt; @FILE reads it from a file."),
     tool_format_option,
     click.option("--tools", metavar="A,B", help="Only these tools."),
-    click.option("--no-tools", is_flag=True, help="No tools at all."),
-    click.option("--allow", multiple=True, metavar="RULE", help="Let a tool run: shell, or 'shell(git log *)'."),
+    click.option("--no-tools", is_flag=True, help="No tools."),
+    click.option("--allow", multiple=True, metavar="RULE", help="Allow a tool: shell, or 'shell(git log *)'."),
     click.option(
         "--dangerously-allow-all",
         "allow_all",
         is_flag=True,
-        help="Let every tool run, unasked; rules that deny still hold.",
+        help="Allow every tool without asking; deny rules still apply.",
     ),
-    click.option("--steps", type=click.IntRange(min=1), metavar="N", help="How many requests at most; 100."),
-    click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml, this time."),
-    click.option("--no-store", is_flag=True, help="Keep nothing of it."),
-    click.option("--debug", is_flag=True, help="Check every request by the provider's rules before it is sent."),
+    click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Maximum number of requests (default 100)."),
+    click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run."),
+    click.option("--no-store", is_flag=True, help="Do not store the conversation."),
+    click.option("--debug", is_flag=True, help="Check every request against the provider's rules before sending."),
 )
 
 
 def agent_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What everything that runs an agent takes: who is asked, where it is kept, what tools may do."""
+    """Add the options of all commands that run an agent: model, conversation, tools, permissions."""
     for add in reversed(_AGENT_OPTIONS):
         function = add(function)
     return function
@@ -94,14 +94,14 @@ def agent_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def limit_option(default: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(
-        "--limit", metavar="N", type=COUNT, default=default, show_default=True, help="How many at most."
+        "--limit", metavar="N", type=COUNT, default=default, show_default=True, help="Maximum number of results."
     )
 
 
 def command(
-    name: str, *, of: click.Group | None = None, json_help: str = "The result as one JSON value."
+    name: str, *, of: click.Group | None = None, json_help: str = "Print the result as one JSON value."
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command with what every command has; `of` another, or by itself."""
+    """A command with `--json` and `--version`, added to `group` where given."""
 
     def make(function: Callable[..., Any]) -> click.Command:
         function = click.option("--json", "as_json", is_flag=True, help=json_help)(function)
@@ -112,7 +112,7 @@ def command(
 
 
 class Subcommands(click.Group):
-    """Commands of a command: the first one that was made is meant where none is named."""
+    """A group of subcommands; the first one is the default."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = args[0] if args else ""
@@ -124,11 +124,11 @@ class Subcommands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.commands:
-            ctx.fail(f"no such command '{args[0]}'; known are {', '.join(self.commands)}")
+            ctx.fail(f"no such command '{args[0]}'; commands: {', '.join(self.commands)}")
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Also those of the command that is meant where none is named."""
+        """Show the options of the default subcommand too."""
         first = next(iter(self.commands.values()))
         rows = [row for option in first.get_params(ctx) if (row := option.get_help_record(ctx))]
         with formatter.section("Options"):
@@ -140,7 +140,7 @@ class Subcommands(click.Group):
 
 
 class FormatName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]  older clicks take none
-    """The name of an API that a body can be in. The registry is asked when a value is there, not for `--help`."""
+    """The name of an API. The registry is only imported when there is a value, not for `--help`."""
 
     name = "API"
 
@@ -148,18 +148,18 @@ class FormatName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
         if value not in (names := known()):
             near = get_close_matches(str(value).lower().replace("_", "-"), names, 1)
             hint = f" did you mean {near[0]}?" if near else ""
-            self.fail(f"unknown format '{value}';{hint} known are {', '.join(names)}", param, ctx)
+            self.fail(f"unknown API '{value}';{hint} known APIs: {', '.join(names)}", param, ctx)
         return value
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        return f"known are {', '.join(known())}"
+        return f"known APIs: {', '.join(known())}"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(name) for name in known() if name.startswith(incomplete)]
 
 
 def known() -> list[str]:
-    """The formats a body can have, in the order of the registry; a text format is never a body of its own."""
+    """The names of the APIs in registry order, without text tool formats."""
     import segue
 
     return [row.name for row in segue.formats() if row.kind != "text"]

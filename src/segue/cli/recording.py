@@ -1,4 +1,4 @@
-"""A recording of what was shown, as an SVG that plays by itself: scene after scene, scrolling like a terminal."""
+"""A terminal recording as an animated SVG: scene after scene, scrolling like a terminal."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ _COLUMNS, _ROWS = 100, 34
 _WIDE, _HIGH, _SIZE = 8.4, 19, 14
 _MARGIN, _BAR = 16, 34
 _SECONDS, _LAST = 1.1, 8.0
-"""How long a scene is looked at, and the last one."""
+"""How long each scene and the last one are shown."""
 
 
 def recorded(scenes: Sequence[RenderableType]) -> str:
-    """The SVG. It begins anew when it has ended."""
+    """Render the scenes as an SVG that loops."""
     console = Console(
         file=io.StringIO(), width=_COLUMNS, force_terminal=True, color_system="truecolor", highlight=False
     )
     pages = [console.render_lines(scene, pad=False) for scene in scenes]
     length = _SECONDS * (len(pages) - 1) + _LAST
     rules: list[str] = []
-    moves: list[str] = []
+    scrolls: list[str] = []
     groups: list[str] = []
     row = 0
     for number, page in enumerate(pages):
-        begins = 100 * number * _SECONDS / length
+        start = 100 * number * _SECONDS / length
         first = row
         row += len(page)
         if number:
-            rules.append(f"@keyframes s{number}{{0%{{visibility:hidden}}{begins:.2f}%{{visibility:visible}}}}")
+            rules.append(f"@keyframes s{number}{{0%{{visibility:hidden}}{start:.2f}%{{visibility:visible}}}}")
             rules.append(f".s{number}{{animation:s{number} {length:.1f}s step-end infinite}}")
-        moves.append(f"{begins:.2f}%{{transform:translateY({-_HIGH * max(0, row - _ROWS)}px)}}")
+        scrolls.append(f"{start:.2f}%{{transform:translateY({-_HIGH * max(0, row - _ROWS)}px)}}")
         lines = "".join(_line(line, first + place) for place, line in enumerate(page))
         groups.append(f'<g class="s{number}">{lines}</g>')
-    rules.append(f"@keyframes page{{{''.join(moves)}}}")
+    rules.append(f"@keyframes page{{{''.join(scrolls)}}}")
     rules.append(f".page{{animation:page {length:.1f}s step-end infinite}}")
     return _framed("".join(rules), "".join(groups))
 
 
 def _framed(rules: str, groups: str) -> str:
     width, height = _WIDE * _COLUMNS + 2 * _MARGIN, _HIGH * _ROWS + _BAR + _MARGIN
-    ground = MONOKAI.background_color.hex
+    background = MONOKAI.background_color.hex
     dots = "".join(
         f'<circle cx="{_MARGIN + 6 + 20 * place}" cy="17" r="6" fill="{colour}"/>'
         for place, colour in enumerate(("#ff5f57", "#febc2e", "#28c840"))
@@ -58,27 +58,27 @@ def _framed(rules: str, groups: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img">'
         f"<title>segue demo</title><style>{font}{rules}</style>"
-        f'<rect width="100%" height="100%" rx="8" fill="{ground}"/>{dots}'
+        f'<rect width="100%" height="100%" rx="8" fill="{background}"/>{dots}'
         f'{screen}<g class="page">{groups}</g></svg></svg>\n'
     )
 
 
 def _line(segments: Sequence[Segment], row: int) -> str:
-    written: list[str] = []
+    elements: list[str] = []
     column = 0
     for segment in segments:
         if segment.text.strip():
-            place = f'x="{column * _WIDE:.1f}" y="{row * _HIGH + _SIZE}"'
-            long = f'textLength="{segment.cell_length * _WIDE:.1f}"'
-            written.append(f"<text {place} {long}{_look(segment.style)}>{escape(segment.text)}</text>")
+            position = f'x="{column * _WIDE:.1f}" y="{row * _HIGH + _SIZE}"'
+            length = f'textLength="{segment.cell_length * _WIDE:.1f}"'
+            elements.append(f"<text {position} {length}{_look(segment.style)}>{escape(segment.text)}</text>")
         column += segment.cell_length
-    return "".join(written)
+    return "".join(elements)
 
 
 def _look(style: Style | None) -> str:
     style = style or Style()
     colour = style.color.get_truecolor(MONOKAI) if style.color is not None else MONOKAI.foreground_color
-    look = f' fill="{colour.hex}"'
-    look += ' opacity="0.6"' if style.dim else ""
-    look += ' font-weight="bold"' if style.bold else ""
-    return look + (' font-style="italic"' if style.italic else "")
+    attributes = f' fill="{colour.hex}"'
+    attributes += ' opacity="0.6"' if style.dim else ""
+    attributes += ' font-weight="bold"' if style.bold else ""
+    return attributes + (' font-style="italic"' if style.italic else "")

@@ -1,4 +1,4 @@
-"""`segue repair`: the least change that makes a request body lawful, and what was changed."""
+"""`segue repair`: makes a request body valid with minimal changes, and prints the changes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ _COLOURS = {"+": "green", "-": "red", "~": "yellow", ">": "cyan", "#": "bright_b
 
 
 @options.command("repair")
-@options.option("--api", required=True, help="The API that shall take the body.")
+@options.option("--api", required=True, help="The API the body is for.")
 @options.model_option
 @options.profile_option
-@click.option("-q", "--quiet", is_flag=True, help="Do not tell on stderr what was changed.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not print the changes to stderr.")
 @options.file_argument
 def command(file: str, *, api: str, model: str | None, profile: str | None, as_json: bool, quiet: bool) -> None:
-    """Make a request body (FILE or stdin) lawful for its own API, changing as little as possible.
+    """Repair a request body (FILE or stdin) so that its own API accepts it, with minimal changes.
 
-    The repaired body goes to stdout, one line for each change to stderr (+ added, - removed, ~ changed,
-    > moved), and why (#).
-    A lawful body comes back as it was.
+    The repaired body goes to stdout, one line for each change to stderr (+ added, - removed, ~ changed, > moved,
+    # reason). A valid body is returned unchanged.
 
     \b
       segue repair --api anthropic body.json > repaired.json
@@ -38,8 +37,8 @@ def command(file: str, *, api: str, model: str | None, profile: str | None, as_j
     if as_json:
         import msgspec
 
-        told = {"changes": repaired.changes, "report": repaired.report.to_dict()}
-        chunks = [b'{"body":', repaired.data, b",", msgspec.json.encode(told)[1:]]
+        fields = {"changes": repaired.changes, "report": repaired.report.to_dict()}
+        chunks = [b'{"body":', repaired.data, b",", msgspec.json.encode(fields)[1:]]
     if not quiet and not as_json:
         _tell(repaired)
     streams.write(*chunks, b"" if repaired.data.endswith(b"\n") and not as_json else b"\n")
@@ -48,8 +47,8 @@ def command(file: str, *, api: str, model: str | None, profile: str | None, as_j
 def _tell(repaired: Repaired) -> None:
     colour = streams.coloured(sys.stderr)
     for line in str(repaired).splitlines():
-        told = streams.one_line(line)
-        click.echo(click.style(told, fg=_COLOURS[told[0]]) if colour else told, err=True)
+        text = streams.one_line(line)
+        click.echo(click.style(text, fg=_COLOURS[text[0]]) if colour else text, err=True)
     count = len(repaired.changes)
     nothing = "nothing else to repair" if repaired.report.of("surrogate") else "nothing to repair"
     streams.say(nothing if not count else f"{count} change{'' if count == 1 else 's'}")

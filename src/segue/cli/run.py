@@ -1,4 +1,4 @@
-"""`segue run`: one question, the tools it takes, one answer."""
+"""`segue run`: one prompt, its tool calls, one answer."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from segue.cli.telling import Teller
 
 
-@options.command("run", json_help="One JSON value at the end: text, model, conversation, usage, cost, how it ended.")
+@options.command("run", json_help="Print one JSON value at the end: text, model, conversation, usage, cost, outcome.")
 @click.argument("prompt", nargs=-1, metavar="[PROMPT]")
 @options.agent_options
-@click.option("--jsonl", is_flag=True, help="Every event as a line of JSON, as it happens.")
-@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but what goes wrong.")
+@click.option("--jsonl", is_flag=True, help="Print every event as a JSON line, as it happens.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors to stderr.")
 @click.pass_context
 def command(
-    ctx: click.Context, prompt: tuple[str, ...], *, jsonl: bool, quiet: bool, as_json: bool, **wishes: Any
+    ctx: click.Context, prompt: tuple[str, ...], *, jsonl: bool, quiet: bool, as_json: bool, **flags: Any
 ) -> None:
-    """Ask a model, let it use tools, and print its answer.
+    """Send a prompt to a model, let it use tools, and print its answer.
 
-    What stdin holds is put after the PROMPT; without one, or with -, it is the question. Nobody is asked whether a tool
-    may change something: what no rule allows is denied, and the model is told. The answer goes to stdout as it comes,
-    everything else to stderr.
+    Text on stdin is appended to PROMPT; without PROMPT, or with -, stdin is the prompt. There is no permission prompt:
+    a tool call that needs permission is denied unless a rule allows it, and the model gets the denial as its result.
+    The answer is streamed to stdout, everything else goes to stderr.
 
-    Exit codes: 0 answered, 1 failed, 2 bad input or usage, 75 worth retrying, 130 cancelled (Ctrl-C; a second
-    one leaves at once).
+    Exit codes: 0 answered, 1 failed, 2 bad input or usage, 75 temporary failure (try again), 130 cancelled (Ctrl-C; a
+    second one exits at once).
 
     \b
       git diff | segue run "Write a commit message"
@@ -41,27 +41,27 @@ def command(
     from segue.cli.wishes import Wishes
 
     if as_json and jsonl:
-        raise click.UsageError("--json and --jsonl are different forms", ctx)
+        raise click.UsageError("--json and --jsonl can't be combined", ctx)
     if getattr(sys, "stdout", None) is None:
         raise streams.Unwritable("can't write to stdout: it is closed")
-    asked = _asked(prompt)
-    teller: Teller = Value() if as_json else Lines() if jsonl else Plain(quiet=quiet)
-    ctx.exit(run(asked, Wishes.given(ctx, wishes), teller))
+    text = _asked(prompt)
+    reporter: Teller = Value() if as_json else Lines() if jsonl else Plain(quiet=quiet)
+    ctx.exit(run(text, Wishes.given(ctx, flags), reporter))
 
 
 def _asked(words: tuple[str, ...]) -> str:
-    """The prompt, and what stdin says to it. A - before or behind the words asks for it; between them it is a word."""
-    wanted = streams.STDIO in (*words[:1], *words[-1:])
-    if wanted:
+    """The prompt followed by stdin. A `-` as first or last word requires stdin; elsewhere it is a word."""
+    reads_stdin = streams.STDIO in (*words[:1], *words[-1:])
+    if reads_stdin:
         words = words[1:] if words[0] == streams.STDIO else words[:-1]
     prompt = " ".join(words)
     if not prompt.strip():
-        return _text(streams.read(streams.STDIO, wanted="a question"))
+        return _text(streams.read(streams.STDIO, wanted="a prompt"))
     stdin = getattr(sys, "stdin", None)
-    if not wanted and (stdin is None or stdin.isatty()):
+    if not reads_stdin and (stdin is None or stdin.isatty()):
         return prompt
-    given = _text(streams.read(streams.STDIO, wanted="text", needed=wanted))
-    return f"{prompt}\n\n{given}" if given.strip() else prompt
+    text = _text(streams.read(streams.STDIO, wanted="text", needed=reads_stdin))
+    return f"{prompt}\n\n{text}" if text.strip() else prompt
 
 
 def _text(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""One exchange, from beginning to end, with what may end it: the answer, a signal, a reader that goes away."""
+"""Runs one exchange until its answer, a signal, or a failed write to stdout."""
 
 from __future__ import annotations
 
@@ -22,35 +22,37 @@ _ANSWERED, _FAILED, _RETRY, _SIGNALLED = 0, 1, 75, 128
 
 
 def run(asked: str, wishes: Wishes, teller: Teller) -> int:
-    """An exchange from beginning to end; gives the exit code."""
+    """Run an exchange; returns the exit code."""
     return asyncio.run(_exchange(asked, wishes, teller))
 
 
 async def _exchange(asked: str, wishes: Wishes, teller: Teller) -> int:
-    unwritten: list[Exception] = []
+    write_errors: list[Exception] = []
     stop = _Stop()
 
     def give_up(error: Exception) -> None:
-        unwritten.append(error)
+        write_errors.append(error)
         stop()
 
-    def hear(event: Event) -> None:
-        bill.hear(event)
+    def on_event(event: Event) -> None:
+        totals.hear(event)
         teller.hear(event)
 
     with _signals(stop) as signalled:
-        async with Agent(wishes, listen=guarded(hear, give_up)) as agent:
-            bill = Bill(agent.price)
+        async with Agent(wishes, listen=guarded(on_event, give_up)) as agent:
+            totals = Bill(agent.price)
             stop.agent = agent
-            begun = not agent.book.messages
-            kept = None if begun and agent.keyless else agent.conversation
-            teller.opened(Opened(model=agent.model, why=agent.why, conversation=kept, emulated=agent.emulated))
+            is_new = not agent.book.messages
+            conversation_id = None if is_new and agent.keyless else agent.conversation
+            teller.opened(
+                Opened(model=agent.model, why=agent.why, conversation=conversation_id, emulated=agent.emulated)
+            )
             ended = await agent.ask(asked)
-            if begun and ended.cause == "key":
+            if is_new and ended.cause == "key":
                 agent.forget()
-            if unwritten:
-                raise unwritten[0]
-            teller.ended(ended, bill)
+            if write_errors:
+                raise write_errors[0]
+            teller.ended(ended, totals)
             return _code(ended, signalled)
 
 
@@ -63,7 +65,7 @@ def _code(ended: Ended, signalled: list[int]) -> int:
 
 
 class _Stop:
-    """Ends what is under way: the exchange, through its session; before there is one, the whole."""
+    """Cancels the exchange through its session; before the agent is ready, the whole task."""
 
     def __init__(self) -> None:
         self.agent: Agent | None = None
@@ -78,19 +80,19 @@ class _Stop:
 
 @contextmanager
 def _signals(stop: Callable[[], None]) -> Generator[list[int]]:
-    """The first signal stops in good order, the second leaves at once."""
+    """The first signal cancels the exchange, the second exits at once."""
     loop = asyncio.get_running_loop()
     seen: list[int] = []
 
-    def heard(number: int, _: FrameType | None) -> None:
+    def on_signal(number: int, _: FrameType | None) -> None:
         seen.append(number)
         if len(seen) > 1:
             os._exit(_SIGNALLED + number)
         loop.call_soon_threadsafe(stop)
 
     kinds = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
-    # Whoever started this to outlive a terminal (nohup) has said so by ignoring them.
-    before = {kind: signal.signal(kind, heard) for kind in kinds if signal.getsignal(kind) is not signal.SIG_IGN}
+    # Signals that are ignored (nohup) stay ignored.
+    previous = {kind: signal.signal(kind, on_signal) for kind in kinds if signal.getsignal(kind) is not signal.SIG_IGN}
     try:
         yield seen
     except asyncio.CancelledError:
@@ -98,5 +100,5 @@ def _signals(stop: Callable[[], None]) -> Generator[list[int]]:
             raise
         raise click.exceptions.Exit(_SIGNALLED + seen[0]) from None
     finally:
-        for kind, handler in before.items():
+        for kind, handler in previous.items():
             signal.signal(kind, handler)

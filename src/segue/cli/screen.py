@@ -1,4 +1,4 @@
-"""rich on the way to stdout: renderables become text here, and `streams.write` alone writes."""
+"""Renders rich renderables to text, which `streams.write` prints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _without_blanks(line: list[Segment]) -> list[Segment]:
-    """The line up to its last mark: a blank in colour is one, too, in what is copied from a terminal."""
+    """Remove trailing blanks, styled ones too, so that copied text has none."""
     kept = list(line)
     while kept and not kept[-1].text.strip():
         kept.pop()
@@ -26,7 +26,7 @@ def _without_blanks(line: list[Segment]) -> list[Segment]:
 
 
 class Screen:
-    """The width and the colours of stdout; without a terminal `widest` columns and no colour."""
+    """The width and colours of stdout; without a terminal `max_width` columns and no colour."""
 
     def __init__(self, *, plain: bool = False, widest: int = 100) -> None:
         colour = streams.coloured() and not plain
@@ -41,10 +41,10 @@ class Screen:
             soft_wrap=False,
         )
 
-    def render(self, *things: RenderableType) -> str:
-        """The text of some renderables, one below the other."""
-        for thing in things:
-            lines = self._console.render_lines(thing, pad=False)
+    def render(self, *renderables: RenderableType) -> str:
+        """The text of renderables, one below the other."""
+        for renderable in renderables:
+            lines = self._console.render_lines(renderable, pad=False)
             ended = (part for line in lines for part in (*_without_blanks(line), Segment.line()))
             self._console.print(Segments(ended), end="")
         text = self._page.getvalue()
@@ -52,6 +52,6 @@ class Screen:
         self._page.truncate()
         return text
 
-    def show(self, *things: RenderableType) -> None:
-        """Writes them at once."""
-        streams.write(self.render(*things))
+    def show(self, *renderables: RenderableType) -> None:
+        """Print renderables."""
+        streams.write(self.render(*renderables))

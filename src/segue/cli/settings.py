@@ -1,6 +1,6 @@
-"""What a configuration file may say, read and checked. What is wrong with it is one line: the file, the key, and why.
+"""Parses and validates configuration files. An error is one line with the file, the key and the reason.
 
-model = "anthropic/claude-sonnet-4-5"     # or models = ["…", "…"], asked in this order
+model = "anthropic/claude-sonnet-4-5"     # or models = ["…", "…"], tried in this order
 route = "failover"                         # or fixed, round-robin, rules
 store = "~/chats.db"
 compress = "dense"
@@ -20,7 +20,7 @@ allow = ["shell(git status)"]
 [mcp.files]
 command = ["mcp-files", "."]
 
-[prices."openai/gpt-4.1"]                  # for a million tokens
+[prices."openai/gpt-4.1"]                  # dollars per million tokens
 input = 2.0
 output = 8.0
 """
@@ -68,7 +68,7 @@ _MILLION = 1_000_000
 
 
 class Model(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of a model; prices are for a million tokens."""
+    """Context window and prices (dollars per million tokens) of a model."""
 
     context: Count | None = None
     input: Money | None = None
@@ -78,7 +78,7 @@ class Model(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Provider(Struct, frozen=True):
-    """A provider of one's own, or what is different about a known one. `model` is the one where none is named."""
+    """A provider of the user, or changes to a known one. `model` is its default model."""
 
     title: Words | None = None
     api: Words | None = None
@@ -92,13 +92,13 @@ class Provider(Struct, frozen=True):
 
     @property
     def said(self) -> dict[str, Any]:
-        """What is set, as plain values."""
-        told = msgspec.json.decode(msgspec.json.encode(self))
-        return {name: value for name, value in told.items() if value is not None}
+        """The set fields as plain values."""
+        values = msgspec.json.decode(msgspec.json.encode(self))
+        return {name: value for name, value in values.items() if value is not None}
 
 
 class Tools(Struct, frozen=True):
-    """What tools may do. `env` names variables that shells get; `only` the tools that there are."""
+    """Tool permissions and limits. `env` names variables passed to shells; `only` restricts the available tools."""
 
     allow: tuple[Words, ...] = ()
     ask: tuple[Words, ...] = ()
@@ -110,7 +110,7 @@ class Tools(Struct, frozen=True):
 
 
 class Mcp(Struct, frozen=True):
-    """A server of tools: a program, as one list or with its `args` apart, or an address."""
+    """An MCP server: a command, as one list or with separate `args`, or a URL."""
 
     command: Words | tuple[Words, ...] = ()
     args: tuple[str, ...] = ()
@@ -124,20 +124,20 @@ class Mcp(Struct, frozen=True):
 
     @property
     def program(self) -> tuple[str, ...]:
-        """The program and its arguments; nothing where it is an address."""
+        """The command and its arguments; empty for a URL."""
         return (*((self.command,) if isinstance(self.command, str) else self.command), *self.args)
 
     @property
     def said(self) -> dict[str, Any]:
-        """What is set, as plain values."""
-        told = msgspec.json.decode(msgspec.json.encode(self))
+        """The set fields as plain values, with the command split into `command` and `args`."""
+        values = msgspec.json.decode(msgspec.json.encode(self))
         program = self.program
-        told |= {"command": program[0], "args": program[1:]} if program else {"command": None, "args": []}
-        return {name: value for name, value in told.items() if value is not None}
+        values |= {"command": program[0], "args": program[1:]} if program else {"command": None, "args": []}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 class Price(Struct, frozen=True):
-    """What a million tokens cost. What is read from or written to a cache costs as `input` where nothing is said."""
+    """Dollars per million tokens. Cache reads and writes cost the same as `input` where not set."""
 
     input: Money
     output: Money
@@ -145,16 +145,16 @@ class Price(Struct, frozen=True):
     cache_write: Money | None = None
 
     def of(self, *, input: int, output: int, cache_read: int = 0, cache_write: int = 0) -> float:
-        """`input` counts everything read, cached or not."""
+        """The cost of a usage; `input` includes cached tokens."""
         read = self.input if self.cache_read is None else self.cache_read
-        written = self.input if self.cache_write is None else self.cache_write
-        plain = max(0, input - cache_read - cache_write)
-        spent = plain * self.input + cache_read * read + cache_write * written + output * self.output
-        return spent / _MILLION
+        write = self.input if self.cache_write is None else self.cache_write
+        uncached = max(0, input - cache_read - cache_write)
+        total = uncached * self.input + cache_read * read + cache_write * write + output * self.output
+        return total / _MILLION
 
 
 class Rule(Struct, frozen=True):
-    """Which model is asked where something holds; the first that does decides. Of several models the cheapest is."""
+    """The models to use under a condition; the first matching rule applies, and of its models the cheapest."""
 
     when: When
     model: Words | None = None
@@ -167,7 +167,7 @@ class Rule(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True):
-    """One file, or all of them together."""
+    """The settings of one file, or of all files merged."""
 
     model: Words | None = None
     models: tuple[Words, ...] = ()
@@ -182,12 +182,12 @@ class Settings(Struct, frozen=True):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The models that are named, the first choice first."""
+        """The configured models in order of preference."""
         return self.models or ((self.model,) if self.model is not None else ())
 
 
 def read(file: Path) -> bytes:
-    """The bytes of a file: what was read is what is judged, and what is used."""
+    """Read a file once, so that the bytes checked for trust are the bytes used."""
     try:
         return file.read_bytes()
     except OSError as error:
@@ -195,50 +195,50 @@ def read(file: Path) -> bytes:
 
 
 def parsed(file: Path, data: bytes) -> Settings:
-    """What a file says."""
+    """Parse and validate the settings of a file."""
     try:
-        said = tomllib.loads(data.decode())
+        values = tomllib.loads(data.decode())
     except UnicodeDecodeError as error:
         raise Unreadable(f"can't read {file}: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise Unreadable(f"{file} is not TOML: {error}") from None
-    whole = _Reader(f"{file}: ").settings(said)
-    if whole.model is not None and whole.models:
-        raise Unreadable(f"{file}: model and models both name a model; keep one")
-    return whole
+    settings = _Reader(f"{file}: ").settings(values)
+    if settings.model is not None and settings.models:
+        raise Unreadable(f"{file}: set either model or models, not both")
+    return settings
 
 
 def from_variables(variables: Mapping[str, str]) -> Settings:
-    """What `SEGUE_MODEL` (several parted by commas), `SEGUE_ROUTE` and `SEGUE_COMPRESS` say."""
-    said: dict[str, Any] = {
+    """Settings from `SEGUE_MODEL` (comma-separated), `SEGUE_ROUTE` and `SEGUE_COMPRESS`."""
+    values: dict[str, Any] = {
         name: value for name in ("route", "compress") if (value := variables.get(f"SEGUE_{name.upper()}"))
     }
     models = [name.strip() for name in variables.get("SEGUE_MODEL", "").split(",")]
-    said["models"] = [name for name in models if name]
-    return _Reader("SEGUE_", str.upper).settings(said)
+    values["models"] = [name for name in models if name]
+    return _Reader("SEGUE_", str.upper).settings(values)
 
 
 class _Reader:
-    """Tables become values, each under its own name, so that a fault is told with its whole path."""
+    """Converts tables to structs one by one, so that an error names the full path of the setting."""
 
     def __init__(self, where: str, spelled: Callable[[str], str] = str) -> None:
         self._where = where
         self._spelled = spelled
 
-    def settings(self, said: dict[str, Any]) -> Settings:
-        self._known(said, Settings, "")
+    def settings(self, values: dict[str, Any]) -> Settings:
+        self._known(values, Settings, "")
         tables = {
-            "providers": self._named(said, "providers", Provider),
-            "mcp": {name: self._server(name, it) for name, it in self._named(said, "mcp", Mcp).items()},
-            "prices": self._named(said, "prices", Price),
-            "tools": self._value(said.get("tools", {}), Tools, "tools"),
-            "rules": self._rules(said.get("rules", [])),
+            "providers": self._named(values, "providers", Provider),
+            "mcp": {name: self._server(name, it) for name, it in self._named(values, "mcp", Mcp).items()},
+            "prices": self._named(values, "prices", Price),
+            "tools": self._value(values.get("tools", {}), Tools, "tools"),
+            "rules": self._rules(values.get("rules", [])),
         }
-        plain = self._value({name: value for name, value in said.items() if name not in tables}, Settings, "")
+        plain = self._value({name: value for name, value in values.items() if name not in tables}, Settings, "")
         return msgspec.structs.replace(plain, **tables)
 
-    def _named(self, said: dict[str, Any], name: str, kind: type[T]) -> dict[str, T]:
-        tables: object = said.get(name, {})
+    def _named(self, values: dict[str, Any], name: str, kind: type[T]) -> dict[str, T]:
+        tables: object = values.get(name, {})
         if not isinstance(tables, dict):
             raise self._fault(name, "expected a table")
         return {key: self._value(it, kind, f"{name}.{key}") for key, it in cast("dict[str, object]", tables).items()}
@@ -251,41 +251,41 @@ class _Reader:
     def _rules(self, tables: object) -> tuple[Rule, ...]:
         if not isinstance(tables, list):
             raise self._fault("rules", "expected a list of tables, [[rules]]")
-        made = [self._value(it, Rule, f"rules[{at}]") for at, it in enumerate(cast("list[object]", tables))]
-        for at, rule in enumerate(made):
+        rules = [self._value(it, Rule, f"rules[{at}]") for at, it in enumerate(cast("list[object]", tables))]
+        for at, rule in enumerate(rules):
             if (rule.model is not None) == bool(rule.models):
                 raise self._fault(f"rules[{at}]", "expected either model or models")
             if (rule.when == "long") != (rule.tokens is not None):
-                raise self._fault(f"rules[{at}].tokens", 'goes with when = "long", and only with it')
-        return tuple(made)
+                raise self._fault(f"rules[{at}].tokens", 'required with when = "long", not allowed otherwise')
+        return tuple(rules)
 
-    def _value(self, said: object, kind: type[T], path: str) -> T:
-        if not isinstance(said, dict):
+    def _value(self, value: object, kind: type[T], path: str) -> T:
+        if not isinstance(value, dict):
             raise self._fault(path, "expected a table")
-        self._known(cast("dict[str, object]", said), kind, path)
+        self._known(cast("dict[str, object]", value), kind, path)
         try:
-            return msgspec.convert(said, kind)
+            return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            words, _, at = str(error).partition(" - at `$")
+            message, _, at = str(error).partition(" - at `$")
             path += at.rstrip("`").replace("[...]", "")
-            raise self._fault(path, _told(words, path.rpartition(".")[2])) from None
+            raise self._fault(path, _told(message, path.rpartition(".")[2])) from None
 
-    def _known(self, said: Iterable[str], kind: type[Struct], path: str) -> None:
+    def _known(self, keys: Iterable[str], kind: type[Struct], path: str) -> None:
         names = kind.__struct_fields__
-        for key in said:
+        for key in keys:
             if key not in names:
                 near = get_close_matches(key, names, 1)
-                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
-                raise self._fault(f"{path}.{key}", f"is no setting; {hint}", between=" ")
+                hint = f"did you mean {near[0]}?" if near else f"known settings: {', '.join(names)}"
+                raise self._fault(f"{path}.{key}", f"is not a setting; {hint}", between=" ")
 
     def _fault(self, path: str, words: str, between: str = ": ") -> Unreadable:
         return Unreadable(f"{self._where}{self._spelled(path.lstrip('.'))}{between}{words}")
 
 
-def _told(words: str, key: str) -> str:
-    """msgspec's sentence in this program's words."""
-    words = re.sub(r"`(\w+)(?: \| null)?`", lambda found: _KINDS.get(found[1], found[1]), words)
-    words = words.replace("of length >= 1", "that is not empty").replace("Invalid enum value", "unknown value")
-    words = words.replace("Object missing required field", "needs also")
-    known = f"; known are {', '.join(_CHOICES[key])}" if words.startswith("unknown value") else ""
-    return words[:1].lower() + words[1:] + known
+def _told(message: str, key: str) -> str:
+    """Rewrite msgspec's message in terms of TOML."""
+    message = re.sub(r"`(\w+)(?: \| null)?`", lambda found: _KINDS.get(found[1], found[1]), message)
+    message = message.replace("of length >= 1", "that is not empty").replace("Invalid enum value", "unknown value")
+    message = message.replace("Object missing required field", "missing setting")
+    known = f"; known values: {', '.join(_CHOICES[key])}" if message.startswith("unknown value") else ""
+    return message[:1].lower() + message[1:] + known

@@ -1,8 +1,8 @@
-"""`segue COMMAND`: finds the command, runs it, and turns every way it can end into an exit code.
+"""`segue COMMAND`: finds and runs a command, and maps every outcome to an exit code.
 
-0 ok, 1 found violations or failed, 2 bad input or usage, 75 worth retrying, 130 interrupted, 141 the reader of a pipe
-went away, 143 told to end (129 where the terminal was closed): what was in hand is let go first.
-Whatever goes wrong is one line on stderr; a traceback is shown only with `SEGUE_DEBUG`.
+0 ok, 1 violations found or failed, 2 bad input or usage, 75 temporary failure, 130 interrupted, 141 closed pipe,
+143 terminated (129 where the terminal was closed), after resources are released.
+An error is one line on stderr; a traceback is printed only with `SEGUE_DEBUG`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBER = re.compile("is not a valid integer(?: range)?$")
 _ENDING = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
 OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
 
-# Command → the module in this package that holds it as `command`, in the order of `segue --help`.
+# Command → the module in this package that defines it as `command`, in the order of `segue --help`.
 COMMANDS: Mapping[str, str] = {
     "chat": "chat",
     "run": "run",
@@ -53,7 +53,7 @@ COMMANDS: Mapping[str, str] = {
 
 @contextmanager
 def _closed_pipe_is_an_exit() -> Generator[None]:
-    """Before click sees it: click ends with 1, as if something had failed."""
+    """Exit with 141 on a closed pipe, before click turns it into exit code 1."""
     try:
         yield
     except BrokenPipeError:
@@ -62,7 +62,7 @@ def _closed_pipe_is_an_exit() -> Generator[None]:
 
 
 class Commands(click.Group):
-    """Commands that are imported when they are asked for."""
+    """The group of all commands, each imported when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -77,7 +77,7 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            ctx.fail(f"no such command '{args[0]}'; known are {', '.join(COMMANDS)}")
+            ctx.fail(f"no such command '{args[0]}'; commands: {', '.join(COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def make_context(
@@ -96,21 +96,19 @@ class Commands(click.Group):
 )
 @click.version_option(package_name="segue", message="segue %(version)s")
 def root() -> None:
-    """One conversation with tools, carried from any model API to any other.
+    """Carry a tool-using conversation from any LLM API to any other.
 
-    Commands read a file or stdin and write their result to stdout, messages to stderr. Exit codes: 0 ok,
-    1 found violations or failed, 2 bad input or usage, 75 worth retrying, 130 interrupted, 141 the reader of
-    a pipe went away, 143 told to end.
+    Commands read a file or stdin and write results to stdout, messages to stderr. Exit codes: 0 ok, 1 violations found
+    or failed, 2 bad input or usage, 75 temporary failure (try again), 130 interrupted, 141 closed pipe, 143 terminated.
     """
 
 
 def main() -> NoReturn:
-    """The entry point."""
-    # What the terminal can't show must not end a command half-way. None is a stdout that was closed before the start.
+    # Characters the terminal can't encode must not abort a command. stdout is None if it was closed before the start.
     if stdout := cast("io.TextIOWrapper | None", sys.stdout):
         stdout.reconfigure(errors="backslashreplace")
     for number in _ENDING:
-        # Somebody who started us may have said that it is to be ignored (`nohup`).
+        # Signals that are ignored (`nohup`) stay ignored.
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
     try:
@@ -120,7 +118,7 @@ def main() -> NoReturn:
 
 
 class _Ended(BaseException):
-    """Told to end. On its way out everybody lets go of what he holds."""
+    """A terminating signal as an exception, so that resources are released on the way out."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -131,7 +129,7 @@ def _end(number: int, _: object) -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs one command and gives its exit code; raises nothing. None at all on a terminal is a chat."""
+    """Run one command and return its exit code; raises nothing. Without arguments on a terminal it is `chat`."""
     if not arguments and on_terminal(sys.stdin) and on_terminal(sys.stdout):
         arguments = ["chat"]
     try:
@@ -154,7 +152,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _explain(error: Exception) -> int:
-    """Says what went wrong, and whose fault it was."""
+    """Print the error and return the exit code."""
     from segue.errors import InputError, RemoteProtocolError, StoreError, UpstreamError
 
     if os.environ.get("SEGUE_DEBUG"):
@@ -163,7 +161,7 @@ def _explain(error: Exception) -> int:
         click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
     match error:
         case InputError():
-            # Here the argument is an option of another name.
+            # The library's argument `source` is the option --from here.
             say(str(error).replace("name `source`", "name it with --from"))
             return BAD_INPUT
         case RemoteProtocolError():
@@ -179,17 +177,17 @@ def _explain(error: Exception) -> int:
             say(NO_FOLDER)
             return BAD_INPUT
         case OSError():
-            # Only stdout is left: files and stdin are watched where they are read and written.
+            # Only stdout is left: errors of files and stdin are caught where they are read and written.
             forsake_stdout()
             say(f"can't write to stdout: {reason(error)}")
         case _:
-            told = one_line(f"{type(error).__name__}: {error}")
-            hint = "SEGUE_DEBUG=1 shows where"
-            say(f"this is a bug in segue, please report it ({hint}): {told}")
+            description = one_line(f"{type(error).__name__}: {error}")
+            hint = "SEGUE_DEBUG=1 prints the traceback"
+            say(f"this is a bug in segue, please report it ({hint}): {description}")
     return FAILED
 
 
 def _sentence(message: str) -> str:
-    """click's sentence in this program's form: no capital, no full stop, no name of a type."""
+    """click's message in this program's style: no capital, no full stop, no type name."""
     message = _NUMBER.sub("is not a whole number", one_line(message).rstrip("."))
     return message[:1].lower() + message[1:]

@@ -1,4 +1,4 @@
-"""The store, for the commands that look into it or write to it."""
+"""The user's store, located by environment and configuration."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["is_there", "opened", "place"]
 
 
 def place(*, trusting: bool = False) -> str:
-    """Where the store is; with `trusting` as the project's file says, even where it is not trusted."""
+    """The location of the store; `trusting` applies the project file's setting even if it is not trusted."""
     from segue.store import default_place
 
     return default_place(config.store(trusting=trusting))
 
 
 def is_there(*, trusting: bool = False) -> bool:
-    """Whether there is a store already. Looking never makes one."""
+    """Whether the store exists; never creates it."""
     from segue.errors import StoreError
     from segue.store import file_of
 
@@ -41,17 +41,17 @@ def is_there(*, trusting: bool = False) -> bool:
 
 @contextmanager
 def opened(*, make: bool = False, trusting: bool = False, told: bool = False) -> Generator[HistoryStore]:
-    """The store; where there is none yet it is made, or that is said.
+    """Open the store. A missing one is created with `create`, else an `InputError`.
 
-    That the project's own does not count is said too, unless it was `told` already.
+    Prints that an untrusted project file's store setting is ignored, unless `quiet`.
     """
     from segue.errors import InputError
     from segue.store import open_store, shown
 
-    where = place(trusting=trusting)
+    location = place(trusting=trusting)
     if not trusting and not told and not os.environ.get("SEGUE_STORE") and (file := config.distrusted_store()):
-        streams.say(f"{file} is not trusted, so its store does not count; segue trust trusts it")
+        streams.say(f"{file} is not trusted: its store setting is ignored; run segue trust to trust it")
     if not make and not is_there(trusting=trusting):
-        raise InputError(f"no conversation was kept yet: there is no {shown(where)}")
-    with open_store(where) as store:
+        raise InputError(f"no stored conversations: {shown(location)} does not exist")
+    with open_store(location) as store:
         yield store

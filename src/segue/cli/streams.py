@@ -1,6 +1,6 @@
-"""Bytes in and bytes out: files, stdin, stdout, stderr.
+"""Reads and writes files, stdin, stdout and stderr.
 
-Input is read once, whole. A file is replaced in one step or not at all.
+Input is read whole. A file is replaced atomically.
 """
 
 from __future__ import annotations
@@ -39,52 +39,52 @@ __all__ = [
 ]
 
 STDIO = "-"
-NO_FOLDER = "the folder that you are in is gone; go to another one"
+NO_FOLDER = "the current folder no longer exists; change to another one"
 _BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "UTF-8"),
     (b"\xff\xfe", "UTF-16"),
     (b"\xfe\xff", "UTF-16"),
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-# What a user can put right by naming another file; the rest (a full disk, a broken device) is a failure.
+# Errors that another file name would fix; others (a full disk, a broken device) are failures.
 _WRONG_FILE = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG}
 
 
 class Unreadable(click.ClickException):
-    """The input can't be read, or is plainly not what it should be."""
+    """The input can't be read or is invalid."""
 
     exit_code = 2
 
 
 class Unwritable(click.ClickException):
-    """A file or stdout can't be written."""
+    """Writing to a file or stdout failed."""
 
     exit_code = 1
 
 
 class WrongFile(Unwritable):
-    """Another file name would help."""
+    """The output path is wrong; another one would work."""
 
     exit_code = 2
 
 
 def read(file: str, *, text: bool = True, wanted: str = "a JSON object", needed: bool = True) -> bytes:
-    """The bytes of a file, or of stdin for `-`; nothing, a byte order mark and binary data are refused by name.
+    """Read a file, or stdin for `-`; raises for empty input, a byte order mark and binary data.
 
-    Where it need not be `text`, only nothing is; where it is not `needed`, nothing is fine. `wanted` is what should be
-    there.
+    Without `text` only empty input raises; without `required` empty input is fine. `expected` describes the input in
+    messages.
     """
     data = _read_stdin() if file == STDIO else _read_file(file)
     name = "stdin" if file == STDIO else file
     if needed and (not data or data.isspace()):
-        raise Unreadable(f"{name} is empty; {wanted} is expected")
+        raise Unreadable(f"{name} is empty; expected {wanted}")
     if not text:
         return data
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             raise Unreadable(f"{name} begins with a {encoding} byte order mark; save it as UTF-8 without one")
     if b"\x00" in data[:4096]:
-        raise Unreadable(f"{name} is binary data; {wanted} in UTF-8 is expected")
+        raise Unreadable(f"{name} is binary data; expected {wanted} in UTF-8")
     return data
 
 
@@ -96,7 +96,7 @@ def _read_file(file: str) -> bytes:
 
 
 def _read_stdin() -> bytes:
-    # Closed before the start (`<&-`), Python has no stdin at all, whatever its type says.
+    # stdin is None where it was closed before the start (`<&-`).
     stdin = getattr(sys, "stdin", None)
     if stdin is None:
         raise Unreadable("stdin is closed; name a file")
@@ -109,7 +109,7 @@ def _read_stdin() -> bytes:
 
 
 def write(*chunks: bytes | str) -> None:
-    """Writes to stdout and flushes, so that a failure shows here and not at the end of the process."""
+    """Write to stdout and flush, so that a failure is raised here and not at exit."""
     stdout = getattr(sys, "stdout", None)
     if stdout is None:
         raise Unwritable("can't write to stdout: it is closed")
@@ -124,32 +124,32 @@ def write(*chunks: bytes | str) -> None:
 
 @contextlib.contextmanager
 def done(what: str, *names: str) -> Generator[None]:
-    """While that is told on stdout: if it can't be, stderr says that it was done all the same."""
+    """While printing a result: if stdout fails, print to stderr that the action itself succeeded."""
     try:
         yield
     except BrokenPipeError:
         raise
     except (OSError, Unwritable):
-        say(f"{what} all the same: {', '.join(names)}")
+        say(f"{what}, although the output could not be written: {', '.join(names)}")
         raise
 
 
 def forsake_stdout() -> None:
-    """After a failed write: what is still buffered goes nowhere, or Python would try again at exit and complain."""
+    """Redirect stdout to the null device after a failed write, or Python would flush again at exit and complain."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
 
 
 def say(message: str) -> None:
-    """One line on stderr."""
+    """Print one line to stderr."""
     with contextlib.suppress(OSError):
         click.echo(f"segue: {shown(message, sys.stderr)}", err=True)
 
 
 def shown(text: str, stream: TextIO | None) -> str:
-    """Words on one line, as a stream may have them: a terminal nothing that drives it, or turns words around."""
+    """A text on one line for a stream; for a terminal it is sanitized."""
     if not on_terminal(stream):
         return one_line(text)
     from segue.view.clean import harmless_line
@@ -158,9 +158,9 @@ def shown(text: str, stream: TextIO | None) -> str:
 
 
 def replace_file(file: str, data: bytes, *, private: bool = False) -> None:
-    """Writes a file beside the target and renames it; devices and pipes are written to directly.
+    """Write a temporary file beside the target and rename it; devices and pipes are written directly.
 
-    A new one that is `private` can be read by its owner only.
+    With `private` a new file is readable by its owner only.
     """
     try:
         target = Path(os.path.realpath(file))
@@ -177,7 +177,7 @@ def replace_file(file: str, data: bytes, *, private: bool = False) -> None:
 
 
 def check_target(file: str) -> None:
-    """Refuses a file that can't be written, before work is done for it."""
+    """Raise if a file can't be written, before the work starts."""
     target = Path(os.path.realpath(file))
     folder = target.parent
     if target.is_dir():
@@ -208,26 +208,26 @@ def _replace(target: Path, data: bytes, mode: int) -> None:
 
 
 def _umask() -> int:
-    """Only setting it tells it."""
+    """The umask can only be read by setting it."""
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
 
 
 def reason(error: OSError | ValueError) -> str:
-    """The system's words, fit for the end of a sentence."""
+    """The system's error message without a leading capital."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror[0].lower() + error.strerror[1:]
     return str(error)
 
 
 def one_line(text: str) -> str:
-    """Words on one line: line ends become blanks, other control characters are spelled out."""
+    """A text on one line: whitespace becomes single blanks, control characters are escaped."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", " ".join(text.split()))
 
 
 def in_a_folder() -> bool:
-    """Whether the working folder is still there."""
+    """Whether the working folder still exists."""
     try:
         Path.cwd()
     except OSError:
@@ -236,10 +236,10 @@ def in_a_folder() -> bool:
 
 
 def on_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody is looking; a stream that was closed before the start is None."""
+    """Whether a stream is a terminal; a stream that was closed before the start is None."""
     return stream is not None and stream.isatty()
 
 
 def coloured(stream: TextIO | None = None) -> bool:
-    """Whether a stream (stdout) wants colour: a terminal that knows any, and nobody said NO_COLOR."""
+    """Whether to use colour on a stream (default stdout): a terminal, not dumb, and NO_COLOR unset."""
     return on_terminal(stream or sys.stdout) and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")

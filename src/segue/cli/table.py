@@ -1,4 +1,4 @@
-"""Conversations as a table that fits the terminal: what is too wide for it is cut, and nothing is wrapped."""
+"""Stored conversations as a table that fits the terminal; cells are truncated, never wrapped."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
 
 __all__ = ["cells", "fitted", "table", "when"]
 
-_HEADS = ("id", "written", "messages", "model", "title")
+_HEADS = ("id", "updated", "messages", "model", "title")
 _ID, _WRITTEN, _MESSAGES, _MODEL, _TITLE = range(5)
 _GAP = "  "
 _LONGEST_MODEL = 28
 _LONGEST_TITLE = 120
 _LEAST = 12
-"""A column that is cut to less says nothing."""
+"""A narrower column is not useful."""
 
 
 def table(rows: Sequence[Summary], width: int | None = None) -> str:
-    """A line for each conversation, none of them wider than the terminal; without one titles have room."""
+    """A line for each conversation, not wider than the terminal; without a terminal titles get more room."""
     from segue.view.clean import harmless_line
 
     if not rows:
         return ""
-    given = width if width is not None else _columns()
+    available = width if width is not None else _columns()
     lines = [
         [
             row.id,
             when(row.updated),
             f"{row.messages:,}",
             fitted(harmless_line(row.model or "-"), _LONGEST_MODEL),
-            fitted(harmless_line(row.title or row.opening or "-"), given or _LONGEST_TITLE),
+            fitted(harmless_line(row.title or row.opening or "-"), available or _LONGEST_TITLE),
         ]
         for row in rows
     ]
     lines.insert(0, list(_HEADS))
     columns = list(range(len(_HEADS)))
     widths = [max(cells(line[at]) for line in lines) for at in columns]
-    if given is not None:
-        columns = _shrunk(widths, given)
+    if available is not None:
+        columns = _shrunk(widths, available)
     colour = streams.coloured()
     return "".join(f"{_line(line, number, columns, widths, colour=colour)}\n" for number, line in enumerate(lines))
 
@@ -57,30 +57,30 @@ def _columns() -> int | None:
     return shutil.get_terminal_size().columns if streams.on_terminal(sys.stdout) else None
 
 
-def _shrunk(widths: list[int], given: int) -> list[int]:
-    """Makes the widths fit: first the title gives way, then the model; where that is not enough, columns go."""
+def _shrunk(widths: list[int], available: int) -> list[int]:
+    """Reduce `widths` to fit: title first, then model. Returns the columns to show; some are removed if needed."""
     columns = list(range(len(widths)))
-    widths[_MODEL] = min(widths[_MODEL], max(_LEAST, (given - _taken(widths, columns) + widths[_MODEL]) // 3))
+    widths[_MODEL] = min(widths[_MODEL], max(_LEAST, (available - _taken(widths, columns) + widths[_MODEL]) // 3))
     for at in (_MODEL, _WRITTEN, _MESSAGES):
-        if given - _taken(widths, columns) < _LEAST:
+        if available - _taken(widths, columns) < _LEAST:
             columns.remove(at)
-    widths[_TITLE] = min(widths[_TITLE], max(1, given - _taken(widths, columns)))
+    widths[_TITLE] = min(widths[_TITLE], max(1, available - _taken(widths, columns)))
     return columns
 
 
 def _taken(widths: list[int], columns: list[int]) -> int:
-    """What all columns but the title take, and what is between them."""
+    """The width of all columns but the title, with gaps."""
     return sum(widths[at] + len(_GAP) for at in columns if at != _TITLE)
 
 
 def _line(line: Sequence[str], number: int, columns: list[int], widths: list[int], *, colour: bool) -> str:
-    told: list[str] = []
+    cells_out: list[str] = []
     for at in columns:
         cell = fitted(line[at], widths[at])
         blanks = " " * (widths[at] - cells(cell))
         styled = click.style(cell, **_style(number, at)) if colour else cell
-        told.append(blanks + styled if at == _MESSAGES else styled if at == _TITLE else styled + blanks)
-    return _GAP.join(told)
+        cells_out.append(blanks + styled if at == _MESSAGES else styled if at == _TITLE else styled + blanks)
+    return _GAP.join(cells_out)
 
 
 def _style(number: int, at: int) -> dict[str, Any]:
@@ -90,12 +90,12 @@ def _style(number: int, at: int) -> dict[str, Any]:
 
 
 def when(at: int) -> str:
-    """A store's time on the clock of whoever looks."""
+    """Format a store timestamp (microseconds) in local time."""
     return datetime.fromtimestamp(at / 1_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """The width of a text in terminal columns."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
@@ -106,7 +106,7 @@ def _cells(char: str) -> int:
 
 
 def fitted(text: str, width: int) -> str:
-    """The beginning of a text, on one line of so many columns."""
+    """Truncate a text to one line of `width` columns."""
     line = " ".join(text[: 4 * width].split())
     if cells(line) <= width and len(text) <= 4 * width:
         return line

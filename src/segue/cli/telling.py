@@ -1,7 +1,7 @@
-"""How a one-shot run tells what happens: words as they come, every event as a line of JSON, or one value at the end.
+"""Reporters of a one-shot run: streamed text, every event as a JSON line, or one JSON value at the end.
 
-Results go to stdout, what else there is to know to stderr. Nothing here raises while a session speaks: what can't be
-written ends the exchange, and is told when that is over.
+Results go to stdout, everything else to stderr. Reporters never raise into a session: a failed write cancels the
+exchange and is reported afterwards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIAG = "segue diag "
 
 
 class Opened(msgspec.Struct, frozen=True, tag="opened"):
-    """The first line of `--jsonl`: who is asked, why, and where it is kept."""
+    """The first line of `--jsonl`: the model, why it was chosen, and the conversation id."""
 
     model: str
     why: str
@@ -41,9 +41,9 @@ class Teller(Protocol):
 
 
 class Bill:
-    """What replies cost, subagents' too; nothing where the price of one is not known.
+    """Cost and models of a run, subagents included; `cost` is None where a price is unknown.
 
-    `models` are all that were asked, `model` the last one that was not a subagent's: whoever answered, or failed to.
+    `models` are all models that were requested, `model` the last one outside subagents.
     """
 
     def __init__(self, price: Callable[[str, str, Usage], float | None]) -> None:
@@ -67,10 +67,10 @@ class Bill:
 
 
 def guarded(hear: Callable[[Event], None], failed: Callable[[Exception], None]) -> Callable[[Event], None]:
-    """Hears until something can't be written; that is told once, and from then on nothing."""
+    """Wrap a listener: the first write error is passed to `on_error`, and later events are ignored."""
     silent = False
 
-    def heard(event: Event) -> None:
+    def guarded_listener(event: Event) -> None:
         nonlocal silent
         if silent:
             return
@@ -80,11 +80,11 @@ def guarded(hear: Callable[[Event], None], failed: Callable[[Exception], None]) 
             silent = True
             failed(error)
 
-    return heard
+    return guarded_listener
 
 
 class Plain:
-    """Words to stdout as they come, a line on stderr for each call and whatever else a reader wants to know."""
+    """Streams text to stdout and prints a line to stderr for each tool call, retry and model change."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -95,9 +95,9 @@ class Plain:
         self._shown: dict[str, str] = {}
 
     def opened(self, opened: Opened) -> None:
-        kept = f"; conversation {opened.conversation}" if opened.conversation else ""
+        suffix = f"; conversation {opened.conversation}" if opened.conversation else ""
         why = f" ({opened.why})" if opened.why else ""
-        self._say(f"{opened.model}{why}{kept}")
+        self._say(f"{opened.model}{why}{suffix}")
         self._kept = opened.conversation
 
     def hear(self, event: Event) -> None:
@@ -109,18 +109,18 @@ class Plain:
             case events.Broke(task=None):
                 self._close()
                 self._say(
-                    f"{event.provider}/{event.model} broke off: {event.why}{'; asking again' if event.again else ''}"
+                    f"{event.provider}/{event.model}: interrupted: {event.why}{'; retrying' if event.again else ''}"
                 )
             case events.Waiting():
-                self._say(f"{event.provider}/{event.model}: {event.why}; again in {event.seconds:.1f} s")
+                self._say(f"{event.provider}/{event.model}: {event.why}; retrying in {event.seconds:.1f} s")
             case events.Moved():
-                self._say(f"from here on {event.provider}/{event.model}: {event.why}")
+                self._say(f"switched to {event.provider}/{event.model}: {event.why}")
             case events.CallQueued():
                 self._shown[event.id] = event.shown
             case events.CallEnded():
                 self._say(self._call(event))
             case events.Compressed():
-                self._say(f"made to fit by {event.strategy}: {event.before:,} → {event.after:,} tokens")
+                self._say(f"compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens")
             case _:
                 pass
 
@@ -129,28 +129,28 @@ class Plain:
         if ended.how in ("failed", "steps"):
             streams.say(_told(ended, self._kept))
         elif ended.how == "answered" and ended.finish not in ("stop", None):
-            streams.say(f"the answer is not whole ({ended.finish})")
+            streams.say(f"the answer is incomplete ({ended.finish})")
 
     def _call(self, event: events.CallEnded) -> str:
-        shown = self._shown.pop(event.id, "")
-        about = f"{'  ' if event.task else ''}{event.tool}{f' {shown}' if shown else ''}"
+        summary = self._shown.pop(event.id, "")
+        about = f"{'  ' if event.task else ''}{event.tool}{f' {summary}' if summary else ''}"
         if event.outcome == "complete":
             return f"{about} ({event.seconds:.1f} s)"
-        told = next(iter(event.text.splitlines()), "")
-        return f"{about}: {event.outcome}: {told}" if told else f"{about}: {event.outcome}"
+        detail = next(iter(event.text.splitlines()), "")
+        return f"{about}: {event.outcome}: {detail}" if detail else f"{about}: {event.outcome}"
 
     def _write(self, text: str) -> None:
         if not text:
             return
         if self._harmless:
             text = harmless(text)
-        # Between two replies a blank line, and none before the first.
+        # A blank line between two replies.
         streams.write("\n" if self._wrote and not self._open else "", text)
         self._open, self._wrote = True, True
         self._last = text[-1]
 
     def _close(self) -> None:
-        """A line that is begun is ended."""
+        """End an open line."""
         if self._open:
             self._open = False
             if self._last != "\n":
@@ -164,15 +164,15 @@ class Plain:
 
 
 def _told(ended: Ended, kept: str | None) -> str:
-    """What went wrong, with what helps after a single question."""
+    """The error text, with the command line that helps next."""
     if ended.how != "steps":
         return ended.text.replace(_DIAG, f"segue diag {kept} ", 1) if kept and ended.cause == "refused" else ended.text
     stopped = ended.text.partition(";")[0]
-    return f"{stopped}; segue run -s {kept} goes on" if kept else f"{stopped}; --steps allows more"
+    return f"{stopped}; to continue: segue run -s {kept}" if kept else f"{stopped}; raise --steps to allow more"
 
 
 class Lines:
-    """Every event as a line of JSON; the last one says how it ended."""
+    """Prints every event as a JSON line; the last one is the end of the exchange."""
 
     def opened(self, opened: Opened) -> None:
         streams.write(msgspec.json.encode(opened), b"\n")
@@ -181,11 +181,11 @@ class Lines:
         streams.write(events.dump(event), b"\n")
 
     def ended(self, ended: Ended, bill: Bill) -> None:
-        """Was heard already."""
+        """The end was already printed as an event."""
 
 
 class Value:
-    """One JSON value at the end."""
+    """Prints one JSON value at the end."""
 
     def __init__(self) -> None:
         self._opened: Opened | None = None

@@ -1,4 +1,4 @@
-"""`segue trust`: whether a project's file may allow tools, start programs and say where keys go."""
+"""`segue trust`: trusts a project file to allow tools, start programs and choose where keys are sent."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from segue.cli import completing, config, options, streams, trusted
 
 @options.command("trust")
 @click.argument("file", required=False, metavar="[FILE]", shell_complete=completing.files)
-@click.option("--revoke", is_flag=True, help="Trust it no longer.")
+@click.option("--revoke", is_flag=True, help="Stop trusting it.")
 def command(file: str | None, *, revoke: bool, as_json: bool) -> None:
-    """Trust FILE, or the nearest .segue.toml above this directory, as it is now.
+    """Trust FILE, or the nearest .segue.toml in or above this directory, as it is now.
 
-    A project's file may come from somebody else. What it says under [mcp], `allow` and `env` of [tools], `base_url`,
-    `key_variable` and `headers` of [providers], and its `store` count only once it is trusted; when it changes, it is
-    not any more. What counts from then on is told, with its values.
+    A project file may come from someone else. Its [mcp] section, `allow` and `env` of [tools], `base_url`,
+    `key_variable` and `headers` of [providers], and `store` are ignored until it is trusted, and again after it
+    changes. The settings that take effect are printed with their values.
 
     \b
       segue trust
       segue trust --revoke
     """
-    place = Path(file) if file is not None else config.project_file()
-    if place is None:
-        raise streams.Unreadable("there is no .segue.toml in this directory or above; name a file")
-    place = place.absolute()
+    path = Path(file) if file is not None else config.project_file()
+    if path is None:
+        raise streams.Unreadable("no .segue.toml in this directory or above; name a file")
+    path = path.absolute()
     if revoke:
-        _tell(place, ("trusted no longer" if trusted.forget(place) else "was not trusted"), {}, as_json=as_json)
+        _tell(path, ("no longer trusted" if trusted.forget(path) else "was not trusted"), {}, as_json=as_json)
         return
-    wants, data = config.wanted(place)
-    trusted.remember(place, data)
-    _tell(place, "trusted until it changes", wants, as_json=as_json)
+    settings, data = config.wanted(path)
+    trusted.remember(path, data)
+    _tell(path, "trusted until it changes", settings, as_json=as_json)
 
 
-def _tell(place: Path, state: str, wants: Mapping[str, str], *, as_json: bool) -> None:
+def _tell(path: Path, state: str, settings: Mapping[str, str], *, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        now = {
-            "file": str(place),
+        fields = {
+            "file": str(path),
             "trusted": state.startswith("trusted until"),
-            "counts": {name: msgspec.Raw(value.encode()) for name, value in wants.items()},
+            "counts": {name: msgspec.Raw(value.encode()) for name, value in settings.items()},
         }
-        streams.write(msgspec.json.encode(now), b"\n")
+        streams.write(msgspec.json.encode(fields), b"\n")
         return
     from segue.view.clean import harmless_line
 
-    lines = [f"{place}: {state}", *(f"  {name} = {value}" for name, value in wants.items())]
+    lines = [f"{path}: {state}", *(f"  {name} = {value}" for name, value in settings.items())]
     streams.write("".join(f"{line[: len(line) - len(line.lstrip())]}{harmless_line(line)}\n" for line in lines))

@@ -1,6 +1,6 @@
-"""Which project files the user has trusted: by place and content, so that one that changes is asked about again.
+"""The project files that the user trusts, by path and content hash, so that trust ends when a file changes.
 
-A file for each in the user's state folder, its owner's alone. Nobody but the user writes there.
+One file per entry in the user's state folder, readable by its owner only.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ class _Kept(Struct):
 
 
 def is_trusted(file: Path, data: bytes) -> bool:
-    """Whether the user has trusted this file with just this in it."""
-    place = Path(os.path.realpath(file))
+    """Whether the user has trusted this file with exactly this content."""
+    path = Path(os.path.realpath(file))
     try:
-        kept = msgspec.json.decode(_note(place).read_bytes(), type=_Kept)
+        entry = msgspec.json.decode(_note(path).read_bytes(), type=_Kept)
     except (OSError, msgspec.MsgspecError):
         return False
-    return kept == _Kept(str(place), sha256(data).hexdigest())
+    return entry == _Kept(str(path), sha256(data).hexdigest())
 
 
 def remember(file: Path, data: bytes) -> None:
-    """From now on it is trusted, until it changes."""
-    place = Path(os.path.realpath(file))
-    note = _note(place)
+    """Trust a file until it changes."""
+    path = Path(os.path.realpath(file))
+    entry_file = _note(path)
     try:
-        note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        entry_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise streams.Unwritable(f"can't write {note.parent}: {streams.reason(error)}") from None
-    kept = _Kept(str(place), sha256(data).hexdigest())
-    streams.replace_file(str(note), msgspec.json.encode(kept), private=True)
+        raise streams.Unwritable(f"can't write {entry_file.parent}: {streams.reason(error)}") from None
+    entry = _Kept(str(path), sha256(data).hexdigest())
+    streams.replace_file(str(entry_file), msgspec.json.encode(entry), private=True)
 
 
 def forget(file: Path) -> bool:
-    """It is no longer trusted; gives whether it was."""
-    note = _note(Path(os.path.realpath(file)))
+    """Stop trusting a file; returns whether it was trusted."""
+    entry_file = _note(Path(os.path.realpath(file)))
     try:
-        note.unlink()
+        entry_file.unlink()
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise streams.Unwritable(f"can't remove {note}: {streams.reason(error)}") from None
+        raise streams.Unwritable(f"can't remove {entry_file}: {streams.reason(error)}") from None
     return True
 
 
-def _note(place: Path) -> Path:
+def _note(path: Path) -> Path:
     folder = Path(platformdirs.user_state_dir("segue", appauthor=False)) / "trusted"
-    return folder / sha256(os.fsencode(place)).hexdigest()[:32]
+    return folder / sha256(os.fsencode(path)).hexdigest()[:32]

@@ -1,7 +1,7 @@
-"""The turns of a stored conversation as its events tell them, also those that were taken back since.
+"""The turns of a stored conversation, computed from its events, including turns that were rewound later.
 
-A turn begins with a reply and ends where the next one begins, or where it is taken back: what lies in it is what was
-known when the next request was made. Replies of a body have no key unless they call tools, so turns have numbers too.
+A turn starts with a reply and ends at the next reply or where it is rewound, so its events are the state in which the
+next request was made. Imported replies without tool calls have no turn key, so turns are numbered as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Turn", "turns_of", "up_to"]
 
 
 class Turn(Struct):
-    """One reply: its key, if it has one, and the places of the event that begins it and of the one behind its last."""
+    """One turn: its key, if any, and the index range of its events."""
 
     key: str | None
     start: int
@@ -26,40 +26,40 @@ class Turn(Struct):
 
 
 def turns_of(records: Sequence[Record]) -> list[Turn]:
-    """All replies, in the order in which they were written."""
+    """All turns, in the order in which they were written."""
     turns: list[Turn] = []
-    known: set[str] = set()
-    speaking = False
-    for place, record in enumerate(records):
+    keys: set[str] = set()
+    in_reply = False
+    for index, record in enumerate(records):
         match record.event:
             case Said(message) if message.speaker == "ai":
                 key = message.turn_key
-                goes_on = speaking and (key is None or turns[-1].key is None)
-                if not goes_on and (key is None or key not in known):
-                    _end(turns, place)
-                    turns.append(Turn(key, place, len(records)))
-                elif goes_on and turns[-1].key is None:
+                continues = in_reply and (key is None or turns[-1].key is None)
+                if not continues and (key is None or key not in keys):
+                    _end(turns, index)
+                    turns.append(Turn(key, index, len(records)))
+                elif continues and turns[-1].key is None:
                     turns[-1].key = key
-                known.update((key,) if key is not None else ())
-                speaking = True
+                keys.update((key,) if key is not None else ())
+                in_reply = True
             case Said() | Completed() | Cancelled() | Sent():
-                speaking = False
+                in_reply = False
             case Rewound():
-                _end(turns, place)
-                speaking = False
+                _end(turns, index)
+                in_reply = False
             case _:
                 pass
     return turns
 
 
-def _end(turns: Sequence[Turn], place: int) -> None:
-    """The last turn ends here, unless it was taken back before."""
+def _end(turns: Sequence[Turn], index: int) -> None:
+    """End the last turn here, unless it was rewound before."""
     if turns:
-        turns[-1].end = min(turns[-1].end, place)
+        turns[-1].end = min(turns[-1].end, index)
 
 
 def up_to(records: Sequence[Record], turn: str | None) -> tuple[str, int, int]:
-    """What a turn is called, the place behind its last event, and how many turns there are in all."""
+    """A description of the turn, the index after its last event, and the total number of turns."""
     turns = turns_of(records)
     if turn is None:
         return "now", len(records), len(turns)
@@ -71,14 +71,14 @@ def up_to(records: Sequence[Record], turn: str | None) -> tuple[str, int, int]:
 
 
 def _number(turns: Sequence[Turn], turn: str) -> int:
-    """How many turns there are up to this one."""
+    """The number of a turn given as key, key prefix or number."""
     keys = [found.key or "" for found in turns]
     if turn and turn in keys:
         return keys.index(turn) + 1
     if turn.isdecimal() and len(turn) < 10 and int(turn) <= len(keys):
         return int(turn)
-    begun = [key for key in keys if key.startswith(turn)] if turn else []
-    if len(begun) == 1:
-        return keys.index(begun[0]) + 1
-    what = f"several turns begin with {turn!r}" if begun else f"there is no turn {turn!r}"
-    raise InputError(f"{what}; they are numbered 0 to {len(keys)}", path="turn")
+    matches = [key for key in keys if key.startswith(turn)] if turn else []
+    if len(matches) == 1:
+        return keys.index(matches[0]) + 1
+    problem = f"several turns start with {turn!r}" if matches else f"no turn {turn!r}"
+    raise InputError(f"{problem}; turns are numbered 0 to {len(keys)}", path="turn")

@@ -1,4 +1,4 @@
-"""What was asked for this time, by flags."""
+"""The options of one run, from command-line flags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Wishes"]
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What was asked for this time; whatever is not, is as the user set it."""
+    """Options of one run of an agent; what is not set comes from the configuration."""
 
     models: tuple[str, ...] = ()
     latest: bool = False
@@ -33,23 +33,23 @@ class Wishes:
     @classmethod
     def given(cls, ctx: click.Context, flags: Mapping[str, Any]) -> Wishes:
         """From the flags of `options.agent_options`."""
-        wished: dict[str, Any] = dict(flags)
-        names: str | None = wished.pop("tools")
-        none: bool = wished.pop("no_tools")
-        everything, keep = wished.pop("allow_all"), not wished.pop("no_store")
-        again = wished["latest"] or wished["conversation"] is not None
-        for wrong, why in (
-            (wished["latest"] and wished["conversation"] is not None, "-c and -s name different conversations"),
-            (wished["fork"] and not again, "--fork is of a conversation; name it with -c or -s"),
-            (again and not keep, "--no-store keeps nothing, so there is nothing to go on with"),
-            (names is not None and none, "--tools and --no-tools ask for different things"),
+        values: dict[str, Any] = dict(flags)
+        names: str | None = values.pop("tools")
+        no_tools: bool = values.pop("no_tools")
+        allow_all, keep = values.pop("allow_all"), not values.pop("no_store")
+        continues = values["latest"] or values["conversation"] is not None
+        for wrong, message in (
+            (values["latest"] and values["conversation"] is not None, "-c and -s can't be combined"),
+            (values["fork"] and not continues, "--fork needs a conversation: use -c or -s"),
+            (continues and not keep, "--no-store can't be combined with -c or -s"),
+            (names is not None and no_tools, "--tools and --no-tools can't be combined"),
         ):
             if wrong:
-                raise click.UsageError(why, ctx)
-        tools = () if none else _parted(names)
-        wished["allow"] = (*wished["allow"], *(("*",) if everything else ()))
-        wished |= {"tools": tools, "keep": keep, "system": _system(wished["system"])}
-        return cls(**wished)
+                raise click.UsageError(message, ctx)
+        tools = () if no_tools else _parted(names)
+        values["allow"] = (*values["allow"], *(("*",) if allow_all else ()))
+        values |= {"tools": tools, "keep": keep, "system": _system(values["system"])}
+        return cls(**values)
 
 
 def _parted(names: str | None) -> tuple[str, ...] | None:
@@ -57,7 +57,7 @@ def _parted(names: str | None) -> tuple[str, ...] | None:
 
 
 def _system(text: str | None) -> str | None:
-    """`@file` is what the file holds."""
+    """The system prompt; `@file` is read from the file."""
     if text is None or not text.startswith("@"):
         return text
     try:

@@ -1,7 +1,7 @@
-"""The judge: would this provider take this finished request body, by the numbers of the rulebook.
+"""The conformance checker: predicts from the rulebook whether a provider accepts a finished request body.
 
-A judge is not a party: nothing here knows how bodies are made. Any JSON value gives a `Verdict` or an `InputError`,
-in time linear in its size, and is never changed.
+It is independent of the code that renders bodies. Any JSON value gives a `Verdict` or an `InputError` in time linear in
+its size, and is never changed.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ AnyRule = (
 )
 
 _BOOKS: Mapping[str, AnyBook] = {
-    book.api: book
-    for book in (
+    rule_set.api: rule_set
+    for rule_set in (
         anthropic.BOOK,
         azure_foundry.BOOK,
         bedrock.BOOK,
@@ -80,39 +80,39 @@ _BOOKS: Mapping[str, AnyBook] = {
 
 
 def apis() -> tuple[str, ...]:
-    """The APIs that can be judged, sorted."""
+    """Returns the APIs that have a rule set, sorted."""
     return tuple(sorted(_BOOKS))
 
 
 def profile_names() -> tuple[str, ...]:
-    """The servers that `openai-chat` can be judged for, sorted."""
+    """Returns the server profiles of `openai-chat`, sorted."""
     return tuple(sorted(profiles.BOOKS))
 
 
 def judge(body: Mapping[str, object], api: str, *, model: str | None = None, profile: str | None = None) -> Verdict:
-    """Judges a body; `model` wins over the body's own, and rules follow its version.
+    """Checks a body against the rules of its API and model; `model` overrides the body's own.
 
-    `profile` names a server that speaks `openai-chat` with rules of its own. Raises `InputError` where the body is not
-    a request of this API at all.
+    `profile` names a server of the `openai-chat` API with rules of its own. Raises `InputError` if the body is not a
+    request of this API.
     """
-    book = _book(api, profile)
+    rule_set = _book(api, profile)
     if not is_object(body):
-        raise InputError(f"a request body is an object, got {kind(body)}")
-    return book.judge(body, model)
+        raise InputError(f"a request body must be an object, got {kind(body)}")
+    return rule_set.judge(body, model)
 
 
 def rules(api: str, profile: str | None = None) -> tuple[AnyRule, ...]:
-    """The table of checks: number, name, what it says, severity, and the models it holds for."""
+    """Returns the checks of an API with number, name, description, severity and the models they apply to."""
     return _book(api, profile).rules
 
 
 def unshowable(api: str, profile: str | None = None) -> Mapping[str, str]:
-    """Rulebook numbers without a check, each with the reason."""
+    """Returns the rulebook numbers without a check, each with the reason."""
     return _book(api, profile).unshowable
 
 
 def _book(api: str, profile: str | None = None) -> AnyBook:
     if api not in _BOOKS:
-        raise InputError(f"no rules for the API {quoted(api)}; known are {listed(apis())}", path="api")
+        raise InputError(f"unknown API {quoted(api)}; known APIs: {listed(apis())}", path="api")
     checked_profile(profile, api, profiles.BOOKS, on=openai_chat.BOOK.api)
     return _BOOKS[api] if profile is None else profiles.BOOKS[profile]

@@ -1,7 +1,7 @@
-"""A Chat Completions body as its rules look at it: messages, calls, and the rounds of calls and results.
+"""A Chat Completions body parsed for its rules: messages, tool calls, and rounds of calls and results.
 
-A round is one assistant message with calls and the run of tool messages after it. System messages inside a run that
-is still open and goes on after them are kept as intruders, so that the results behind them still count for the round.
+A round is one assistant message with calls and the tool messages after it. System messages between the results of a
+round are recorded in `system_messages`, so that the results after them still count for the round.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return self.data.get("content")
 
     def parts(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """The parts of a list content with their paths."""
+        """Yields the parts of a list content with their paths."""
         content = self.content
         for position, part in enumerate(content if is_list(content) else ()):
             if is_object(part):
@@ -43,7 +43,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
-    """An entry of `tool_calls`; `data` is empty where the entry is no object."""
+    """An entry of `tool_calls`; `data` is empty if the entry is not an object."""
 
     message: int
     position: int
@@ -59,7 +59,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_function(self) -> bool:
-        """Whether this is a call of a declared function: custom and built-in calls have other shapes."""
+        """True for a call of a function tool; custom and built-in calls have other members."""
         return self.data.get("type", "function") in ("function", None)
 
     @property
@@ -83,7 +83,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class Round(msgspec.Struct, frozen=True, gc=False):
-    """Calls of one assistant message, the results in the run after it, and system messages inside that run."""
+    """The calls of one assistant message, the results after it, and system messages between those."""
 
     calls: Sequence[Call]
     results: list[Result]
@@ -97,7 +97,7 @@ class Round(msgspec.Struct, frozen=True, gc=False):
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """An entry of `tools`; `data` is empty where the entry is no object."""
+    """An entry of `tools`; `data` is empty if the entry is not an object."""
 
     index: int
     data: Mapping[str, object]
@@ -107,14 +107,14 @@ class Tool(msgspec.Struct, frozen=True):
         return self.data.get("type", "function")
 
     def inner(self) -> tuple[str, Mapping[str, object]]:
-        """Path and value of the object that holds name and description."""
+        """Returns the path and value of the object with name and description."""
         key = "custom" if self.type == "custom" else "function"
         inner = self.data.get(key)
         return f"tools[{self.index}].{key}", inner if is_object(inner) else {}
 
 
 class ChatRequest(msgspec.Struct, frozen=True):
-    """The body, read once for all rules."""
+    """The body, parsed once for all rules."""
 
     body: Mapping[str, object]
     model: Model
@@ -126,7 +126,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
 
 
 def messages_of(body: Mapping[str, object]) -> Iterator[tuple[int, str, Mapping[str, object]]]:
-    """Index, role and value of each message; an `InputError` where there are no such messages."""
+    """Yields index, role and value of each message; raises `InputError` for malformed messages."""
     messages = body.get("messages")
     if not is_list(messages):
         raise InputError(f"a list of messages is expected, got {kind(messages)}", path="messages")
@@ -145,7 +145,7 @@ def _check_content(content: object, path: str) -> None:
     if content is None or isinstance(content, str):
         return
     if not is_list(content):
-        raise InputError(f"content is a string or a list, got {kind(content)}", path=path)
+        raise InputError(f"content must be a string or a list, got {kind(content)}", path=path)
     for position, part in enumerate(content):
         if not is_object(part):
             raise InputError(f"an object is expected, got {kind(part)}", path=f"{path}[{position}]")
@@ -159,7 +159,7 @@ def _calls(message: Message) -> list[Call]:
 
 
 class _Run:
-    """A round while it is read: which ids are open, and system messages whose place is not known yet."""
+    """A round while it is parsed: unanswered ids, and system messages not yet known to be inside the round."""
 
     def __init__(self, calls: list[Call]) -> None:
         self.round = Round(calls, [], [])
@@ -195,7 +195,7 @@ def _rounds(messages: Sequence[Message], calls: Mapping[int, list[Call]]) -> tup
 
 
 def read(body: Mapping[str, object], model: Model) -> ChatRequest:
-    """The body as a request; raises `InputError` where it is none."""
+    """Parses a body; raises `InputError` if it is not a Chat Completions request."""
     messages = [Message(*message) for message in messages_of(body)]
     calls = {message.index: found for message in messages if (found := _calls(message))}
     rounds, orphans = _rounds(messages, calls)
@@ -208,7 +208,7 @@ def read(body: Mapping[str, object], model: Model) -> ChatRequest:
 
 
 def not_functions(request: ChatRequest) -> Iterator[tuple[str, object]]:
-    """Where a call or a declared tool is of another type than `function`, with that type; old calls are such, too."""
+    """Yields path and type of calls and tools of a type other than `function`, legacy `function_call` included."""
     for message in request.messages:
         if message.data.get("function_call"):
             yield f"{message.path}.function_call", "function_call"

@@ -1,8 +1,8 @@
-"""The rules of DeepSeek (DS-*), and those of Chat Completions that hold on its wire too.
+"""The rules of DeepSeek (DS-*), and the Chat Completions rules that apply there too.
 
-What reasoning has to come back follows the model and the mode: R1 wants none, V3 thinking that of the current
-exchange, V4 that of every exchange with calls. A body that names no model is judged as V4, the default, and what
-would break there is a risk. Every DS number is either a check here or a row of `UNSHOWABLE`.
+Which reasoning must be sent back depends on model and mode: R1 rejects any, V3 thinking requires that of the current
+exchange, V4 that of every exchange with calls. A body without a model is checked as V4, the default, and its problems
+are risks. Every DS number is either a check here or a row of `NOT_CHECKABLE`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from segue.models import Model
 __all__ = ["BOOK", "SHARED", "UNSHOWABLE"]
 
 UNSHOWABLE: Mapping[str, str] = {
-    "DS-03": "about the Anthropic-compatible endpoint, which takes no bodies of this wire",
-    "DS-11": "about the Responses endpoint, which takes no bodies of this wire",
+    "DS-03": "about the Anthropic-compatible endpoint, whose bodies are of another API",
+    "DS-11": "about the Responses endpoint, whose bodies are of another API",
 }
 
-# Check → severity on DeepSeek. Not taken over: 01 (ids of any length), 03/04/15 (DS-05, DS-06), 08 (DS-10), 16, 17 and
+# Check → severity on DeepSeek. Not shared: 01 (ids of any length), 03/04/15 (DS-05, DS-06), 08 (DS-10), 16, 17 and
 # 22 (OpenAI's own limits and keys; `reasoning_content` and `prefix` are native keys here).
 SHARED: Mapping[str, Severity] = {
-    "one_result_a_call": "risk",  # OAI-CHAT-05
+    "one_result_per_call": "risk",  # OAI-CHAT-05
     "ids_unique_in_turn": "risk",  # OAI-CHAT-06
     "calls_not_empty": "reject",  # OAI-CHAT-07
-    "replayed_name_given": "reject",  # OAI-CHAT-09
-    "arguments_are_text": "reject",  # OAI-CHAT-10
-    "assistant_says_something": "reject",  # OAI-CHAT-11
+    "replayed_name_present": "reject",  # OAI-CHAT-09
+    "arguments_are_strings": "reject",  # OAI-CHAT-10
+    "assistant_has_content": "reject",  # OAI-CHAT-11
     "others_have_content": "reject",  # OAI-CHAT-11
     "results_are_text": "reject",  # OAI-CHAT-12
     "no_error_flag": "risk",  # OAI-CHAT-13
@@ -51,18 +51,18 @@ def _is_r1(model: Model) -> bool:
 
 
 def _is_v3(model: Model) -> bool:
-    """V3 by its version, or the alias that was made for it."""
+    """True for V3 by its version, or by the alias deepseek-reasoner."""
     named = bool(model.version) and (2,) <= model.version < (4,)
     return model.family == "deepseek" and (named or (model.thinking and not model.version))
 
 
 R1 = Holds("R1", _is_r1)
 V3 = Holds("V3 and deepseek-reasoner", _is_v3)
-V4 = Holds("V4 and newer, and names that do not say which", lambda model: not _is_r1(model) and not _is_v3(model))
+V4 = Holds("V4 and newer, and names without a version", lambda model: not _is_r1(model) and not _is_v3(model))
 
 
 def _thinks(request: ChatRequest) -> bool | None:
-    """Whether the model thinks; `None` where nothing tells. V4 does unless told otherwise."""
+    """True if thinking is on, `None` if unknown. V4 thinks by default."""
     thinking = request.body.get("thinking")
     setting = thinking.get("type") if is_object(thinking) else None
     if setting in ("enabled", "disabled"):
@@ -76,7 +76,7 @@ def _thinks(request: ChatRequest) -> bool | None:
 
 
 def _exchanges(request: ChatRequest) -> Iterator[Sequence[Message]]:
-    """The assistant messages between one user message and the next."""
+    """Yields the assistant messages between one user message and the next."""
     found: list[Message] = []
     for message in request.messages:
         if message.role == "user":
@@ -104,99 +104,101 @@ def reasoning_in_current_exchange(request: ChatRequest) -> Iterator[Finding]:
     *_, current = _exchanges(request)
     for message in current:
         if message.data.get("tool_calls") and _missing(message):
-            told = f"Missing `reasoning_content` field in the assistant message at message index {message.index}"
-            yield Finding(f"{message.path}.reasoning_content", f"{told}: it is {_seen(message)}")
+            reason = f"Missing `reasoning_content` field in the assistant message at message index {message.index}"
+            yield Finding(f"{message.path}.reasoning_content", f"{reason}: it is {_seen(message)}")
 
 
 # DS-02
 @_table.rule("DS-02", holds=V4)
 def reasoning_passed_back(request: ChatRequest) -> Iterator[Finding]:
-    """With thinking on, assistant messages of an exchange with calls have reasoning_content; others better have it."""
+    """With thinking on, assistant messages of an exchange with calls have reasoning_content; others should."""
     thinks = _thinks(request)
     if thinks is False:
         return
     for exchange in _exchanges(request):
-        called = any(message.data.get("tool_calls") for message in exchange)
-        severity: Severity = "reject" if called and thinks else "risk"
+        has_calls = any(message.data.get("tool_calls") for message in exchange)
+        severity: Severity = "reject" if has_calls and thinks else "risk"
         for message in exchange:
             if _missing(message):
-                told = "The `reasoning_content` in the thinking mode must be passed back to the API"
-                known = "" if thinks else "; no model is named, judged as V4"
+                reason = "The `reasoning_content` in the thinking mode must be passed back to the API"
+                assumed = "" if thinks else "; no model given, checked as V4"
                 where = f"{message.path}.reasoning_content"
-                yield Finding(where, f"{told}: it is {_seen(message)}{known}", severity)
+                yield Finding(where, f"{reason}: it is {_seen(message)}{assumed}", severity)
 
 
 # DS-04
 @_table.rule("DS-04", holds=R1)
-def no_reasoning_back(request: ChatRequest) -> Iterator[Finding]:
-    """R1 refuses reasoning_content in the messages."""
+def no_reasoning_content(request: ChatRequest) -> Iterator[Finding]:
+    """R1 rejects reasoning_content in the messages."""
     for message in request.messages:
         if message.data.get("reasoning_content") is not None:
-            yield Finding(f"{message.path}.reasoning_content", "R1 does not take reasoning_content back")
+            yield Finding(f"{message.path}.reasoning_content", "R1 rejects reasoning_content in messages")
 
 
 # DS-05
 @_table.rule("DS-05")
-def calls_answered(request: ChatRequest) -> Iterator[Finding]:
-    """Every call is answered by a tool message before any other message."""
-    told = "insufficient tool messages following tool_calls message"
-    return openai_chat.answers_wanting(request, told)
+def calls_have_results(request: ChatRequest) -> Iterator[Finding]:
+    """Every tool call has a tool message with its result before any other message."""
+    reason = "insufficient tool messages following tool_calls message"
+    return openai_chat.answers_wanting(request, reason)
 
 
 # DS-06
 @_table.rule("DS-06")
-def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
-    """A tool message names a call of the assistant message that its run follows."""
-    told = "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
-    return openai_chat.results_unasked(request, told)
+def results_match_calls(request: ChatRequest) -> Iterator[Finding]:
+    """A tool message has the id of a call in the assistant message before it."""
+    reason = "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
+    return openai_chat.results_unasked(request, reason)
 
 
 # DS-07
 @_table.rule("DS-07", holds=R1)
 def roles_alternate(request: ChatRequest) -> Iterator[Finding]:
-    """R1 refuses two user or two assistant messages in a row."""
+    """R1 rejects two user or two assistant messages in a row."""
     for before, message in pairwise(request.messages):
         if message.role == before.role and message.role in ("user", "assistant"):
-            told = "deepseek-reasoner does not support successive user or assistant messages"
-            yield Finding(message.path, f"{told} (messages[{before.index}] and messages[{message.index}])")
+            reason = "deepseek-reasoner does not support successive user or assistant messages"
+            yield Finding(message.path, f"{reason} (messages[{before.index}] and messages[{message.index}])")
 
 
 # DS-08
 @_table.rule("DS-08")
 def last_role(request: ChatRequest) -> Iterator[Finding]:
-    """The last message is of the user or of a tool, or an assistant message with prefix."""
+    """The last message has the role user or tool, or is an assistant message with prefix."""
     if not request.messages:
         return
     last = request.messages[-1]
     if last.role in ("user", "tool") or (last.role == "assistant" and last.data.get("prefix") is True):
         return
-    # Only the reasoning models were seen to refuse it.
+    # Only the reasoning models are known to reject it.
     severity: Severity = "reject" if request.model.thinking or _is_r1(request.model) else "risk"
-    told = "The last message must be a user message, or an assistant message with prefix mode on"
-    yield Finding(last.path, f"{told}; it is of role {quoted(last.role)}", severity)
+    reason = "The last message must be a user message, or an assistant message with prefix mode on"
+    yield Finding(last.path, f"{reason}; its role is {quoted(last.role)}", severity)
 
 
 # DS-09
 @_table.rule("DS-09")
 def no_forced_tool(request: ChatRequest) -> Iterator[Finding]:
-    """While thinking no tool can be forced."""
+    """With thinking on, tool_choice can't force a tool."""
     choice, thinks = request.body.get("tool_choice"), _thinks(request)
     if choice in (None, "auto", "none") or thinks is False:
         return
-    known = "" if thinks else "; no model is named, judged as V4"
-    yield Finding("tool_choice", f"Thinking mode does not support this tool_choice{known}", None if thinks else "risk")
+    assumed = "" if thinks else "; no model given, checked as V4"
+    yield Finding(
+        "tool_choice", f"Thinking mode does not support this tool_choice{assumed}", None if thinks else "risk"
+    )
 
 
 # DS-10
 @_table.rule("DS-10")
-def names_lawful(request: ChatRequest) -> Iterator[Finding]:
+def names_valid(request: ChatRequest) -> Iterator[Finding]:
     """Names of functions are 1 to 64 letters, digits, `_` or `-`."""
     for tool in request.tools:
         if tool.type == "function":
             path, inner = tool.inner()
             yield from _name_findings(f"{path}.name", inner.get("name"))
     for call in request.calls:
-        # OAI-CHAT-09 speaks about replayed names that are missing.
+        # OAI-CHAT-09 covers replayed calls without a name.
         if call.is_function and is_text(call.function.get("name")):
             yield from _name_findings(f"{call.path}.function.name", call.function["name"])
 
@@ -204,14 +206,16 @@ def names_lawful(request: ChatRequest) -> Iterator[Finding]:
 def _name_findings(path: str, name: object) -> Iterator[Finding]:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
         seen = quoted(name) if isinstance(name, str) else kind(name)
-        told = f"Expected a string of at most {_LONGEST_NAME} that matches the pattern '^[a-zA-Z0-9_-]+$'"
-        yield Finding(path, f"the name is {seen}. {told}")
+        expected = (
+            f"Expected a string of at most {_LONGEST_NAME} characters that matches the pattern '^[a-zA-Z0-9_-]+$'"
+        )
+        yield Finding(path, f"the name is {seen}. {expected}")
 
 
 # OAI-CHAT-16
 @_table.rule("OAI-CHAT-16")
 def tools_within_limits(request: ChatRequest) -> Iterator[Finding]:
-    """tools, where present, is a list of 1 to 128."""
+    """tools, if present, is a list with 1 to 128 entries."""
     declared = request.body.get("tools")
     if declared is None:
         return
@@ -225,10 +229,10 @@ def tools_within_limits(request: ChatRequest) -> Iterator[Finding]:
 # OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
 def functions_only(request: ChatRequest) -> Iterator[Finding]:
-    """Calls and tools are functions; free text is OpenAI's."""
-    for path, sort in not_functions(request):
-        seen = f"{quoted(sort)} is not taken here; a call of type 'function' in tool_calls is expected"
-        yield Finding(path, seen, "risk" if sort is None else None)
+    """Calls and tools are function tools; custom tools exist only at OpenAI."""
+    for path, found_type in not_functions(request):
+        seen = f"{quoted(found_type)} is not supported here; a call of type 'function' in tool_calls is expected"
+        yield Finding(path, seen, "risk" if found_type is None else None)
 
 
 BOOK: Book[ChatRequest] = Book("deepseek", read, (*_table, *openai_chat.shared(SHARED)), UNSHOWABLE)

@@ -1,7 +1,7 @@
-"""The forms that a vendor's schema gives to values, as data, and where a value departs from them.
+"""A vendor's JSON types as data (`Spec`), and the paths where a value does not match its spec.
 
-A judge writes its API's schema with these and says itself which rule each fault breaks and in which words. The walk
-follows the schema, not the value: what a schema leaves open is never entered, however deep it is.
+Each checker writes its API's schema with these functions and maps each mismatch to a rule and a message. The walk
+follows the spec, not the value: values whose spec is open are never entered, however deep they are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Wrong = Literal["type", "missing", "unknown", "none", "several", "value", "short
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
-    """What a value may be. `least` and `most` bound the length of strings and lists and the value of numbers."""
+    """The type of a value. `minimum` and `maximum` bound the length of strings and lists and the value of numbers."""
 
     kind: Kind
     null: bool = False
@@ -57,16 +57,16 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     members: Mapping[str, Form] = {}
     closed: bool = False
     union: bool = False
-    """Whether exactly one of the members is given."""
+    """Exactly one of the members must be given."""
     by: str = ""
     default: str = ""
     choices: Mapping[str, Form] = {}
-    """By the member `by`, or by `default` where that is absent."""
+    """Specs by the value of the member `discriminator`, or by `default` if that is absent."""
     either: tuple[Form, ...] = ()
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Where a value departs from its form. `key` is the member that is missing or not known."""
+    """A path where a value does not match its spec. `key` is the missing or unknown member."""
 
     path: str
     wrong: Wrong
@@ -83,7 +83,7 @@ ANY = Form(kind="any")
 
 
 def text(*values: str) -> Form:
-    """A string, one of these where there are any."""
+    """A string, one of these values if any are given."""
     return Form(kind="string", values=values)
 
 
@@ -93,44 +93,44 @@ def sized(kind: Kind, least: float | None = None, most: float | None = None, pat
 
 
 def entries(each: Form, least: float | None = None, most: float | None = None) -> Form:
-    """A list of values of one form."""
+    """A list whose entries have one spec."""
     return Form(kind="list", each=each, least=least, most=most)
 
 
 def mapped(each: Form, key: Form | None = None, least: float | None = None, most: float | None = None) -> Form:
-    """An object with keys of the caller's choice."""
+    """An object with arbitrary keys."""
     return Form(kind="map", each=each, key=key, least=least, most=most)
 
 
-def members(needs: Mapping[str, Form] | None = None, /, **may: Form) -> Form:
-    """An object with the members that it needs and others that it may have; of more keys nothing is said."""
-    needs = needs or {}
-    return Form(kind="object", needs=tuple(sorted(needs)), members={**needs, **may})
+def members(required: Mapping[str, Form] | None = None, /, **optional: Form) -> Form:
+    """An object with required and optional members; other keys are allowed."""
+    required = required or {}
+    return Form(kind="object", needs=tuple(sorted(required)), members={**required, **optional})
 
 
-def closed(needs: Mapping[str, Form] | None = None, /, **may: Form) -> Form:
+def closed(required: Mapping[str, Form] | None = None, /, **optional: Form) -> Form:
     """An object with these members and no other keys."""
-    return msgspec.structs.replace(members(needs, **may), closed=True)
+    return msgspec.structs.replace(members(required, **optional), closed=True)
 
 
-def one_of(**forms: Form) -> Form:
+def one_of(**specs: Form) -> Form:
     """An object with exactly one of these members."""
-    return Form(kind="object", members=forms, closed=True, union=True)
+    return Form(kind="object", members=specs, closed=True, union=True)
 
 
-def chosen(by: str, choices: Mapping[str, Form], *, default: str = "") -> Form:
-    """An object whose form is told by one of its members."""
-    return Form(kind="object", by=by, choices=choices, default=default)
+def chosen(discriminator: str, variants: Mapping[str, Form], *, default: str = "") -> Form:
+    """An object whose spec depends on the value of one of its members."""
+    return Form(kind="object", by=discriminator, choices=variants, default=default)
 
 
-def either(*forms: Form) -> Form:
-    """A value that has one of these forms."""
-    return Form(kind="any", either=forms)
+def either(*specs: Form) -> Form:
+    """A value that matches one of these specs."""
+    return Form(kind="any", either=specs)
 
 
-def maybe(form: Form) -> Form:
-    """The same, or null."""
-    return msgspec.structs.replace(form, null=True)
+def maybe(spec: Form) -> Form:
+    """The same spec, or null."""
+    return msgspec.structs.replace(spec, null=True)
 
 
 def _is(value: object, kind: Kind) -> bool:
@@ -153,37 +153,37 @@ def _is(value: object, kind: Kind) -> bool:
             return True
 
 
-def faults(form: Form, value: object, path: str = "") -> Iterator[Fault]:
-    """Every place where the value departs from the form."""
-    if value is None and form.null:
+def faults(spec: Form, value: object, path: str = "") -> Iterator[Fault]:
+    """Yields every mismatch between the value and the spec."""
+    if value is None and spec.null:
         return
-    if form.either:
-        yield from _nearest(form, value, path)
-    elif not _is(value, form.kind):
-        yield Fault(path, "type", form, value)
+    if spec.either:
+        yield from _nearest(spec, value, path)
+    elif not _is(value, spec.kind):
+        yield Fault(path, "type", spec, value)
     elif isinstance(value, str | bytes | bytearray):
-        yield from _text_faults(form, value, path)
+        yield from _text_faults(spec, value, path)
     elif isinstance(value, int | float):
         if not isinstance(value, bool):
-            yield from _bound_faults(form, value, value, path)
+            yield from _bound_faults(spec, value, value, path)
     elif is_list(value):
-        if form.kind == "list":
-            yield from _bound_faults(form, value, len(value), path)
-            for index, entry in enumerate(value if form.each is not None else ()):
-                yield from faults(form.each or ANY, entry, f"{path}[{index}]")
-    elif is_object(value) and form.kind != "any":
-        yield from _member_faults(form, value, f"{path}." if path else "", path)
+        if spec.kind == "list":
+            yield from _bound_faults(spec, value, len(value), path)
+            for index, entry in enumerate(value if spec.each is not None else ()):
+                yield from faults(spec.each or ANY, entry, f"{path}[{index}]")
+    elif is_object(value) and spec.kind != "any":
+        yield from _member_faults(spec, value, f"{path}." if path else "", path)
 
 
-def _nearest(form: Form, value: object, path: str) -> Iterator[Fault]:
-    """The faults of the form that the value comes nearest to; none where it has one of them."""
+def _nearest(spec: Form, value: object, path: str) -> Iterator[Fault]:
+    """Yields the mismatches of the alternative with the fewest; none if the value matches one."""
     nearest: list[Fault] | None = None
-    for option in form.either:
+    for option in spec.either:
         if _is(value, option.kind):
             found = list(faults(option, value, path))
             if nearest is None or len(found) < len(nearest):
                 nearest = found
-    yield from [Fault(path, "type", form, value)] if nearest is None else nearest
+    yield from [Fault(path, "type", spec, value)] if nearest is None else nearest
 
 
 @lru_cache(maxsize=64)
@@ -191,53 +191,53 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _text_faults(form: Form, value: str | bytes | bytearray, path: str) -> Iterator[Fault]:
-    if form.values and value not in form.values:
-        yield Fault(path, "value", form, value)
-    bounds = list(_bound_faults(form, value, len(value), path))
+def _text_faults(spec: Form, value: str | bytes | bytearray, path: str) -> Iterator[Fault]:
+    if spec.values and value not in spec.values:
+        yield Fault(path, "value", spec, value)
+    bounds = list(_bound_faults(spec, value, len(value), path))
     yield from bounds
-    if form.pattern and not bounds and isinstance(value, str) and not _compiled(form.pattern).fullmatch(value):
-        yield Fault(path, "pattern", form, value)
+    if spec.pattern and not bounds and isinstance(value, str) and not _compiled(spec.pattern).fullmatch(value):
+        yield Fault(path, "pattern", spec, value)
 
 
-def _bound_faults(form: Form, value: object, size: float, path: str) -> Iterator[Fault]:
-    if form.least is not None and size < form.least:
-        yield Fault(path, "short", form, value)
-    elif form.most is not None and size > form.most:
-        yield Fault(path, "long", form, value)
+def _bound_faults(spec: Form, value: object, size: float, path: str) -> Iterator[Fault]:
+    if spec.least is not None and size < spec.least:
+        yield Fault(path, "short", spec, value)
+    elif spec.most is not None and size > spec.most:
+        yield Fault(path, "long", spec, value)
 
 
-def _member_faults(form: Form, value: Mapping[str, object], prefix: str, path: str) -> Iterator[Fault]:
-    if form.kind == "map":
-        yield from _bound_faults(form, value, len(value), path)
-    if form.union and len(value) != 1:
-        yield Fault(path, "several" if value else "none", form, value)
-    for key in form.needs:
+def _member_faults(spec: Form, value: Mapping[str, object], prefix: str, path: str) -> Iterator[Fault]:
+    if spec.kind == "map":
+        yield from _bound_faults(spec, value, len(value), path)
+    if spec.union and len(value) != 1:
+        yield Fault(path, "several" if value else "none", spec, value)
+    for key in spec.needs:
         if key not in value:
-            yield Fault(f"{prefix}{key}", "missing", form, value, key)
+            yield Fault(f"{prefix}{key}", "missing", spec, value, key)
     for key, entry in value.items():
-        known = form.members.get(key)
+        known = spec.members.get(key)
         if known is not None:
             yield from faults(known, entry, f"{prefix}{key}")
-        elif form.closed:
-            yield Fault(f"{prefix}{key}", "unknown", form, value, str(key))
-        elif form.each is not None:
-            if form.key is not None:
-                yield from faults(form.key, key, f"{prefix}{key}")
-            yield from faults(form.each, entry, f"{prefix}{key}")
-    if form.by:
-        yield from _choice_faults(form, value, prefix, path)
+        elif spec.closed:
+            yield Fault(f"{prefix}{key}", "unknown", spec, value, str(key))
+        elif spec.each is not None:
+            if spec.key is not None:
+                yield from faults(spec.key, key, f"{prefix}{key}")
+            yield from faults(spec.each, entry, f"{prefix}{key}")
+    if spec.by:
+        yield from _choice_faults(spec, value, prefix, path)
 
 
-def _choice_faults(form: Form, value: Mapping[str, object], prefix: str, path: str) -> Iterator[Fault]:
-    here = f"{prefix}{form.by}"
-    if form.by not in value and not form.default:
-        yield Fault(here, "missing", form, value, form.by)
+def _choice_faults(spec: Form, value: Mapping[str, object], prefix: str, path: str) -> Iterator[Fault]:
+    here = f"{prefix}{spec.by}"
+    if spec.by not in value and not spec.default:
+        yield Fault(here, "missing", spec, value, spec.by)
         return
-    choice = value.get(form.by, form.default)
+    choice = value.get(spec.by, spec.default)
     if not isinstance(choice, str):
         yield Fault(here, "type", TEXT, choice)
-    elif choice not in form.choices:
-        yield Fault(here, "choice", form, choice)
+    elif choice not in spec.choices:
+        yield Fault(here, "choice", spec, choice)
     else:
-        yield from faults(form.choices[choice], value, path)
+        yield from faults(spec.choices[choice], value, path)

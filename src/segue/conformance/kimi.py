@@ -1,7 +1,7 @@
-"""The rules of Moonshot Kimi (KIM-*), and those of Chat Completions that hold on its wire too.
+"""The rules of Moonshot Kimi (KIM-*), and the Chat Completions rules that apply there too.
 
-Every KIM number is either a check here or a row of `UNSHOWABLE`. `SHARED` names the OAI-CHAT rules taken over:
-where the rulebook has a KIM rule about the same thing, that one stands alone.
+Every KIM number is either a check here or a row of `NOT_CHECKABLE`. `SHARED` lists the OAI-CHAT rules that apply; where
+a KIM rule covers the same subject, only the KIM rule is checked.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from segue.models import Model
 __all__ = ["BOOK", "SHARED", "UNSHOWABLE"]
 
 UNSHOWABLE: Mapping[str, str] = {
-    "KIM-07": "about reply streams and the ids in them; ids that recur in a later round are no fault of a request",
+    "KIM-07": "about reply streams and the ids in them; a request may repeat an id in a later round",
 }
 
-# Check → severity on Kimi. Not taken over: 01 (native ids may be longer), 03/04/15 (KIM-02, KIM-03), 16, 17, 21 and
+# Check → severity on Kimi. Not shared: 01 (native ids may be longer), 03/04/15 (KIM-02, KIM-03), 16, 17, 21 and
 # 22 (OpenAI's own limits and keys; `reasoning_content` is a native key here).
 SHARED: Mapping[str, Severity] = {
-    "one_result_a_call": "reject",  # OAI-CHAT-05
+    "one_result_per_call": "reject",  # OAI-CHAT-05
     "ids_unique_in_turn": "reject",  # OAI-CHAT-06
     "calls_not_empty": "reject",  # OAI-CHAT-07
-    "names_lawful": "reject",  # OAI-CHAT-08
-    "replayed_name_given": "reject",  # OAI-CHAT-09
-    "arguments_are_text": "reject",  # OAI-CHAT-10
-    "others_have_content": "reject",  # OAI-CHAT-11; of the assistant KIM-05 speaks
+    "names_valid": "reject",  # OAI-CHAT-08
+    "replayed_name_present": "reject",  # OAI-CHAT-09
+    "arguments_are_strings": "reject",  # OAI-CHAT-10
+    "others_have_content": "reject",  # OAI-CHAT-11; KIM-05 covers the assistant
     "results_are_text": "reject",  # OAI-CHAT-12
     "no_error_flag": "risk",  # OAI-CHAT-13
 }
@@ -43,7 +43,7 @@ def _is_k3(model: Model) -> bool:
     return model.family == "kimi" and model.at_least(3)
 
 
-K2 = Holds("the K2 generation, and names that do not say which", lambda model: model.line in ("", "k2"))
+K2 = Holds("the K2 generation, and names without a version", lambda model: model.line in ("", "k2"))
 K3 = Holds("K3 and newer", _is_k3)
 
 
@@ -59,32 +59,32 @@ def call_has_id(request: ChatRequest) -> Iterator[Finding]:
 # KIM-01
 @_table.rule("KIM-01", severity="risk", holds=K2)
 def call_id_native(request: ChatRequest) -> Iterator[Finding]:
-    """K2 was trained on ids of the form functions.{name}:{index} or {name}:{index}; others garble its output."""
+    """K2 was trained on ids like functions.{name}:{index} or {name}:{index}; other ids garble its output."""
     for call in request.calls:
         if not is_text(call.id):
             continue
         native = _NATIVE_ID.fullmatch(call.id)
         if native is None or native[1] != call.function.get("name"):
             name = text_of(call.function.get("name")) or "name"
-            seen = f"the id {quoted(call.id)} is foreign to K2"
-            yield Finding(f"{call.path}.id", f"{seen}; 'functions.{name}:0' with a running index is its own form")
+            seen = f"the id {quoted(call.id)} is not in K2's format"
+            yield Finding(f"{call.path}.id", f"{seen}; 'functions.{name}:0' with a running index is expected")
 
 
 # KIM-02
 @_table.rule("KIM-02")
-def calls_answered(request: ChatRequest) -> Iterator[Finding]:
-    """Every call is answered by a tool message before any other message."""
+def calls_have_results(request: ChatRequest) -> Iterator[Finding]:
+    """Every tool call has a tool message with its result before any other message."""
     unanswered = _unanswered_by_order(request) if _is_k3(request.model) else openai_chat.unanswered(request)
     for call in unanswered:
-        yield Finding(call.path, f"no tool message right after it answers the call {quoted(call.id)}")
+        yield Finding(call.path, f"the call {quoted(call.id)} has no tool message with its result directly after it")
     for turn in request.rounds:
         for message in turn.intruders:
-            seen = f"a {message.role} message stands among the tool results of messages[{turn.calls[0].message}]"
+            seen = f"a {message.role} message is between the tool results of messages[{turn.calls[0].message}]"
             yield Finding(message.path, seen)
 
 
 def _unanswered_by_order(request: ChatRequest) -> Iterator[Call]:
-    """KIM-08: K3 takes results in the order of the calls, so only their number can be wrong."""
+    """KIM-08: K3 pairs results with calls by position, so only their number can be wrong."""
     for turn in request.rounds:
         missing = len(turn.calls) - len(turn.results)
         answered = turn.result_ids()
@@ -94,30 +94,32 @@ def _unanswered_by_order(request: ChatRequest) -> Iterator[Call]:
 
 # KIM-02
 @_table.rule("KIM-02")
-def old_calls_unanswerable(request: ChatRequest) -> Iterator[Finding]:
-    """The old `function_call` has no id that a result could name."""
+def no_legacy_function_call(request: ChatRequest) -> Iterator[Finding]:
+    """The legacy `function_call` has no id that a result could refer to."""
     for message in request.messages:
         if message.data.get("function_call"):
-            yield Finding(f"{message.path}.function_call", "a function_call can't be answered; tool_calls are expected")
+            yield Finding(
+                f"{message.path}.function_call", "function_call has no id for a result; tool_calls are expected"
+            )
 
 
 # OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
-def no_free_text(request: ChatRequest) -> Iterator[Finding]:
-    """Kimi has functions, its own built-in ones among them; free-text calls and tools are OpenAI's."""
+def no_custom_tools(request: ChatRequest) -> Iterator[Finding]:
+    """Kimi supports function tools and its own built-in ones; custom tools exist only at OpenAI."""
     for call in request.calls:
-        sort = call.data.get("type")
-        if sort not in ("function", "builtin_function"):
-            yield Finding(f"{call.path}.type", f"the type is {quoted(sort)}; Kimi has functions only")
+        call_type = call.data.get("type")
+        if call_type not in ("function", "builtin_function"):
+            yield Finding(f"{call.path}.type", f"the type is {quoted(call_type)}; Kimi supports function tools only")
     for tool in request.tools:
         if tool.type == "custom":
-            yield Finding(f"tools[{tool.index}].type", "a free-text tool; Kimi has functions only")
+            yield Finding(f"tools[{tool.index}].type", "a custom tool; Kimi supports function tools only")
 
 
 # OAI-CHAT-08
 @_table.rule("OAI-CHAT-08")
 def names_begin_with_letter(request: ChatRequest) -> Iterator[Finding]:
-    """The name of a declared function begins with a letter; of replayed ones nobody has said so."""
+    """The name of a declared function begins with a letter; for replayed names this is not documented."""
     for tool in request.tools:
         path, inner = tool.inner()
         name = inner.get("name")
@@ -127,29 +129,29 @@ def names_begin_with_letter(request: ChatRequest) -> Iterator[Finding]:
 
 # KIM-03
 @_table.rule("KIM-03")
-def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
-    """A tool message names a call of the assistant message that its run follows; the old `function` role names none."""
+def results_match_calls(request: ChatRequest) -> Iterator[Finding]:
+    """A tool message has the id of a call in the message before it; the legacy role `function` has no id."""
     k3 = _is_k3(request.model)
     for message in request.messages:
         if message.role == "function":
             yield Finding(f"{message.path}.role", "a function message has no tool_call_id; a tool message is expected")
     for result in request.orphans:
-        # KIM-08 speaks about those without a name.
+        # KIM-08 covers those without a name.
         if not k3 or _named(result):
-            seen = f"the result of {quoted(result.id)} follows no assistant message with tool_calls"
+            seen = f"the result of {quoted(result.id)} does not follow an assistant message with tool_calls"
             yield Finding(result.path, seen)
     for turn in request.rounds:
-        asked = turn.call_ids()
+        call_ids = turn.call_ids()
         for position, result in enumerate(turn.results):
-            if text_of(result.id) in asked or (k3 and _unresolvable(turn, position, result)):
+            if text_of(result.id) in call_ids or (k3 and _unresolvable(turn, position, result)):
                 continue
             seen = quoted(result.id) if is_text(result.id) else f"tool_call_id is {kind(result.id)} and"
-            yield Finding(f"{result.path}.tool_call_id", f"{seen} names no call of the message before")
+            yield Finding(f"{result.path}.tool_call_id", f"{seen} is not the id of a call in the message before")
 
 
 # KIM-04
 @_table.rule("KIM-04")
-def reasoning_beside_calls(request: ChatRequest) -> Iterator[Finding]:
+def reasoning_with_calls(request: ChatRequest) -> Iterator[Finding]:
     """With thinking on, every assistant message with calls has reasoning_content."""
     if not _thinks(request):
         return
@@ -159,7 +161,9 @@ def reasoning_beside_calls(request: ChatRequest) -> Iterator[Finding]:
         if not isinstance(reasoning, str):
             seen = kind(reasoning) if "reasoning_content" in message.data else "missing"
             where = f"{message.path}.reasoning_content"
-            yield Finding(where, f"thinking is on and reasoning_content is {seen}; a string is expected, '.' will do")
+            yield Finding(
+                where, f"thinking is on and reasoning_content is {seen}; a string is expected, for example '.'"
+            )
 
 
 def _thinks(request: ChatRequest) -> bool:
@@ -172,7 +176,7 @@ def _thinks(request: ChatRequest) -> bool:
 
 # KIM-05
 @_table.rule("KIM-05")
-def assistant_says_something(request: ChatRequest) -> Iterator[Finding]:
+def assistant_has_content(request: ChatRequest) -> Iterator[Finding]:
     """An assistant message has content or calls."""
     for message in request.messages:
         if message.role == "assistant" and not message.content and not message.data.get("tool_calls"):
@@ -183,7 +187,7 @@ def assistant_says_something(request: ChatRequest) -> Iterator[Finding]:
 # KIM-06
 @_table.rule("KIM-06")
 def no_empty_part(request: ChatRequest) -> Iterator[Finding]:
-    """A text part is not empty, not even beside calls."""
+    """A text part is not empty, not even in a message with calls."""
     for message in request.messages:
         for path, part in message.parts():
             if part.get("type") == "text" and not is_text(part.get("text")):
@@ -193,7 +197,7 @@ def no_empty_part(request: ChatRequest) -> Iterator[Finding]:
 # KIM-08
 @_table.rule("KIM-08", holds=K3)
 def result_name_resolvable(request: ChatRequest) -> Iterator[Finding]:
-    """K3 takes a result for the call at its position, so a surplus one has to carry the tool's name."""
+    """K3 pairs results with calls by position, so a surplus result needs the name of its tool."""
     surplus = [
         result
         for turn in request.rounds
@@ -201,7 +205,7 @@ def result_name_resolvable(request: ChatRequest) -> Iterator[Finding]:
         if _unresolvable(turn, position, result)
     ]
     for result in (*surplus, *(result for result in request.orphans if not _named(result))):
-        yield Finding(result.path, "no call stands at the position of this result, and it has no name or tool")
+        yield Finding(result.path, "there is no call at the position of this result, and it has no name or tool")
 
 
 def _named(result: Result) -> bool:

@@ -1,6 +1,6 @@
-"""The rules of OpenAI Chat Completions (OAI-CHAT-*) that a request body can show.
+"""The rules of OpenAI Chat Completions (OAI-CHAT-*) that can be checked on a request body.
 
-Every rulebook number is either a check here or a row of `UNSHOWABLE`, never both.
+Every rulebook number is either a check here or a row of `NOT_CHECKABLE`, never both.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from segue.models import Model
 __all__ = ["BOOK", "UNSHOWABLE", "answers_wanting", "results_unasked", "shared", "unanswered"]
 
 UNSHOWABLE: Mapping[str, str] = {
-    "OAI-CHAT-02": "says what is allowed: ids of any characters",
-    "OAI-CHAT-14": "says what is allowed: the same role twice, any role first or last",
+    "OAI-CHAT-02": "permits ids of any characters",
+    "OAI-CHAT-14": "permits the same role twice, and any role first or last",
     "OAI-CHAT-18": "about reply streams; a request body holds no deltas",
     "OAI-CHAT-19": "about replies; a request body holds no finish_reason",
-    "OAI-CHAT-20": "says what is allowed: calls in the history without tools",
+    "OAI-CHAT-20": "permits calls in the history without declared tools",
 }
 
 _LONGEST_ID = 40
@@ -35,7 +35,7 @@ _KEYS = {
     "developer": _COMMON_KEYS,
     "user": _COMMON_KEYS,
     "function": _COMMON_KEYS,
-    # `annotations` stands in replies, and the guide has them appended to the messages as they are.
+    # `annotations` is a key of replies, and the guide appends replies to the messages unchanged.
     "assistant": _COMMON_KEYS | {"refusal", "audio", "tool_calls", "function_call", "annotations"},
     "tool": _COMMON_KEYS | {"tool_call_id"},
 }
@@ -50,7 +50,9 @@ def call_id_short(request: ChatRequest) -> Iterator[Finding]:
     """The id of a tool call is a string of 1 to 40 characters."""
     for call in request.calls:
         if not is_text(call.id):
-            yield Finding(f"{call.path}.id", f"the id is {kind(call.id)}; a string of 1 to {_LONGEST_ID} is expected")
+            yield Finding(
+                f"{call.path}.id", f"the id is {kind(call.id)}; a string of 1 to {_LONGEST_ID} characters is expected"
+            )
         elif len(call.id) > _LONGEST_ID:
             seen = f"the id {quoted(call.id)} has {len(call.id)} characters"
             yield Finding(f"{call.path}.id", f"{seen}; at most {_LONGEST_ID} are allowed")
@@ -58,38 +60,38 @@ def call_id_short(request: ChatRequest) -> Iterator[Finding]:
 
 # OAI-CHAT-03
 @_table.rule("OAI-CHAT-03")
-def calls_answered(request: ChatRequest) -> Iterator[Finding]:
-    """Every call is answered by a tool message before any other message."""
+def calls_have_results(request: ChatRequest) -> Iterator[Finding]:
+    """Every tool call has a tool message with its result before any other message."""
     for call in unanswered(request):
-        yield Finding(call.path, f"no tool message right after it answers the call {quoted(call.id)}")
+        yield Finding(call.path, f"the call {quoted(call.id)} has no tool message with its result directly after it")
 
 
 def answers_wanting(request: ChatRequest, told: str) -> Iterator[Finding]:
-    """Calls that no tool message answers before any other message, in a vendor's words."""
+    """Reports calls without a tool message before the next other message; `reason` is the vendor's error text."""
     for call in request.calls:
         if not is_text(call.id):
-            yield Finding(f"{call.path}.id", f"{told}: the id is {kind(call.id)}, so that no result can name it")
+            yield Finding(f"{call.path}.id", f"{told}: the id is {kind(call.id)}, so no result can refer to it")
     for call in unanswered(request):
-        yield Finding(call.path, f"{told}: none answers the call {quoted(call.id)}")
+        yield Finding(call.path, f"{told}: the call {quoted(call.id)} has no result")
     for turn in request.rounds:
         for message in turn.intruders:
-            yield Finding(message.path, f"{told}: a {message.role} message stands among them")
+            yield Finding(message.path, f"{told}: a {message.role} message is between the results")
 
 
 def results_unasked(request: ChatRequest, told: str) -> Iterator[Finding]:
-    """Tool messages that name no call of the assistant message that their run follows, in a vendor's words."""
+    """Reports tool messages without a call in the assistant message before them; `reason` is the vendor's text."""
     for result in request.orphans:
         yield Finding(result.path, told)
     for turn in request.rounds:
-        asked = turn.call_ids()
+        call_ids = turn.call_ids()
         for result in turn.results:
-            if not is_text(result.id) or result.id not in asked:
+            if not is_text(result.id) or result.id not in call_ids:
                 seen = quoted(result.id) if is_text(result.id) else kind(result.id)
-                yield Finding(f"{result.path}.tool_call_id", f"{told}: {seen} names no call of it")
+                yield Finding(f"{result.path}.tool_call_id", f"{told}: {seen} is not the id of one of its calls")
 
 
 def unanswered(request: ChatRequest) -> Iterator[Call]:
-    """The calls that have an id and no result of that id in their round."""
+    """Yields the calls with an id that no result of their round has."""
     for turn in request.rounds:
         answered = turn.result_ids()
         yield from (call for call in turn.calls if is_text(call.id) and call.id not in answered)
@@ -97,24 +99,28 @@ def unanswered(request: ChatRequest) -> Iterator[Call]:
 
 # OAI-CHAT-04
 @_table.rule("OAI-CHAT-04")
-def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
-    """A tool message answers a call of the assistant message that its run follows."""
+def results_match_calls(request: ChatRequest) -> Iterator[Finding]:
+    """A tool message has the id of a call in the assistant message before it."""
     for result in request.orphans:
-        yield Finding(result.path, f"the result of {quoted(result.id)} follows no assistant message with tool_calls")
+        yield Finding(
+            result.path, f"the result of {quoted(result.id)} does not follow an assistant message with tool_calls"
+        )
     for turn in request.rounds:
-        asked = turn.call_ids()
+        call_ids = turn.call_ids()
         for result in turn.results:
             if not is_text(result.id):
-                yield Finding(f"{result.path}.tool_call_id", f"tool_call_id is {kind(result.id)}; it must name a call")
-            elif result.id not in asked:
-                seen = f"{quoted(result.id)} is no call of the assistant message before this run"
+                yield Finding(
+                    f"{result.path}.tool_call_id", f"tool_call_id is {kind(result.id)}; the id of a call is expected"
+                )
+            elif result.id not in call_ids:
+                seen = f"{quoted(result.id)} is not the id of a call in the assistant message before it"
                 yield Finding(f"{result.path}.tool_call_id", seen)
 
 
 # OAI-CHAT-05
 @_table.rule("OAI-CHAT-05")
-def one_result_a_call(request: ChatRequest) -> Iterator[Finding]:
-    """No two tool messages of one run bear the same tool_call_id."""
+def one_result_per_call(request: ChatRequest) -> Iterator[Finding]:
+    """No two tool messages after one assistant message have the same tool_call_id."""
     for turn in request.rounds:
         first: dict[str, int] = {}
         for result in turn.results:
@@ -122,19 +128,21 @@ def one_result_a_call(request: ChatRequest) -> Iterator[Finding]:
                 continue
             earlier = first.setdefault(result.id, result.message.index)
             if earlier != result.message.index:
-                seen = f"{quoted(result.id)} was answered in messages[{earlier}] already"
+                seen = f"{quoted(result.id)} already has a result in messages[{earlier}]"
                 yield Finding(f"{result.path}.tool_call_id", seen)
 
 
 # OAI-CHAT-06
 @_table.rule("OAI-CHAT-06")
 def ids_unique_in_turn(request: ChatRequest) -> Iterator[Finding]:
-    """The ids of the calls of one assistant message differ."""
+    """The calls of one assistant message have different ids."""
     for turn in request.rounds:
         seen: set[str] = set()
         for call in turn.calls:
             if is_text(call.id) and call.id in seen:
-                yield Finding(f"{call.path}.id", f"{quoted(call.id)} is the id of an earlier call of this message")
+                yield Finding(
+                    f"{call.path}.id", f"{quoted(call.id)} is already the id of an earlier call in this message"
+                )
             elif is_text(call.id):
                 seen.add(call.id)
 
@@ -150,19 +158,21 @@ def calls_not_empty(request: ChatRequest) -> Iterator[Finding]:
         severity: Severity = "risk" if calls is None else "reject"
         if not is_list(calls) or not calls:
             seen = "an empty list" if is_list(calls) else kind(calls)
-            yield Finding(f"{message.path}.tool_calls", f"tool_calls is {seen}; without calls omit the key", severity)
+            yield Finding(
+                f"{message.path}.tool_calls", f"tool_calls is {seen}; omit the key if there are no calls", severity
+            )
 
 
 # OAI-CHAT-08
 @_table.rule("OAI-CHAT-08")
-def names_lawful(request: ChatRequest) -> Iterator[Finding]:
+def names_valid(request: ChatRequest) -> Iterator[Finding]:
     """Function names, declared and replayed, are 1 to 64 letters, digits, `_` or `-`."""
     for tool in request.tools:
         if tool.type in ("function", "custom", None):
             path, inner = tool.inner()
             yield from _name_findings(f"{path}.name", inner.get("name"), request.model)
     for call in request.calls:
-        # OAI-CHAT-09 speaks about replayed names that are missing.
+        # OAI-CHAT-09 covers replayed calls without a name.
         if call.is_function and is_text(call.function.get("name")):
             yield from _name_findings(f"{call.path}.function.name", call.function["name"], request.model)
         custom = call.data.get("custom")
@@ -182,15 +192,15 @@ def _name_findings(path: str, name: object, model: Model) -> Iterator[Finding]:
     elif len(name) > _LONGEST_NAME:
         yield Finding(path, f"the name {quoted(name)} has {len(name)} characters; at most {_LONGEST_NAME} are allowed")
     elif not _NAME.fullmatch(name):
-        dots_seen = model.family == "gpt" and (model.line == "o" or model.at_least(5))
-        severity: Severity = "risk" if dots_seen and _DOTTED_NAME.fullmatch(name) else "reject"
-        yield Finding(path, f"the name {quoted(name)} has characters besides letters, digits, '_' and '-'", severity)
+        allows_dots = model.family == "gpt" and (model.line == "o" or model.at_least(5))
+        severity: Severity = "risk" if allows_dots and _DOTTED_NAME.fullmatch(name) else "reject"
+        yield Finding(path, f"the name {quoted(name)} has characters other than letters, digits, '_' and '-'", severity)
 
 
 # OAI-CHAT-09
 @_table.rule("OAI-CHAT-09")
-def replayed_name_given(request: ChatRequest) -> Iterator[Finding]:
-    """A replayed call names its function."""
+def replayed_name_present(request: ChatRequest) -> Iterator[Finding]:
+    """A replayed call has a function name."""
     for call in request.calls:
         if call.is_function and not is_text(call.function.get("name")):
             seen = kind(call.function["name"]) if "name" in call.function else "missing"
@@ -199,8 +209,8 @@ def replayed_name_given(request: ChatRequest) -> Iterator[Finding]:
 
 # OAI-CHAT-10
 @_table.rule("OAI-CHAT-10")
-def arguments_are_text(request: ChatRequest) -> Iterator[Finding]:
-    """function.arguments is a string holding JSON, never the value itself."""
+def arguments_are_strings(request: ChatRequest) -> Iterator[Finding]:
+    """function.arguments is a JSON string, not the decoded value."""
     for call in request.calls:
         if not call.is_function or not call.function:
             continue
@@ -212,25 +222,25 @@ def arguments_are_text(request: ChatRequest) -> Iterator[Finding]:
 
 # OAI-CHAT-11
 @_table.rule("OAI-CHAT-11")
-def assistant_says_something(request: ChatRequest) -> Iterator[Finding]:
-    """Assistant content is null only beside calls, a refusal or audio; as a list it has a part."""
+def assistant_has_content(request: ChatRequest) -> Iterator[Finding]:
+    """Assistant content is null only with calls, a refusal or audio; a content list has at least one part."""
     for message in request.messages:
         if message.role != "assistant":
             continue
         if message.content is None and not any(message.data.get(key) for key in _INSTEAD_OF_CONTENT):
-            yield Finding(f"{message.path}.content", "content is null and there are no tool_calls in its stead")
+            yield Finding(f"{message.path}.content", "content is null and there are no tool_calls")
         yield from _no_parts(message)
 
 
 # OAI-CHAT-11
 @_table.rule("OAI-CHAT-11")
 def others_have_content(request: ChatRequest) -> Iterator[Finding]:
-    """Tool, user and system messages have content; as a list it has a part."""
+    """Tool, user and system messages have content; a content list has at least one part."""
     for message in request.messages:
         if message.role in ("assistant", "function"):
             continue
         if message.content is None:
-            yield Finding(f"{message.path}.content", f"content is null; a {message.role} message needs it")
+            yield Finding(f"{message.path}.content", f"content is null; a {message.role} message needs content")
         yield from _no_parts(message)
 
 
@@ -249,32 +259,32 @@ def results_are_text(request: ChatRequest) -> Iterator[Finding]:
         for path, part in message.parts():
             if part.get("type") != "text":
                 seen = f"a part of type {quoted(part.get('type'))}"
-                yield Finding(path, f"{seen}; a tool message holds text only, media belong in a later user message")
+                yield Finding(path, f"{seen}; tool messages hold text only; put media into a later user message")
 
 
 # OAI-CHAT-13
 @_table.rule("OAI-CHAT-13", severity="risk")
 def no_error_flag(request: ChatRequest) -> Iterator[Finding]:
-    """There is no is_error on tool messages."""
+    """Tool messages have no is_error."""
     for message in request.messages:
         if message.role == "tool" and "is_error" in message.data:
-            yield Finding(f"{message.path}.is_error", "this API has no error flag; say it in the content")
+            yield Finding(f"{message.path}.is_error", "this API has no is_error; put the error into the content")
 
 
 # OAI-CHAT-15
 @_table.rule("OAI-CHAT-15")
-def no_system_inside_run(request: ChatRequest) -> Iterator[Finding]:
-    """No system or developer message stands between a call and its result."""
+def no_system_among_results(request: ChatRequest) -> Iterator[Finding]:
+    """No system or developer message is between a call and its result."""
     for turn in request.rounds:
         for message in turn.intruders:
             opener = f"messages[{turn.calls[0].message}]"
-            yield Finding(message.path, f"a {message.role} message stands among the tool results of {opener}")
+            yield Finding(message.path, f"a {message.role} message is between the tool results of {opener}")
 
 
 # OAI-CHAT-16
 @_table.rule("OAI-CHAT-16")
 def tools_within_limits(request: ChatRequest) -> Iterator[Finding]:
-    """At most 128 tools, descriptions of at most 1024 characters."""
+    """At most 128 tools are declared, with descriptions of at most 1024 characters."""
     declared = request.body.get("tools")
     if declared is not None and not is_list(declared):
         yield Finding("tools", f"tools is {kind(declared)}; a list is expected")
@@ -291,20 +301,22 @@ def tools_within_limits(request: ChatRequest) -> Iterator[Finding]:
 # OAI-CHAT-17
 @_table.rule("OAI-CHAT-17")
 def no_effort_with_functions(request: ChatRequest) -> Iterator[Finding]:
-    """The newest reasoning models take function tools here only without reasoning_effort."""
+    """The newest reasoning models accept function tools here only without reasoning_effort."""
     effort = request.body.get("reasoning_effort")
     if effort in (None, "none") or all(tool.type == "custom" for tool in request.tools):
         return
     model = request.model
     severity: Severity = "reject" if model.family == "gpt" and model.at_least(5, 6) else "risk"
-    seen = f"reasoning_effort {quoted(effort)} beside function tools"
-    yield Finding("reasoning_effort", f"{seen}; newest models want 'none' here, or the Responses API", severity)
+    seen = f"reasoning_effort {quoted(effort)} with function tools"
+    yield Finding(
+        "reasoning_effort", f"{seen}; the newest models accept only 'none' here; use the Responses API", severity
+    )
 
 
 # OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
 def call_type_known(request: ChatRequest) -> Iterator[Finding]:
-    """A call is of type function, or of type custom with a name and a string as its input."""
+    """A call has the type function, or the type custom with a name and a string input."""
     for call in request.calls:
         call_type = call.data.get("type")
         if call_type == "custom":
@@ -316,7 +328,7 @@ def call_type_known(request: ChatRequest) -> Iterator[Finding]:
         elif call_type is None:
             yield Finding(f"{call.path}.type", "the call has no type; 'function' or 'custom' is expected")
         elif call_type != "function":
-            # A type with its own member may be one that the rulebook does not know yet.
+            # A type with its own member may be newer than the rulebook.
             severity: Severity = "risk" if is_text(call_type) and is_object(call.data.get(call_type)) else "reject"
             seen = f"the type is {quoted(call_type)}; 'function' or 'custom' is expected"
             yield Finding(f"{call.path}.type", seen, severity)
@@ -324,21 +336,23 @@ def call_type_known(request: ChatRequest) -> Iterator[Finding]:
 
 # OAI-CHAT-22
 @_table.rule("OAI-CHAT-22", severity="risk")
-def no_foreign_keys(request: ChatRequest) -> Iterator[Finding]:
-    """Messages hold documented keys only; some deployments reject any other."""
+def no_unknown_keys(request: ChatRequest) -> Iterator[Finding]:
+    """Messages have only documented keys; some deployments reject others."""
     for message in request.messages:
         known = _KEYS.get(message.role)
         if known is None or message.data.keys() <= known:
             continue
         for key in message.data:
-            # OAI-CHAT-13 speaks about the flag.
+            # OAI-CHAT-13 covers is_error.
             if key not in known and not (key == "is_error" and message.role == "tool"):
-                yield Finding(f"{message.path}.{key}", f"{quoted(key)} is no key of {message.role} messages here")
+                yield Finding(
+                    f"{message.path}.{key}", f"{quoted(key)} is not a key of {message.role} messages in this API"
+                )
 
 
 BOOK: Book[ChatRequest] = Book("openai-chat", read, tuple(_table), UNSHOWABLE)
 
 
 def shared(severities: Mapping[str, Severity]) -> Iterator[Rule[ChatRequest]]:
-    """The rules that another API on this wire takes over: name of the check → severity there."""
+    """Returns the rules that another API of this wire shares: name of the check → severity there."""
     return (rule.at(severities[rule.name]) for rule in BOOK.rules if rule.name in severities)

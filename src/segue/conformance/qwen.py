@@ -1,7 +1,7 @@
-"""The rules of Qwen on DashScope (QWEN-*), and those of Chat Completions that hold on its wire too.
+"""The rules of Qwen on DashScope (QWEN-*), and the Chat Completions rules that apply there too.
 
-Every QWEN number is either a check here or a row of `UNSHOWABLE`. Shared rules about which nothing of DashScope's own
-is known are risks.
+Every QWEN number is either a check here or a row of `NOT_CHECKABLE`. Shared rules without evidence from DashScope
+itself are risks.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ UNSHOWABLE: Mapping[str, str] = {
     "QWEN-05": "about reply streams; a request body holds no deltas",
 }
 
-# Check → severity on DashScope. Not taken over: 01 (no limit known), 03/04/15 (QWEN-01, QWEN-02), 10 (QWEN-03), 16, 17
+# Check → severity on DashScope. Not shared: 01 (no known limit), 03/04/15 (QWEN-01, QWEN-02), 10 (QWEN-03), 16, 17
 # and 22 (OpenAI's own limits and keys; `reasoning_content` and `partial` are native keys here).
 SHARED: Mapping[str, Severity] = {
-    "one_result_a_call": "risk",  # OAI-CHAT-05
+    "one_result_per_call": "risk",  # OAI-CHAT-05
     "ids_unique_in_turn": "risk",  # OAI-CHAT-06
     "calls_not_empty": "risk",  # OAI-CHAT-07
-    "names_lawful": "risk",  # OAI-CHAT-08
-    "replayed_name_given": "reject",  # OAI-CHAT-09
-    "assistant_says_something": "risk",  # OAI-CHAT-11
+    "names_valid": "risk",  # OAI-CHAT-08
+    "replayed_name_present": "reject",  # OAI-CHAT-09
+    "assistant_has_content": "risk",  # OAI-CHAT-11
     "others_have_content": "reject",  # OAI-CHAT-11
     "results_are_text": "risk",  # OAI-CHAT-12
     "no_error_flag": "risk",  # OAI-CHAT-13
@@ -38,24 +38,26 @@ _table: Table[ChatRequest] = Table()
 
 # QWEN-01
 @_table.rule("QWEN-01")
-def calls_answered(request: ChatRequest) -> Iterator[Finding]:
-    """Every call is answered by a tool message before any other message."""
-    told = 'An assistant message with "tool_calls" must be followed by tool messages responding to each "tool_call_id"'
-    return openai_chat.answers_wanting(request, told)
+def calls_have_results(request: ChatRequest) -> Iterator[Finding]:
+    """Every tool call has a tool message with its result before any other message."""
+    reason = (
+        'An assistant message with "tool_calls" must be followed by tool messages responding to each "tool_call_id"'
+    )
+    return openai_chat.answers_wanting(request, reason)
 
 
 # QWEN-02
 @_table.rule("QWEN-02")
-def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
-    """A tool message names a call of the assistant message that its run follows."""
-    told = 'messages with role "tool" must be a response to a preceeding message with "tool_calls"'
-    return openai_chat.results_unasked(request, told)
+def results_match_calls(request: ChatRequest) -> Iterator[Finding]:
+    """A tool message has the id of a call in the assistant message before it."""
+    reason = 'messages with role "tool" must be a response to a preceeding message with "tool_calls"'
+    return openai_chat.results_unasked(request, reason)
 
 
 # QWEN-03
 @_table.rule("QWEN-03")
 def arguments_are_an_object(request: ChatRequest) -> Iterator[Finding]:
-    """function.arguments is a string holding a JSON object, nothing else."""
+    """function.arguments is a string with a JSON object."""
     for call in request.calls:
         if not call.is_function or not call.function:
             continue
@@ -63,18 +65,20 @@ def arguments_are_an_object(request: ChatRequest) -> Iterator[Finding]:
         if not isinstance(arguments, str):
             seen = kind(arguments) if "arguments" in call.function else "missing"
         else:
-            seen = kind_of_json(arguments) or "no JSON"
+            seen = kind_of_json(arguments) or "invalid JSON"
             if seen == "an object":
                 continue
             seen = f"a string with {seen} in it"
-        told = 'The "function.arguments" parameter of the code model must be in JSON format'
-        yield Finding(f"{call.path}.function.arguments", f"{told}: it is {seen}; a JSON object in a string is expected")
+        reason = 'The "function.arguments" parameter of the code model must be in JSON format'
+        yield Finding(
+            f"{call.path}.function.arguments", f"{reason}: it is {seen}; a string with a JSON object is expected"
+        )
 
 
 # QWEN-04
 @_table.rule("QWEN-04")
-def a_user_speaks(request: ChatRequest) -> Iterator[Finding]:
-    """At least one message is of the user."""
+def has_user_message(request: ChatRequest) -> Iterator[Finding]:
+    """At least one message has the role user."""
     if all(message.role != "user" for message in request.messages):
         yield Finding("messages", "The input messages do not contain elements with the role of user")
 
@@ -82,10 +86,10 @@ def a_user_speaks(request: ChatRequest) -> Iterator[Finding]:
 # OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
 def functions_only(request: ChatRequest) -> Iterator[Finding]:
-    """Calls and tools are functions; free text is OpenAI's."""
-    for path, sort in not_functions(request):
-        seen = f"{quoted(sort)} is not taken here; a call of type 'function' in tool_calls is expected"
-        yield Finding(path, seen, "risk" if sort is None else None)
+    """Calls and tools are function tools; custom tools exist only at OpenAI."""
+    for path, found_type in not_functions(request):
+        seen = f"{quoted(found_type)} is not supported here; a call of type 'function' in tool_calls is expected"
+        yield Finding(path, seen, "risk" if found_type is None else None)
 
 
 BOOK: Book[ChatRequest] = Book("qwen", read, (*_table, *openai_chat.shared(SHARED)), UNSHOWABLE)

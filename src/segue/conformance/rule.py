@@ -1,7 +1,7 @@
-"""A rule, the findings it makes, and the verdict they add up to.
+"""Rules, the problems their checks report, and the verdict on a body.
 
-Each check bears the number of the rulebook; a table of rules is plain data that the docs, the CLI and the tests
-iterate. Judging never changes the body.
+Each check has a rulebook number. A table of rules is plain data that the docs, the CLI and the tests iterate. Checking
+never changes the body.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ R = TypeVar("R")
 
 
 class Violation(msgspec.Struct, frozen=True, gc=False):
-    """One broken rule at one place.
+    """One broken rule at one path.
 
-    `reject`: the provider answers with an error. `risk`: degraded output, or an error on some deployments only.
+    `reject`: the provider returns an error. `risk`: degraded output, or an error on some deployments only.
     """
 
     rule: str
@@ -36,7 +36,7 @@ class Violation(msgspec.Struct, frozen=True, gc=False):
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
-    """What a check saw. `severity` only where this finding differs from its rule's."""
+    """A problem that a check reports. `severity` is set only where it differs from the rule's."""
 
     path: str
     message: str
@@ -44,7 +44,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
 
 
 class Holds(msgspec.Struct, frozen=True):
-    """The models a rule holds for: `models` for readers, `test` for the judge."""
+    """The models a rule applies to: `description` for readers, `matches` for the checker."""
 
     models: str
     test: Callable[[Model], bool]
@@ -58,7 +58,7 @@ EVERY_MODEL = Holds("every model", _always)
 
 
 class Rule(msgspec.Struct, Generic[R], frozen=True):
-    """A check with its rulebook number. A number may have several checks, told apart by `name`."""
+    """A check with its rulebook number. A number may have several checks; `name` is unique."""
 
     number: str
     name: str
@@ -68,19 +68,19 @@ class Rule(msgspec.Struct, Generic[R], frozen=True):
     check: Callable[[R], Iterator[Finding]]
 
     def at(self, severity: Severity) -> Rule[R]:
-        """The same rule where another API takes its breach more or less hard."""
+        """Returns the same rule with another severity, for an API that shares it."""
         if severity == self.severity:
             return self
         check = self.check
 
-        def alike(request: R) -> Iterator[Finding]:
+        def without_severity(request: R) -> Iterator[Finding]:
             for finding in check(request):
                 yield Finding(finding.path, finding.message)
 
-        return Rule(self.number, self.name, self.says, severity, self.holds, alike)
+        return Rule(self.number, self.name, self.says, severity, self.holds, without_severity)
 
     def violations(self, request: R) -> Iterator[Violation]:
-        """Every place where the request breaks this rule."""
+        """Yields a violation for each path where the request breaks this rule."""
         for finding in self.check(request):
             yield Violation(self.number, finding.path, finding.message, finding.severity or self.severity)
 
@@ -94,21 +94,21 @@ class Table(Generic[R]):
     def rule(
         self, number: str, *, severity: Severity = "reject", holds: Holds = EVERY_MODEL
     ) -> Callable[[Callable[[R], Iterator[Finding]]], Callable[[R], Iterator[Finding]]]:
-        """Enters the decorated generator as a check of this rule; its docstring becomes what the rule says."""
+        """Registers the decorated generator as a check of this rule; its docstring becomes the rule's description."""
 
-        def enter(check: Callable[[R], Iterator[Finding]]) -> Callable[[R], Iterator[Finding]]:
-            says = " ".join((check.__doc__ or "").split())
-            self._rules.append(Rule(number, check.__name__, says, severity, holds, check))
+        def register(check: Callable[[R], Iterator[Finding]]) -> Callable[[R], Iterator[Finding]]:
+            description = " ".join((check.__doc__ or "").split())
+            self._rules.append(Rule(number, check.__name__, description, severity, holds, check))
             return check
 
-        return enter
+        return register
 
     def __iter__(self) -> Iterator[Rule[R]]:
         return iter(self._rules)
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """True when the provider would take the body: no `reject` among the violations."""
+    """True if the provider would accept the body: no violation has the severity `reject`."""
 
     api: str
     model: str | None
@@ -146,13 +146,13 @@ _INDEX = re.compile(r"\[(\d+)\]")
 
 
 def _place(violation: Violation) -> tuple[bool, list[int]]:
-    """Sort key: what stands outside the messages, items or contents first, then these in their order."""
+    """Sorts violations outside messages, input or contents first, the others by index."""
     path = violation.path
     return path.startswith(("messages", "input", "contents")), [int(index) for index in _INDEX.findall(path)]
 
 
 class Book(msgspec.Struct, Generic[R], frozen=True):
-    """All rules of one API, the reading they check, and why the other rulebook numbers have no check."""
+    """All rules of one API, the parser of its bodies, and why the other rulebook numbers have no check."""
 
     api: str
     read: Callable[[Mapping[str, object], Model], R]
@@ -161,10 +161,10 @@ class Book(msgspec.Struct, Generic[R], frozen=True):
     model_key: str = "model"
 
     def judge(self, body: Mapping[str, object], model: str | None) -> Verdict:
-        """The verdict on a body. A body that is not this API's at all is an `InputError`."""
-        named = body.get(self.model_key)
-        name = model or (named if isinstance(named, str) and named else None)
-        known = identify(name)
-        request = self.read(body, known)
-        found = [v for rule in self.rules if rule.holds.test(known) for v in rule.violations(request)]
+        """Checks a body. Raises `InputError` if it is not a request of this API."""
+        body_model = body.get(self.model_key)
+        name = model or (body_model if isinstance(body_model, str) and body_model else None)
+        identified = identify(name)
+        request = self.read(body, identified)
+        found = [v for rule in self.rules if rule.holds.test(identified) for v in rule.violations(request)]
         return Verdict(self.api, name, tuple(sorted(found, key=_place)))

@@ -1,7 +1,7 @@
-"""Whether a value is a JSON Schema of draft 7: the keywords have the types that its meta-schema gives them.
+"""Checks that a value is a draft 7 JSON Schema: each keyword has the type that the meta-schema requires.
 
-One fault is enough: the first that is found is told. Unknown keywords are lawful. The walk is no recursion, so that
-nesting costs nothing but memory.
+Only the first error is returned. Unknown keywords are valid. The walk is iterative, so that deep nesting costs nothing
+but memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["draft7_fault", "pattern_fault"]
 
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 
-# Where a value stands: the step from the place above. Joined only when there is something to tell.
+# The path of a value as a linked list of steps. Joined only when there is an error to report.
 _Place: TypeAlias = "tuple[_Place | None, str]"
 _Part: TypeAlias = "tuple[_Place, object]"
 
@@ -88,7 +88,7 @@ _NAMED = frozenset({"definitions", "dependencies", "patternProperties", "propert
 
 
 def _inside(place: _Place, schema: Mapping[str, object]) -> Iterator[_Part | str]:
-    """What of a schema has to be looked at in its turn; a fault of its own as a string."""
+    """Yields the subschemas of a schema, and its own errors as strings."""
     for keyword, value in schema.items():
         here: _Place = (place, f".{keyword}")
         if keyword in _PLAIN:
@@ -121,7 +121,7 @@ def _named(place: _Place, keyword: str, value: object) -> Iterator[_Part | str]:
 
 
 def _schemas(value: object) -> Iterator[_Part | str]:
-    """Every object that stands where a schema stands, and the faults on the way."""
+    """Yields every subschema object, and the errors found on the way as strings."""
     waiting: list[_Part] = [((None, "the schema"), value)]
     while waiting:
         place, part = waiting.pop()
@@ -139,12 +139,12 @@ def _schemas(value: object) -> Iterator[_Part | str]:
 
 
 def draft7_fault(value: object) -> str | None:
-    """The first fault, or `None` where the value is a schema of draft 7."""
+    """Returns the first error, or `None` if the value is a draft 7 schema."""
     return next((found for found in _schemas(value) if isinstance(found, str)), None)
 
 
 def pattern_fault(value: object) -> str | None:
-    """The first pattern that Python can't read, which is how Mistral's own validator reads them."""
+    """Returns the first pattern that Python can't compile: Mistral's validator is written in Python."""
     for found in _schemas(value):
         if isinstance(found, str) or not is_object(found[1]):
             continue

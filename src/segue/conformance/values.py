@@ -1,6 +1,6 @@
-"""Reading decoded JSON without trusting it: what a value is, and how to name it in a message.
+"""Type tests for untrusted decoded JSON, and how to show a value in a message.
 
-Nothing here raises: every function takes any value.
+Every function takes any value and none raises.
 """
 
 from __future__ import annotations
@@ -16,27 +16,25 @@ _LONGEST_LIST = 5
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, object]]:
-    """Whether this is a JSON object."""
     return isinstance(value, Mapping)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[object]]:
-    """Whether this is a JSON array."""
     return isinstance(value, list | tuple)
 
 
 def is_text(value: object) -> TypeGuard[str]:
-    """Whether this is a string that says something: not empty."""
+    """True for a non-empty string."""
     return isinstance(value, str) and value != ""
 
 
 def text_of(value: object) -> str:
-    """The string itself, and `""` for everything else."""
+    """Returns the string itself, and `""` for everything else."""
     return value if isinstance(value, str) else ""
 
 
 def kind(value: object) -> str:
-    """The JSON type with its article."""
+    """Returns the JSON type with its article."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -53,7 +51,7 @@ def _no_constant(name: str) -> object:
 
 
 def kind_of_json(text: str) -> str:
-    """The kind of the JSON value that a text holds, and `""` where it holds none: NaN is no JSON."""
+    """Returns the type of the JSON value in a text, and `""` if it is not JSON (NaN is not)."""
     try:
         return kind(json.loads(text, parse_constant=_no_constant))
     except (ValueError, RecursionError):
@@ -61,14 +59,14 @@ def kind_of_json(text: str) -> str:
 
 
 def quoted(value: object) -> str:
-    """A string in quotes, cut where it is long; anything else by its kind."""
+    """Returns a string in quotes, shortened if it is long; any other value by its type."""
     if not isinstance(value, str):
         return kind(value)
     return repr(value) if len(value) <= _LONGEST_QUOTE else f"{value[:_LONGEST_QUOTE]!r}…"
 
 
 def listed(names: Iterable[str]) -> str:
-    """A few names in a row, the rest counted."""
+    """Returns the first names, quoted, and the number of the others."""
     every = list(names)
     shown = ", ".join(quoted(name) for name in every[:_LONGEST_LIST])
     rest = len(every) - _LONGEST_LIST

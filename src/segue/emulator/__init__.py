@@ -1,7 +1,7 @@
-"""Strict providers on loopback: they take what the real one takes, refuse what it refuses, and use tools.
+"""Emulated providers on loopback: they accept and reject the same bodies as the real ones, and call tools.
 
-One process may hold any number of them. The same seed and the same requests give the same replies, ids included.
-The names here are loaded when they are first used, so that to name the pytest plugin costs next to nothing.
+One process may run any number of them. The same seed and the same requests give the same replies, ids included.
+The public names are loaded on first use, so that importing the pytest plugin is cheap.
 """
 
 from __future__ import annotations

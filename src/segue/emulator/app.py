@@ -1,7 +1,7 @@
-"""One emulated provider: a request in, the provider's own answer out.
+"""One emulated provider: handles an HTTP request and returns the provider's response.
 
-The way of a request: route, key, JSON, the judge, the seals, the model, and back in the words of the API. Faults may
-strike on any part of it.
+Steps of a request: route, key, JSON, conformance rules, signatures, model, and rendering in the API's format. A fault
+may be injected at any step.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from segue.wire.profiles import profiled
 
 __all__ = ["App"]
 
-# Where arguments are told as an object: always, and where a reply comes at once.
+# APIs that send arguments as an object: always, and only in replies that are not streamed.
 _OBJECTS = frozenset({"gemini"})
 _OBJECTS_AT_ONCE = frozenset({"gemini", "anthropic", "bedrock"})
 _HEAD = ("system", "systemInstruction", "system_instruction", "instructions", "tools", "toolConfig")
 
 
 class _Taken(NamedTuple):
-    """A request on its way in."""
+    """A request that passed the key check."""
 
     asked: Asked
     record: Recorded
@@ -53,7 +53,7 @@ class _Taken(NamedTuple):
 
 
 class App:
-    """`patience` is how long a fault lasts that only makes one wait, in seconds."""
+    """`patience` is the length of the faults `slow-start` and `stall`, in seconds."""
 
     def __init__(
         self,
@@ -83,82 +83,86 @@ class App:
 
     @property
     def largest(self) -> int:
-        """How many bytes of a body are looked at."""
+        """The maximum size of a body in bytes."""
         return self._words.largest
 
-    def answer(self, asked: Asked) -> Answer:
-        """What goes back. Streams are still to be told; nothing here waits."""
-        record = Recorded(len(self.requests) + 1, asked.method, asked.path)
+    def answer(self, http_request: Asked) -> Answer:
+        """Returns the response. Streams are rendered when they are read; nothing here waits."""
+        record = Recorded(len(self.requests) + 1, http_request.method, http_request.path)
         self.requests.append(record)
-        names = self._names(asked)
+        ids = self._names(http_request)
         try:
-            answer = self._answer(asked, record, names)
-        except Exception as error:  # noqa: BLE001  a client gets an answer, whatever happens; the record names the bug
-            said = f"this is a bug in segue, please report it: {type(error).__name__}: {error}"
-            answer = self._refuse(ApiError(500, said, "api_error"), record)
-        self._put_in_form(answer, asked, names)
+            answer = self._answer(http_request, record, ids)
+        except Exception as error:  # noqa: BLE001  a client always gets a response; the record has the error
+            message = f"this is a bug in segue, please report it: {type(error).__name__}: {error}"
+            answer = self._refuse(ApiError(500, message, "api_error"), record)
+        self._put_in_form(answer, http_request, ids)
         record.status = answer.status
-        answer.headers = {**self.provider.headers(names, record.kind), **answer.headers}
+        answer.headers = {**self.provider.headers(ids, record.kind), **answer.headers}
         self._tell(record)
         return answer
 
     def _tell(self, record: Recorded) -> None:
-        """What goes wrong in the listener goes the way of what goes wrong in any thread; the answer stands."""
+        """Calls the listener. Its exceptions go to `threading.excepthook`; the response is sent anyway."""
         if self._told is None:
             return
         try:
             self._told(record)
         except Exception as error:  # noqa: BLE001
-            told = (type(error), error, error.__traceback__, threading.current_thread())
-            threading.excepthook(threading.ExceptHookArgs(told))
+            details = (type(error), error, error.__traceback__, threading.current_thread())
+            threading.excepthook(threading.ExceptHookArgs(details))
 
-    def _put_in_form(self, answer: Answer, asked: Asked, names: Names) -> None:
+    def _put_in_form(self, answer: Answer, http_request: Asked, ids: Names) -> None:
         if answer.refusal is not None:
-            answer.content = msgspec.json.encode(self.provider.refusal(answer.refusal, asked, names))
+            answer.content = msgspec.json.encode(self.provider.refusal(answer.refusal, http_request, ids))
         if answer.kind == "application/json":
             answer.kind = self.provider.json_media
 
-    def _names(self, asked: Asked) -> Names:
-        """Fresh names: the same request asked again gets others, but the same ones in every run."""
-        same = digest([asked.path, asked.body.decode("utf-8", "replace")])
-        self._twins[same] = self._twins.get(same, 0) + 1
-        return Names(self.provider.seed, self.provider.api, same, self._twins[same])
+    def _names(self, http_request: Asked) -> Names:
+        """Returns new ids: a repeated request gets different ones, but the same in every run."""
+        request_digest = digest([http_request.path, http_request.body.decode("utf-8", "replace")])
+        self._twins[request_digest] = self._twins.get(request_digest, 0) + 1
+        return Names(self.provider.seed, self.provider.api, request_digest, self._twins[request_digest])
 
-    def _answer(self, asked: Asked, record: Recorded, names: Names) -> Answer:
-        found = self.provider.route(asked)
-        body = self._read(asked, found)
+    def _answer(self, http_request: Asked, record: Recorded, ids: Names) -> Answer:
+        found = self.provider.route(http_request)
+        body = self._read(http_request, found)
         if body is not None:
             record.body, record.model = body, str(body.get(self.provider.model_key) or "")
         if found is None:
-            other = self._words.wrong_method if self.provider.listens(asked.path) else None
-            return self._refuse((other or self._words.no_route)(asked.method, asked.path), record)
-        if not asked.whole:
+            other = self._words.wrong_method if self.provider.listens(http_request.path) else None
+            return self._refuse((other or self._words.no_route)(http_request.method, http_request.path), record)
+        if not http_request.whole:
             return self._refuse(self._words.too_large, record)
         route, _ = found
-        shut = self._shut_out(asked)
-        if shut is not None:
-            return self._refuse(shut, record)
-        account = self.provider.key(asked) or ""
+        key_error = self._shut_out(http_request)
+        if key_error is not None:
+            return self._refuse(key_error, record)
+        account = self.provider.key(http_request) or ""
         if route.does == "models":
             return Answer(200, msgspec.json.encode(self.provider.models()))
         if route.does == "held":
-            held = self.provider.held(asked, account)
-            return self._refuse(held, record) if isinstance(held, ApiError) else Answer(200, msgspec.json.encode(held))
-        struck = self._chaos.strikes(record.number)
-        record.fault = ", ".join(sorted(struck)) or None
-        if "reset" in struck:
+            stored = self.provider.held(http_request, account)
+            return (
+                self._refuse(stored, record)
+                if isinstance(stored, ApiError)
+                else Answer(200, msgspec.json.encode(stored))
+            )
+        faults = self._chaos.strikes(record.number)
+        record.fault = ", ".join(sorted(faults)) or None
+        if "reset" in faults:
             return Answer(0, b"", reset=True)
         for fault, error in self._mishaps.items():
-            if fault in struck:
+            if fault in faults:
                 return self._refuse(error, record, retry_after=1 if fault == "rate-limit" else None)
         if body is None:
-            return self._refuse(forms.unread(self.provider.api, asked.body) or self._words.bad_json, record)
-        return self._judged(_Taken(asked, record, names, account, route.does, struck), body)
+            return self._refuse(forms.unread(self.provider.api, http_request.body) or self._words.bad_json, record)
+        return self._judged(_Taken(http_request, record, ids, account, route.does, faults), body)
 
-    def _read(self, asked: Asked, found: tuple[Route, str | None] | None) -> dict[str, Any] | None:
-        """The body, with the model that the path names."""
+    def _read(self, http_request: Asked, found: tuple[Route, str | None] | None) -> dict[str, Any] | None:
+        """Parses the body and adds the model from the path; `None` if it is not a JSON object."""
         try:
-            body = dict(read_object(asked.body)[0])
+            body = dict(read_object(http_request.body)[0])
         except InputError:
             return None
         route, model = found or (None, None)
@@ -166,33 +170,34 @@ class App:
             body = dict(self.provider.to_count(body))
         return body if model is None else {**body, self.provider.model_key: model}
 
-    # ------------------------------------------------------------------------------------------------------- refusals
+    # --------------------------------------------------------------------------------------------------------- errors
 
     @property
     def _mishaps(self) -> Mapping[Fault, ApiError]:
-        words = self._words
-        return {"rate-limit": words.rate_limited, "server-error": words.failed, "overloaded": words.overloaded}
+        errors = self._words
+        return {"rate-limit": errors.rate_limited, "server-error": errors.failed, "overloaded": errors.overloaded}
 
-    def _shut_out(self, asked: Asked) -> ApiError | None:
+    def _shut_out(self, http_request: Asked) -> ApiError | None:
         if not self._strict:
             return None
-        if self.provider.key(asked) is None:
+        if self.provider.key(http_request) is None:
             return self._words.no_key
-        return None if not self._keys or self.provider.holds(asked, self._keys) else self._words.bad_key
+        return None if not self._keys or self.provider.holds(http_request, self._keys) else self._words.bad_key
 
     def _refuse(self, error: ApiError, record: Recorded, *, retry_after: float | None = None) -> Answer:
         record.refused = error.message
-        said = self._render_error(error)
-        record.kind = self.provider.error_kind(said)
+        body = self._render_error(error)
+        record.kind = self.provider.error_kind(body)
         headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
-        return Answer(error.status, b"", headers=headers, refusal=said)
+        return Answer(error.status, b"", headers=headers, refusal=body)
 
     def _in_words(self, trouble: Trouble) -> ApiError:
-        """A scripted error in the provider's form, and in its words where the script has none."""
-        words = self._words
-        usual = {401: words.bad_key, 429: words.rate_limited, 503: words.overloaded, 529: words.overloaded}
-        error = usual.get(
-            trouble.status, words.failed if trouble.status >= 500 else ApiError(trouble.status, _phrase(trouble.status))
+        """Builds a scripted error in the provider's format, with its error text if the script has none."""
+        errors = self._words
+        by_status = {401: errors.bad_key, 429: errors.rate_limited, 503: errors.overloaded, 529: errors.overloaded}
+        error = by_status.get(
+            trouble.status,
+            errors.failed if trouble.status >= 500 else ApiError(trouble.status, _phrase(trouble.status)),
         )
         return replace(error, status=trouble.status, message=trouble.message or error.message)
 
@@ -210,19 +215,19 @@ class App:
             request = self.provider.wire.parse_request(whole)
         except InputError as error:
             return self._refuse(ApiError(400, str(error)), record)
-        held = {**whole, **{key: value for key, value in body.items() if key not in whole}}
-        return self._answered(taken, verdict, held, request)
+        full_body = {**whole, **{key: value for key, value in body.items() if key not in whole}}
+        return self._answered(taken, verdict, full_body, request)
 
     def _verdict(self, taken: _Taken, body: Mapping[str, Any]) -> tuple[Verdict, Mapping[str, Any]] | ApiError:
-        """The judge's and the provider's own findings, and the body with what the provider holds of it."""
+        """Checks the rules and the provider's own state; returns the verdict and the body with its stored history."""
         api, provider = self.provider.api, self.provider
-        lacking = provider.missing(taken.asked, body) if self._strict else None
-        if lacking is not None:
-            return lacking
-        misshapen = forms.refused(api, body, taken.asked, profile=self._profile) if self._strict else None
-        if misshapen is not None:
+        missing = provider.missing(taken.asked, body) if self._strict else None
+        if missing is not None:
+            return missing
+        invalid = forms.refused(api, body, taken.asked, profile=self._profile) if self._strict else None
+        if invalid is not None:
             taken.record.violations = _seen(body, api, self._profile)
-            return misshapen
+            return invalid
         try:
             verdict = conformance.judge(body, api, profile=self._profile)
             whole = provider.restored(body, taken.account)
@@ -237,10 +242,10 @@ class App:
         own = tuple(provider.breaches(whole, taken.asked, taken.account)) if verdict else ()
         return Verdict(api, verdict.model, (*own, *verdict.violations)), whole
 
-    # ------------------------------------------------------------------------------------------------------ the answer
+    # ------------------------------------------------------------------------------------------------------- the reply
 
     def _answered(self, taken: _Taken, verdict: Verdict, whole: Mapping[str, Any], request: Request) -> Answer:
-        record, provider, struck = taken.record, self.provider, taken.struck
+        record, provider, faults = taken.record, self.provider, taken.struck
         entries = provider.entries(whole)
         head = {key: whole[key] for key in _HEAD if key in whole}
         record.messages = len(entries)
@@ -248,49 +253,47 @@ class App:
         if taken.does == "count":
             return Answer(200, msgspec.json.encode(provider.counted(read)))
         record.streamed = provider.streams(taken.does, whole)
-        scene = Scene(whole, request, record.model or provider.wire.default_model, taken.account, taken.names)
-        turn = self._turn(scene, verdict, record)
-        if "cut-arguments" in struck:
+        context = Scene(whole, request, record.model or provider.wire.default_model, taken.account, taken.names)
+        turn = self._turn(context, verdict, record)
+        if "cut-arguments" in faults:
             turn = cut_arguments(turn)
-        if "repeated-ids" in struck:
-            first = replace(scene, names=Names("repeated"), request=Request(()))
+        if "repeated-ids" in faults:
+            first = replace(context, names=Names("repeated"), request=Request(()))
             turn = repeated_ids(turn, lambda tool: provider.call_ids(first, 0, tool)[0])
         trouble = _trouble(turn, first=record.streamed)
         if trouble is not None:
             answer = self._refuse(self._in_words(trouble), record, retry_after=trouble.retry_after)
         else:
             objects = provider.api in (_OBJECTS if record.streamed else _OBJECTS_AT_ONCE)
-            performance = Performance(
-                provider, scene, turn, number=record.number, read=read, cached=cached, objects=objects
+            builder = Performance(
+                provider, context, turn, number=record.number, read=read, cached=cached, objects=objects
             )
-            record.calls = tuple(call.name for call in performance.calls)
-            record.text = performance.reply.text
-            body = reply_body(provider, performance)
-            provider.spoken(scene, body)
+            record.calls = tuple(call.name for call in builder.calls)
+            record.text = builder.reply.text
+            body = reply_body(provider, builder)
+            provider.spoken(context, body)
             if record.streamed:
-                reframed = provider.reframed(taken.asked)
-                answer = streamed(
-                    provider, performance, struck, reframed, patience=self._patience, in_words=self._in_words
-                )
+                framing = provider.reframed(taken.asked)
+                answer = streamed(provider, builder, faults, framing, patience=self._patience, in_words=self._in_words)
             else:
-                answer = at_once(body, performance, struck, patience=self._patience)
-        answer.delay = _waits(turn, first=record.streamed) + (self._patience if "slow-start" in struck else 0)
+                answer = at_once(body, builder, faults, patience=self._patience)
+        answer.delay = _waits(turn, first=record.streamed) + (self._patience if "slow-start" in faults else 0)
         return answer
 
-    def _turn(self, scene: Scene, verdict: Verdict, record: Recorded) -> Turn:
-        # KIM-01: the template prints ids as they are, and ids of another form derail the model.
+    def _turn(self, context: Scene, verdict: Verdict, record: Recorded) -> Turn:
+        # KIM-01: the template prints ids unchanged, and ids of another format make the model garble its calls.
         if any(violation.rule == "KIM-01" for violation in verdict.violations):
             record.confused = True
-            return (Say(_garbled(scene.request)),)
+            return (Say(_garbled(context.request)),)
         if self._turns:
-            return fill(self._turns.pop(0), scene.request)
+            return fill(self._turns.pop(0), context.request)
         from segue.emulator.model import brain
 
-        return brain.answer(scene.request, seed=self.provider.seed)
+        return brain.answer(context.request, seed=self.provider.seed)
 
 
 def _seen(body: Mapping[str, Any], api: str, profile: str | None) -> tuple[Violation, ...]:
-    """What the judge would say of a body that is refused before it gets there."""
+    """Returns the violations of a body that was rejected before the rules were checked."""
     try:
         return conformance.judge(body, api, profile=profile).violations
     except InputError:
@@ -298,14 +301,14 @@ def _seen(body: Mapping[str, Any], api: str, profile: str | None) -> tuple[Viola
 
 
 def _trouble(turn: Turn, *, first: bool) -> Trouble | None:
-    """The error that is the answer: any in a reply that comes at once, in a stream one that comes `first`."""
+    """Returns the scripted error that replaces the reply: any step, or with `first` (streams) only the first."""
     steps = [step for step in turn if not isinstance(step, Wait)]
     found = (step for step in (steps[:1] if first else steps) if isinstance(step, Trouble))
     return next(found, None)
 
 
 def _waits(turn: Turn, *, first: bool) -> float:
-    """How long the answer is waited for: what comes `first`, or all of it."""
+    """Returns the seconds before the response: all waits, or with `first` (streams) only the leading ones."""
     total = 0.0
     for step in turn:
         if isinstance(step, Wait):

@@ -1,4 +1,4 @@
-"""AWS Signature Version 4, the server's side: whether a request was signed with a key's secret."""
+"""Verifies AWS Signature Version 4 on the server's side."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _SIGNED = re.compile(
 )
 
 
-def access_key(asked: Asked) -> str | None:
-    found = _SIGNED.match(asked.headers.get("authorization", ""))
+def access_key(http_request: Asked) -> str | None:
+    found = _SIGNED.match(http_request.headers.get("authorization", ""))
     return found["key"] if found else None
 
 
-def signed_with(asked: Asked, key_id: str, secret: str) -> bool:
-    found = _SIGNED.match(asked.headers.get("authorization", ""))
+def signed_with(http_request: Asked, key_id: str, secret: str) -> bool:
+    found = _SIGNED.match(http_request.headers.get("authorization", ""))
     if found is None or found["key"] != key_id:
         return False
     names = found["headers"].split(";")
-    headers = "".join(f"{name}:{' '.join(asked.headers.get(name, '').split())}\n" for name in names)
-    # The path is escaped once more than it was sent; the query is sorted.
-    path = quote(asked.raw_path or "/", safe="/-_.~")
-    query = "&".join(sorted(part for part in asked.raw_query.split("&") if part))
-    body = sha256(asked.body).hexdigest()
-    canonical = "\n".join((asked.method, path, query, headers, found["headers"], body))
-    stamp = asked.headers.get("x-amz-date", "")
-    said = "\n".join(("AWS4-HMAC-SHA256", stamp, found["scope"], sha256(canonical.encode()).hexdigest()))
+    headers = "".join(f"{name}:{' '.join(http_request.headers.get(name, '').split())}\n" for name in names)
+    # The canonical request escapes the path a second time and sorts the query.
+    path = quote(http_request.raw_path or "/", safe="/-_.~")
+    query = "&".join(sorted(part for part in http_request.raw_query.split("&") if part))
+    body = sha256(http_request.body).hexdigest()
+    canonical = "\n".join((http_request.method, path, query, headers, found["headers"], body))
+    stamp = http_request.headers.get("x-amz-date", "")
+    string_to_sign = "\n".join(("AWS4-HMAC-SHA256", stamp, found["scope"], sha256(canonical.encode()).hexdigest()))
     key = f"AWS4{secret}".encode()
     for part in (found["day"], found["region"], found["service"], "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
-    return hmac.compare_digest(hmac.digest(key, said.encode(), "sha256").hex(), found["signature"])
+    return hmac.compare_digest(hmac.digest(key, string_to_sign.encode(), "sha256").hex(), found["signature"])

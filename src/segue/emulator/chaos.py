@@ -1,4 +1,4 @@
-"""Faults on order, by seed: which request is struck by what, and what a fault makes of an answer."""
+"""Injected faults: which request gets which fault (by seed), and how a fault changes a response."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Rule(Struct, frozen=True):
 
 
 class Chaos:
-    """`rate-limit` strikes every request, `rate-limit=0.2` one in five, `rate-limit@1,3` the first and the third."""
+    """`rate-limit` applies to every request, `rate-limit=0.2` to one in five, `rate-limit@1,3` to two."""
 
     def __init__(self, faults: Iterable[str] | Mapping[str, float] = (), seed: int = 0) -> None:
         if isinstance(faults, str):
@@ -57,7 +57,7 @@ class Chaos:
         self._seed = seed
 
     def strikes(self, number: int) -> frozenset[Fault]:
-        """The faults of the request with this number, counted from 1."""
+        """Returns the faults of the request with this number, counted from 1."""
         return frozenset(rule.name for rule in self._rules if self._hits(rule, number))
 
     def _hits(self, rule: _Rule, number: int) -> bool:
@@ -74,12 +74,12 @@ def _parse(text: str) -> _Rule:
     if found is None or name is None:
         near = difflib.get_close_matches(text.lower().replace("_", "-"), FAULTS, 1)
         hint = f"; did you mean {near[0]}?" if near else ";"
-        raise InputError(f"{text!r} is no fault{hint} known are {', '.join(FAULTS)}", path="fault")
+        raise InputError(f"unknown fault {text!r}{hint} known faults: {', '.join(FAULTS)}", path="fault")
     rate, numbers = found["rate"], found["numbers"]
     if numbers is not None:
         if not _NUMBERS.fullmatch(numbers):
-            said = f"numbers of requests were expected, counted from 1, as in {name}@1,3"
-            raise InputError(f"{text!r}: {said}", path="fault")
+            expected = f"request numbers were expected, counted from 1, as in {name}@1,3"
+            raise InputError(f"{text!r}: {expected}", path="fault")
         return _Rule(name, numbers=frozenset(map(int, numbers.split(","))))
     return _Rule(name) if rate is None else _Rule(name, _rate(rate, text))
 
@@ -94,12 +94,12 @@ def _rate(written: str, text: str) -> float:
     except ValueError:
         rate = -1.0
     if not 0 <= rate <= 1:
-        raise InputError(f"{text!r}: a rate is between 0 and 1", path="fault")
+        raise InputError(f"{text!r}: the rate must be between 0 and 1", path="fault")
     return rate
 
 
 def cut_arguments(turn: Turn) -> Turn:
-    """The turn with the arguments of its last call cut off."""
+    """Returns the steps with the arguments of the last call cut off."""
     places = [place for place, step in enumerate(turn) if isinstance(step, Call)]
     if not places:
         return turn
@@ -110,7 +110,7 @@ def cut_arguments(turn: Turn) -> Turn:
 
 
 def repeated_ids(turn: Turn, made: Callable[[str], str | None]) -> Turn:
-    """The turn with one id for all calls of a tool, the same in every reply."""
+    """Returns the steps with one id for all calls of a tool, the same in every reply."""
     return tuple(msgspec.structs.replace(step, id=made(step.name)) if isinstance(step, Call) else step for step in turn)
 
 
@@ -118,28 +118,28 @@ def repeated_ids(turn: Turn, made: Callable[[str], str | None]) -> Turn:
 
 
 def without_ids(ids: frozenset[str]) -> Callable[[Any], Any]:
-    """What takes these ids out of a payload."""
+    """Returns a function that removes these ids from a payload."""
 
-    def is_one(value: Any) -> bool:
+    def is_id(value: Any) -> bool:
         return isinstance(value, str) and value in ids
 
-    def taken(value: Any) -> Any:
+    def remove(value: Any) -> Any:
         if isinstance(value, dict):
             members = cast("dict[str, Any]", value)
-            kept = ((key, inner) for key, inner in members.items() if not (key in _ID_KEYS and is_one(inner)))
-            return {key: taken(inner) for key, inner in kept}
-        return [taken(inner) for inner in cast("list[Any]", value)] if isinstance(value, list) else value
+            kept = ((key, inner) for key, inner in members.items() if not (key in _ID_KEYS and is_id(inner)))
+            return {key: remove(inner) for key, inner in kept}
+        return [remove(inner) for inner in cast("list[Any]", value)] if isinstance(value, list) else value
 
-    return taken
+    return remove
 
 
 def reworked(told: bytes, change: Callable[[Any], Any]) -> bytes:
-    """Whole frames of a stream with every payload changed."""
+    """Applies a function to every payload of complete stream frames."""
     frames = Frames()
     binary = told[:1] == b"\0"
     written = b""
     for name, payload in (*frames.feed(told), *frames.close()):
-        # Not all payloads are JSON: the end of a stream may be a word.
+        # Not all payloads are JSON: a stream may end with `[DONE]`.
         with suppress(msgspec.DecodeError):
             payload = msgspec.json.encode(change(msgspec.json.decode(payload)))
         written += _message(name, payload) if binary else server_sent(payload, name)
@@ -153,7 +153,7 @@ def _message(name: str | None, payload: bytes) -> bytes:
 
 
 def twice(told: bytes) -> bytes:
-    """The end of a stream, told twice; what was said in the same breath is not."""
+    """Repeats the end of a stream, without the content in the same chunk."""
     done = b"data: [DONE]\n\n"
     end = told.removesuffix(done)
     again = reworked(end, _speechless) if b'"candidates"' in end else end

@@ -1,4 +1,4 @@
-"""The plainest client there is: a body to the path where its API takes it, and back what came."""
+"""A minimal HTTP client: sends a body to the path of its API and returns the response."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ _KEY_HEADERS = {"anthropic": "x-api-key", "gemini": "x-goog-api-key", "azure-fou
 
 
 class Sent(NamedTuple):
-    """What came back."""
-
     status: int
     headers: Mapping[str, str]
     data: bytes
@@ -61,8 +59,7 @@ def letter(
     key: str | None = _KEY,
     headers: Mapping[str, str] | None = None,
 ) -> Letter:
-    """The request as this API wants it. Where the path names the model, it is `model`, what the body says, or the
-    usual one."""
+    """Builds the HTTP request of an API. A model in the path is `model`, the body's, or the default one."""
     if not isinstance(body, bytes):
         body = dict(body)
         if api in _VERBS:
@@ -74,11 +71,11 @@ def letter(
     path = _PATHS.get(api, _CHAT)
     if api in _VERBS:
         path = path.format(model=quote(model or WIRES[api].default_model, safe=""), verb=_VERBS[api][stream])
-    told = {"content-type": "application/json", "anthropic-version": "2023-06-01", **(headers or {})}
-    if key is not None and "authorization" not in told:
+    sent = {"content-type": "application/json", "anthropic-version": "2023-06-01", **(headers or {})}
+    if key is not None and "authorization" not in sent:
         name = _KEY_HEADERS.get(api, "authorization")
-        told[name] = key if name != "authorization" else f"Bearer {key}"
-    return Letter(path, body, told)
+        sent[name] = key if name != "authorization" else f"Bearer {key}"
+    return Letter(path, body, sent)
 
 
 def post(
@@ -91,13 +88,13 @@ def post(
     headers: Mapping[str, str] | None = None,
     timeout: float = 30.0,
 ) -> Sent:
-    """Sends one request, as `letter` writes it."""
-    path, data, told = letter(emulator.api, body, model=model, stream=stream, key=key, headers=headers)
-    place = urlsplit(emulator.url)
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=timeout)
+    """Sends one request, built by `build_request`."""
+    path, data, sent_headers = letter(emulator.api, body, model=model, stream=stream, key=key, headers=headers)
+    url = urlsplit(emulator.url)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=timeout)
     try:
-        connection.request("POST", path, data, dict(told))
-        answer = connection.getresponse()
-        return Sent(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        connection.request("POST", path, data, dict(sent_headers))
+        response = connection.getresponse()
+        return Sent(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
     finally:
         connection.close()

@@ -1,4 +1,4 @@
-"""A request as it came over HTTP, the answer that goes back, and the record of both that a test reads."""
+"""An HTTP request, the HTTP response, and the record of both for tests."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["Answer", "Asked", "Recorded"]
 
 @dataclass(frozen=True)
 class Asked:
-    """Names of headers are in lower case. `path` has its escapes undone. A body that is not `whole` was too large to
-    be kept."""
+    """A received request. Header names are in lower case, `path` is unescaped. The body is empty and `is_complete`
+    false if it was too large."""
 
     method: str
     path: str
@@ -30,10 +30,10 @@ class Asked:
 
 @dataclass
 class Answer:
-    """What goes back: at once, or piece by piece. With `reset` the connection goes down in the end.
+    """A response, whole or streamed. With `reset` the connection is reset at the end.
 
-    `length` is how long the body is said to be, where that is not what it is, or not known from the bytes.
-    `refusal` is the error in the form of the API; what only the one who sends it can add is still to come.
+    `declared_length` is the content-length if it differs from the body's or the body is a stream. `error_body` is an
+    error in the API's format, before the provider adds fields such as the request id.
     """
 
     status: int
@@ -47,11 +47,11 @@ class Answer:
 
 
 class Recorded(Struct):
-    """One request, in the order of arrival. Keys and other headers are not kept; the body is, wherever it is JSON.
+    """One request, in the order of arrival. Keys and other headers are not recorded; a JSON body is.
 
-    `refused` is the provider's error text, `violations` all that the judge found, the harmless included. `confused`
-    marks an answer of status 200 that garbled its calls (KIM-01); `kept` says how many of the messages stood in an
-    earlier request just so, from the first on: what a prompt cache can use.
+    `refused` is the provider's error text, `violations` all violations, risks included. `confused` marks a reply of
+    status 200 with garbled calls (KIM-01). `kept` is the number of leading messages that are the same as in an earlier
+    request: what a prompt cache can use.
     """
 
     number: int
@@ -70,9 +70,9 @@ class Recorded(Struct):
     kept: int = 0
     fault: str | None = None
     kind: str | None = None
-    """What the provider calls the error."""
+    """The provider's error type."""
     rule: str | None = None
-    """The rule that the error tells of, where it is one of those that the judge knows."""
+    """The broken rule that the error is about, if it has a number."""
 
     @property
     def accepted(self) -> bool:

@@ -1,4 +1,4 @@
-"""Looking into bodies that may hold anything."""
+"""Type-safe access to JSON values of unknown types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def list_or_empty(value: object) -> list[Any]:
 
 
 def objects(value: object) -> list[JsonObject]:
-    """The entries of a list; what is no object counts as an empty one, so that places stay what they are."""
+    """Returns the entries of a list; entries that are not objects become empty ones, so that indexes stay."""
     return [object_or_none(entry) or {} for entry in list_or_empty(value)]
 
 
@@ -27,7 +27,7 @@ def text_or_none(value: object) -> str | None:
 
 
 def without(value: object, keys: frozenset[str]) -> Any:
-    """A JSON value less these members, at any depth."""
+    """Returns a JSON value without these members, at any depth."""
     if isinstance(value, dict):
         members = cast("JsonObject", value)
         return {key: without(inner, keys) for key, inner in members.items() if key not in keys}

@@ -1,4 +1,4 @@
-"""What a provider remembers of prompts: how much of one it has read before, word for word and from the beginning."""
+"""The prompt cache of a provider: how much of a prompt, from its beginning, was in an earlier request."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _MOST = 20_000
 
 
 def tokens_of(text: str) -> int:
-    """A rough count, good enough for a bill that nobody pays."""
+    """Estimates the number of tokens: four characters each."""
     return (len(text) + 3) // 4
 
 
 class PromptCache:
-    """Prefixes of the prompts of each account and model; the oldest are forgotten."""
+    """Prefixes of the prompts of each account and model; the oldest are evicted."""
 
     def __init__(self) -> None:
         self._seen: dict[bytes, None] = {}
 
     def read(self, owner: tuple[str, str], head: Any, entries: Sequence[Any]) -> tuple[int, int, int]:
-        """How many entries were known, and the tokens: those known, and all."""
+        """Returns the number of cached entries, of cached tokens, and of all tokens; adds the prompt to the cache."""
         link = sha256(repr(owner).encode() + _bytes(head)).digest()
         count = known = 0
-        going_on = link in self._seen
+        is_cached = link in self._seen
         whole = cached = len(_bytes(head)) // 4
-        cached = cached if going_on else 0
+        cached = cached if is_cached else 0
         self._remember(link)
         for entry in entries:
             text = _bytes(entry)
             link = sha256(link + text).digest()
-            going_on = going_on and link in self._seen
+            is_cached = is_cached and link in self._seen
             whole += len(text) // 4
-            if going_on:
+            if is_cached:
                 count += 1
                 known = whole
             self._remember(link)

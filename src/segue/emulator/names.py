@@ -1,4 +1,4 @@
-"""Ids in each API's own style. They follow from the seed and the request, so that the same run gives the same ids."""
+"""Ids in each API's format, derived from the seed and the request, so that every run gives the same ids."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ HEX = digits + "abcdef"
 
 
 class Names:
-    """Names of one reply: `of("call", 0)` is the same each time it is asked for, and like no other."""
+    """The ids of one reply: the same kind and index always give the same id."""
 
-    def __init__(self, *said: object) -> None:
-        self._said = "|".join(map(str, said))
+    def __init__(self, *parts: object) -> None:
+        self._said = "|".join(map(str, parts))
 
     def of(self, kind: str, index: int, length: int, alphabet: str = ALPHANUMERIC) -> str:
-        written = ""
+        text = ""
         block = 0
-        while len(written) < length:
+        while len(text) < length:
             digest = sha256(f"{self._said}|{kind}|{index}|{block}".encode()).digest()
-            written += "".join(alphabet[byte % len(alphabet)] for byte in digest)
+            text += "".join(alphabet[byte % len(alphabet)] for byte in digest)
             block += 1
-        return written[:length]
+        return text[:length]
 
     def uuid(self, kind: str) -> str:
         text = self.of(kind, 0, 32, HEX)

@@ -1,4 +1,4 @@
-"""A turn of the model, told as its API tells it: blocks with ids and seals, and the pauses and breaks between them."""
+"""Builds a reply from steps: blocks with ids and signatures, and the waits and breaks between them."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _PLAIN = "This needs little thought."
 
 
 class Performance:
-    """One reply: the blocks of a turn, up to where it breaks off. `read` and `cached` tokens were in the prompt.
+    """One reply: the blocks of its steps, up to an error or cut.
 
-    `objects`: arguments are told as an object, or not at all where they are none.
+    `object_arguments`: arguments are sent as an object, and invalid ones as an empty object.
     """
 
     def __init__(
-        self, provider: Provider, scene: Scene, turn: Turn, *, number: int, read: int, cached: int, objects: bool
+        self, provider: Provider, context: Scene, turn: Turn, *, number: int, read: int, cached: int, objects: bool
     ) -> None:
-        thinks = provider.thinks(scene)
+        thinks = provider.thinks(context)
         if thinks and provider.always_thinks and not any(isinstance(step, Think) for step in turn):
             turn = (Think(_PLAIN), *turn)
         self.thought = [step.text for step in turn if isinstance(step, Think)] if thinks else []
-        self.scene = replace(scene, thoughts=len(self.thought))
+        self.scene = replace(context, thoughts=len(self.thought))
         self.turn = turn
         self._provider = provider
         self._read = read
@@ -61,25 +61,25 @@ class Performance:
         self._parts: list[tuple[Step, int]] = []
         blocks: list[Block] = []
         for step in turn:
-            told = list(self._told(step))
-            self._parts.append((step, len(told)))
-            blocks += told
+            made = list(self._told(step))
+            self._parts.append((step, len(made)))
+            blocks += made
             if isinstance(step, Trouble | Cut):
                 break
-        reply_id = provider.reply_id(scene.names)
+        reply_id = provider.reply_id(context.names)
         usage, end = self._usage(blocks), self._end(blocks)
         # There is no clock: replies are a second apart.
-        plain = Reply(
+        bare = Reply(
             tuple(blocks),
             end.finish,
             usage,
             reply_id,
-            scene.model,
+            context.model,
             stop_sequence=end.sequence,
             created=_FIRST + number,
         )
-        self.reply = provider.dressed(self.scene, plain)
-        """All of it at once."""
+        self.reply = provider.dressed(self.scene, bare)
+        """The whole reply."""
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -87,12 +87,12 @@ class Performance:
 
     @property
     def breaks_off(self) -> Trouble | Cut | None:
-        """What the reply breaks off with."""
+        """The error or cut that ends the reply, if any."""
         last = self._parts[-1][0] if self._parts else None
         return last if isinstance(last, Trouble | Cut) else None
 
     def beats(self) -> Iterator[Beat]:
-        """All of it piece by piece. What follows a break is never told."""
+        """Yields the stream events and steps of the reply, up to an error or cut."""
         reply = self.reply
         yield self._provider.opened(reply)
         index = 0
@@ -166,20 +166,20 @@ class Performance:
 
 
 def _is_whole(block: Block) -> bool:
-    """Whether a block that a cut comes after was at its end: a call whose arguments are, and never words."""
+    """True if a block before a cut was complete: only a call with complete arguments."""
     return isinstance(block, ToolCall) and block.arguments_text is None
 
 
 def _weight(blocks: Sequence[Block]) -> int:
-    said = "".join(block.text for block in blocks if isinstance(block, Text))
+    text = "".join(block.text for block in blocks if isinstance(block, Text))
     called = "".join(
         f"{call.name}{call.arguments_text or call.arguments}" for call in blocks if isinstance(call, ToolCall)
     )
-    return tokens_of(said + called)
+    return tokens_of(text + called)
 
 
 def _in_pieces(events: Sequence[Event]) -> Iterator[Event]:
-    """Words one at a time, arguments a few characters at a time, as models do."""
+    """Splits text deltas into words and argument deltas into short chunks."""
     for event in events:
         match event:
             case TextDelta() | ThinkingDelta():

@@ -1,4 +1,4 @@
-"""For pytest: the fixture `emulator` starts providers, and stops them when the test is over.
+"""pytest plugin: the fixture `emulator` starts emulated providers and stops them after the test.
 
 pytest_plugins = ["segue.emulator.pytest_plugin"]
 """
@@ -18,15 +18,15 @@ __all__ = ["StartEmulator", "emulator"]
 
 
 class StartEmulator(Protocol):
-    """`emulator("anthropic", script="say Hello.")`, with whatever `segue.emulator.start` takes."""
+    """`emulator("anthropic", script="say Hello.")`, with the arguments of `segue.emulator.start`."""
 
     def __call__(self, api: str, **options: Any) -> Emulator: ...
 
 
 @pytest.fixture
 def emulator() -> Generator[StartEmulator]:
-    """Starts any number of providers on loopback."""
-    # Whoever names the plugin may run tests without a provider: they wait for nothing.
+    """Returns a function that starts emulated providers on loopback."""
+    # Imported here, so that tests without a provider do not pay for it.
     from segue.emulator.server import start
 
     with ExitStack() as running:

@@ -1,7 +1,7 @@
-"""Signatures that the emulator makes and knows again: an HMAC keyed by seed, API, account and model.
+"""Signatures of reasoning: an HMAC keyed by seed, API, account and model.
 
-A seal holds what it was made for, so that what was changed can be told apart: the seal itself, the words under it, or
-the conversation before them.
+A signature contains what it was created for, so that the emulator can distinguish a changed signature, a changed text
+and a changed prompt.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _SHORT = 12
 
 
 def digest(value: object) -> str:
-    """The same for the same JSON value, in whatever order its members stand."""
+    """Returns a short hash of a JSON value, independent of the order of its members."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT]
 
 
 class Prefix(Struct, frozen=True, array_like=True):
-    """What a model had read: the system text, the tools, and so many entries of the conversation."""
+    """Hashes of the prompt that a block was generated from: system prompt, tools, and the first `count` entries."""
 
     system: str
     tools: str
@@ -44,7 +44,7 @@ class Prefix(Struct, frozen=True, array_like=True):
         return cls(digest(system), digest(tools), digest(entries), len(entries))
 
     def differs(self, system: object, tools: object, entries: Sequence[object]) -> str | None:
-        """What of a conversation is not as it was: `system`, `tools` or `messages`."""
+        """Returns the part of a prompt that differs: `system`, `tools` or `messages`; `None` if it is the same."""
         if digest(system) != self.system:
             return "system"
         if digest(tools) != self.tools:
@@ -54,7 +54,7 @@ class Prefix(Struct, frozen=True, array_like=True):
 
 
 class Seal(Struct, frozen=True, array_like=True):
-    """`place` and `total`: which block of how many that were sealed in the reply."""
+    """The content of a signature: the block with this `index` of the `total` signed blocks of a reply."""
 
     model: str
     reply: str
@@ -65,7 +65,7 @@ class Seal(Struct, frozen=True, array_like=True):
 
 
 class Seals:
-    """The seals of one emulated provider. `spelling`: the base64 alphabet, and what every seal begins with."""
+    """Signs and verifies for one emulated provider. Signatures start with `prefix` and use this base64 alphabet."""
 
     def __init__(
         self, seed: int, api: str, *, head: str = "", alphabet: Literal["standard", "url"] = "standard"
@@ -75,23 +75,23 @@ class Seals:
         self._url = alphabet == "url"
 
     def made(self, seal: Seal, account: str) -> str:
-        held = wire_json.encode(seal)
-        sealed = self._mac(held, account, seal.model) + held
-        text = base64.urlsafe_b64encode(sealed) if self._url else base64.b64encode(sealed)
+        payload = wire_json.encode(seal)
+        signed = self._mac(payload, account, seal.model) + payload
+        text = base64.urlsafe_b64encode(signed) if self._url else base64.b64encode(signed)
         return self._head + text.decode("ascii")
 
     def read(self, text: object, account: str) -> Seal | None:
-        """The seal, if it is one that was made here, for this account."""
+        """Returns the content of a signature; `None` if it is not from this provider and account."""
         if not isinstance(text, str) or not text.startswith(self._head):
             return None
         try:
             decode = base64.urlsafe_b64decode if self._url else base64.b64decode
-            sealed = decode(text[len(self._head) :].encode("ascii"))
-            seal = wire_json.decode(sealed[_MAC:], type=learnt(Seal))
+            signed = decode(text[len(self._head) :].encode("ascii"))
+            seal = wire_json.decode(signed[_MAC:], type=learnt(Seal))
         except (ValueError, binascii.Error, DecodeError, ValidationError):
             return None
-        return seal if hmac.compare_digest(sealed[:_MAC], self._mac(sealed[_MAC:], account, seal.model)) else None
+        return seal if hmac.compare_digest(signed[:_MAC], self._mac(signed[_MAC:], account, seal.model)) else None
 
-    def _mac(self, held: bytes, account: str, model: str) -> bytes:
+    def _mac(self, payload: bytes, account: str, model: str) -> bytes:
         key = f"{self._key}|{account}|{model}".encode()
-        return hmac.digest(key, held, "sha256")[:_MAC]
+        return hmac.digest(key, payload, "sha256")[:_MAC]

@@ -1,4 +1,4 @@
-"""An emulated provider that listens: uvicorn on a thread of its own, on loopback."""
+"""Serves an emulated provider over HTTP: uvicorn in a thread, on loopback."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ __all__ = ["Emulator", "start"]
 _LOOPBACK = "127.0.0.1"
 _LAST_PORT = 65535
 _WAITING = 256
-"""How many connections may wait to be taken."""
+"""The maximum number of connections waiting to be accepted."""
 _KEPT_ALIVE = 600
-"""How long an idle connection is kept, in seconds: longer than clients keep theirs, so that none is lost to a race."""
+"""Longer than clients keep idle connections, so that no request races with a close."""
 _RESET = struct.pack("ii", 1, 0)
 
 
-# Requests that are no HTTP, and clients that went away, are the clients' business: nothing is printed.
+# Malformed requests and disconnected clients are not logged.
 _SILENCE = logging.getLogger("segue.emulator")
 _SILENCE.setLevel(logging.CRITICAL + 1)
 
@@ -50,7 +50,7 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         self.logger = _SILENCE
-        # asyncio does this only for sockets that were made by name of their protocol.
+        # asyncio sets this only for sockets created with an explicit protocol.
         bare: socket.socket = transport.get_extra_info("socket")
         bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)
@@ -94,16 +94,16 @@ class Emulator:
 
     @property
     def base_url(self) -> str:
-        """What the provider's own client takes as its base URL."""
+        """The base URL for the provider's own client."""
         return self.url + self._app.provider.base
 
     @property
     def requests(self) -> list[Recorded]:
-        """Every request so far, with the body, the verdict and what became of it."""
+        """All requests so far, with body, violations and result."""
         return list(self._app.requests)
 
     def stop(self) -> None:
-        """Ends at once; connections that are open are closed. To stop twice changes nothing."""
+        """Stops at once and closes open connections. May be called twice."""
         if self._stop is not None:
             stop, self._stop = self._stop, None
             stop()
@@ -115,7 +115,7 @@ class Emulator:
 
     def __enter__(self) -> Emulator:
         if self._stop is None:
-            raise InputError("this provider was stopped; start another one")
+            raise InputError("this provider was stopped; start a new one")
         return self
 
     def __exit__(
@@ -126,13 +126,13 @@ class Emulator:
     def _run(self) -> None:
         try:
             asyncio.run(self._listen())
-        except BaseException as error:  # noqa: BLE001  whoever waits for the start gets to know
+        except BaseException as error:  # noqa: BLE001  raised again in the thread that waits for the start
             self._failed = error
         finally:
             self._ready.set()
 
     async def _listen(self) -> None:
-        """uvicorn's protocol without its server, which looks only ten times a second whether it is to end."""
+        """Runs uvicorn's protocol without its server, which checks for shutdown only ten times a second."""
         self._config.load()
         loop, over = asyncio.get_running_loop(), asyncio.Event()
         self._stop = partial(loop.call_soon_threadsafe, over.set)
@@ -141,11 +141,11 @@ class Emulator:
         server = await loop.create_server(connected, sock=self._socket, backlog=_WAITING)
         self._ready.set()
         await over.wait()
-        # Connections that are just being taken belong to nobody yet, and are lost if the server closes first.
+        # Connections that are being accepted are not tracked yet and would leak if the server closed first.
         with suppress(NotImplementedError):
             loop.remove_reader(self._socket)
-        taken = asyncio.all_tasks() - self._state.tasks - {asyncio.current_task()}
-        await asyncio.gather(*taken, return_exceptions=True)
+        accepting = asyncio.all_tasks() - self._state.tasks - {asyncio.current_task()}
+        await asyncio.gather(*accepting, return_exceptions=True)
         server.close()
         for connection in list(self._state.connections):
             _transport(connection).abort()
@@ -163,7 +163,7 @@ class Emulator:
             event = await receive()
             if event["type"] != "http.request":
                 return
-            # A body that is too large is read to its end all the same, or its sender would never hear of it.
+            # A body that is too large is still read to its end, or the client would not get the error.
             size += len(event.get("body", b""))
             if size <= self._app.largest:
                 pieces.append(event.get("body", b""))
@@ -195,8 +195,8 @@ class Emulator:
             await send({"type": "http.response.body", "body": b""})
 
     async def _reset(self, scope: Mapping[str, Any], receive: Callable[[], Any]) -> None:
-        """Takes the connection down as a crash does, without a closing word."""
-        # What was written before is to arrive.
+        """Resets the TCP connection, as a crash does."""
+        # Let the data written before arrive.
         await asyncio.sleep(0.01)
         for connection in list(self._state.connections):
             if getattr(connection, "client", None) == scope.get("client"):
@@ -229,7 +229,7 @@ def _asked(scope: Mapping[str, Any], body: bytes, *, whole: bool) -> Asked:
 
 
 def _header(value: bytes) -> str:
-    """Clients write what is not ASCII in one of two ways."""
+    """Decodes a header value: clients send non-ASCII text as UTF-8 or Latin-1."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -250,16 +250,15 @@ def start(
     patience: float = 30.0,
     told: Callable[[Recorded], None] | None = None,
 ) -> Emulator:
-    """Starts the provider of this API on loopback.
+    """Starts the emulated provider of this API on loopback.
 
-    `port` 0 takes any that is free. `script` is the text of one, or the path of a file; without it the built-in model
-    answers, and it goes on where a script ends. With `strict` off every body is answered and what is wrong with it
-    only recorded. `keys` are the only ones let in (on Bedrock a bearer token, or `access key:secret`); without any,
-    every key is. `faults` are told in `chaos.Chaos`, and last `patience` seconds where all they do is to make one
-    wait. `told` is called for each request.
+    `port` 0 chooses a free port. `script` is the text of a script or the path of a file; without one, and after its
+    end, the built-in model replies. With `strict` off invalid bodies are accepted and their violations only recorded.
+    `keys` are the accepted keys (on Bedrock a bearer token, or `access key:secret`); by default any key is. `faults`
+    are those of `FaultPlan`; `slow-start` and `stall` last `patience` seconds. `on_request` is called for each request.
     """
     if api not in PROVIDERS:
-        raise InputError(f"{api!r} is not a known API; known are {', '.join(PROVIDERS)}", path="api")
+        raise InputError(f"unknown API {api!r}; known APIs: {', '.join(PROVIDERS)}", path="api")
     checked_profile(profile, api, PROFILES, on="openai-chat")
     if port not in range(_LAST_PORT + 1):
         raise InputError(f"a number from 0 to {_LAST_PORT} was expected, not {port!r}", path="port")
@@ -304,9 +303,9 @@ def _script(given: str | Path | Script | None) -> Script | None:
     except InputError as error:
         if not _names_a_file(given):
             raise
-        raise InputError(f"{error.message}; if it is the name of a file, give Path({given!r})", path="script") from None
+        raise InputError(f"{error.message}; for a script file pass Path({given!r})", path="script") from None
 
 
 def _names_a_file(text: object) -> bool:
-    """Whether it is one word with a dot or a slash in it, as no script is."""
+    """True for one word with a dot or a slash, which is not a valid script."""
     return isinstance(text, str) and len(text.split()) == 1 and any(mark in text for mark in "./\\")

@@ -1,4 +1,4 @@
-"""A performance as the bytes of an API: at once, or as a stream with its pauses, its breaks and the faults in it."""
+"""Encodes a reply in the API's format: whole, or as a stream with its waits, breaks and faults."""
 
 from __future__ import annotations
 
@@ -22,55 +22,55 @@ from segue.wire.names import ANY_NAME, NameMap
 __all__ = ["at_once", "reply_body", "streamed"]
 
 
-def _as_said(provider: Provider, scene: Scene, performance: Performance) -> Projection:
-    """Ids as the model said them, lawful or not."""
-    own = provider.wire.ids(identify(scene.model))
+def _as_said(provider: Provider, context: Scene, builder: Performance) -> Projection:
+    """Returns a render context that keeps the ids of the script, valid or not."""
+    own = provider.wire.ids(identify(context.model))
     ids = IdMap(IdScheme(own.name, r"(?s).*", own.make), provider=provider.wire.provider, free=True)
-    for call in performance.calls:
+    for call in builder.calls:
         ids.assign(call, call.name)
     return Projection(ids, NameMap(ANY_NAME), Report(target=provider.api))
 
 
-def reply_body(provider: Provider, performance: Performance) -> JsonObject:
-    return provider.wire.render_reply(performance.reply, _as_said(provider, performance.scene, performance))
+def reply_body(provider: Provider, builder: Performance) -> JsonObject:
+    return provider.wire.render_reply(builder.reply, _as_said(provider, builder.scene, builder))
 
 
-def _ids(performance: Performance) -> frozenset[str]:
-    return frozenset(call.raw_id for call in performance.calls if call.raw_id)
+def _ids(builder: Performance) -> frozenset[str]:
+    return frozenset(call.raw_id for call in builder.calls if call.raw_id)
 
 
-def at_once(body: JsonObject, performance: Performance, struck: frozenset[Fault], *, patience: float) -> Answer:
-    """The whole reply, or half of it: as if that were all, or of a length that never comes."""
-    if "missing-ids" in struck:
-        body = without_ids(_ids(performance))(body)
+def at_once(body: JsonObject, builder: Performance, faults: frozenset[Fault], *, patience: float) -> Answer:
+    """Returns the whole reply, or half of it: as a complete body, or with the content-length of the whole."""
+    if "missing-ids" in faults:
+        body = without_ids(_ids(builder))(body)
     data = msgspec.json.encode(body)
-    answer = Answer(200, data, "text/plain" if "wrong-type" in struck else "application/json")
+    answer = Answer(200, data, "text/plain" if "wrong-type" in faults else "application/json")
     half, rest = data[: len(data) // 2], data[len(data) // 2 :]
-    if performance.breaks_off == Cut("end"):
+    if builder.breaks_off == Cut("end"):
         answer.content = half
-    elif "reset-in-stream" in struck or performance.breaks_off is not None:
+    elif "reset-in-stream" in faults or builder.breaks_off is not None:
         answer.content, answer.length, answer.reset = half, len(data), True
-    elif "stall" in struck:
+    elif "stall" in faults:
         answer.content, answer.length = _timed([half, Wait(patience), rest]), len(data)
     return answer
 
 
 def streamed(
     provider: Provider,
-    performance: Performance,
-    struck: frozenset[Fault],
-    reframed: Reframed | None,
+    builder: Performance,
+    faults: frozenset[Fault],
+    framing: Reframed | None,
     *,
     patience: float,
     in_words: Callable[[Trouble], ApiError],
 ) -> Answer:
-    pieces = list(_pieces(provider, performance, struck, reframed, in_words))
-    if struck & {"stall", "reset-in-stream"}:
+    pieces = list(_pieces(provider, builder, faults, framing, in_words))
+    if faults & {"stall", "reset-in-stream"}:
         before, after = _halves(pieces)
-        stalled = [Wait(patience)] if "stall" in struck else []
-        pieces = [*before, *stalled, *([] if "reset-in-stream" in struck else after)]
-    kind = "text/html" if "wrong-type" in struck else reframed.kind if reframed else provider.media
-    reset = "reset-in-stream" in struck or performance.breaks_off == Cut("reset")
+        stalled = [Wait(patience)] if "stall" in faults else []
+        pieces = [*before, *stalled, *([] if "reset-in-stream" in faults else after)]
+    kind = "text/html" if "wrong-type" in faults else framing.kind if framing else provider.media
+    reset = "reset-in-stream" in faults or builder.breaks_off == Cut("reset")
     return Answer(200, _timed(pieces), kind, {"cache-control": "no-cache"}, reset=reset)
 
 
@@ -83,7 +83,7 @@ async def _timed(pieces: list[bytes | Wait]) -> AsyncIterator[bytes]:
 
 
 def _halves(pieces: list[bytes | Wait]) -> tuple[list[bytes | Wait], list[bytes | Wait]]:
-    """There is something in each of them: a stream of one piece is cut inside of it."""
+    """Splits the chunks into two non-empty halves; a single chunk is split inside."""
     places = [place for place, piece in enumerate(pieces) if isinstance(piece, bytes)]
     if len(places) == 1:
         (place,) = places
@@ -97,35 +97,35 @@ def _halves(pieces: list[bytes | Wait]) -> tuple[list[bytes | Wait], list[bytes 
 
 def _pieces(
     provider: Provider,
-    performance: Performance,
-    struck: frozenset[Fault],
-    reframed: Reframed | None,
+    builder: Performance,
+    faults: frozenset[Fault],
+    framing: Reframed | None,
     in_words: Callable[[Trouble], ApiError],
 ) -> Iterator[bytes | Wait]:
-    """What is written, and when nothing is."""
-    scene = performance.scene
-    projection = _as_said(provider, scene, performance)
-    renderer = provider.wire.stream_renderer(projection, scene.model, scene.request)
-    rework = without_ids(_ids(performance)) if "missing-ids" in struck else None
-    beats = list(performance.beats())
-    for place, beat in enumerate(beats):
-        if isinstance(beat, Wait):
-            if not _is_first(beats, place):
-                yield beat
+    """Yields the bytes of the stream and the waits between them."""
+    context = builder.scene
+    projection = _as_said(provider, context, builder)
+    renderer = provider.wire.stream_renderer(projection, context.model, context.request)
+    rework = without_ids(_ids(builder)) if "missing-ids" in faults else None
+    steps = list(builder.beats())
+    for place, step in enumerate(steps):
+        if isinstance(step, Wait):
+            if not _is_first(steps, place):
+                yield step
             continue
-        if isinstance(beat, Cut):
+        if isinstance(step, Cut):
             return
-        told = renderer.render((Failed(in_words(beat)) if isinstance(beat, Trouble) else beat,))
-        if rework is not None and told:
-            told = reworked(told, rework)
-        if "double-finish" in struck and isinstance(beat, Finished):
-            told = twice(told)
-        if told:
-            yield reframed.feed(told) if reframed else told
-    if reframed:
-        yield reframed.close()
+        data = renderer.render((Failed(in_words(step)) if isinstance(step, Trouble) else step,))
+        if rework is not None and data:
+            data = reworked(data, rework)
+        if "double-finish" in faults and isinstance(step, Finished):
+            data = twice(data)
+        if data:
+            yield framing.feed(data) if framing else data
+    if framing:
+        yield framing.close()
 
 
-def _is_first(beats: list[Beat], place: int) -> bool:
-    """Whether nothing but the opening comes before: that was waited for before the answer began."""
-    return all(isinstance(beat, Wait) for beat in beats[1:place])
+def _is_first(steps: list[Beat], place: int) -> bool:
+    """True for a wait at the start of the reply, which already delayed the response."""
+    return all(isinstance(step, Wait) for step in steps[1:place])

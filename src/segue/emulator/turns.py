@@ -1,4 +1,4 @@
-"""What a model does in one reply, step by step. Scripts and the built-in model both speak in these words."""
+"""The steps of one model reply. Scripts and the built-in model both produce them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ class Say(Struct, frozen=True, tag="say"):
 
 
 class Think(Struct, frozen=True, tag="think"):
-    """Reasoning. An API that shows none keeps it to itself."""
+    """Reasoning; not sent by an API that does not show it."""
 
     text: str
 
 
 class Call(Struct, frozen=True, tag="call"):
-    """A call of a tool. `text` are the arguments as they stand where they are no JSON; `id` one in place of the API's
-    own style."""
+    """A tool call. `text` are arguments that are not JSON; `id` replaces the generated one."""
 
     name: str
     arguments: Any = UNSET
@@ -32,15 +31,15 @@ class Call(Struct, frozen=True, tag="call"):
 
 
 class Wait(Struct, frozen=True, tag="wait"):
-    """Silence: before the reply where it comes first, else inside the stream."""
+    """A pause: before the reply if it is the first step, else inside the stream."""
 
     seconds: float
 
 
 class Trouble(Struct, frozen=True, tag="trouble"):
-    """An error: as the answer where nothing was said yet, else as the API tells of one inside a stream.
+    """An error: the response if it is the first step, else an error inside the stream.
 
-    Without a message it is told in the provider's usual words for this status.
+    Without a message it has the provider's standard text for this status.
     """
 
     status: int
@@ -49,14 +48,14 @@ class Trouble(Struct, frozen=True, tag="trouble"):
 
 
 class Cut(Struct, frozen=True, tag="cut"):
-    """The stream ends here: without a word (`end`), or with the connection (`reset`). The words before it are cut off,
-    too: their block has no end. Of a reply that comes at once there is half."""
+    """The stream ends here: silently (`end`) or with a connection reset (`reset`). The block before it is not closed.
+    Of a reply that is not streamed, half is sent."""
 
     how: Literal["end", "reset"] = "end"
 
 
 class End(Struct, frozen=True, tag="end"):
-    """Why the reply ends, where it is not what follows from the steps; and the stop sequence that it ended at."""
+    """The finish reason, if it does not follow from the steps, and the stop sequence."""
 
     finish: Finish
     sequence: str | None = None

@@ -1,11 +1,10 @@
-"""The express lane: a plain conversation, read typed and written typed, without the long way's twenty passes.
+"""The fast path: converts regular histories with typed decoding and encoding, without the passes of the full pipeline.
 
-There is one meaning, and the long way has it. So the lane asks it: a *sample* of the conversation, one event of each
-kind that occurs, goes the long way together with everything in the body that is not conversation. What comes back
-gives the finished body around the conversation (model, system, tools, options) and the findings of the report. The
-lane writes the sample, too, and only if both are the same to the byte does it write the whole. At home the sample must
-come back as it went. What was asked once is remembered for the next turn of the same conversation, and for others with
-the same tools. Whatever is not plain, and any doubt, is the long way's business.
+The full pipeline defines the result. So it converts a *sample* of the conversation, one event of each kind that occurs,
+together with everything in the body that is not conversation. That gives the rest of the target body (model, system,
+tools, options) and the findings. The fast path renders the sample too, and renders the whole conversation only if both
+are byte-equal; same-API the sample must come back unchanged. The outcome is cached for the next turn of the same
+conversation, and for others with the same tools. Anything irregular or uncertain is left to the full pipeline.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["Express", "express"]
 
-# Less than this is carried sooner than it is looked at.
+# Smaller bodies are faster in the full pipeline.
 _LEAST = 8192
 
 
 class Express(Struct, frozen=True):
-    """What the lane made of a body."""
+    """A body converted by the fast path."""
 
     source: Wire
     data: bytes
@@ -42,7 +41,7 @@ class Express(Struct, frozen=True):
 
 
 def express(data: bytes, asked: Asked, *, least: int = _LEAST) -> Express | None:
-    """The body for the target, or None: then only the long way can tell. Less than `least` bytes are not tried."""
+    """Return the converted body, or None where the full pipeline is needed. Smaller bodies are not tried."""
     if len(data) < least or asked.tool_format in TEXT_FORMATS:
         return None
     try:
@@ -57,13 +56,13 @@ def _express(data: bytes, asked: Asked) -> Express:
     name_calls(whole, body.source.provider)
     frame = frame_of(whole, body, asked)
     whole.sent_ids = frame.ids.anew().assign_plain(whole, body.source.provider)
-    # At home items go out as they are, with their ids; a sample can't show what all are numbered.
+    # Same-API items keep their ids; a sample can't show whether all of them would.
     if body.own is not None and None not in whole.raw_ids and whole.sent_ids != whole.raw_ids:
         raise NotPlainError
-    # Before it is told: telling makes one of neighbours.
+    # Before `render_events`, which merges neighbours.
     report = report_on(whole, frame.account, frame.ways)
     if body.own is None:
-        said = [*frame.head, *frame.lane.write(whole, tell(whole, frame.ways), frame.ways)]
+        items = [*frame.head, *frame.lane.write(whole, tell(whole, frame.ways), frame.ways)]
     else:
-        said = body.own
-    return Express(body.source, write({**frame.body, frame.lane.key: said}), frame.names, report)
+        items = body.own
+    return Express(body.source, write({**frame.body, frame.lane.key: items}), frame.names, report)

@@ -1,4 +1,4 @@
-"""The report on a sample, told of the whole conversation that it was taken from."""
+"""Builds the report of the whole conversation from the report of its sample."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from segue.wire.base import Wire
 
 __all__ = ["Account", "account_of", "report_on"]
 
-# What is found on single events and not counted here: a conversation with such a thing in it is not plain.
+# Findings on single events that are not extrapolated: they need the full pipeline.
 _NOT_COUNTED = frozenset(
     {"argument", "dedupe", "id", "moved", "orphan", "reordered", "supplied", "surrogate", "synthetic", "text"}
 )
@@ -26,9 +26,9 @@ _THOUGHT, _UNSAID = "reasoning", "unsaid"
 
 
 class Account(Struct, frozen=True):
-    """A report in which what is found on each of several events stands once, under what it is counted by.
+    """A report in which a finding that is repeated for each event of a group is held once, with the group.
 
-    `unsaid` counts keys that only their own API has a word for, outside the conversation.
+    `dropped_keys` counts keys outside the conversation that only their own API has.
     """
 
     target: Wire
@@ -39,18 +39,18 @@ class Account(Struct, frozen=True):
 
 
 def account_of(sample: Plain, carried: Carried, target: Wire) -> Account:
-    """What the long way reported, if that is what the sample gives cause for."""
-    report, demands = carried.said.report, carried.transcript.demands
+    """Build the template from the full pipeline's report on the sample; raise if it has unexpected findings."""
+    report, constraints = carried.said.report, carried.transcript.demands
     pairs = list(zip(sample.ids, sample.sent_ids, strict=True))
     if report.seen != sample.ids or not report.emitted_calls == report.emitted_results == pairs:
         raise NotPlainError
     counted = unsaid_items(carried.request, target)
-    unsaid = {unsaid_finding(key, count, target): key for key, count in counted.items()}
+    dropped = {unsaid_finding(key, count, target): key for key, count in counted.items()}
     made: list[tuple[str, Finding]] = []
-    for group, found in groupby(report.findings, lambda finding: _group(finding, unsaid)):
+    for group, found in groupby(report.findings, lambda finding: _group(finding, dropped)):
         run = list(found)
         if group in (PLACEHOLDER, BRIDGE, _THOUGHT):
-            if run != _multiplied(group, run[0], sample, Ways(demands)):
+            if run != _multiplied(group, run[0], sample, Ways(constraints)):
                 raise NotPlainError
             made.append((group, run[0]))
         elif group in _NOT_COUNTED:
@@ -68,7 +68,7 @@ def _group(finding: Finding, unsaid: Iterable[Finding]) -> str:
 
 
 def _multiplied(group: str, finding: Finding, plain: Plain, ways: Ways) -> list[Finding]:
-    """What was found on one event, told for each of its kind."""
+    """Return the finding on one event repeated for each event of its group."""
     if group == BRIDGE:
         return [finding] * bridges(plain.events)
     if group == _THOUGHT:
@@ -79,7 +79,7 @@ def _multiplied(group: str, finding: Finding, plain: Plain, ways: Ways) -> list[
 
 
 def report_on(whole: Plain, account: Account, ways: Ways) -> Report:
-    """The report that the long way would have given."""
+    """Return the report that the full pipeline would have made."""
     report = Report(target=account.target.name, id_scheme=account.id_scheme, model=account.model)
     report.seen = whole.ids.copy()
     report.emitted_calls = list(zip(whole.ids, whole.sent_ids, strict=True))

@@ -1,4 +1,4 @@
-"""What the long way makes of everything but the conversation, and how it tells the conversation: asked on a sample."""
+"""The frame of a target body: everything but the conversation, made by the full pipeline from a sample."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from segue.wire.server_tools.declare import is_deferred
 
 __all__ = ["Frame", "frame_of"]
 
-# So many settings are remembered, and none that takes more than so many bytes.
+# How many frames are cached, and the size limit of a cached one.
 _REMEMBERED = 32
 _MOST = 131_072
-# From here on it may matter which tools were called: those come first where not all can be declared.
+# With more tools it may matter which were called: those come first where not all can be declared.
 _FEW_TOOLS = 64
 
 
 class Frame(Struct, frozen=True):
-    """The finished body less its conversation; `head` is system text that stands before it in the same list.
+    """The target body without its conversation; `system_items` is system text before it in the same list.
 
-    `proven` are the shapes of events, and their traits, that the lane was found to tell as the long way does.
+    `verified` are the shapes of events, and their traits, that the fast path renders as the full pipeline does.
     """
 
     lane: Lane
@@ -50,7 +50,7 @@ class Frame(Struct, frozen=True):
 
 
 class _Memory:
-    """A place for what was asked under the same terms."""
+    """A cache entry for one combination of terms."""
 
     __slots__ = ("frame",)
 
@@ -78,7 +78,7 @@ def frame_of(whole: Plain, body: Body, asked: Asked) -> Frame:
 
 
 class _Same:
-    """A thing that equals itself alone."""
+    """A hashable key that compares by identity."""
 
     __slots__ = ("thing",)
 
@@ -98,51 +98,51 @@ def _terms(body: Body, asked: Asked) -> tuple[object, ...]:
 
 
 def _marks(whole: Plain, shapes: Iterable[Shape]) -> tuple[object, ...]:
-    """What of a conversation the body around it, or the kinds of findings in the report, depend on."""
+    """Return the properties of a conversation that the frame or the kinds of findings depend on."""
     events = whole.events
     last = events[-1]
     ends = (events[0], last, events[min(last_words(events) + 1, len(events) - 1)])
     kinds = [isinstance(event, Turn) and event.start < event.stop for event in ends]
-    words = last.content[-1:] if isinstance(last.content, str) else (last.content or [""])[-1][-1:]
+    last_character = last.content[-1:] if isinstance(last.content, str) else (last.content or [""])[-1][-1:]
     opening = events[0].content
     first = opening if isinstance(opening, str) else "\n".join(opening or ())
-    unsaid = [key for key, count in whole.unsaid.items() if count]
+    dropped = [key for key, count in whole.unsaid.items() if count]
     causes = map(any, zip(*map(causes_of, shapes), strict=True))
-    return (*map(type, ends), *kinds, words.isspace(), names_json(first), *causes, *unsaid)
+    return (*map(type, ends), *kinds, last_character.isspace(), names_json(first), *causes, *dropped)
 
 
 def _asked(whole: Plain, shapes: Mapping[Shape, int], body: Body, asked: Asked, proven: set[object]) -> Frame:
-    """Asks the long way on a sample, and tries whether the lane tells it the same."""
+    """Convert a sample by the full pipeline, and check that the fast path renders it the same."""
     places, shown = sample_places(whole, shapes, len(body.items), proven)
     items = [body.items[place] for place in places]
     given = msgspec.to_builtins(items) if body.own is None else [body.own[place] for place in places]
-    carried = carry(body.around(given), asked)
-    if carried.source is not body.source or not body.lane.suits(carried.request):
+    conversion = carry(body.around(given), asked)
+    if conversion.source is not body.source or not body.lane.suits(conversion.request):
         raise NotPlainError
-    # Which of them are at hand depends on what was called, and a sample does not hold all calls.
-    if body.own is None and any(map(is_deferred, carried.request.tools)):
+    # Which deferred tools are loaded depends on the calls, and a sample does not have all calls.
+    if body.own is None and any(map(is_deferred, conversion.request.tools)):
         raise NotPlainError
     sample = body.lane.read(items)
     name_calls(sample, body.source.provider)
-    sample.sent_ids = carried.said.ids.anew().assign_plain(sample, body.source.provider)
-    account = account_of(sample, carried, asked.target)
-    lane, said = lane_of(asked.target), carried.said
-    ways = _ways(whole, carried)
-    proof: list[Any] = said.body[lane.key]
-    trial = lane.write(sample, tell(sample, ways), ways) if body.own is None else given
-    head = len(proof) - len(trial)
-    if head < 0 or write(trial) != write(proof[head:]) or not all(map(_is_system, proof[:head])):
+    sample.sent_ids = conversion.said.ids.anew().assign_plain(sample, body.source.provider)
+    template = account_of(sample, conversion, asked.target)
+    fast_path, rendered = lane_of(asked.target), conversion.said
+    options = _ways(whole, conversion)
+    expected: list[Any] = rendered.body[fast_path.key]
+    actual = fast_path.write(sample, tell(sample, options), options) if body.own is None else given
+    head = len(expected) - len(actual)
+    if head < 0 or write(actual) != write(expected[head:]) or not all(map(_is_system, expected[:head])):
         raise NotPlainError
-    finished = {key: Raw(b"" if key == lane.key else write(value)) for key, value in said.body.items()}
+    finished = {key: Raw(b"" if key == fast_path.key else write(value)) for key, value in rendered.body.items()}
     return Frame(
-        lane,
+        fast_path,
         finished,
-        [Raw(write(item)) for item in proof[:head]],
-        ways,
-        said.ids,
-        said.names,
-        account,
-        len(carried.request.tools),
+        [Raw(write(item)) for item in expected[:head]],
+        options,
+        rendered.ids,
+        rendered.names,
+        template,
+        len(conversion.request.tools),
         proven | shown,
     )
 
@@ -152,10 +152,10 @@ def _is_system(item: dict[str, Any]) -> bool:
 
 
 def _ways(whole: Plain, carried: Carried) -> Ways:
-    demands, last = carried.transcript.demands, whole.events[-1]
+    constraints, last = carried.transcript.demands, whole.events[-1]
     return Ways(
-        demands,
+        constraints,
         carried.said.report.id_scheme,
         placeholders=any(finding.message == PLACEHOLDER for finding in carried.said.report.findings),
-        tail=demands.ending != "free" and isinstance(last, Turn) and last.start == last.stop,
+        tail=constraints.ending != "free" and isinstance(last, Turn) and last.start == last.stop,
     )

@@ -1,4 +1,4 @@
-"""A body taken apart: the conversation, typed, and everything else, as it is written."""
+"""Splits a body: the conversation, decoded with types, and all other fields as raw JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _untyped = msgspec.json.Decoder()
 
 
 class Body(Struct, gc=False):
-    """`own` are the items as they stand at home; only there do they go out as they are."""
+    """A split body. `original_items` are set same-API only, where they are sent unchanged."""
 
     source: Wire
     lane: Lane
@@ -31,7 +31,7 @@ class Body(Struct, gc=False):
     own: list[Any] | None = None
 
     def around(self, items: list[Any]) -> dict[str, Any]:
-        """The body with these items in the place of its own."""
+        """Return the body with these items instead of its own."""
         return {key: items if key == self.lane.key else _untyped.decode(text) for key, text in self.rest.items()}
 
 
@@ -69,14 +69,14 @@ def lane_of(wire: Wire) -> Lane:
 
 
 def _shallow(data: bytes) -> bytes:
-    """What is not nested so deep that the long way would refuse it."""
+    """Return the data if it is not nested so deep that the full pipeline would reject it; raise otherwise."""
     if len(data) > MAX_DEPTH and depth_of(data) > MAX_DEPTH // 2:
         raise NotPlainError
     return data
 
 
 def _likely_source(members: dict[str, Raw]) -> Wire:
-    """The wire that a body seems to be of, its conversation not looked at. The sample will tell."""
+    """Guess the wire of a body without its conversation; the sample verifies it."""
     keys = {wire.lane.key for wire in WIRES.values() if wire.lane is not None}
     seen: dict[str, Any] = {
         key: [] if key in keys else _untyped.decode(_shallow(bytes(raw))) for key, raw in members.items()

@@ -1,4 +1,4 @@
-"""Which part of a plain conversation shows all that there is in it."""
+"""Chooses a sample of a regular history that contains every kind of event in it."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ from segue.canonical.plain import Event, NotPlainError, Plain, Words
 
 __all__ = ["Shape", "causes_of", "last_words", "sample_places", "shapes_of"]
 
-# How many calls, whether it thinks, whether it is marked, what stands before, what it is, the form of its words, each
-# odd result, and what else its own API tells it by.
+# Number of calls, has reasoning, has dropped keys, kind of the event before, own kind, type of the content, each
+# irregular result, and the variant in its own API.
 Shape: TypeAlias = tuple[int, bool, bool, object, object, type, tuple[object, ...], object]
 
 
 def sample_places(
     whole: Plain, shapes: Mapping[Shape, int], length: int, proven: set[object]
 ) -> tuple[list[int], set[object]]:
-    """The places of the items that show all there is, and what they show: each kind of event behind each other kind,
-    each trait that a turn can have, and both ends. Of equals the shortest is taken, of what is `proven` none.
+    """Return the indexes of the sample's items and the shapes and traits they cover.
+
+    Covered are each kind of event after each other kind, each trait of a turn, and both ends. Of equal events the
+    shortest is taken; what is `verified` is skipped.
     """
     events = whole.events
-    # What opens the last exchange decides whether reasoning may be asked for.
-    spoken = last_words(events)
-    chosen = {0, len(events) - 1, spoken, min(spoken + 1, len(events) - 1)}
+    # The start of the last exchange decides whether reasoning may be on.
+    opening = last_words(events)
+    chosen = {0, len(events) - 1, opening, min(opening + 1, len(events) - 1)}
     shown: set[object] = set()
     reported: set[int] = set()
     for shape, index in sorted(shapes.items(), key=lambda item: (item[0][0], item[1])):
-        # What the report tells of each event, the sample must show, whatever was seen before.
-        causes = {number for number, there in enumerate(causes_of(shape)) if there}
+        # The sample must have every cause of a finding, also in verified shapes.
+        causes = {number for number, applies in enumerate(causes_of(shape)) if applies}
         traits = _traits(*shape)
         if not causes <= reported or not proven.issuperset(traits - shown):
             chosen |= {max(index - 1, 0), index}
             reported |= causes
         shown |= {shape, *traits}
-    # Words stand behind what they stood behind: at home, what is new there would be mended.
+    # A user message keeps its predecessor: same-API, a new sequence could be repaired.
     chosen |= {index - 1 for index in chosen if index and isinstance(events[index], Words)}
     stops = [*whole.starts[1:], length]
     places = [*range(whole.head)]
@@ -44,21 +46,21 @@ def sample_places(
 
 
 def causes_of(shape: Shape) -> tuple[bool, ...]:
-    """What an event of this shape may give cause to report, each time that there is one.
+    """Return which causes of findings an event of this shape has.
 
-    Calls; a reply without any; reasoning; a mark; words behind results.
+    Calls; a reply without calls; reasoning; dropped keys; a user message after results.
     """
     calls, thinks, marked, before, kind, *_ = shape
     return calls > 0, kind is False, thinks, marked, before is True and kind is Words
 
 
 def last_words(events: Sequence[Event]) -> int:
-    """Where the human spoke last."""
+    """Return the index of the last user message."""
     return next((index for index in range(len(events) - 1, -1, -1) if isinstance(events[index], Words)), 0)
 
 
 def shapes_of(whole: Plain) -> dict[Shape, int]:
-    """The first event of each shape."""
+    """Return the index of the first event of each shape."""
     if not whole.events:
         raise NotPlainError
     results = whole.results

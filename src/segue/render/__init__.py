@@ -1,1 +1,1 @@
-"""What may be said to a target: canonical history in, lawful transcript and report out. Knows no provider's JSON."""
+"""The renderer: canonical history in, valid transcript and report out. It handles no provider JSON."""

@@ -1,4 +1,4 @@
-"""The pass about the form of the answer: what the target must be told in words, because it can't be told otherwise."""
+"""The pass for the response format: adds instructions to the system text where the target has no option for it."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from segue.render.draft import Draft
 
 __all__ = ["JSON_WORD", "answer_form", "names_json"]
 
-JSON_WORD = "the word «json», which is wanted where JSON is asked for"
+JSON_WORD = 'the word "json" added to the prompt: the target requires it with a JSON response format'
 
 
 def answer_form(draft: Draft) -> Draft:
-    """A schema that can't be asked for is told in the system text; where JSON is asked for, some text says so."""
+    """Move an unsupported schema into the system text; add the word "json" where the target requires it."""
     form = draft.options.response_format
     if draft.home or form is None:
         return draft
     if form.kind == "schema" and not draft.demands.schemas:
-        why = "no schema can be asked for here, only JSON: told in the system text"
+        why = "response schema moved into the system text: the target supports JSON without a schema only"
         draft.report.add("adjusted", why, subject="response_format")
-        # JSON by itself means an object.
+        # Without a schema the JSON is always an object.
         wrapped = (form.schema or {}).get("type", "object") == "object"
         draft = draft.with_options(response_format=ResponseFormat("json") if wrapped else None)
         return _told(draft, _line(form))
-    wanted = form.kind == "json" or (form.kind == "schema" and draft.demands.json_word_for_schemas)
-    if not wanted or draft.demands.json_word == "free" or _says_json(draft):
+    required = form.kind == "json" or (form.kind == "schema" and draft.demands.json_word_for_schemas)
+    if not required or draft.demands.json_word == "free" or _says_json(draft):
         return draft
     draft.report.add("inserted", JSON_WORD)
     return _told(draft, _line(form))
@@ -43,22 +43,22 @@ def names_json(text: str) -> bool:
 
 
 def _says_json(draft: Draft) -> bool:
-    """Whether the word stands in the system text, or in the first of the human's.
+    """Whether the word is in the system text or in the first user message.
 
-    What was said later is not looked at: the beginning must not change with it.
+    Later messages are not considered: the prefix must not depend on them.
     """
-    told = [] if draft.demands.json_word == "messages" else [block.text for block in draft.system]
+    texts = [] if draft.demands.json_word == "messages" else [block.text for block in draft.system]
     for message in draft.messages:
         if message.speaker not in ("system", "human"):
             break
-        told.append(text_of(message.blocks))
+        texts.append(text_of(message.blocks))
         if message.speaker == "human":
             break
-    return any(map(names_json, told))
+    return any(map(names_json, texts))
 
 
 def _told(draft: Draft, line: str) -> Draft:
-    """The line behind the system text; as a message of its own where that stands at the top and does not count."""
+    """Append the line to the system text; as a message of its own where the target does not look at the top."""
     if draft.demands.system == "top" and draft.demands.json_word != "messages":
         return msgspec.structs.replace(draft, system=(*draft.system, Text(line)))
     head = next((i for i, message in enumerate(draft.messages) if message.speaker != "system"), len(draft.messages))

@@ -1,4 +1,4 @@
-"""The passes about completions: which result of a call counts, what has none, and what belongs to no call."""
+"""The passes for tool results: choose one of several, complete calls without one, convert those without a call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupt
 
 
 def settle(draft: Draft) -> Draft:
-    """One result a call: the best of several, the first among equals. Partial output is no result."""
+    """Keep one result per call: the best of several, the first among equals. Partial output is not a result."""
     chosen: dict[str, ToolResponse] = {}
     crowded: set[str] = set()
     for response in client_responses(draft):
@@ -39,8 +39,8 @@ def settle(draft: Draft) -> Draft:
         best = chosen[block.call_id]
         if block is best and state_of(block) != "pending":
             return [block]
-        why = "partial output" if block is best else _why_not(block, best)
-        draft.report.add("dedupe", f"{why}: left out", call_id=block.call_id, subject=words_of(block))
+        what = "partial output" if block is best else _why_not(block, best)
+        draft.report.add("dedupe", f"{what} dropped", call_id=block.call_id, subject=words_of(block))
         return []
 
     settled = draft.map_blocks(keep)
@@ -48,7 +48,7 @@ def settle(draft: Draft) -> Draft:
 
 
 def _tidied(message: Message) -> list[Message]:
-    """A tool message without results is a human's, or nothing."""
+    """Return a tool message without results as a user message; drop it if it is empty."""
     if message.speaker != "tool" or any(isinstance(block, ToolResponse) for block in message.blocks):
         return [message]
     return [message.holding(message.blocks, speaker="human")] if message.blocks else []
@@ -60,33 +60,34 @@ def _rank(response: ToolResponse) -> int:
 
 def _why_not(block: ToolResponse, best: ToolResponse) -> str:
     if same_content(block, best):
-        return "a repeated result"
-    return f"another result, {state_of(block)}, beside one that is {state_of(best)}"
+        return "repeated result"
+    return f"second result ({state_of(block)}) of a call whose result is {state_of(best)}"
 
 
 def words_of(response: ToolResponse) -> str | None:
-    """What a left-out result said: it is in the report, since it is not in the body."""
-    told = told_result(response, "")[0]
-    return told.text.strip() if isinstance(told, Text) else None
+    """Return the text of a dropped result for the report."""
+    first = told_result(response, "")[0]
+    return first.text.strip() if isinstance(first, Text) else None
 
 
 def told_result(response: ToolResponse, label: str) -> list[Block]:
-    """A result as words: the label and the text, then what is not text."""
+    """Return a result as text blocks: the label and the text, then all other content."""
     content = response.content or ()
-    words = [block.text for block in content if isinstance(block, Text)]
+    texts = [block.text for block in content if isinstance(block, Text)]
     if response.structured is not msgspec.UNSET:
-        words.append(write_text(response.structured))
-    return [Text(one_text([label, *words])), *(block for block in content if not isinstance(block, Text))]
+        texts.append(write_text(response.structured))
+    return [Text(one_text([label, *texts])), *(block for block in content if not isinstance(block, Text))]
 
 
 def orphans(draft: Draft) -> Draft:
-    """A result whose call is not here is told as text, where it stood."""
+    """Render results without a call as text, in place."""
     called = {block.id for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)}
     elsewhere: frozenset[str] = frozenset()
     if draft.request.continues is not None and draft.home:
         elsewhere = _answers_elsewhere(draft)
     elif draft.request.continues is not None:
-        draft.report.add("dropped", f"this body goes on from {draft.request.continues}, which it does not hold")
+        why = f"history before this body not available: it continues from {draft.request.continues}"
+        draft.report.add("dropped", why)
     given = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolResponse)]
     lost = {response.call_id for response in given if not _stands_alone(response)} - called - draft.loose - elsewhere
     if not lost:
@@ -103,12 +104,12 @@ def orphans(draft: Draft) -> Draft:
 
 
 def _stands_alone(response: ToolResponse) -> bool:
-    """Whether the provider gave this without a call: the item's own id is all that it can be known by (AZF-09)."""
+    """Whether the provider sends such results without a call, identified by the item's own id alone (AZF-09)."""
     return response.hosted and response.origin.identity == "conflated"
 
 
 def _answers_elsewhere(draft: Draft) -> frozenset[str]:
-    """Results of calls that the provider may hold: each that bears an id, the first of those that bear the same."""
+    """Return results of calls that the provider may hold: each with a valid id, the first of those with the same."""
     found: dict[tuple[str, bool], str] = {}
     for message in draft.messages:
         for block in message.blocks:
@@ -119,31 +120,31 @@ def _answers_elsewhere(draft: Draft) -> frozenset[str]:
 
 
 def _with_orphans_told(draft: Draft, message: Message, is_orphan: Callable[[Block], bool]) -> list[Message]:
-    """The message with the results that have a call, then everybody's words in the order in which they stood."""
+    """Return the message with its paired results first, then all other content in order; orphans become text."""
     results: list[Block] = []
-    words: list[Block] = []
-    told: list[Block] = []
+    others: list[Block] = []
+    after: list[Block] = []
     for block in message.blocks:
         if isinstance(block, ToolResponse) and is_orphan(block):
-            (told if message.speaker == "ai" else words).extend(_orphan(draft, block))
+            (after if message.speaker == "ai" else others).extend(_orphan(draft, block))
         else:
-            (results if isinstance(block, ToolResponse) and message.speaker != "ai" else words).append(block)
+            (results if isinstance(block, ToolResponse) and message.speaker != "ai" else others).append(block)
     speaker = "tool" if results else "ai" if message.speaker == "ai" else "human"
-    parts = [message.holding((*results, *words), speaker=speaker)] if results or words else []
-    return [*parts, Message("human", tuple(told))] if told else parts
+    parts = [message.holding((*results, *others), speaker=speaker)] if results or others else []
+    return [*parts, Message("human", tuple(after))] if after else parts
 
 
 def _orphan(draft: Draft, response: ToolResponse) -> list[Block]:
     tool = response.name or "a tool"
     if draft.policy.orphans == "drop":
-        draft.report.add("orphan", "a result without a call: left out", call_id=response.call_id, subject=tool)
+        draft.report.add("orphan", "tool result without a call dropped", call_id=response.call_id, subject=tool)
         return []
-    draft.report.add("orphan", "a result without a call: told as text", call_id=response.call_id, subject=tool)
+    draft.report.add("orphan", "tool result without a call rendered as text", call_id=response.call_id, subject=tool)
     return told_result(response, TEXTS.orphan.format(tool=draft.tool_name(response)))
 
 
 def complete(draft: Draft) -> Draft:
-    """Every call gets a result: a made-up one where none was recorded."""
+    """Add a synthetic result to every call without one."""
     answered = {response.call_id for response in client_responses(draft)}
     if all(call.id in answered for message in draft.messages for call in client_calls(draft, message)):
         return draft
@@ -164,7 +165,7 @@ def complete(draft: Draft) -> Draft:
 
 
 def _leaves_a_gap(draft: Draft, message: Message, answered: Collection[str]) -> bool:
-    """Where results go by their place, one that is missing would give the next one's to its call."""
+    """Whether a missing result would shift the pairing of the others, where the target pairs by position."""
     return draft.demands.by_position and any(call.id in answered for call in client_calls(draft, message))
 
 

@@ -1,4 +1,4 @@
-"""The passes about what blocks hold: errors where there is no flag, media where they may not stand, empty texts."""
+"""The passes for block content: errors where there is no flag, unsupported media, empty texts."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["captions", "empties", "error_text", "errors", "heard", "media", "sil
 _RESULTS: frozenset[type] = frozenset({ToolResponse})
 _SHOWN = frozenset({Media, Opaque, ToolResponse})
 _SILENT: dict[Silence, tuple[Kind, str]] = {
-    "repeated": ("dedupe", "it was there before under the same id: left out"),
-    "missing": ("dropped", "it stands for history that this body does not hold: that history is missing"),
-    "listing": ("dropped", "a list of tools is no part of the conversation: left out"),
-    "declaring": ("moved", "its tools are declared with the others"),
-    "instruction": ("dropped", "an instruction to the API itself: left out"),
+    "repeated": ("dedupe", "dropped: repeats an item with the same id"),
+    "missing": ("dropped", "dropped: refers to history that is not in this body"),
+    "listing": ("dropped", "dropped: a list of tools is not part of the conversation"),
+    "declaring": ("moved", "tools declared in mid-conversation moved to the tool declarations"),
+    "instruction": ("dropped", "dropped: an instruction to the API, not part of the conversation"),
 }
 
 
 def silent(draft: Draft) -> Draft:
-    """What is no part of the conversation goes back to its API whole, or is left out. Nobody says it."""
+    """Keep content that is no part of the conversation same-API, whole; drop it otherwise."""
 
     def kept(_message: Message, block: Block) -> list[Block]:
-        at_home = _is_whole(draft, block) and isinstance(block, Opaque)
-        return [block] if at_home else heard((block,), draft.report)
+        is_kept = _is_whole(draft, block) and isinstance(block, Opaque)
+        return [block] if is_kept else heard((block,), draft.report)
 
     if not any(_is_silent(block) for message in draft.messages for block in message.blocks):
         return draft
@@ -45,19 +45,18 @@ def _is_silent(block: Block) -> bool:
 
 
 def heard(blocks: Iterable[Block], report: Report) -> list[Block]:
-    """The blocks less those that nobody is to say; each of these is reported."""
-    said: list[Block] = []
+    """Return the blocks without those that are omitted cross-API; each of these is reported."""
+    kept: list[Block] = []
     for block in blocks:
         if isinstance(block, Opaque) and block.silent is not None:
             kind, why = _SILENT[block.silent]
             report.add(kind, f"{block.kind}: {why}", subject=block.text or block.kind)
         elif isinstance(block, ToolCall) and block.broken:
-            report.add(
-                "dropped", f"the call of {block.name} was cut off: left out", call_id=block.id, subject=block.name
-            )
+            why = f"incomplete call of {block.name} dropped: it was cut off"
+            report.add("dropped", why, call_id=block.id, subject=block.name)
         else:
-            said.append(block)
-    return said
+            kept.append(block)
+    return kept
 
 
 def _is_whole(draft: Draft, block: Block) -> bool:
@@ -65,9 +64,9 @@ def _is_whole(draft: Draft, block: Block) -> bool:
 
 
 def errors(draft: Draft) -> Draft:
-    """Where the API has no flag for a failed call, its text says so. Made-up results say it already.
+    """Mark error results in their text where the API has no error flag. Synthetic results already are.
 
-    What failed or was ended without a word is said in one everywhere: a flag alone is refused, or tells nothing.
+    Failed, cancelled and interrupted results without text get a fixed one for every target: some reject a bare flag.
     """
     draft = _with_words(draft)
     if draft.demands.error_flag or not any(
@@ -75,7 +74,7 @@ def errors(draft: Draft) -> Draft:
     ):
         return draft
 
-    def told(_message: Message, block: Block) -> list[Block]:
+    def mark(_message: Message, block: Block) -> list[Block]:
         if not isinstance(block, ToolResponse) or not block.error:
             return [block]
         if draft.demands.own_errors and block.native is not None and block.native.intact and draft.at_home(block):
@@ -85,38 +84,39 @@ def errors(draft: Draft) -> Draft:
         first, *rest = _as_text(block) or [Text("")]
         label = first.text if isinstance(first, Text) else ""
         others = rest if isinstance(first, Text) else [first, *rest]
-        said = Text(error_text(label))
-        return [edited(block, content=(said, *others), structured=msgspec.UNSET, error=False)]
+        marked = Text(error_text(label))
+        return [edited(block, content=(marked, *others), structured=msgspec.UNSET, error=False)]
 
-    return draft.map_blocks(told)
+    return draft.map_blocks(mark)
 
 
 def _with_words(draft: Draft) -> Draft:
-    def is_mute(block: Block) -> TypeGuard[ToolResponse]:
+    def is_empty_failure(block: Block) -> TypeGuard[ToolResponse]:
         if not isinstance(block, ToolResponse) or not (block.error or block.outcome is not None):
             return False
-        silent = all(isinstance(part, Text) and not part.text for part in block.content or ())
-        return silent and block.structured is msgspec.UNSET
+        empty = all(isinstance(part, Text) and not part.text for part in block.content or ())
+        return empty and block.structured is msgspec.UNSET
 
-    if not any(is_mute(block) for message in draft.messages for block in message.blocks):
+    if not any(is_empty_failure(block) for message in draft.messages for block in message.blocks):
         return draft
 
-    def told(_message: Message, block: Block) -> list[Block]:
+    def add_text(_message: Message, block: Block) -> list[Block]:
         stays = draft.goes_back(block) and _without_empty_parts(draft, block) is block
-        if not is_mute(block) or stays:
+        if not is_empty_failure(block) or stays:
             return [block]
-        ends = {"cancelled": TEXTS.cancelled, "interrupted": TEXTS.interrupted}
-        said = ends[block.outcome] if block.outcome is not None else TEXTS.failed
-        draft.report.add("inserted", f"{said}, for it ended without a word", call_id=block.call_id, subject=block.name)
-        return [edited(block, content=(Text(said),))]
+        outcomes = {"cancelled": TEXTS.cancelled, "interrupted": TEXTS.interrupted}
+        text = outcomes[block.outcome] if block.outcome is not None else TEXTS.failed
+        why = f"added the text {text} to a failed tool result without content"
+        draft.report.add("inserted", why, call_id=block.call_id, subject=block.name)
+        return [edited(block, content=(Text(text),))]
 
-    return draft.map_blocks(told)
+    return draft.map_blocks(add_text)
 
 
 def error_text(text: str) -> str:
-    """What a failed call gave back, said as a failure."""
-    told = TEXTS.error.format(content=text)
-    return told if text else told.rstrip()
+    """Return the text of an error result with the error label."""
+    labelled = TEXTS.error.format(content=text)
+    return labelled if text else labelled.rstrip()
 
 
 def _as_text(response: ToolResponse) -> list[Block]:
@@ -126,7 +126,7 @@ def _as_text(response: ToolResponse) -> list[Block]:
 
 
 def media(draft: Draft) -> Draft:
-    """Pictures and files stand where the target takes them; what it can't have at all is told as text."""
+    """Move media to where the target accepts them; render what it does not support as text."""
     messages: list[Message] = []
     waiting: list[Block] = []
     for message in draft.messages:
@@ -137,22 +137,22 @@ def media(draft: Draft) -> Draft:
             messages.append(message)
             continue
         results: list[Block] = []
-        words: list[Block] = []
+        others: list[Block] = []
         for block in message.blocks:
             if isinstance(block, ToolResponse):
                 block, moved = _in_result(draft, block)
                 results.append(block)
                 waiting += moved
             elif _can_be_moved(block, draft, message):
-                draft.report.add("moved", f"{block.kind} of an answer: put after it", subject=block.kind)
-                words.append(Text(TEXTS.media_moved.format(kind=block.kind)))
+                draft.report.add("moved", f"{block.kind} in a reply moved after the reply", subject=block.kind)
+                others.append(Text(TEXTS.media_moved.format(kind=block.kind)))
                 waiting += [Text(TEXTS.media_said.format(kind=block.kind)), block]
             else:
-                words.append(_in_message(draft, message, block))
-        # The human's words come after what belongs to the results before them.
-        if results and words and message.speaker == "tool":
-            words, waiting = [*waiting, *words], []
-        blocks = (*results, *words) if message.speaker == "tool" else _in_place(message.blocks, results, words)
+                others.append(_in_message(draft, message, block))
+        # The user's content comes after what belongs to the results before it.
+        if results and others and message.speaker == "tool":
+            others, waiting = [*waiting, *others], []
+        blocks = (*results, *others) if message.speaker == "tool" else _in_place(message.blocks, results, others)
         messages.append(message if same_objects(blocks, message.blocks) else message.holding(blocks))
     if waiting:
         messages.append(Message("human", tuple(waiting)))
@@ -160,7 +160,7 @@ def media(draft: Draft) -> Draft:
 
 
 def _shows_nothing(message: Message) -> bool:
-    """Whether it is plain that there is nothing but words, calls, or results in words."""
+    """Whether the message clearly has no media or unknown content, also in its results."""
     kinds = frozenset(map(type, message.blocks))
     if kinds != _RESULTS:
         return kinds.isdisjoint(_SHOWN)
@@ -168,18 +168,18 @@ def _shows_nothing(message: Message) -> bool:
     return all(_SHOWN.isdisjoint(map(type, result.content or ())) for result in results)
 
 
-def _in_place(original: tuple[Block, ...], results: list[Block], words: list[Block]) -> tuple[Block, ...]:
-    """Results and words in the order in which they stood."""
-    taken = {True: iter(results), False: iter(words)}
+def _in_place(original: tuple[Block, ...], results: list[Block], others: list[Block]) -> tuple[Block, ...]:
+    """Return results and other blocks in their original order."""
+    taken = {True: iter(results), False: iter(others)}
     return tuple(next(taken[isinstance(block, ToolResponse)]) for block in original)
 
 
 def _can_be_moved(block: Block, draft: Draft, message: Message) -> TypeGuard[Media]:
-    """Whether a model showed this, and the target takes it from the user only."""
-    demands = draft.demands
+    """Whether this is media of a reply that the target accepts in user messages only."""
+    constraints = draft.demands
     if message.speaker != "ai" or not isinstance(block, Media) or draft.at_home(block):
         return False
-    return _sayable(draft, block) and block.kind in demands.media_human and block.kind not in demands.media_ai
+    return _sayable(draft, block) and block.kind in constraints.media_human and block.kind not in constraints.media_ai
 
 
 def _in_message(draft: Draft, message: Message, block: Block) -> Block:
@@ -191,13 +191,13 @@ def _in_message(draft: Draft, message: Message, block: Block) -> Block:
 
 
 def _stays(draft: Draft, block: Media | Opaque) -> bool:
-    """Whether this may be left to its own API. An answer to a request for approval goes back whole or not at all."""
+    """Whether this is same-API and may be kept. An answer to an approval request must also be unchanged."""
     approves = isinstance(block, Opaque) and block.origin.is_approval
     return draft.goes_back(block) if approves else draft.at_home(block)
 
 
 def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list[Block]]:
-    """The response as the target can have it, and what has to stand after the results instead."""
+    """Return the result with media that the target accepts, and the media that must follow the results instead."""
     if response.content and response.structured is not msgspec.UNSET and not draft.at_home(response):
         response = edited(response, content=tuple(_as_text(response)), structured=msgspec.UNSET)
     if not any(isinstance(block, Media | Opaque) for block in response.content or ()):
@@ -208,18 +208,19 @@ def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list
     kept: list[Block] = []
     moved: list[Block] = []
     for block in response.content or ():
-        home = draft.at_home(block)
-        unknown = home and isinstance(block, Opaque) and not draft.demands.text_results
+        is_native = draft.at_home(block)
+        unknown = is_native and isinstance(block, Opaque) and not draft.demands.text_results
         if not isinstance(block, Media | Opaque) or unknown:
             kept.append(block)
-        elif not isinstance(block, Media) or not (home or _sayable(draft, block)):
+        elif not isinstance(block, Media) or not (is_native or _sayable(draft, block)):
             kept.append(_unsupported(draft, block))
-        elif (home and (allowed or draft.demands.media_at_home)) or (
+        elif (is_native and (allowed or draft.demands.media_at_home)) or (
             block.kind in allowed and (block.data or draft.demands.urls_in_results or block.url is None)
         ):
             kept.append(block)
         elif block.kind in draft.demands.media_human:
-            draft.report.add("moved", f"{block.kind} of a result: put after the results", call_id=response.call_id)
+            why = f"{block.kind} in a tool result moved after the results"
+            draft.report.add("moved", why, call_id=response.call_id)
             kept.append(Text(TEXTS.media_moved.format(kind=block.kind)))
             moved += [Text(TEXTS.media_label.format(kind=block.kind, tool=draft.tool_name(response))), block]
         else:
@@ -231,11 +232,11 @@ def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list
 
 
 def _sayable(draft: Draft, block: Media) -> bool:
-    """Whether the target could be given this, if only because it holds the file too."""
+    """Whether the media can be rendered: by its data, its URL, or a file id that the target can resolve."""
     if block.data or (block.url and not block.url.startswith("data:")):
         return True
     if block.url:
-        # RFC 2397: without a type it is plain text, which no picture is.
+        # RFC 2397: without a type it is plain text, which only a document can be.
         head, _, payload = block.url.removeprefix("data:").partition(",")
         return bool(payload and (head or block.kind == "document"))
     held = block.native is not None and block.native.api in draft.demands.file_ids_of
@@ -245,44 +246,46 @@ def _sayable(draft: Draft, block: Media) -> bool:
 def _unsupported(draft: Draft, block: Media | Opaque) -> Text:
     approved = isinstance(block, Opaque) and block.origin.is_approval
     label = TEXTS.approval_given if approved else TEXTS.unsupported.format(kind=block.kind)
-    said = (block.name, _address(block), block.file_id) if isinstance(block, Media) else (block.text,)
-    known = next((word for word in said if word), None) if isinstance(block, Media) else None
-    which = f"{block.kind} {known!r}" if known else block.kind
-    draft.report.add("text", f"{which} can't be said to {draft.demands.api}: told as text", subject=block.kind)
-    return Text(" ".join([label, *(word for word in said if word)]))
+    details = (block.name, _address(block), block.file_id) if isinstance(block, Media) else (block.text,)
+    known = next((detail for detail in details if detail), None) if isinstance(block, Media) else None
+    what = f"{block.kind} {known!r}" if known else block.kind
+    draft.report.add("text", f"{what} rendered as text: not supported by {draft.demands.api}", subject=block.kind)
+    return Text(" ".join([label, *(detail for detail in details if detail)]))
 
 
 def _address(block: Media) -> str | None:
-    """Where it is to be found; a `data:` URL is no place."""
+    """Return the URL of the media; None for a `data:` URL."""
     return None if block.url is not None and block.url.startswith("data:") else block.url
 
 
 def empties(draft: Draft) -> Draft:
-    """No text and no message that the target refuses because nothing is in it."""
+    """Drop texts and messages that the target rejects because they are empty."""
     messages: list[Message] = []
     for message in draft.messages:
         if draft.demands.empty_text != "kept" or not (draft.home or draft.at_home(message)):
             kept = [_without_empty_parts(draft, b) for b in message.blocks if not _is_refused(draft, b)]
             message = message if same_objects(kept, message.blocks) else message.holding(tuple(kept))
         if _says_nothing(draft, message):
-            draft.report.add("dropped", f"an empty message of speaker {message.speaker}", subject=message.speaker)
+            draft.report.add("dropped", f"empty message dropped (speaker {message.speaker})", subject=message.speaker)
         else:
             messages.append(message)
     return draft.with_messages(messages)
 
 
 def captions(draft: Draft) -> Draft:
-    """Words beside media that can't be the whole of a message."""
-    wanting = draft.demands.media_with_words
+    """Add text to messages with media that need it."""
+    kinds_needing_text = draft.demands.media_with_words
 
-    def worded(message: Message) -> Message:
-        kinds = [block.kind for block in message.blocks if isinstance(block, Media) and block.kind in wanting]
+    def add_caption(message: Message) -> Message:
+        found = [block.kind for block in message.blocks if isinstance(block, Media)]
+        kinds = [kind for kind in found if kind in kinds_needing_text]
         if not kinds or any(isinstance(block, Text) for block in message.blocks):
             return message
-        draft.report.add("inserted", f"words beside a {kinds[0]} that stands alone", subject=kinds[0])
+        why = f"added text to a message with only a {kinds[0]}: the target requires text"
+        draft.report.add("inserted", why, subject=kinds[0])
         return message.holding((*message.blocks, Text(TEXTS.media_alone.format(kind=kinds[0]))))
 
-    return draft.with_messages(map(worded, draft.messages)) if wanting else draft
+    return draft.with_messages(map(add_caption, draft.messages)) if kinds_needing_text else draft
 
 
 def _is_refused(draft: Draft, block: Block) -> bool:
@@ -318,6 +321,6 @@ def _says_nothing(draft: Draft, message: Message) -> bool:
         return False
     if not draft.demands.blank_messages:
         return True
-    # MIS-11: empty texts are no content either.
+    # MIS-11: empty texts do not count as content.
     empty = all(isinstance(block, Text) and not block.text for block in message.blocks)
     return empty and message.speaker not in draft.demands.empty_messages

@@ -1,6 +1,6 @@
-"""What a target wants of a transcript, as data: one row for each API and generation of models.
+"""Target constraints as data: one row for each API and model generation.
 
-The passes read these rows and nothing else of a provider. A new API is a new row, never a new branch.
+The passes read these rows and nothing else about a provider. A new API is a new row, never a new branch.
 """
 
 from __future__ import annotations
@@ -15,145 +15,145 @@ __all__ = ["TEXTS", "Demands", "Policy"]
 
 
 class Demands(Struct, frozen=True):
-    """The target's row. The defaults are those of an API that takes anything."""
+    """The target's row. The defaults describe an API that accepts anything."""
 
     api: str
-    """The wire or dialect: a block whose `native.api` is this one is at home."""
+    """The wire or dialect: blocks with this `native.api` are same-API."""
     provider: str
-    """Who makes ids and reasoning there."""
+    """The provider that ids and reasoning of this API are attributed to."""
 
     results: Literal["each", "joint", "alone"] = "each"
-    """One message a result; all results of a turn in one message with the human's words after them; or all in one
-    message with nothing else in it."""
+    """`each`: one message per result; `joint`: all results of a turn in one message, which the user's content may
+    follow; `alone`: all in one message with nothing else in it."""
     adjacent: bool = True
-    """Results stand right behind their calls. Where not, they may stand anywhere at home."""
+    """Results must directly follow their calls. If False, same-API results may stand anywhere."""
     in_call_order: bool = False
-    """They stand there in the order of the calls, at home too."""
+    """Results must be in call order, also same-API."""
     by_position: bool = False
-    """Results are paired with calls by their order; an id that fits no call does not matter."""
+    """The target pairs results with calls by position; an id that matches no call is ignored."""
     loose_without_id: bool = False
-    """Calls and results of a type that never had an id are not checked against each other: at home they stay."""
+    """The target does not pair calls and results of types that have no id: same-API they are kept as they are."""
     unique_ids: Literal["never", "turn", "conversation"] = "turn"
     own_id: str = r".+"
-    """The pattern of ids that the target takes back as they are."""
+    """The pattern of ids that the target accepts unchanged."""
     own_name: str = r"[\s\S]+"
-    """The pattern of tool names that go home as they are."""
+    """The pattern of tool names that the target accepts unchanged."""
     alternation: Literal["free", "merged", "strict"] = "free"
-    """`merged`: neighbours of one role count as one message, so abroad they are made one; `strict`: also at home."""
+    """`merged`: neighbours of one role count as one message, so cross-API they are merged; `strict`: also same-API."""
     bridge: bool = False
-    """An assistant must stand between a result and the human's next words."""
+    """An assistant message is required between a result and the next user message."""
     calls_alone: bool = False
-    """A message with calls holds no words; they stand in a message before it."""
+    """A message with calls must not hold text; that goes into a message before it."""
     calls_one_by_one: bool = False
-    """A message holds one call at most; the others follow, each behind the result of the one before."""
+    """A message holds one call at most; each further call follows the result of the one before."""
     first: Literal["any", "human"] = "any"
     first_at_home: Literal["any", "named", "human"] = "any"
-    """At home anything may come first all the same: whatever the model, if one is named, or it may not."""
+    """Exception to `first_speaker` same-API: `any` speaker may be first, only if a model is `named`, or none."""
     first_calls: bool = True
-    """Whether the very first message may hold calls, or be a lone reply, at home."""
+    """Whether the very first message may hold calls, or be a lone reply, same-API."""
     no_messages: bool = True
-    """Whether at home there may be no message at all."""
+    """Whether a same-API body may have no messages."""
     human_wanted: bool = False
-    """A human must have spoken somewhere."""
+    """At least one user message is required."""
     ending: Literal["free", "prefill", "marked", "human"] = "free"
-    """What an assistant at the end means: a turn like any other, the start of the answer, that too if it is marked so
-    (the mark stands nowhere else), or an error."""
+    """What an assistant message at the end means: `free`: a normal turn; `prefill`: the start of the reply; `marked`:
+    the start of the reply if it is flagged as such (no other message may have the flag); `human`: an error."""
     system_last: bool = True
-    """Whether system text may be the end, at home."""
+    """Whether system text may be last, same-API."""
     prefill_while_reasoning: bool = True
-    """Whether a prefill is lawful while reasoning is switched on."""
+    """Whether a prefill is valid while reasoning is on."""
     blank_ending: bool = True
-    """Whether a prefill may end in white space."""
+    """Whether a prefill may end in whitespace."""
     pauses: bool = True
-    """Whether the end may be a tool that the provider runs itself."""
+    """Whether a hosted tool call or result may be last."""
     own_hosted: str = r"[\s\S]*"
-    """The pattern of tools run by the provider that go home as they are."""
+    """The pattern of hosted tool names that the target accepts back unchanged."""
 
     system: Literal["top", "inline"] = "inline"
     later_system: Literal["developer", "system", "text"] = "developer"
     later_system_at_home: bool = True
-    """Whether system text that came so may stand behind other messages; else it is told as `later_system` says."""
+    """Whether same-API system text may follow other messages; else it is rendered as `later_system`."""
     system_after_reply: bool = True
-    """Whether system text may follow an assistant or a result, at home."""
+    """Whether system text may follow an assistant message or a result, same-API."""
 
     reasoning: Literal["none", "refused", "signed", "plain"] = "none"
-    """What of its own reasoning the target takes back: nothing, nothing even at home, what it signed, or its plain
-    text."""
+    """Which of its own reasoning the target accepts back: none, none even same-API (`refused`), signed reasoning, or
+    plain text."""
     reasons: bool = True
-    """Whether the model reasons at all."""
+    """Whether the model can reason."""
     reasoning_bound: Literal["provider", "model", "prefix"] = "provider"
     reasoning_whole: bool = True
-    """All reasoning of a message goes back, or none of it; else each block is judged by itself."""
+    """All reasoning of a message is kept or none of it; if False, each block is decided separately."""
     own_signature: str = r"[\s\S]*"
-    """The pattern of signatures that the target may have made."""
+    """The pattern of signatures that the target accepts."""
     reasoning_alone: bool = True
-    """Whether a message may hold reasoning and nothing else."""
+    """Whether a message may hold only reasoning."""
     reasoning_leads: bool = False
-    """Reasoning stands right before what was made with it; without it, what the provider knows that by is void."""
+    """Reasoning directly precedes the item made with it; without it, that item's id is rejected."""
     reasoning_on_calls: Literal["never", "asked", "default", "always"] = "never"
-    """Every message with calls must carry reasoning (a placeholder where there is none): while it is asked for, unless
-    it is switched off, or in any case."""
+    """Every message with calls must have reasoning (a placeholder where there is none): while the request turns it on
+    (`asked`), unless it is turned off (`default`), or always."""
     reasoning_on_words: bool = False
-    """Then messages without calls must carry it too."""
+    """With `reasoning_required_on_calls`: messages without calls need it too."""
     placeholder_signature: str = ""
-    """What the target takes for a signature of its own on the first call of a message; without it the placeholder is a
-    text at the beginning."""
+    """A dummy signature that the target accepts on the first call of a message; if empty, the placeholder is a text at
+    the beginning."""
     reasoning_by_default: bool = False
-    """Whether the model reasons unless it is told not to."""
+    """Whether the model reasons unless reasoning is disabled."""
     reasoning_switch: bool = True
-    """Whether it can be told not to."""
+    """Whether reasoning can be disabled."""
     reasoning_refuses_tools: bool = False
-    """Reasoning can't be asked for beside declared functions."""
+    """Reasoning can't be combined with declared function tools."""
     reasoning_opens_loop: bool = False
-    """While reasoning is on, an open exchange must begin with it."""
+    """While reasoning is on, the first reply of an open exchange must begin with reasoning."""
     reasoning_adapts: bool = False
-    """Reasoning that is asked for without a budget is left to the model, which demands no beginning."""
+    """Reasoning without a budget is adaptive, which lifts `open_exchange_needs_reasoning`."""
     reasoning_forbids_forced_choice: bool = False
     reasoning_at_end: bool = True
-    """Whether a final assistant message may hold reasoning while reasoning is off."""
+    """Whether the last assistant message may hold reasoning while reasoning is off."""
 
     schemas: bool = True
-    """Whether an answer can be asked for by its schema, and not just as JSON."""
+    """Whether the response format may be a JSON Schema, and not only JSON."""
     json_word: Literal["free", "anywhere", "messages"] = "free"
-    """Where the word «json» must stand if JSON is asked for: nowhere, in any text, or in one that is not at the top."""
+    """Where the word "json" must occur with a JSON response format: nowhere, in any text, or in a message."""
     json_word_for_schemas: bool = False
-    """Whether it must stand there for an answer by a schema, too."""
+    """Whether the word is also required with a schema response format."""
 
     error_flag: bool = False
     own_errors: bool = True
-    """Whether without such a flag results of failed calls go home as they are: they say it in their own way."""
+    """Whether same-API error results are unchanged where there is no flag: the error is in their own content."""
     empty_text: Literal["kept", "home", "refused"] = "kept"
-    """Whether a text block may be empty: wherever it stood so at home, at home where its fragment is intact, or
-    nowhere. Abroad an empty one is left out."""
+    """Whether a text block may be empty: `kept`: same-API; `home`: same-API where its fragment is intact; `refused`:
+    never. Cross-API empty text is dropped."""
     blank_text: bool = True
-    """Whether a text block of a message may be white space and nothing else."""
+    """Whether a text block may be only whitespace."""
     blank_messages: bool = True
-    """Whether a message may hold nothing but white space."""
+    """Whether a message may hold only whitespace."""
     empty_messages: frozenset[str] = frozenset()
-    """Speakers whose messages may be without any content, at home. Abroad such a message is left out."""
+    """Speakers whose messages may be empty same-API. Cross-API empty messages are dropped."""
     media_human: frozenset[str] = frozenset()
     media_ai: frozenset[str] = frozenset()
     media_results: frozenset[str] = frozenset()
     media_apart: frozenset[str] = frozenset()
-    """Media that can't stand in one message with results, wherever they come from."""
+    """Media that can't be in one message with results, whatever their source."""
     media_with_words: frozenset[str] = frozenset()
-    """Media that can't be the whole of a message: some words must stand beside them."""
+    """Media that need text in the same message."""
     file_ids: frozenset[str] = frozenset()
-    """Kinds of media that may be given by a file id that one of the APIs in `file_ids_of` holds."""
+    """Kinds of media that may be given by a file id of one of the APIs in `file_id_apis`."""
     file_ids_of: frozenset[str] = frozenset()
     media_in_errors: bool = True
     urls_in_results: bool = True
-    """Whether media in results may be given by URL."""
+    """Whether media in results may be URLs."""
     media_at_home: bool = False
-    """Whether results go home with whatever they hold."""
+    """Whether same-API results keep all their media."""
     text_results: bool = False
-    """Results hold text and nothing else, not even what nobody knows."""
+    """Results hold only text; unknown parts are rejected too."""
     tools_wanted: Literal["never", "abroad", "always"] = "never"
-    """At least one tool must be declared where the history has calls."""
+    """When at least one tool must be declared if the history has calls; `abroad` means cross-API only."""
 
 
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the caller chooses; the default first."""
+    """Choices of the caller; the default first."""
 
     ids: Literal["auto", "canonical", "native"] = "auto"
     reasoning: Literal["native", "text", "none"] = "native"
@@ -163,7 +163,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TEXTS:
-    """Every word that segue puts into a conversation of its own accord."""
+    """All fixed texts that segue inserts into a conversation."""
 
     interrupted = "[interrupted: no result was recorded]"
     cancelled = "[cancelled before it finished]"

@@ -1,4 +1,4 @@
-"""What the passes hand to each other: a transcript in the making, with the rules it has to meet."""
+"""The value that passes transform: an unfinished transcript with its constraints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Draft(Struct, frozen=True):
-    """Passes return a draft; where nothing had to change they return the one they got."""
+    """Passes return a draft; where nothing changes they return the same object."""
 
     request: Request
     demands: Demands
@@ -40,16 +40,16 @@ class Draft(Struct, frozen=True):
     tools: tuple[Tool, ...]
     options: Options
     loose: frozenset[str] = frozenset()
-    """Ids of calls that nobody has to pair: see `Demands.loose_without_id`."""
+    """Ids of calls that need no pairing: see `Constraints.unpaired_without_id`."""
     spell: Callable[[str], str] = str
-    """The name that the target knows a tool by."""
+    """Maps a tool name to the target's."""
 
     def at_home(self, value: Message | Block) -> bool:
-        """Whether this came from the very API it goes to."""
+        """Whether this came from the target's API."""
         return value.native is not None and value.native.api == self.demands.api
 
     def goes_back(self, block: Block) -> bool:
-        """Whether this goes back to who made it as it came."""
+        """Whether this came from the target's API and is unchanged."""
         return self.at_home(block) and block.native is not None and block.native.intact
 
     def pairs_call(self, block: Block) -> TypeGuard[ToolCall]:
@@ -57,11 +57,11 @@ class Draft(Struct, frozen=True):
         return isinstance(block, ToolCall) and block.kind != "hosted" and block.id not in self.loose
 
     def pairs_result(self, block: Block) -> TypeGuard[ToolResponse]:
-        """Whether this is the answer to such a call, or claims to be."""
+        """Whether this is the result of such a call, also if the call is missing."""
         return isinstance(block, ToolResponse) and not block.hosted and block.call_id not in self.loose
 
     def tool_name(self, response: ToolResponse) -> str:
-        """Whose result this is, in words for the target."""
+        """Return the target's name of the tool for use in text."""
         return self.spell(response.name) if response.name else "a tool"
 
     @property
@@ -70,23 +70,23 @@ class Draft(Struct, frozen=True):
 
     @property
     def reasoning_on(self) -> bool:
-        """Whether the request switches reasoning on. A model that has none is not asked, but its own body stands."""
+        """Whether the request turns reasoning on. For a model that can't reason only its own body counts."""
         if not self.demands.reasons and not (self.home and self.model == self.request.model):
             return False
-        asked = self.options.reasoning
-        if asked is None or asked.enabled is False or asked.effort == "none":
+        settings = self.options.reasoning
+        if settings is None or settings.enabled is False or settings.effort == "none":
             return False
-        return asked != Reasoning()
+        return settings != Reasoning()
 
     @property
     def reasons(self) -> bool:
-        """Whether the model will reason: because it is asked to, or because nobody tells it not to, or can."""
-        unsaid = self.options.reasoning is None or self.options.reasoning == Reasoning()
-        untold = unsaid or not self.demands.reasoning_switch
-        return self.reasoning_on or (self.demands.reasoning_by_default and untold)
+        """Whether the model will reason: by request, or by default where that is not or can't be disabled."""
+        unset = self.options.reasoning is None or self.options.reasoning == Reasoning()
+        is_default = unset or not self.demands.reasoning_switch
+        return self.reasoning_on or (self.demands.reasoning_by_default and is_default)
 
     def with_messages(self, messages: Iterable[Message]) -> Draft:
-        """The draft with these messages; itself if they are the ones it has."""
+        """Return the draft with these messages; the same object if they are identical."""
         made = tuple(messages)
         return self if same_objects(made, self.messages) else msgspec.structs.replace(self, messages=made)
 
@@ -94,7 +94,7 @@ class Draft(Struct, frozen=True):
         return msgspec.structs.replace(self, options=msgspec.structs.replace(self.options, **changes))
 
     def map_blocks(self, change: Callable[[Message, Block], Iterable[Block]]) -> Draft:
-        """Each block replaced by what `change` makes of it; untouched messages stay the same objects."""
+        """Replace each block by the result of `change`; unchanged messages stay the same objects."""
         return self.with_messages(_mapped(message, change) for message in self.messages)
 
 
@@ -104,12 +104,12 @@ def _mapped(message: Message, change: Callable[[Message, Block], Iterable[Block]
 
 
 def same_objects(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether two sequences hold the very same things."""
+    """Whether two sequences hold the same objects."""
     return len(some) == len(others) and all(map(is_, some, others))
 
 
 def loose_ids(draft: Draft) -> frozenset[str]:
-    """The calls, and results without a call, of types without an id that are at home where nobody checks them."""
+    """Return same-API calls, and results without a call, of types without an id where the target does not pair them."""
     if not draft.demands.loose_without_id:
         return frozenset()
     blocks = [block for message in draft.messages for block in message.blocks]
@@ -130,7 +130,7 @@ def client_calls(draft: Draft, message: Message) -> list[ToolCall]:
 
 
 def client_responses(draft: Draft) -> list[ToolResponse]:
-    """All answers to such calls."""
+    """All results of such calls."""
     return [
         block
         for message in draft.messages
@@ -140,12 +140,12 @@ def client_responses(draft: Draft) -> list[ToolResponse]:
 
 
 def said_in_reply(block: Block) -> str:
-    """Whose a block of a model's reply is; what the provider ran itself is the model's."""
+    """Return the speaker of a block in a model reply; hosted results belong to the model."""
     return "tool" if isinstance(block, ToolResponse) and not block.hosted else "ai"
 
 
 def regrouped(message: Message, belongs: Callable[[Block], str]) -> list[Message]:
-    """The message cut into runs of blocks that belong to the same speaker; itself where there is one run only."""
+    """Split the message into runs of blocks of one speaker; returned unchanged where there is one run only."""
     runs: list[tuple[str, list[Block]]] = []
     for block in message.blocks:
         speaker = belongs(block)
@@ -162,7 +162,7 @@ def regrouped(message: Message, belongs: Callable[[Block], str]) -> list[Message
 
 
 def runs(messages: Iterable[Message], together: Callable[[Message, Message], bool]) -> Iterator[list[Message]]:
-    """Neighbours that belong together, as lists."""
+    """Yield lists of neighbours for which `together` is True."""
     run: list[Message] = []
     for message in messages:
         if run and not together(run[-1], message):

@@ -1,4 +1,4 @@
-"""The pass about tools that a provider ran itself: at home they stay, abroad they become calls like others or words."""
+"""The pass for hosted tools: same-API they are kept, cross-API they become ordinary calls and results, or text."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["asked_in_words", "hosted"]
 
 
 def hosted(draft: Draft) -> Draft:
-    """What a provider ran itself stays as it is at home; abroad policy decides what becomes of it."""
+    """Keep hosted tool calls same-API; convert them as `Policy.hosted` selects otherwise."""
     _report_callers(draft)
     ran = any(_hosted_id(block) for message in draft.messages for block in message.blocks)
-    abroad = _ran_abroad(draft) if ran else None
-    if not abroad:
+    to_convert = _ran_abroad(draft) if ran else None
+    if not to_convert:
         return draft
-    draft = _with_answers_told(draft, abroad)
+    draft = _with_answers_told(draft, to_convert)
     if draft.policy.hosted == "pair":
         results: dict[str, Block] = {}
         for message in draft.messages:
@@ -35,37 +35,38 @@ def hosted(draft: Draft) -> Draft:
                 if isinstance(block, ToolResponse) and block.hosted:
                     results.setdefault(block.call_id, block)
         called = {block.id for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)}
-        pairs = _Pairs(abroad, results, called)
+        pairs = _Pairs(to_convert, results, called)
         return draft.with_messages(part for message in draft.messages for part in _as_pairs(draft, message, pairs))
-    return draft.map_blocks(lambda _message, block: _told(draft, block) if _hosted_id(block) in abroad else [block])
+    return draft.map_blocks(lambda _message, block: _told(draft, block) if _hosted_id(block) in to_convert else [block])
 
 
-def _with_answers_told(draft: Draft, abroad: frozenset[str]) -> Draft:
-    """OAI-RESP-21: what answers a request for approval can't go back if the request does not."""
+def _with_answers_told(draft: Draft, to_convert: frozenset[str]) -> Draft:
+    """OAI-RESP-21: the answer to an approval request is rejected without the request."""
     requests = [call for message in draft.messages for call in calls_of(message) if _is_request(call)]
-    told = {call.origin.raw_id for call in requests if call.id in abroad}
-    told -= {call.origin.raw_id for call in requests if call.id not in abroad}
+    converted = {call.origin.raw_id for call in requests if call.id in to_convert}
+    converted -= {call.origin.raw_id for call in requests if call.id not in to_convert}
 
-    def answered(_message: Message, block: Block) -> list[Block]:
-        if not isinstance(block, Opaque) or not block.origin.is_approval or block.origin.raw_id not in told:
+    def clear_native(_message: Message, block: Block) -> list[Block]:
+        if not isinstance(block, Opaque) or not block.origin.is_approval or block.origin.raw_id not in converted:
             return [block]
         return [msgspec.structs.replace(block, native=None)]
 
-    return draft.map_blocks(answered) if told else draft
+    return draft.map_blocks(clear_native) if converted else draft
 
 
 def _report_callers(draft: Draft) -> None:
-    """A call that another call made is one like any other where nobody can say so."""
+    """Report calls made by another call that are rendered as calls of the model."""
     calls = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)]
     nested = [call for call in calls if call.origin.parent is not None and not draft.at_home(call)]
     tools = {call.origin.raw_id: call.name for call in calls} if nested else {}
     for call in nested:
         tool = draft.spell(tools[call.origin.parent]) if call.origin.parent in tools else "another call"
-        draft.report.add("text", f"called by {tool}: told as a call of the model's", call_id=call.id, subject=call.name)
+        why = f"call made by {tool}: rendered as a call of the model"
+        draft.report.add("text", why, call_id=call.id, subject=call.name)
 
 
 class _Pairs(NamedTuple):
-    """The calls that go abroad, the result of each that has one, and all calls there are."""
+    """The calls to convert, the result of each that has one, and all calls."""
 
     abroad: frozenset[str]
     results: dict[str, Block]
@@ -73,7 +74,7 @@ class _Pairs(NamedTuple):
 
 
 def _ran_abroad(draft: Draft) -> frozenset[str]:
-    """The calls that a provider ran, less those that go back to it whole, once, and with nobody's words in between."""
+    """Return hosted calls that the target would not accept unchanged: cross-API, edited, repeated or separated."""
     found: set[str] = set()
     running: set[str] = set()
     seen: set[tuple[type[Block], str]] = set()
@@ -86,9 +87,9 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
             whole = draft.goes_back(block) and kept
             # GEM-24
             whole = whole and re.fullmatch(draft.demands.own_hosted, _tool_of(block)) is not None
-            # ANT-09: the result stands behind its call, before the user speaks again.
+            # ANT-09: the result follows its call, before the next user message.
             late = draft.demands.adjacent and isinstance(block, ToolResponse) and run_id not in running
-            # OAI-RESP-13, ANT-03: a call and its result may be one item, which bears one id.
+            # OAI-RESP-13, ANT-03: a call and its result may be one item with one id.
             kept_as = (type(block), _kept_id(block))
             if run_id and (not whole or late or kept_as in seen):
                 found.add(run_id)
@@ -98,19 +99,19 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
 
 
 def _loses_its_name(draft: Draft, message: Message) -> bool:
-    """OAI-RESP-08: what was made with reasoning can't go back by its id without it."""
+    """OAI-RESP-08: an item made with reasoning is rejected by its id without that reasoning."""
     return draft.demands.reasoning_leads and not keeps_reasoning(draft, message)
 
 
 def _hosted_id(block: Block) -> str:
-    """The id of a call that a provider ran, from either side of it."""
+    """Return the id of the hosted call that this is the call or the result of; `""` for other blocks."""
     if isinstance(block, ToolCall) and block.kind == "hosted":
         return block.id
     return block.call_id if isinstance(block, ToolResponse) and block.hosted else ""
 
 
 def _kept_id(block: Block) -> str:
-    """The id under which a provider keeps what it ran: the item's own, or the one that call and result meet on."""
+    """Return the id under which the provider stores the item: its own, or the one that pairs call and result."""
     if not isinstance(block, ToolCall | ToolResponse):
         return ""
     return raw_id_or_none(block.origin.item_id) or block.origin.raw_id or ""
@@ -121,12 +122,12 @@ def _tool_of(block: Block) -> str:
 
 
 def _as_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
-    """The message with its provider-run calls as calls like any other; cut after each result.
+    """Convert the hosted calls of the message to ordinary calls and results, split by speaker.
 
-    What asks for leave is no call, and what nothing called no result: they are told.
+    Approval requests and results without a call become text.
     """
-    abroad, results, called = pairs
-    if not any(_hosted_id(block) in abroad for block in message.blocks):
+    to_convert, results, called = pairs
+    if not any(_hosted_id(block) in to_convert for block in message.blocks):
         return [message]
     if _loses_its_name(draft, message):
         message = unnamed(message)
@@ -136,22 +137,22 @@ def _as_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
         shown = given if isinstance(block, Media) else None
         given = block if isinstance(block, ToolResponse) and block.hosted else shown
         if isinstance(shown, ToolResponse) and blocks and _answers(blocks[-1], shown.call_id):
-            # GEM-24: a picture that code drew stands behind its result.
+            # GEM-24: an image made by code execution follows its result.
             blocks[-1] = _with_shown(blocks[-1], block)
-        elif _hosted_id(block) not in abroad:
+        elif _hosted_id(block) not in to_convert:
             blocks.append(block)
         elif _is_request(block) or _hosted_id(block) not in called:
             blocks += _told(draft, block)
         elif isinstance(block, ToolCall):
             call = msgspec.structs.replace(block, kind="function", native=None)
-            draft.report.add("text", "a tool run by the provider is told as a call", call_id=call.id, subject=call.name)
+            draft.report.add("text", "hosted tool call rendered as a tool call", call_id=call.id, subject=call.name)
             blocks.append(call)
             if call.id not in results:
                 blocks.append(call.respond(TEXTS.undisclosed, synthetic="output not disclosed"))
         elif isinstance(block, ToolResponse) and results[block.call_id] is block:
             blocks.append(msgspec.structs.replace(block, hosted=False, native=None))
         elif isinstance(block, ToolResponse):
-            draft.report.add("dedupe", "a repeated result: left out", call_id=block.call_id, subject=words_of(block))
+            draft.report.add("dedupe", "repeated result dropped", call_id=block.call_id, subject=words_of(block))
     return regrouped(message.holding(tuple(blocks)), said_in_reply)
 
 
@@ -166,7 +167,7 @@ def _with_shown(response: Block, shown: Block) -> Block:
 
 
 def asked_in_words(blocks: Iterable[Block], report: Report) -> list[Block]:
-    """The blocks of a reply that goes abroad, with requests for approval in words."""
+    """Return the blocks of a cross-API reply with approval requests as text."""
     return [_request_told(block, block.name, report) if _is_request(block) else block for block in blocks]
 
 
@@ -175,20 +176,20 @@ def _is_request(block: Block) -> TypeGuard[ToolCall]:
 
 
 def _request_told(call: ToolCall, tool: str, report: Report) -> Text:
-    report.add("text", "a request for approval is told as text", call_id=call.id, subject=call.name)
+    report.add("text", "approval request rendered as text", call_id=call.id, subject=call.name)
     arguments = call.arguments_text or write_text(call.arguments)
     return Text(TEXTS.approval_asked.format(tool=tool, arguments=arguments))
 
 
 def _told(draft: Draft, block: Block) -> list[Block]:
-    """In words, or not at all, as policy has it; either is reported."""
+    """Render a hosted call or result as text, or drop it, as `Policy.hosted` selects."""
     tool = _tool_of(block)
     if draft.policy.hosted == "drop":
-        draft.report.add("dropped", "a tool run by the provider: left out", call_id=_hosted_id(block), subject=tool)
+        draft.report.add("dropped", "hosted tool call dropped", call_id=_hosted_id(block), subject=tool)
         return []
     if _is_request(block):
         return [_request_told(block, draft.spell(block.name), draft.report)]
-    draft.report.add("text", "a tool run by the provider is told as text", call_id=_hosted_id(block), subject=tool)
+    draft.report.add("text", "hosted tool call rendered as text", call_id=_hosted_id(block), subject=tool)
     if isinstance(block, ToolCall):
         arguments = block.arguments_text or write_text(block.arguments)
         return [Text(TEXTS.hosted_call.format(tool=draft.spell(block.name), arguments=arguments))]

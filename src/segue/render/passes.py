@@ -1,37 +1,38 @@
-"""Theory of operation: how a canonical history becomes one that a target takes.
+"""Theory of operation: how a canonical history becomes one that a target accepts.
 
-A history is what happened, and what happened is often not what an API lets one say: calls without results, results
-without calls, results late, twice or out of order, reasoning signed by someone else, a system message in the middle, an
-empty text. The passes below each remove one kind of trouble. Each is a pure function from draft to draft, does nothing
-where there is no trouble, and is idempotent; run again, the whole list changes nothing. What a target wants they read
-from its `Demands` and never from its name; a message that came from the target itself and is lawful is not touched.
+A history often holds what an API rejects: calls without results, results without calls, results late, twice or out of
+order, reasoning signed by another provider, a system message in the middle, an empty text. Each pass below removes one
+such problem. Each is a pure function from draft to draft, does nothing where there is no problem, and is idempotent;
+run again, the whole list changes nothing. Passes read the target's `Constraints`, never its name; a valid message from
+the target's own API is not touched.
 
-They stand in this order, because each relies on what was settled before:
+The order matters, because each pass relies on the ones before:
 
-0.  `silent`       What is no part of the conversation, out of the way of all that looks at neighbours.
-1.  `speakers`     Every block in a message of who said it. Later passes need not look for calls in a user's message.
-2.  `settle`       At most one result for each call.
-3.  `orphans`      Results without a call become text. Now every result left has a call.
-4.  `hosted`       Tools that a provider ran become calls and results like any other where they go abroad, and where
-                   somebody's words (an orphan's, too) have come between the two.
-5.  `complete`     Calls without a result get one. After `settle`, which may have taken a partial one away; now every
-                   call has exactly one result.
-6.  `place`        Results behind their calls. Only possible when pairs are complete, and needed before anything looks
-                   at neighbours.
-7.  `reasoning`    Whose thinking stays. Before `empties`, since a message may have held nothing else.
-8.  `errors`, `media`   What stands inside results and messages. After `place`: a picture goes after all results of its
-                   turn.
-9.  `system_text`  After `place`, so that a system message can't be caught between a call and its result.
-    `answer_form`  What must be said of the answer's form, at the end of the system text that now stands in its place.
-10. `empties`      After all that takes content out, before all that counts neighbours.
-11. `grouping`, `bridges`, `merging`, `captions`, `ends`   The roles, from the inside out: results in messages, what
-                   may follow what, neighbours of one role, which may bring words to media that need some, the ends.
-12. `bound`        Reasoning that is bound to its prefix can only be judged when the prefix is final. If it has to go,
-                   what depends on content runs once more.
-13. `open_exchange` What is asked of reasoning, with the final messages in view.
-14. `placeholders` Last among blocks: a placeholder is not reasoning and must not be judged as such, and where
-                   reasoning was just switched off none is needed.
-15. `declared`     The tools, for the calls that are left.
+0.  `drop_omitted`       Drops content that is no part of the conversation, so that later passes see real neighbours.
+1.  `assign_speakers`    Every block in a message of its speaker. Later passes need not look for calls in user messages.
+2.  `choose_results`     At most one result for each call.
+3.  `convert_orphans`    Results without a call become text. Now every result left has a call.
+4.  `convert_hosted`     Hosted tool calls become ordinary calls and results cross-API, and where another message (an
+                         orphan's text, too) stands between the two.
+5.  `complete_calls`     Calls without a result get one. After `choose_results`, which may have dropped a partial one;
+                         now every call has exactly one result.
+6.  `order_results`      Results after their calls. Needs complete pairs, and is needed before anything looks at
+                         neighbours.
+7.  `filter_reasoning`   Which reasoning is kept. Before `drop_empty`, since a message may have held nothing else.
+8.  `mark_errors`, `place_media`   The content of results and messages. After `order_results`: media go after all
+                         results of their turn.
+9.  `place_system_text`  After `order_results`, so that no system message stands between a call and its result.
+    `apply_response_format`   Adds instructions on the response format at the end of the system text.
+10. `drop_empty`         After all passes that remove content, before those that look at neighbours.
+11. `group_results`, `insert_fillers`, `merge_neighbours`, `insert_captions`, `fix_ends`   Roles, from the inside out:
+                         results in messages, the order of roles, neighbours of one role (a merge may add text to media
+                         that need it), the first and the last message.
+12. `drop_unbound_reasoning`   Whether reasoning still matches its prefix is known when the prefix is final. If any is
+                         dropped, the passes that depend on content run once more.
+13. `adjust_reasoning`   The reasoning options, checked against the final messages.
+14. `insert_reasoning_placeholders`   Last among blocks: a placeholder is not reasoning and must not be filtered as
+                         such, and none is needed where reasoning was just switched off.
+15. `declare_tools`      The tools, for the calls that are left.
 """
 
 from __future__ import annotations
@@ -60,12 +61,12 @@ __all__ = ["PASSES", "STUB_TOOL", "declared", "rebound", "render"]
 
 Pass = Callable[[Draft], Draft]
 
-# Declared where a target wants tools because the history has calls, and the request brought none.
+# Declared where the target requires tools because the history has calls, and the request has none.
 STUB_TOOL = Tool("unavailable_tool", "No tool can be called at present.", {"type": "object", "properties": {}})
 
 
 def rebound(draft: Draft) -> Draft:
-    """`bound`, and what has to follow if it took anything out."""
+    """Run `drop_unbound_reasoning`, and the passes that depend on content if it dropped anything."""
     made = bound(draft)
     if made is not draft:
         for step in (empties, grouping, bridges, merging, ends):
@@ -74,22 +75,23 @@ def rebound(draft: Draft) -> Draft:
 
 
 def declared(draft: Draft) -> Draft:
-    """The tools that may be called, and one where the history has calls and the target wants one declared."""
+    """Declare the allowed tools, and a stub where the history has calls and the target requires a tool."""
     choice = draft.options.tool_choice
     if choice is not None and choice.allowed is not None and not draft.home:
         tools = tuple(tool for tool in draft.tools if tool.name in choice.allowed)
-        draft.report.add("tools", "only the tools that may be called are declared", fault="rendering")
+        draft.report.add("tools", "only the tools allowed by the tool choice are declared", fault="rendering")
         draft = msgspec.structs.replace(draft, tools=tools)
         draft = draft.with_options(tool_choice=msgspec.structs.replace(choice, allowed=None))
-    wanted = draft.demands.tools_wanted
-    if wanted == "never" or (wanted == "abroad" and draft.home):
+    required = draft.demands.tools_wanted
+    if required == "never" or (required == "abroad" and draft.home):
         return draft
-    # A tool that a provider runs can be declared to no other.
+    # A hosted tool can be declared to its own provider only.
     if any(tool.kind != "hosted" or _is_of(tool, draft.demands.api) for tool in draft.tools):
         return draft
     if not any(calls_of(message) for message in draft.messages):
         return draft
-    draft.report.add("tools", "the history has calls but no tool is declared: one stub is", fault="rendering")
+    why = "added a stub tool declaration: the history has tool calls but no tools are declared"
+    draft.report.add("tools", why, fault="rendering")
     return msgspec.structs.replace(draft, tools=(*draft.tools, STUB_TOOL))
 
 
@@ -132,9 +134,9 @@ def render(
     model: str | None = None,
     spell: Callable[[str], str] = str,
 ) -> Transcript:
-    """What may be said of this request to the target that `demands` describes. Decisions go into the report.
+    """Render a request for the target described by `constraints`. Decisions are added to the report.
 
-    `spell` gives the name that the target knows a tool by.
+    `project_name` maps a tool name to the target's.
     """
     draft = Draft(
         request=request,

@@ -1,4 +1,4 @@
-"""The passes about where things stand: each in a message of who said it, and results right behind their calls."""
+"""The passes for order: each block in a message of its speaker, and results directly after their calls."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _OTHERS = frozenset({ToolCall, Thinking, ToolResponse})
 
 
 def speakers(draft: Draft) -> Draft:
-    """Calls and thinking belong to the model, results to the tools, whatever message they came in."""
+    """Split messages so that calls and reasoning belong to the model, and results to the tools."""
 
-    def parts(message: Message) -> list[Message]:
+    def split(message: Message) -> list[Message]:
         if message.speaker == "ai":
             return regrouped(message, said_in_reply)
         return regrouped(message, lambda block: _speaker(block, message))
@@ -26,22 +26,22 @@ def speakers(draft: Draft) -> Draft:
         if _is_of_one(message):
             made.append(message)
             continue
-        pieces = parts(message)
-        if len(pieces) > 1 or pieces[0] is not message:
-            draft.report.add("moved", "calls, reasoning or results stood in a message of somebody else")
-        made += map(_with_results, pieces)
+        parts = split(message)
+        if len(parts) > 1 or parts[0] is not message:
+            draft.report.add("moved", "calls, reasoning or results moved out of a message of another role")
+        made += map(_with_results, parts)
     return draft.with_messages(made)
 
 
-def _with_results(piece: Message) -> Message:
-    """What is left of a message of results without any is a human's."""
-    if piece.speaker != "tool" or any(isinstance(block, ToolResponse) for block in piece.blocks):
-        return piece
-    return piece.holding(piece.blocks, speaker="human")
+def _with_results(part: Message) -> Message:
+    """Return a tool message without results as a user message."""
+    if part.speaker != "tool" or any(isinstance(block, ToolResponse) for block in part.blocks):
+        return part
+    return part.holding(part.blocks, speaker="human")
 
 
 def _is_of_one(message: Message) -> bool:
-    """Whether it is plain that who said a message said all that is in it."""
+    """Whether all blocks clearly belong to the speaker of the message."""
     kinds = frozenset(map(type, message.blocks))
     if message.speaker != "tool":
         return kinds.isdisjoint(_RESULTS if message.speaker == "ai" else _OTHERS)
@@ -49,12 +49,12 @@ def _is_of_one(message: Message) -> bool:
 
 
 def _one_reply_a_turn(draft: Draft) -> Iterator[Message]:
-    """The messages, with a reply that its wire wrote as several of one turn put together; at home they stay."""
+    """Yield the messages, joining a reply that its wire split into several of one turn; not same-API."""
     for run in runs(draft.messages, _of_one_turn):
         if len(run) == 1 or all(draft.at_home(message) for message in run):
             yield from run
             continue
-        draft.report.add("moved", "messages that are one reply were put together")
+        draft.report.add("moved", "messages of one reply joined")
         yield run[0].holding(tuple(block for message in run for block in message.blocks))
 
 
@@ -71,21 +71,21 @@ def _speaker(block: Block, message: Message) -> str:
 
 
 def place(draft: Draft) -> Draft:
-    """Results stand right behind their calls. Turns that are lawful as they stand are not touched."""
+    """Move results directly after their calls. Turns whose order is valid are not touched."""
     loose: dict[int, list[ToolCall]] = {}
     responses = {response.call_id: response for response in client_responses(draft)}
     if _all_in_place(draft, responses.keys()):
         return draft
     places = {} if draft.demands.adjacent else _places(draft)
     for start, stop in _reply_runs(draft):
-        asked = {
+        calls_at = {
             position: calls
             for position in range(start, stop)
             if (calls := [call for call in client_calls(draft, draft.messages[position]) if call.id in responses])
         }
-        expected = [call.id for calls in asked.values() for call in calls]
+        expected = [call.id for calls in calls_at.values() for call in calls]
         if expected and not _stands_well(draft, start, stop, expected, places):
-            loose.update(asked)
+            loose.update(calls_at)
     if not loose:
         return draft
     moving = {call.id for calls in loose.values() for call in calls}
@@ -95,13 +95,13 @@ def place(draft: Draft) -> Draft:
         if position in loose:
             found = tuple(responses[call.id] for call in loose[position])
             if _moved(draft, position, found):
-                draft.report.add("reordered", "results were brought to their calls", call_id=found[0].call_id)
+                draft.report.add("reordered", "tool results moved to their calls", call_id=found[0].call_id)
             messages.append(Message("tool", found, turn_key=message.turn_key))
     return draft.with_messages(messages)
 
 
 def _all_in_place(draft: Draft, answered: Collection[str]) -> bool:
-    """Whether each reply is at once followed by exactly its results, in order."""
+    """Whether each reply is directly followed by exactly its results, in order."""
     waiting: list[str] = []
     for message in draft.messages:
         if message.speaker == "tool" and waiting:
@@ -120,7 +120,7 @@ def _all_in_place(draft: Draft, answered: Collection[str]) -> bool:
 
 
 def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:
-    """Replies that count as one: neighbours where the target merges them and they are at home, else each alone."""
+    """Yield ranges of replies that count as one: same-API neighbours where the target merges them, else each alone."""
     position = 0
     while position < len(draft.messages):
         message = draft.messages[position]
@@ -140,7 +140,7 @@ def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:
 
 
 def _places(draft: Draft) -> dict[str, int]:
-    """For each call the message that its result stands in."""
+    """Return the position of the message that holds the result of each call."""
     return {
         block.call_id: position
         for position, message in enumerate(draft.messages)
@@ -150,7 +150,7 @@ def _places(draft: Draft) -> dict[str, int]:
 
 
 def _stands_well(draft: Draft, start: int, stop: int, expected: list[str], places: dict[str, int]) -> bool:
-    """Whether exactly these results, each once, are the first thing after the reply, or may come later at home."""
+    """Whether exactly these results directly follow the reply, or may come later same-API."""
     found, end = _head(draft, stop)
     if found == expected:
         return True
@@ -159,12 +159,12 @@ def _stands_well(draft: Draft, start: int, stop: int, expected: list[str], place
         stood = [places[call_id] for call_id in expected]
         return all(stop <= at < end or draft.at_home(draft.messages[at]) for at in stood)
     # TPL-16
-    home = not draft.demands.in_call_order and all(map(draft.at_home, draft.messages[start:end]))
-    return home and len(found) == len(expected) and set(found) == set(expected)
+    same_api = not draft.demands.in_call_order and all(map(draft.at_home, draft.messages[start:end]))
+    return same_api and len(found) == len(expected) and set(found) == set(expected)
 
 
 def _head(draft: Draft, start: int) -> tuple[list[str], int]:
-    """The calls whose results stand here before anything else, and where that ends."""
+    """Return the calls whose results come first from here on, and the position where they end."""
     found: list[str] = []
     for position in range(start, len(draft.messages)):
         message = draft.messages[position]
@@ -180,14 +180,14 @@ def _head(draft: Draft, start: int) -> tuple[list[str], int]:
 
 
 def _moved(draft: Draft, position: int, found: tuple[ToolResponse, ...]) -> bool:
-    """Whether a recorded result changes its place, and not only a made-up one comes between."""
-    made_up = {response.call_id for response in found if response.synthetic is not None}
+    """Whether a recorded result changes its position, and not only a synthetic one is inserted."""
+    synthetic = {response.call_id for response in found if response.synthetic is not None}
     stood, _ = _head(draft, position + 1)
-    return [i for i in stood if i not in made_up] != [r.call_id for r in found if r.call_id not in made_up]
+    return [i for i in stood if i not in synthetic] != [r.call_id for r in found if r.call_id not in synthetic]
 
 
 def _without(message: Message, moving: set[str]) -> list[Message]:
-    """The message less its moving results; nothing where nothing is left."""
+    """Return the message without the results that are moved; an empty list where nothing is left."""
     kept = tuple(b for b in message.blocks if not (isinstance(b, ToolResponse) and b.call_id in moving))
     if len(kept) == len(message.blocks):
         return [message]

@@ -1,6 +1,6 @@
-"""What the passes make of a plain conversation. Nothing in it is missing, late or doubled, so little is left to do.
+"""The passes of the fast path. Nothing in a `FastHistory` is missing, late or repeated, so few are needed.
 
-Whether a word has to be put in somewhere, the long way is asked on a sample of the conversation (see `segue.express`).
+Whether texts have to be inserted is taken from a run of the full pipeline on a sample (see `segue.fast`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Ways", "bridges", "tell", "thoughtless"]
 
 
 class Ways(Struct, frozen=True):
-    """How a conversation has to be told: by whose demands, with placeholders for reasoning, with a word at the end."""
+    """How to render: the constraints, with or without reasoning placeholders and a last user message."""
 
     demands: Demands
     id_scheme: str = ""
@@ -27,54 +27,54 @@ class Ways(Struct, frozen=True):
 
 
 def tell(plain: Plain, ways: Ways) -> list[Event]:
-    """The events as the target may be told them. Telling is done once: it changes what it tells."""
-    demands = ways.demands
-    # What failed without a word gets one, and the report a line for each.
+    """Return the events as the target accepts them. Run it once: it modifies the history."""
+    constraints = ways.demands
+    # Error results without text need a fixed text and a finding each: that is left to the full pipeline.
     if not all(any(_listed(plain.results[place])) for place in plain.failed):
         raise NotPlainError
-    if not demands.error_flag:
+    if not constraints.error_flag:
         for place in plain.failed:
             plain.results[place] = _failed(plain.results[place])
         plain.failed = []
-    told = plain.events
+    events = plain.events
     if ways.placeholders:
-        for turn in thoughtless(plain, demands):
-            turn.placeholder = demands.placeholder_signature or TEXTS.no_reasoning
-    if demands.alternation != "free":
-        told = _merged(told)
-    if demands.calls_alone:
-        told = [part for event in told for part in _parted(event)]
-    if demands.bridge:
-        told = _bridged(told)
-    return [*told, Words(TEXTS.tail)] if ways.tail else told
+        for turn in thoughtless(plain, constraints):
+            turn.placeholder = constraints.placeholder_signature or TEXTS.no_reasoning
+    if constraints.alternation != "free":
+        events = _merged(events)
+    if constraints.calls_alone:
+        events = [part for event in events for part in _parted(event)]
+    if constraints.bridge:
+        events = _bridged(events)
+    return [*events, Words(TEXTS.tail)] if ways.tail else events
 
 
-def thoughtless(plain: Plain, demands: Demands) -> list[Turn]:
-    """The replies that get a placeholder where there is no reasoning."""
+def thoughtless(plain: Plain, constraints: Demands) -> list[Turn]:
+    """Return the replies that need a reasoning placeholder."""
     turns = [event for event in plain.events if isinstance(event, Turn)]
-    return turns if demands.reasoning_on_words else [turn for turn in turns if turn.start < turn.stop]
+    return turns if constraints.reasoning_on_words else [turn for turn in turns if turn.start < turn.stop]
 
 
 def _parted(event: Event) -> list[Event]:
-    """A turn with words and calls as two."""
+    """Split a turn with text and calls into two."""
     if isinstance(event, Words) or event.content is None or event.start == event.stop:
         return [event]
-    words = Turn(event.content, event.start, event.start, event.thoughts, event.form, event.marked)
-    return [words, Turn(None, event.start, event.stop, placeholder=event.placeholder)]
+    text = Turn(event.content, event.start, event.start, event.thoughts, event.form, event.marked)
+    return [text, Turn(None, event.start, event.stop, placeholder=event.placeholder)]
 
 
 def _bridged(events: list[Event]) -> list[Event]:
-    """The events with a word of the assistant between results and the human's."""
-    told: list[Event] = []
+    """Insert an assistant message between results and a user message."""
+    made: list[Event] = []
     for event in events:
-        if isinstance(event, Words) and told and _ends_on_results(told[-1]):
-            told.append(Turn(TEXTS.bridge, 0, 0))
-        told.append(event)
-    return told
+        if isinstance(event, Words) and made and _ends_on_results(made[-1]):
+            made.append(Turn(TEXTS.bridge, 0, 0))
+        made.append(event)
+    return made
 
 
 def bridges(events: Sequence[Event]) -> int:
-    """How many such words there must be."""
+    """Return how many assistant messages have to be inserted between results and user messages."""
     return sum(isinstance(event, Words) and _ends_on_results(before) for before, event in pairwise(events))
 
 
@@ -83,8 +83,8 @@ def _ends_on_results(event: Event) -> bool:
 
 
 def _merged(events: list[Event]) -> list[Event]:
-    """Neighbours of one speaker as one. A turn without calls has nothing behind it that would part it from the next."""
-    told: list[Event] = []
+    """Merge neighbours of one speaker. A turn without calls has no results that separate it from the next."""
+    made: list[Event] = []
     last: Event | None = None
     for event in events:
         if isinstance(event, Words):
@@ -95,13 +95,13 @@ def _merged(events: list[Event]) -> list[Event]:
             last.content = [*_listed(last.content), *_listed(event.content)]
             last.start, last.stop, last.placeholder = event.start, event.stop, event.placeholder
             continue
-        told.append(event)
+        made.append(event)
         last = event
-    return told
+    return made
 
 
 def _failed(content: Content) -> Content:
-    """An error where the API has no flag for it."""
+    """Return error content with the error label, for an API without an error flag."""
     first, *rest = _listed(content)
     return [error_text(first), *rest] if rest else error_text(first)
 

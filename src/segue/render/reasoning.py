@@ -1,7 +1,7 @@
-"""The pass about what reasoning goes back to its maker.
+"""The pass that keeps or drops reasoning.
 
-Reasoning never breaks a pair: the passes about it touch `Thinking` blocks and options, and of other blocks no more than
-the promise that their fragment may go back as it is.
+Reasoning never breaks a pair: the reasoning passes change `Thinking` blocks and options, and on other blocks only
+`Native.intact`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from segue.render.draft import Draft, same_objects, thinks
 
 __all__ = ["keeps_reasoning", "reasoning", "told_thinking", "unnamed"]
 
-_NOT_OWN = "reasoning of {whose} can't go to {api}: left out"
-_DAMAGED = "the signature of this reasoning of {whose} is none that {api} makes: left out"
-_DETACHED = "reasoning of {whose} without what was made with it: left out"
+_NOT_OWN = "reasoning of {whose} dropped: {api} does not accept it"
+_DAMAGED = "reasoning of {whose} dropped: its signature is not valid for {api}"
+_DETACHED = "reasoning of {whose} dropped: the item that followed it is missing"
 
 
 def reasoning(draft: Draft) -> Draft:
-    """Reasoning goes back to who made it, whole; the rest is left out or told as text."""
+    """Keep reasoning that the target accepts, whole; drop the rest or render it as text."""
 
     def kept(message: Message) -> Message:
         if not thinks(message):
@@ -41,33 +41,33 @@ def reasoning(draft: Draft) -> Draft:
 
 
 def _leading(draft: Draft, kept: Callable[[Message], Message]) -> Iterator[Message]:
-    """The messages where reasoning stands before what was made with it; without it, that goes back without its name."""
-    torn = False
+    """Yield messages for a target where reasoning precedes its item; without it the item is rendered without its id."""
+    detached = False
     for message in draft.messages:
         if message.speaker != "ai":
             yield message
             continue
         made = kept(message)
-        # OAI-RESP-08: what comes after reasoning that was torn from it may have been made with it.
-        made = unnamed(made) if torn or made is not message else made
+        # OAI-RESP-08: the item after dropped reasoning may have been made with it.
+        made = unnamed(made) if detached or made is not message else made
         attached = _without_detached(draft, made)
-        torn = attached is not made and draft.at_home(made.blocks[-1])
+        detached = attached is not made and draft.at_home(made.blocks[-1])
         yield attached
 
 
 def _without_detached(draft: Draft, message: Message) -> Message:
-    """OAI-RESP-07: of reasoning at the end nobody knows what was made with it. What bears no id is not looked up."""
+    """OAI-RESP-07: drop trailing reasoning with an item id: the API rejects reasoning without its following item."""
     end = len(message.blocks)
     while end and isinstance(block := message.blocks[end - 1], Thinking) and block.origin.item_id is not None:
         end -= 1
     if end == len(message.blocks):
         return message
-    told = (made for block in message.blocks[end:] for made in told_thinking(draft, block, _DETACHED))
-    return message.holding((*message.blocks[:end], *told))
+    replaced = (made for block in message.blocks[end:] for made in told_thinking(draft, block, _DETACHED))
+    return message.holding((*message.blocks[:end], *replaced))
 
 
 def unnamed(message: Message) -> Message:
-    """The message with blocks that are written anew, so that they no longer claim to be what the provider keeps."""
+    """Mark the blocks of a message as not intact, so that they are rendered without the ids of stored items."""
     return message.holding(
         tuple(
             msgspec.structs.replace(block, native=msgspec.structs.replace(block.native, intact=False))
@@ -79,7 +79,7 @@ def unnamed(message: Message) -> Message:
 
 
 def _is_whole(block: Block) -> bool:
-    """Whether nothing could be written in place of what the API gave."""
+    """Whether the block can only be rendered from its original fragment."""
     hosted = (isinstance(block, ToolCall) and block.kind == "hosted") or (
         isinstance(block, ToolResponse) and block.hosted
     )
@@ -87,16 +87,16 @@ def _is_whole(block: Block) -> bool:
 
 
 def keeps_reasoning(draft: Draft, message: Message) -> bool:
-    """Whether the reasoning of a message, if it has any, goes back."""
+    """Whether all reasoning of a message, if any, is kept."""
     return len(_staying(draft, message)) == sum(isinstance(block, Thinking) for block in message.blocks)
 
 
 def _staying(draft: Draft, message: Message) -> list[Thinking]:
-    """The reasoning of a message that may go back."""
+    """Return the reasoning of a message that the target accepts."""
     thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
     if draft.policy.reasoning == "none":
         return []
-    # A model that does not reason refuses what others thought, but a body that is its own stands.
+    # A model that can't reason rejects reasoning of others, but its own body is kept unchanged.
     if not draft.demands.reasons and not (draft.home and draft.model == draft.request.model):
         return []
     if not draft.demands.reasoning_alone and not any(_says_something(block) for block in message.blocks):
@@ -120,7 +120,7 @@ def _why_not(draft: Draft, block: Block) -> str:
 
 
 def _is_damaged(draft: Draft, block: Thinking) -> bool:
-    """GEM-18: a damaged signature is worse than none."""
+    """GEM-18: a damaged signature is rejected, a missing one is not."""
     own = block.origin.provider == draft.demands.provider
     return own and bool(block.signature) and not re.fullmatch(draft.demands.own_signature, block.signature or "")
 
@@ -130,7 +130,7 @@ def _is_own(draft: Draft, block: Thinking) -> bool:
         return False
     if draft.demands.reasoning == "plain":
         return True
-    # ANT-26: a block without its signature is refused.
+    # ANT-26: a block without its signature is rejected.
     if not block.signature and not block.sealed:
         return False
     return _of_this_model(draft, block)
@@ -144,11 +144,11 @@ def _of_this_model(draft: Draft, block: Thinking) -> bool:
 
 
 def told_thinking(draft: Draft, block: Block, why: str) -> list[Block]:
-    """What stands for reasoning that is not kept: its text, or nothing; any other block stays."""
+    """Return the replacement for reasoning that is not kept: its text, or nothing. Other blocks are kept."""
     if not isinstance(block, Thinking):
         return [block]
     if draft.policy.reasoning == "text" and block.text and not _is_placeholder(block):
-        draft.report.add("reasoning", "reasoning is told as text", subject=block.origin.provider)
+        draft.report.add("reasoning", "reasoning rendered as text", subject=block.origin.provider)
         return [Text(TEXTS.reasoning.format(content=block.text))]
     whose = block.origin.model or block.origin.provider
     draft.report.add("reasoning", why.format(whose=whose, api=draft.demands.api), subject=whose)

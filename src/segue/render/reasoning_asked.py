@@ -1,4 +1,4 @@
-"""The passes about asking for reasoning: placeholders where the target insists on it, none where it can't be lawful."""
+"""The passes for reasoning options: placeholders where the target requires reasoning, off where it is not valid."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from segue.render.draft import Draft, thinks
 
 __all__ = ["PLACEHOLDER", "open_exchange", "placeholders"]
 
-PLACEHOLDER = "a placeholder for reasoning that is not to be had"
+PLACEHOLDER = "added a reasoning placeholder: the target requires reasoning and none is available"
 
 
 def placeholders(draft: Draft) -> Draft:
-    """Where messages must carry reasoning, one that has none gets a placeholder (KIM-04, GEM-17, DS-01, DS-02).
+    """Add a placeholder to messages that must have reasoning and have none (KIM-04, GEM-17, DS-01, DS-02).
 
-    Every turn gets it, also where only the current exchange is looked at: what was said once is never said otherwise.
+    Every turn gets it, also where the target checks the current exchange only: the rendered prefix must stay stable.
     """
     if not _on_calls(draft):
         return draft
@@ -25,8 +25,8 @@ def placeholders(draft: Draft) -> Draft:
     def filled(position: int, message: Message, signed: bool) -> Message:
         calls = [(at, block) for at, block in enumerate(message.blocks) if draft.pairs_call(block)]
         if not calls:
-            wanting = position in wordy and not thinks(message)
-            return _with_placeholder(message, 0, None) if wanting else message
+            needed = position in text_replies and not thinks(message)
+            return _with_placeholder(message, 0, None) if needed else message
         if signed or (_is_signed(message, calls[0][0]) if signature else thinks(message)):
             return message
         at, call = calls[0] if signature else (0, calls[0][1])
@@ -37,18 +37,18 @@ def placeholders(draft: Draft) -> Draft:
         made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
         return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
 
-    wordy = _wanting_words(draft)
+    text_replies = _wanting_words(draft)
     messages: list[Message] = []
-    # Replies that follow each other are one, and one signature is enough for them.
-    asked = False
+    # Neighbouring replies count as one, and one signature is enough for them.
+    called = False
     for position, message in enumerate(draft.messages):
-        messages.append(filled(position, message, signed=bool(signature) and asked))
-        asked = message.speaker == "ai" and (asked or any(draft.pairs_call(block) for block in message.blocks))
+        messages.append(filled(position, message, signed=bool(signature) and called))
+        called = message.speaker == "ai" and (called or any(draft.pairs_call(block) for block in message.blocks))
     return draft.with_messages(messages)
 
 
 def _wanting_words(draft: Draft) -> frozenset[int]:
-    """Where messages stand that must carry reasoning without having calls; at home in exchanges with calls (DS-02)."""
+    """Return positions of replies without calls that need reasoning; same-API only in exchanges with calls (DS-02)."""
     if not draft.demands.reasoning_on_words:
         return frozenset()
     found: set[int] = set()
@@ -64,62 +64,63 @@ def _wanting_words(draft: Draft) -> frozenset[int]:
 
 
 def _on_calls(draft: Draft) -> bool:
-    asked = draft.options.reasoning
+    settings = draft.options.reasoning
     match draft.demands.reasoning_on_calls:
         case "never":
             return False
         case "asked":
             return draft.reasoning_on
         case "default":
-            return asked is None or asked.enabled is not False or not draft.demands.reasoning_switch
+            return settings is None or settings.enabled is not False or not draft.demands.reasoning_switch
         case "always":
-            # At home a body that names no model may be for one that has no such demand.
+            # A same-API body without a model name may be for a model that has no such constraint.
             return not (draft.home and draft.model is None)
 
 
 def _is_signed(message: Message, position: int) -> bool:
-    """Whether the block at this place has a signature before it: one without text or a fragment of its own."""
+    """Whether a bare signature precedes the block at this position: without text or a fragment of its own."""
     before = message.blocks[position - 1] if position else None
     return isinstance(before, Thinking) and bool(before.signature) and not before.text and before.native is None
 
 
 def open_exchange(draft: Draft) -> Draft:
-    """What the request asks of reasoning must be lawful with this history; if not, reasoning is switched off."""
-    demands = draft.demands
+    """Switch reasoning off where the reasoning options are not valid with this history."""
+    constraints = draft.demands
     choice = draft.options.tool_choice
     # ANT-30, DS-09
     forced = choice is not None and choice.mode in ("required", "tool")
-    if draft.reasons and demands.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
-        if demands.reasoning_switch:
-            return _switched_off(draft, "reasoning can't go with a forced tool choice")
-        draft.report.add("adjusted", "no tool can be forced while the model reasons: left to it", subject="tool_choice")
+    if draft.reasons and constraints.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
+        if constraints.reasoning_switch:
+            return _switched_off(draft, "not allowed with a forced tool choice")
+        why = "tool choice set to auto: this model does not accept a forced tool choice"
+        draft.report.add("adjusted", why, subject="tool_choice")
         return draft.with_options(tool_choice=ToolChoice("auto"))
     if not draft.reasoning_on:
         return draft
     # OAI-CHAT-17
-    if demands.reasoning_refuses_tools and any(_is_function(tool, draft) for tool in draft.tools):
-        return _switched_off(draft, "this model takes no reasoning beside functions here")
+    if constraints.reasoning_refuses_tools and any(_is_function(tool, draft) for tool in draft.tools):
+        return _switched_off(draft, "this model does not accept it together with function tools")
     # ANT-24
-    if demands.reasoning_opens_loop and not _adapts(draft) and _opens_without_thinking(draft):
+    if constraints.reasoning_opens_loop and not _adapts(draft) and _opens_without_thinking(draft):
         return _switched_off(draft, "the open exchange does not begin with reasoning")
     return draft
 
 
 def _is_function(tool: Tool, draft: Draft) -> bool:
-    """A tool of another type, at home, is taken for one that may be."""
+    """Whether the tool is a function tool; same-API, a tool of another type may be one too."""
     return tool.kind == "function" or (tool.kind == "hosted" and draft.home)
 
 
 def _adapts(draft: Draft) -> bool:
-    asked = draft.options.reasoning or Reasoning()
-    stays = draft.home and draft.model == draft.request.model
-    return asked.budget is None and (draft.demands.reasoning_adapts or (asked.adaptive and stays))
+    settings = draft.options.reasoning or Reasoning()
+    same_model = draft.home and draft.model == draft.request.model
+    return settings.budget is None and (draft.demands.reasoning_adapts or (settings.adaptive and same_model))
 
 
 def _opens_without_thinking(draft: Draft) -> bool:
-    """Whether the reply that opens the current exchange has calls and does not begin with reasoning.
+    """Whether the first reply of the current exchange has calls and does not begin with reasoning.
 
-    Neighbours count as one reply.
+    Neighbouring replies count as one.
     """
     opener: list[Block] = []
     closed = False
@@ -135,6 +136,6 @@ def _opens_without_thinking(draft: Draft) -> bool:
 
 def _switched_off(draft: Draft, why: str) -> Draft:
     draft.report.add(
-        "adjusted", f"{why}: reasoning is switched off for this request", subject="reasoning", fault="rendering"
+        "adjusted", f"reasoning switched off for this request: {why}", subject="reasoning", fault="rendering"
     )
     return draft.with_options(reasoning=Reasoning(enabled=False, effort="none"))

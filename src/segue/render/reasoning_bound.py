@@ -1,4 +1,4 @@
-"""The pass about reasoning that is bound to all that stood before it, and the digests that tell whether it is there."""
+"""The pass for reasoning that is bound to its exact prefix, and the digests that detect a changed prefix."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from segue.render.transcript import Transcript
 
 __all__ = ["bound", "prefix_digests", "remembering", "sent_digest"]
 
-_UNBOUND = "what came before this reasoning of {whose} has changed, and it is bound to that: left out"
+_UNBOUND = "reasoning of {whose} dropped: it is bound to the messages before it, and these have changed"
 
 
 def bound(draft: Draft) -> Draft:
-    """Reasoning that is bound to everything before it (ANT-28) goes only where nothing before it has changed."""
+    """Drop reasoning that is bound to its prefix (ANT-28) where anything before it has changed."""
     if draft.demands.reasoning_bound != "prefix" or not any(thinks(message) for message in draft.messages):
         return draft
     request = draft.request
@@ -65,14 +65,14 @@ def _dropped_from(draft: Draft, start: int) -> Draft:
 
 
 def sent_digest(transcript: Transcript) -> str:
-    """The digest of a whole transcript: what a reply to it is bound to."""
+    """Return the digest of a whole transcript: the prefix of the reply to it."""
     end = Message("ai", ())
     messages = (*transcript.messages, end)
     return _digests_now(transcript, messages)[-1]
 
 
 def remembering(request: Request) -> tuple[Message, ...]:
-    """The messages of a body, their reasoning bound to what stood before it there, whatever becomes of that later."""
+    """Return the messages of a body with the current prefix digest recorded on their reasoning."""
     if not any(thinks(message) for message in request.messages):
         return request.messages
     digests = prefix_digests(request.system, request.tools, request.messages)
@@ -87,25 +87,25 @@ def _digests_now(draft: Draft | Transcript, messages: Sequence[Message]) -> list
 
 
 def _changed_ids(draft: Draft | Transcript) -> frozenset[str]:
-    """Canonical ids of calls that will not go out as they stood: under another id, or to a tool of another name."""
-    demands = draft.demands
+    """Return canonical ids of calls that are rendered with another id or tool name than the original."""
+    constraints = draft.demands
     seen: set[str] = set()
     changed: set[str] = set()
     for message in draft.messages:
         for call in calls_of(message):
             raw_id = call.origin.raw_id
-            own = call.origin.provider == demands.provider and draft.policy.ids != "canonical"
-            if not (own and raw_id and raw_id not in seen and re.fullmatch(demands.own_id, raw_id)):
+            own = call.origin.provider == constraints.provider and draft.policy.ids != "canonical"
+            if not (own and raw_id and raw_id not in seen and re.fullmatch(constraints.own_id, raw_id)):
                 changed.add(call.id)
             rewritten = call.native is not None and not call.native.intact
-            if rewritten or not re.fullmatch(demands.own_name, call.name):
+            if rewritten or not re.fullmatch(constraints.own_name, call.name):
                 changed.add(call.id)
             seen.add(raw_id or "")
     return frozenset(changed)
 
 
 def _said_tools(draft: Draft | Transcript) -> list[Tool]:
-    """The declarations as they will go out: no name twice, none that can't be spelled as it is."""
+    """Return the declarations as they are rendered: no duplicate names, no names that would be projected."""
     own = {tool.name: tool for tool in reversed(draft.tools) if re.fullmatch(draft.demands.own_name, tool.name)}
     return list(reversed(own.values()))
 
@@ -117,7 +117,7 @@ def _said_system(draft: Draft | Transcript) -> list[Text]:
 def prefix_digests(
     system: Sequence[Text], tools: Sequence[Tool], messages: Sequence[Message], *, changed: frozenset[str] = frozenset()
 ) -> list[str]:
-    """For each message the digest of all that stands before it. How blocks are grouped into messages does not count."""
+    """Return for each message the digest of everything before it, independent of how blocks are grouped."""
     digest = sha256(write_sorted([[block.text for block in system], [_declared(tool) for tool in tools]]))
     digests: list[str] = []
     for message in messages:

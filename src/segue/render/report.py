@@ -1,6 +1,6 @@
-"""The report: what was decided on the way to a body, and whose fault each thing was.
+"""The report: every decision made while rendering a body, and the layer at fault.
 
-Append-only and always on. A finding is built from plain values, so the whole report is JSON at any time.
+Append-only and always on. Findings hold plain values only, so the report can be encoded as JSON at any time.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ Kind = Literal[
     "adjusted",  # an option was changed
     "argument",  # arguments were wrapped to fit the target
     "compressed",  # a message was shortened, summarised or dropped to save space
-    "dedupe",  # one of several completions was left out
-    "dropped",  # content that the target can't have was left out
-    "id",  # the provider's own id of a call could not stay
-    "inserted",  # a bridge, head or tail was put in
-    "model",  # the model's name was left out
-    "moved",  # content went to another place
+    "dedupe",  # one of several results of a call was dropped
+    "dropped",  # content that the target does not accept was dropped
+    "id",  # the provider's own id of a call could not be kept
+    "inserted",  # a filler, first or last message was inserted
+    "model",  # the model's name was dropped
+    "moved",  # content was moved
     "name",  # a tool's name was projected
     "orphan",  # a result without a call
-    "reasoning",  # reasoning was kept back or told as text
-    "reordered",  # results were brought to their calls
-    "supplied",  # the ledger gave the missing side of an interaction
-    "surrogate",  # half a character became U+FFFD
-    "synthetic",  # a completion was made up
-    "text",  # content was told as text
+    "reasoning",  # reasoning was dropped or rendered as text
+    "reordered",  # results were moved to their calls
+    "supplied",  # the missing side of an interaction came from the ledger
+    "surrogate",  # a lone surrogate became U+FFFD
+    "synthetic",  # a synthetic result was added
+    "text",  # content was rendered as text
     "tools",  # tool declarations were changed
 ]
 _FAULTS: dict[Kind, Fault] = {
@@ -49,7 +49,7 @@ _FAULTS: dict[Kind, Fault] = {
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One decision. `call_id` is canonical; `subject` names what else it is about (a tool, an option, a block)."""
+    """One decision. `call_id` is canonical; `subject` names what it is about (a tool, an option, a block)."""
 
     kind: Kind
     fault: Fault
@@ -59,7 +59,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Report:
-    """What one render did. `seen` holds canonical ids, `emitted_*` pairs of canonical and wire id."""
+    """The decisions of one render. `seen` holds canonical ids, `emitted_*` pairs of canonical and projected id."""
 
     def __init__(self, *, target: str = "", id_scheme: str = "", model: str | None = None) -> None:
         self.target = target
@@ -79,7 +79,7 @@ class Report:
         subject: str | None = None,
         fault: Fault | None = None,
     ) -> None:
-        """Writes one decision down. The fault is the kind's usual one unless said otherwise."""
+        """Add a finding. `fault` defaults to the usual one of the kind."""
         self.findings.append(Finding(kind, fault or _FAULTS.get(kind, "rendering"), message, call_id, subject))
 
     def of(self, *kinds: Kind) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""The passes about who speaks when: system text, one message a result or all in one, the beginning and the end."""
+"""The passes for roles: system text, grouping of results, alternation, the first and the last message."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from segue.render.draft import Draft, runs, thinks
 
 __all__ = ["BRIDGE", "bridges", "ends", "grouping", "merging", "system_text"]
 
-BRIDGE = "a bridge between a result and the user's words"
-_UNFINISHED = "a beginning of an answer can't be gone on with: a user's word at the end"
+BRIDGE = "added an assistant message between a tool result and the next user message"
+_UNFINISHED = "added a user message at the end: the target can't continue a prefill"
 
 
 def system_text(draft: Draft) -> Draft:
-    """System text stands where the target reads it: leading text at the top, later text in place."""
+    """Put system text where the target reads it: leading text at the top, later text in place."""
     head = next((i for i, message in enumerate(draft.messages) if message.speaker != "system"), len(draft.messages))
     leading, rest = draft.messages[:head], draft.messages[head:]
     if draft.demands.system == "top":
@@ -42,7 +42,7 @@ def _later(draft: Draft, message: Message) -> Message:
 
 
 def _as_words(draft: Draft, message: Message) -> Message:
-    draft.report.add("text", "system text in mid-conversation is told as a user's words", subject="system")
+    draft.report.add("text", "system text after the first message rendered as a user message", subject="system")
     blocks = tuple(
         edited(block, text=TEXTS.system.format(content=block.text)) if isinstance(block, Text) else block
         for block in message.blocks
@@ -51,7 +51,7 @@ def _as_words(draft: Draft, message: Message) -> Message:
 
 
 def grouping(draft: Draft) -> Draft:
-    """One message a result, or all results of a turn in one; words apart from calls where they can't stand together."""
+    """Group results as the target requires; separate text from calls and media from results where it must be."""
     if draft.demands.media_apart:
         draft = draft.with_messages(part for message in draft.messages for part in _media_apart(draft, message))
     if draft.demands.calls_alone:
@@ -88,68 +88,70 @@ def _each(message: Message) -> list[Message]:
     if message.speaker != "tool" or (len(message.blocks) == 1 and isinstance(message.blocks[0], ToolResponse)):
         return [message]
     parts = [message.holding((block,)) for block in message.blocks if isinstance(block, ToolResponse)]
-    words = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
-    return [*parts, message.holding(words, speaker="human")] if words else parts
+    others = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
+    return [*parts, message.holding(others, speaker="human")] if others else parts
 
 
 def _one_by_one(draft: Draft) -> list[Message]:
-    """Calls of one message in messages of their own, each with its result behind it (TPL-02, TPL-12)."""
-    told: list[Message] = []
-    for asked, *answers in runs(draft.messages, lambda _last, message: message.speaker == "tool"):
-        calls = [block for block in asked.blocks if isinstance(block, ToolCall) and block.kind != "hosted"]
+    """Split messages with several calls: one message per call, each followed by its result (TPL-02, TPL-12)."""
+    split: list[Message] = []
+    for reply, *tool_messages in runs(draft.messages, lambda _last, message: message.speaker == "tool"):
+        calls = [block for block in reply.blocks if isinstance(block, ToolCall) and block.kind != "hosted"]
         if len(calls) < 2:
-            told += [asked, *answers]
+            split += [reply, *tool_messages]
             continue
-        draft.report.add("moved", "calls of one message: each in a message of its own", call_id=calls[0].id)
+        why = "calls of one message moved into messages of their own: the target accepts one call per message"
+        draft.report.add("moved", why, call_id=calls[0].id)
         results: dict[str, list[Message]] = {}
-        for answer in answers:
-            for block in answer.blocks:
+        for message in tool_messages:
+            for block in message.blocks:
                 if isinstance(block, ToolResponse):
-                    results.setdefault(block.call_id, []).append(answer)
+                    results.setdefault(block.call_id, []).append(message)
         later = {id(call) for call in calls[1:]}
-        told.append(asked.holding(tuple(block for block in asked.blocks if id(block) not in later)))
-        told += results.pop(calls[0].id, [])
+        split.append(reply.holding(tuple(block for block in reply.blocks if id(block) not in later)))
+        split += results.pop(calls[0].id, [])
         for call in calls[1:]:
-            told += [Message("ai", (call,), turn_key=asked.turn_key), *results.pop(call.id, [])]
-        told += [answer for answers in results.values() for answer in answers]
-    return told
+            split += [Message("ai", (call,), turn_key=reply.turn_key), *results.pop(call.id, [])]
+        split += [message for messages in results.values() for message in messages]
+    return split
 
 
 def _words_apart(draft: Draft, message: Message) -> list[Message]:
-    """What a message with calls says otherwise, in a message of its own before it (MIS-11)."""
-    calls = tuple(block for block in message.blocks if isinstance(block, ToolCall | Thinking))
-    asked = calls_of(message)
-    if not asked or len(calls) == len(message.blocks):
+    """Move the other content of a message with calls into a message before it (MIS-11)."""
+    kept = tuple(block for block in message.blocks if isinstance(block, ToolCall | Thinking))
+    calls = calls_of(message)
+    if not calls or len(kept) == len(message.blocks):
         return [message]
     others = (block for block in message.blocks if not isinstance(block, ToolCall | Thinking))
-    words = tuple(block for block in others if not (isinstance(block, Text) and not block.text))
-    if not words:
-        return [message.holding(calls)]
-    draft.report.add("moved", "words beside calls: put in a message of their own", call_id=asked[0].id)
-    return [message.holding(words), message.holding(calls)]
+    content = tuple(block for block in others if not (isinstance(block, Text) and not block.text))
+    if not content:
+        return [message.holding(kept)]
+    why = "text beside tool calls moved into a message of its own"
+    draft.report.add("moved", why, call_id=calls[0].id)
+    return [message.holding(content), message.holding(kept)]
 
 
 def _alone(draft: Draft, run: list[Message]) -> list[Message]:
-    """All results of a run in one message, the words that stood among them in another one behind it."""
+    """Join all results of a run in one message; other content follows in a user message."""
     message = _joined(run)
     results = tuple(block for block in message.blocks if isinstance(block, ToolResponse))
-    words = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
-    if run[0].speaker != "tool" or (len(run) == 1 and not words):
+    others = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
+    if run[0].speaker != "tool" or (len(run) == 1 and not others):
         return run
     if all(draft.at_home(part) for part in run):
-        draft.report.add("moved", "results were put into one message with nothing else in it")
+        draft.report.add("moved", "tool results moved into one message with nothing else in it")
     parts = [message.holding(results)] if results else []
-    return [*parts, message.holding(words, speaker="human")] if words else parts
+    return [*parts, message.holding(others, speaker="human")] if others else parts
 
 
 def _media_apart(draft: Draft, message: Message) -> list[Message]:
-    """Results, and in a message behind them the words with media that can't stand beside results."""
+    """Move the content with media that can't be beside results into a user message after them."""
     if message.speaker != "tool" or not _holds_apart(draft, message):
         return [message]
     results = tuple(block for block in message.blocks if isinstance(block, ToolResponse))
-    words = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
-    draft.report.add("moved", "media that can't stand beside results: put in a message of their own")
-    return [message.holding(results), message.holding(words, speaker="human")]
+    others = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
+    draft.report.add("moved", "media beside tool results moved into a message of their own")
+    return [message.holding(results), message.holding(others, speaker="human")]
 
 
 def _holds_apart(draft: Draft, message: Message) -> bool:
@@ -157,13 +159,12 @@ def _holds_apart(draft: Draft, message: Message) -> bool:
 
 
 def merging(draft: Draft) -> Draft:
-    """Neighbours of one role become one message where the target counts them so; what is at home stays as it is, unless
-    the target refuses it."""
+    """Merge neighbours of one role where the target counts them as one; same-API only where it rejects them."""
     if draft.demands.alternation == "free":
         return draft
     found = list(runs(draft.messages, lambda last, message: _one_role(draft, last, message)))
     if any(len(run) > 1 and all(draft.at_home(message) for message in run) for run in found):
-        draft.report.add("moved", "neighbours of one role were made one message")
+        draft.report.add("moved", "neighbouring messages of one role merged")
     return draft.with_messages(map(_joined, found))
 
 
@@ -188,34 +189,34 @@ def _results_first(blocks: list[Block]) -> tuple[Block, ...]:
 
 
 def bridges(draft: Draft) -> Draft:
-    """An assistant's word between results and a human's, and no system text behind a reply, where the target has it so.
+    """Insert an assistant message between results and a user message where the target requires it.
 
-    Such system text is told as a human's words.
+    System text after a reply becomes a user message where the target does not accept it there.
     """
-    demands = draft.demands
-    if not demands.bridge and demands.system_after_reply and not demands.media_apart:
+    constraints = draft.demands
+    if not constraints.bridge and constraints.system_after_reply and not constraints.media_apart:
         return draft
     messages: list[Message] = []
-    answering = False
+    after_results = False
     for message in draft.messages:
         before = messages[-1].speaker if messages else ""
         # BED-07: neighbours on the user's side are one message
-        answering = before == "tool" or (answering and before == "human")
+        after_results = before == "tool" or (after_results and before == "human")
         # MIS-09
-        if message.speaker == "system" and before in ("ai", "tool") and not demands.system_after_reply:
+        if message.speaker == "system" and before in ("ai", "tool") and not constraints.system_after_reply:
             message = _as_words(draft, message)
         # MIS-07
-        barred = answering and _holds_apart(draft, message)
-        if message.speaker == "human" and (barred or (before == "tool" and demands.bridge)):
+        barred = after_results and _holds_apart(draft, message)
+        if message.speaker == "human" and (barred or (before == "tool" and constraints.bridge)):
             draft.report.add("inserted", BRIDGE)
             messages.append(_words("ai", TEXTS.bridge))
-            answering = False
+            after_results = False
         messages.append(message)
     return draft.with_messages(messages)
 
 
 def ends(draft: Draft) -> Draft:
-    """The history begins and ends as the target wants it."""
+    """Make the first and the last message valid for the target."""
     draft = _with_human(_ending(_beginning(draft)))
     _report_lost_marks(draft)
     return _marked(draft)
@@ -230,41 +231,41 @@ def _beginning(draft: Draft) -> Draft:
     if draft.demands.first == "any" or head is None:
         return draft
     first = draft.messages[head]
-    # A validator that starts to count at the second message takes the results of calls in the first for surplus ones.
+    # A validator that starts counting at the second message rejects the results of calls in the first as surplus.
     checked = head == 0 and not draft.demands.first_calls and draft.request.continues is None
     bare = checked and any(draft.pairs_call(block) for block in first.blocks)
     # MIS-15
     alone = checked and len(draft.messages) == 1 and draft.demands.ending == "marked"
     free = draft.demands.first_at_home == "any" or (draft.demands.first_at_home == "named" and draft.model is not None)
-    lawful = draft.at_home(first) and free and not bare and not alone
-    if first.speaker == "human" or lawful:
+    valid = draft.at_home(first) and free and not bare and not alone
+    if first.speaker == "human" or valid:
         return draft
-    draft.report.add("inserted", "a user's word at the beginning")
+    draft.report.add("inserted", "added a user message at the beginning")
     return draft.with_messages((*draft.messages[:head], _words("human", TEXTS.head), *draft.messages[head:]))
 
 
 def _ending(draft: Draft) -> Draft:
-    demands = draft.demands
+    constraints = draft.demands
     if not any(message.speaker != "system" for message in draft.messages):
         emptied = any(message.speaker != "system" for message in draft.request.messages)
-        # What must end in some way must not be empty, not even at home.
-        silent = not demands.system_last or (demands.ending == "marked" and not draft.messages)
-        wanted = demands.ending != "free" and not (draft.home and demands.no_messages)
-        return _with_tail(draft) if emptied or silent or wanted else draft
+        # Where the last message is constrained there must be one, also same-API.
+        rejected = not constraints.system_last or (constraints.ending == "marked" and not draft.messages)
+        required = constraints.ending != "free" and not (draft.home and constraints.no_messages)
+        return _with_tail(draft) if emptied or rejected or required else draft
     position = len(draft.messages) - 1
-    # An empty message at home counts for nothing where neighbours of one role are one.
-    merged = demands.alternation == "merged" and demands.results != "each"
+    # An empty same-API message is ignored where neighbours of one role count as one.
+    merged = constraints.alternation == "merged" and constraints.results != "each"
     while merged and position and not draft.messages[position].blocks and draft.messages[position - 1].speaker == "ai":
         position -= 1
     last = draft.messages[position]
     # DS-08
-    if last.speaker == "system" and not demands.system_last:
+    if last.speaker == "system" and not constraints.system_last:
         return _with_tail(draft)
-    if demands.ending == "free" or last.speaker != "ai" or any(draft.pairs_call(block) for block in last.blocks):
+    if constraints.ending == "free" or last.speaker != "ai" or any(draft.pairs_call(block) for block in last.blocks):
         return draft
     if not _may_end(draft, last):
         return _with_tail(draft)
-    if demands.ending == "prefill" and not demands.blank_ending:
+    if constraints.ending == "prefill" and not constraints.blank_ending:
         last = _trimmed(draft, last)
     if last.blocks or draft.messages[position] is last:
         return draft.with_messages((*draft.messages[:position], last, *draft.messages[position + 1 :]))
@@ -272,7 +273,7 @@ def _ending(draft: Draft) -> Draft:
 
 
 def _may_end(draft: Draft, last: Message) -> bool:
-    """Whether an assistant's message may be the end: as a prefill, or as a pause in the provider's tools."""
+    """Whether an assistant message may be last: as a prefill, or as a pause in hosted tools."""
     if not draft.at_home(last):
         return False
     # MIS-10, DS-08
@@ -290,32 +291,30 @@ def _may_end(draft: Draft, last: Message) -> bool:
 
 
 def _with_human(draft: Draft) -> Draft:
-    """QWEN-04. At the end, so that nothing moves when a human speaks after all."""
+    """QWEN-04. Appended at the end, so that the prefix is stable when a user message follows later."""
     if not draft.demands.human_wanted or any(message.speaker == "human" for message in draft.messages):
         return draft
     return _with_tail(draft)
 
 
 def _marked(draft: Draft) -> Draft:
-    """A mark for the beginning of an answer stands at the end and nowhere else (MIS-14)."""
+    """Clear the prefill flag on all messages but the last (MIS-14)."""
     marked = [message.prefill and draft.at_home(message) for message in draft.messages]
     if draft.demands.ending != "marked" or not any(marked[:-1]):
         return draft
-    draft.report.add("adjusted", "what is not at the end is no beginning of an answer: its mark is left out")
+    draft.report.add("adjusted", "prefill flag dropped: only the last message may be a prefill")
     *before, last = draft.messages
     kept = (_unmarked(message) if mark else message for message, mark in zip(before, marked, strict=False))
     return draft.with_messages((*kept, last))
 
 
 def _report_lost_marks(draft: Draft) -> None:
-    """A word at the end has told of the last one already."""
+    """Report dropped prefill flags; the last one may have been reported with the message added at the end."""
     lost = sum(_is_begun_abroad(draft, message) for message in draft.request.messages)
     if lost and any(finding.message == _UNFINISHED for finding in draft.report.findings):
         lost -= 1
     if lost:
-        draft.report.add(
-            "dropped", f"the mark on a beginning of an answer is not carried over ({lost} of them)", fault="projection"
-        )
+        draft.report.add("dropped", f"prefill flag dropped ({lost} messages)", fault="projection")
 
 
 def _is_begun_abroad(draft: Draft, message: Message) -> bool:
@@ -327,7 +326,7 @@ def _unmarked(message: Message) -> Message:
 
 
 def _ends_with_thinking(draft: Draft) -> bool:
-    """Whether there is reasoning in the last reply; neighbours count as one."""
+    """Whether the last reply has reasoning; neighbouring messages count as one."""
     return any(map(thinks, takewhile(lambda message: message.speaker == "ai", reversed(draft.messages))))
 
 
@@ -342,12 +341,12 @@ def _trimmed(draft: Draft, last: Message) -> Message:
     block = last.blocks[-1] if last.blocks else None
     if not isinstance(block, Text) or block.text == block.text.rstrip():
         return last
-    draft.report.add("adjusted", "white space at the end of a prefill: cut off", fault="rendering")
+    draft.report.add("adjusted", "whitespace at the end of a prefill removed", fault="rendering")
     text = block.text.rstrip()
     return last.holding((*last.blocks[:-1], *([edited(block, text=text)] if text else [])))
 
 
 def _with_tail(draft: Draft) -> Draft:
     begun = bool(draft.request.messages) and _is_begun_abroad(draft, draft.request.messages[-1])
-    draft.report.add("inserted", _UNFINISHED if begun else "a user's word at the end")
+    draft.report.add("inserted", _UNFINISHED if begun else "added a user message at the end")
     return draft.with_messages((*draft.messages, _words("human", TEXTS.tail)))

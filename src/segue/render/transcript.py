@@ -1,4 +1,4 @@
-"""What the renderer hands to a wire: a lawful sequence of messages, with the tools and options that go with it."""
+"""The renderer's output: a valid sequence of messages with its tools and options."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["Transcript"]
 
 
 class Transcript(Struct, frozen=True):
-    """Ready to be said. A wire writes it down message by message and decides nothing about interactions.
+    """The input of a wire, which encodes it message by message and never drops or reorders interactions.
 
-    `request` is what it was made from: at home its `native` is the body to lay everything over.
+    `request` is the source: in a same-API render its `native` is the body that all changes are merged into.
     """
 
     request: Request
@@ -28,5 +28,5 @@ class Transcript(Struct, frozen=True):
 
     @property
     def home(self) -> bool:
-        """Whether the request came from the very API that it goes to."""
+        """Whether source and target API are the same."""
         return self.request.native is not None and self.request.native.api == self.demands.api

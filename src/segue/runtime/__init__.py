@@ -1,6 +1,6 @@
-"""The agent: one scheduler, one turn loop, any provider.
+"""The agent runtime: a scheduler for tool calls, a turn loop, and clients for all providers.
 
-The names that a program of one's own needs are here; they are loaded when they are first used.
+This package exports the names that a program needs; each is imported on first use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Amazon's ways of proving who asks: Signature Version 4, and where its tools keep credentials.
+"""AWS authentication: Signature Version 4, and credentials from the environment and the AWS configuration files.
 
-`sign` is a pure function. Profiles with static keys are read here; what has to be fetched (single sign-on, roles,
-programs) is botocore's business, where it is installed.
+`sign` is a pure function. Profiles with static keys are read here; credentials that have to be fetched (single sign-on,
+roles, credential processes) are left to botocore, if it is installed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from segue.runtime.secret import Secret
 __all__ = ["Credentials", "Fetched", "Source", "found", "region_of", "sign"]
 
 _DEFAULT = "default"
-# A profile that has one of these gets its keys from somewhere else.
+# A profile with one of these keys gets its credentials by single sign-on, a role or a program.
 _ELSEWHERE = ("sso_session", "sso_start_url", "role_arn", "credential_process", "login_session")
 
 
 class Credentials(Struct, frozen=True):
-    """An access key. Temporary ones have a token."""
+    """An AWS access key. Temporary credentials have a session token."""
 
     key_id: Secret
     secret: Secret
@@ -43,22 +43,22 @@ def _credentials(key_id: str, secret: str, token: str | None) -> Credentials:
 
 
 class Source(Protocol):
-    """Where credentials come from. `now` may take a while: some are fetched anew when they run out."""
+    """A source of credentials. `get` may block: expired credentials are fetched again."""
 
     def now(self) -> Credentials: ...
 
 
 class Fetched:
-    """What botocore found, and keeps fresh."""
+    """Credentials that botocore found and refreshes."""
 
-    def __init__(self, held: Any) -> None:
-        self._held = held
+    def __init__(self, credentials: Any) -> None:
+        self._held = credentials
 
     def now(self) -> Credentials:
         try:
             frozen = self._held.get_frozen_credentials()
-        except Exception as error:  # noqa: BLE001  its words say what to do (`aws sso login`), whatever it is
-            raise InputError(f"no AWS credentials could be had: {' '.join(str(error).split())}") from None
+        except Exception as error:  # noqa: BLE001  whatever it is, its message says what to do (`aws sso login`)
+            raise InputError(f"AWS credentials could not be fetched: {' '.join(str(error).split())}") from None
         return _credentials(frozen.access_key, frozen.secret_key, frozen.token)
 
 
@@ -73,7 +73,7 @@ def sign(
     service: str,
     now: datetime,
 ) -> dict[str, str]:
-    """The headers that a request needs beside its own; `headers` are signed too. `now` is UTC."""
+    """Returns the headers to add to a request; `headers` are included in the signature. `now` is UTC."""
     place = urlsplit(url)
     stamp = now.strftime("%Y%m%dT%H%M%SZ")
     day = stamp[:8]
@@ -84,12 +84,12 @@ def sign(
     signed["host"] = place.netloc
     names = ";".join(sorted(signed))
     digest = sha256()
-    for piece in body:
-        digest.update(piece)
+    for fragment in body:
+        digest.update(fragment)
     canonical = "\n".join(
         (
             method,
-            # What is escaped in the address is escaped once more here.
+            # SigV4 escapes the already escaped path once more.
             quote(place.path or "/", safe="/-_.~"),
             "&".join(sorted(part for part in place.query.split("&") if part)),
             *(f"{name}:{signed[name]}" for name in sorted(signed)),
@@ -99,20 +99,20 @@ def sign(
         )
     )
     scope = f"{day}/{region}/{service}/aws4_request"
-    said = "\n".join(("AWS4-HMAC-SHA256", stamp, scope, sha256(canonical.encode()).hexdigest()))
+    to_sign = "\n".join(("AWS4-HMAC-SHA256", stamp, scope, sha256(canonical.encode()).hexdigest()))
     key = f"AWS4{credentials.secret.reveal()}".encode()
     for part in scope.split("/"):
         key = hmac.digest(key, part.encode(), "sha256")
-    signature = hmac.digest(key, said.encode(), "sha256").hex()
+    signature = hmac.digest(key, to_sign.encode(), "sha256").hex()
     proof = f"Credential={credentials.key_id.reveal()}/{scope}, SignedHeaders={names}, Signature={signature}"
     return {**added, "authorization": f"AWS4-HMAC-SHA256 {proof}"}
 
 
-# ------------------------------------------------------------------------------------------------ where they are kept
+# --------------------------------------------------------------------------------------------------- credential sources
 
 
 def found(environ: Mapping[str, str]) -> Source | None:
-    """The credentials of this environment: its variables, else the profile in the files of Amazon's tools."""
+    """The credentials from environment variables, else from the profile in the AWS configuration files."""
     key_id, secret = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
     if key_id and secret:
         return _credentials(key_id, secret, environ.get("AWS_SESSION_TOKEN"))
@@ -126,8 +126,8 @@ def found(environ: Mapping[str, str]) -> Source | None:
 
 
 def region_of(environ: Mapping[str, str]) -> str | None:
-    named = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
-    return named or _profile(environ).get("region") or None
+    region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
+    return region or _profile(environ).get("region") or None
 
 
 def _by_botocore(environ: Mapping[str, str]) -> Source | None:
@@ -135,15 +135,17 @@ def _by_botocore(environ: Mapping[str, str]) -> Source | None:
     try:
         from botocore.session import Session  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:
-        said = f"the AWS profile {name!r} gets its keys by single sign-on, a role or a program; for that install"
-        raise InputError(f"{said} segue[bedrock], or set AWS_BEARER_TOKEN_BEDROCK") from None
+        raise InputError(
+            f"the AWS profile {name!r} gets its credentials by single sign-on, a role or a program; "
+            "install segue[bedrock] for that, or set AWS_BEARER_TOKEN_BEDROCK"
+        ) from None
     session: Any = Session(profile=None if name == _DEFAULT else name)
-    held: Any = session.get_credentials()
-    return None if held is None else Fetched(held)
+    credentials: Any = session.get_credentials()
+    return None if credentials is None else Fetched(credentials)
 
 
 def _profile(environ: Mapping[str, str]) -> dict[str, str]:
-    """What both files say of the chosen profile; the file of credentials counts more."""
+    """The selected profile merged from both files; the credentials file takes precedence."""
     name = environ.get("AWS_PROFILE") or _DEFAULT
     home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
     settings = _read(environ.get("AWS_CONFIG_FILE") or home / ".aws" / "config")
@@ -152,7 +154,7 @@ def _profile(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read(file: str | Path) -> dict[str, dict[str, str]]:
-    # `default` is a section like any other there, and `%` a sign like any other.
+    # In AWS files `default` is an ordinary section, and `%` an ordinary character.
     parser = ConfigParser(default_section="", interpolation=None, strict=False)
     try:
         parser.read_string(Path(file).expanduser().read_text("utf-8"))

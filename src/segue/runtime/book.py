@@ -1,6 +1,6 @@
-"""Where a session writes down what happens: all that it and its scheduler need of a conversation.
+"""`ConversationLog`: the interface through which a session and its scheduler write a conversation.
 
-A `StoredConversation` is a book that lasts; `Memory` is one that is gone with the process.
+`StoredConversation` implements it with a store; `InMemoryLog` without one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _SETTINGS = ("system", "tools", "options")
 
 
 class Book(Protocol):
-    """A conversation as it is written. Of a call's outcome `know` keeps it, `publish` says it.
+    """The write interface to a conversation. `record_result` stores a result, `flush` adds it to the history.
 
-    `know` says it too where every call of the turn before it has its outcome, together with those that waited for it;
-    so what is said is in call order, and one write does for each call.
+    `record_result` also adds it to the history if every earlier call of the turn has a result, together with later
+    results that waited for it; so results enter the history in call order, with one write for each call.
     """
 
     @property
@@ -41,7 +41,7 @@ class Book(Protocol):
     def add_user(self, content: Any) -> None: ...
     def add_reply(self, reply: Reply) -> Reply: ...
     def may_start(self, call: ToolCall) -> bool:
-        """Whether this call may be run: it waits, nothing is known of it, and nobody before may have started it."""
+        """Whether this call may be run: pending, without a stored result, not started by another process."""
         ...
 
     def know(
@@ -61,12 +61,12 @@ class Book(Protocol):
     def keep(self) -> None: ...
     def close(self) -> None: ...
     def child(self, chat: Conversation, title: str) -> Book:
-        """A book of the same kind for a subagent."""
+        """Creates a log of the same kind for a subagent."""
         ...
 
 
 class Memory:
-    """A book that is gone with the process. `broken` are the replies that came to no end."""
+    """A `ConversationLog` in memory. `broken` holds the incomplete replies."""
 
     def __init__(self, chat: Conversation | None = None, *, title: str | None = None) -> None:
         self.id = uuid4().hex
@@ -89,7 +89,7 @@ class Memory:
 
     def set(self, **settings: Any) -> None:
         if unknown := set(settings).difference(_SETTINGS):
-            raise InputError(f"{min(unknown)!r} can't be set; {', '.join(_SETTINGS)} can")
+            raise InputError(f"unknown setting {min(unknown)!r}; known are {', '.join(_SETTINGS)}")
         for name, value in settings.items():
             setattr(self.chat, name, value)
 
@@ -103,8 +103,8 @@ class Memory:
 
     def may_start(self, call: ToolCall) -> bool:
         entry = self.chat.history.ledger.get(call.id)
-        waits = entry is not None and entry.state == "pending" and not entry.taken_back
-        return waits and call.id not in self._known
+        is_pending = entry is not None and entry.state == "pending" and not entry.taken_back
+        return is_pending and call.id not in self._known
 
     def know(
         self,
@@ -117,7 +117,7 @@ class Memory:
         message = self.chat.outcome_of(call, content, error=error, outcome=outcome)
         call_id = call_answered(message)
         if call_id in self._known:
-            raise InputError(f"the outcome of {call_id} is known already", path="call")
+            raise InputError(f"the result of {call_id} is already recorded", path="call")
         self._known[call_id] = message
         ready = due(self.chat.history, self._known, message.turn_key or "")
         if ready and ready[0] is message:
@@ -150,10 +150,10 @@ class Memory:
         return self.chat.compress(strategy, budget, **more)
 
     def keep(self) -> None:
-        """Nobody else can have it."""
+        """Does nothing: an in-memory log has no lease."""
 
     def close(self) -> None:
-        """Nothing to let go."""
+        """Does nothing: an in-memory log has no lease."""
 
     def child(self, chat: Conversation, title: str) -> Memory:
         return Memory(chat, title=title)

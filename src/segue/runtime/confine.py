@@ -1,8 +1,8 @@
-"""Where a path really leads, and opening what was found there and nothing else.
+"""The path sandbox: resolving paths, checking access, and opening exactly what was resolved.
 
-A path is judged by what it resolves to, links and `..` included, whether the file is there already or not. Nothing is
-opened by its text again: `open_file` and `open_folder` go down the resolved path step by step and follow no link, so
-what is changed between the check and the use is an error and never a way out.
+Access is decided by the resolved path, with links and `..` followed, whether the file exists or not. Files are not
+opened by name again: `open_file` and `open_folder` descend the resolved path component by component without following
+links, so a change between check and use is an error, not an escape.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from segue.runtime.tooling import Context, Question, ToolError
 
 __all__ = ["Place", "admit", "locate", "open_file", "open_folder", "question_for", "replace_file", "told"]
 
-# What runs, or decides what may run, without anybody being asked again. Changing it is never covered by a broad rule.
+# Files that are executed, or that control execution, without further approval. No rule with a glob covers them.
 _GUARDED_NAMES = """
 .git .gitmodules .gitconfig .hg .svn .segue .segue.toml .mcp.json .husky .vscode .idea .envrc .direnv
 .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc .zshrc .zshenv .zprofile .zlogin .zlogout
@@ -38,15 +38,15 @@ _SYSTEM_FILES = frozenset(Path(name) for name in ("/etc/shadow", "/etc/gshadow",
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _CLOSED = getattr(os, "O_CLOEXEC", 0)
-# To pass through a folder one needs no right to list it.
+# O_PATH: passing through a folder does not need permission to list it.
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | _DIRECTORY | _CLOSED
 _MOVED = "{} changed while it was being opened; look at it again and repeat the call"
 
 
 class Place(Struct, frozen=True):
-    """Where a path leads. `shown` is relative to the folder where it is inside; `asked` is the path as it was given.
+    """A resolved path. `display` is relative to the `root` folder if inside it; `given` is the path before resolution.
 
-    A `guarded` place is one that no broad rule covers: what runs by itself, secrets of the user's, the machine's own.
+    `is_guarded` marks paths that no rule with a glob covers: start-up files, the user's secrets, system folders.
     """
 
     path: Path
@@ -58,7 +58,7 @@ class Place(Struct, frozen=True):
 
 
 def locate(text: str, folder: Path) -> Place:
-    """The place that a path means, as seen from the folder. Nothing has to be there."""
+    """Resolves a path relative to the folder. The file need not exist."""
     if not text or "\0" in text:
         raise ToolError("the path is empty" if not text else "a path can't have a null character in it")
     base = Path(os.path.realpath(folder))
@@ -74,7 +74,7 @@ def locate(text: str, folder: Path) -> Place:
 
 
 def _at_home(text: str) -> Path:
-    """The path with `~` read as a shell reads it."""
+    """The path with `~` expanded as in a shell."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -102,16 +102,16 @@ def _names_guarded(parts: Iterable[str]) -> bool:
 
 
 def _plain(name: str) -> str:
-    """A name as a file system that is careless about case and marks may read it."""
+    """A file name normalized as by file systems that ignore case and invisible characters."""
     kept = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
     return kept.partition(":")[0].rstrip(". ").casefold() or name
 
 
-# ---------------------------------------------------------------------------------------------------------- asking
+# ------------------------------------------------------------------------------------------------------------- approval
 
 
 def question_for(tool: str, verb: str, place: Place, *, change: bool = False, detail: str = "") -> Question:
-    """What is to be asked before a tool reads or changes a place: nothing where it only looks around inside."""
+    """The approval request for reading or changing a path; not `needed` for reading inside the working folder."""
     needed = change or not place.inside
     where = "" if place.inside else ", outside the working folder"
     guard = ", which is guarded: it runs by itself, decides what may run, or holds secrets" if place.guarded else ""
@@ -128,18 +128,18 @@ def question_for(tool: str, verb: str, place: Place, *, change: bool = False, de
 
 
 def admit(context: Context, tool: str, place: Place, *, change: bool = False) -> None:
-    """Stops a call that has arrived at another place than the one it was given leave for."""
+    """Raises `ToolError` if the path now resolves to another file than the one that was approved."""
     question = question_for(tool, "", place, change=change)
     if question.needed and not context.granted(question):
         raise ToolError(_MOVED.format(place.asked))
 
 
-# --------------------------------------------------------------------------------------------------------- opening
+# -------------------------------------------------------------------------------------------------------------- opening
 
 
 @contextmanager
 def _step_to(place: Place, folder: Path, *, make: bool = False) -> Generator[int]:
-    """A handle on a resolved folder, reached without following any link."""
+    """Opens a resolved folder component by component, without following links."""
     start = place.folder if folder == place.folder or place.folder in folder.parents else Path(folder.anchor)
     handle = os.open(start, _STEP | _NOFOLLOW)
     try:
@@ -160,10 +160,10 @@ def _step_to(place: Place, folder: Path, *, make: bool = False) -> Generator[int
 
 
 def open_file(place: Place, *, named: str | None = None) -> int:
-    """A regular file, to be read. Devices and pipes are refused: they may have no end."""
+    """Opens a regular file for reading. Devices and pipes are rejected, as reading them may not end."""
     name = named or place.shown
     with told(name, place), _step_to(place, place.path.parent) as parent:
-        # A pipe without a writer would be waited for, were it not for NONBLOCK.
+        # Without NONBLOCK, opening a pipe that has no writer would block.
         flags = os.O_RDONLY | _NOFOLLOW | _CLOSED | os.O_NONBLOCK
         handle = os.open(place.path.name or ".", flags, dir_fd=parent)
         mode = os.fstat(handle).st_mode
@@ -175,7 +175,7 @@ def open_file(place: Place, *, named: str | None = None) -> int:
 
 
 def open_folder(place: Place) -> int:
-    """A folder, to be listed."""
+    """Opens a folder for listing."""
     with told(place.shown, place):
         if place.path == place.path.parent:
             return os.open(place.path, os.O_RDONLY | _DIRECTORY | _CLOSED)
@@ -184,13 +184,13 @@ def open_folder(place: Place) -> int:
 
 
 def replace_file(place: Place, data: bytes, context: Context) -> bool:
-    """Puts a whole file in the place of the old one, at once or not at all. Tells whether it is a new one."""
+    """Writes a file atomically, by a temporary file and rename. Returns whether the file is new."""
     name = place.path.name
     with told(place.shown, place), _step_to(place, place.path.parent, make=True) as parent:
         mode = _mode_of(name, parent, place)
-        beside = f".segue-{secrets.token_hex(6)}.part"
+        temporary = f".segue-{secrets.token_hex(6)}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOSED
-        handle = os.open(beside, flags, 0o666, dir_fd=parent)
+        handle = os.open(temporary, flags, 0o666, dir_fd=parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 if mode is not None:
@@ -200,16 +200,16 @@ def replace_file(place: Place, data: bytes, context: Context) -> bool:
                 os.fsync(file.fileno())
             if context.cancelled.is_set():
                 raise ToolError("cancelled; nothing was written")
-            os.replace(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
+            os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException:
             with suppress(OSError):
-                os.unlink(beside, dir_fd=parent)
+                os.unlink(temporary, dir_fd=parent)
             raise
         return mode is None
 
 
 def _mode_of(name: str, parent: int, place: Place) -> int | None:
-    """The mode of the file that is to be replaced, None where there is none."""
+    """The mode of the file to be replaced; None if it does not exist."""
     try:
         mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -225,7 +225,7 @@ def _mode_of(name: str, parent: int, place: Place) -> int | None:
 
 @contextmanager
 def told(name: str, place: Place) -> Generator[None]:
-    """What the system says of a file, in words for the model."""
+    """Translates `OSError` into `ToolError` messages for the model."""
     try:
         yield
     except FileNotFoundError:
@@ -245,7 +245,7 @@ def _has_link(path: Path) -> bool:
 
 
 def _alike(place: Place) -> str:
-    """Names beside the missing one that may have been meant."""
+    """Similar names in the folder of a missing file."""
     if not place.inside:
         return ""
     try:

@@ -1,6 +1,6 @@
-"""What a child process is given of the environment: everything but secrets.
+"""The environment of child processes: all variables except secrets.
 
-A secret is told by its name, and by its value: whatever holds the same text as a variable that is one, is one too.
+A variable is a secret by its name, by the form of its value, or because its value contains that of another secret.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NAMES = (
     "PGPASSWORD",
     "PGPASSFILE",
 )
-# A folder, and programs that ask for a password.
+# Not secrets: folders, and programs that prompt for a password.
 _NO_SECRETS = ("PWD", "OLDPWD", "*ASKPASS", "*BYPASS")
 # `postgres://user:password@host`
 _PASSWORD_IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
@@ -53,11 +53,11 @@ _SHORTEST = 8
 
 
 def secret_names(environ: Mapping[str, str], *, keys: Iterable[str] = ()) -> frozenset[str]:
-    """The variables that hold secrets. `keys` are names that are known to, whatever they look like."""
+    """The names of variables that hold secrets. `keys` are names that always count as secret."""
     known = set(keys)
     names = {name for name, value in environ.items() if name in known or _is_secret(name, value)}
     values = {environ[name] for name in names if len(environ[name]) >= _SHORTEST}
-    # A key that is part of something longer (a header, an address) is no less a key.
+    # Also variables that contain the key as part of a header or URL.
     names |= {name for name, value in environ.items() if any(secret in value for secret in values)}
     return frozenset(names)
 
@@ -78,7 +78,7 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
 
 
 def is_worth_hiding(name: str, value: str) -> bool:
-    """Whether the text of a secret gives anything away. A region, a path, a switch do not."""
+    """Whether the value should be masked in tool output. Short values, paths and AWS settings are not."""
     upper = name.upper()
     is_setting = upper.startswith("AWS_") and not _fits(upper, [pattern for pattern in _NAMES if pattern != "AWS_*"])
     return len(value) >= _SHORTEST and not value.startswith(("/", "~", "./")) and not is_setting
@@ -87,7 +87,7 @@ def is_worth_hiding(name: str, value: str) -> bool:
 def child_environment(
     environ: Mapping[str, str] | None = None, *, keep: Collection[str] = (), keys: Iterable[str] = ()
 ) -> dict[str, str]:
-    """The environment for a shell or a server. `keep` names the secrets that it may have (`*` stands for anything)."""
+    """The environment for a shell or an MCP server. `keep` are name patterns of secrets that it may have."""
     given = os.environ if environ is None else environ
     secrets = secret_names(given, keys=keys)
     return {

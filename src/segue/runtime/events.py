@@ -1,8 +1,8 @@
-"""What happens in a session, as values: the only thing that a user interface sees.
+"""The events of a session, from which user interfaces and `--json` output are made.
 
-An exchange is `Began`, then for each turn `Requested`, what the model says as it comes, `Replied`, and for each call
-`CallQueued`, `CallBegan` and `CallEnded`; last `Ended`. `task` is the call that a subagent works for, None for the
-session itself. Nothing here holds a key.
+An exchange is `ExchangeStarted`; for each turn `RequestSent`, the deltas of the reply, `ReplyReceived`, and for each
+call `CallQueued`, `CallStarted` and `CallEnded`; then `ExchangeEnded`. `task` is the call id that a subagent works for,
+None for the session itself. No event holds an API key.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class _Event(Struct, frozen=True, kw_only=True):
 
 
 class Began(_Event, frozen=True, tag="began"):
-    """Somebody asked something."""
+    """An exchange starts with a user message."""
 
     words: str
 
 
 class Requested(_Event, frozen=True, tag="requested"):
-    """A request goes out: the how many-th of the session, with how many messages, and what was decided for it."""
+    """A request is sent: its number in the session, how many messages it has, and the findings of its report."""
 
     provider: str
     model: str
@@ -63,7 +63,7 @@ class Requested(_Event, frozen=True, tag="requested"):
 
 
 class Waiting(_Event, frozen=True, tag="waiting"):
-    """The provider could not take the request now; it is sent again in `seconds`."""
+    """A request failed and is retried in `seconds`."""
 
     provider: str
     model: str
@@ -73,7 +73,7 @@ class Waiting(_Event, frozen=True, tag="waiting"):
 
 
 class Moved(_Event, frozen=True, tag="moved"):
-    """Another model from the next request on."""
+    """Requests go to another model from now on."""
 
     provider: str
     model: str
@@ -81,19 +81,19 @@ class Moved(_Event, frozen=True, tag="moved"):
 
 
 class Words(_Event, frozen=True, tag="words"):
-    """More of what the model says."""
+    """A piece of the reply's text."""
 
     text: str
 
 
 class Thoughts(_Event, frozen=True, tag="thoughts"):
-    """More of what the model thinks."""
+    """A piece of the reply's reasoning."""
 
     text: str
 
 
 class Replied(_Event, frozen=True, tag="replied"):
-    """A reply is there, whole and written down."""
+    """A reply is complete and recorded."""
 
     provider: str
     model: str
@@ -105,7 +105,7 @@ class Replied(_Event, frozen=True, tag="replied"):
 
 
 class Broke(_Event, frozen=True, tag="broke"):
-    """A reply broke off: none of its calls run, none of it is said again. `again` is whether the request is."""
+    """A reply stream broke: none of its calls run, and it does not enter the history."""
 
     provider: str
     model: str
@@ -114,7 +114,7 @@ class Broke(_Event, frozen=True, tag="broke"):
 
 
 class CallQueued(_Event, frozen=True, tag="call-queued"):
-    """A call that will be run. `shown` is what it is about, in a few words."""
+    """A tool call is queued. `summary` describes it in a few words."""
 
     id: str
     tool: str
@@ -123,7 +123,7 @@ class CallQueued(_Event, frozen=True, tag="call-queued"):
 
 
 class Asks(_Event, frozen=True, tag="asks"):
-    """Somebody has to say whether a call may run."""
+    """The user is asked whether a call may run."""
 
     id: str
     tool: str
@@ -137,7 +137,7 @@ class CallBegan(_Event, frozen=True, tag="call-began"):
 
 
 class CallProgress(_Event, frozen=True, tag="call-progress"):
-    """What a running tool says of itself, the newest line."""
+    """The latest progress line of a running tool."""
 
     id: str
     tool: str
@@ -145,9 +145,9 @@ class CallProgress(_Event, frozen=True, tag="call-progress"):
 
 
 class CallEnded(_Event, frozen=True, tag="call-ended"):
-    """The one outcome of a call. `text` is what the model is told; `cut` how many characters were left out of it.
+    """The outcome of a call. `text` is the result for the model; `cut` is how many characters were omitted from it.
 
-    Only where the true result comes late (`Late`) and before the next request goes out, the model is told that.
+    If the tool's actual result arrives later (`LateResult`) but before the next request, the model gets that instead.
     """
 
     id: str
@@ -159,14 +159,14 @@ class CallEnded(_Event, frozen=True, tag="call-ended"):
 
 
 class Late(_Event, frozen=True, tag="late"):
-    """A tool that was given up came to an end after all: kept as evidence."""
+    """A cancelled or timed-out tool returned after all; its result is recorded as evidence."""
 
     id: str
     tool: str
 
 
 class Compressed(_Event, frozen=True, tag="compressed"):
-    """The conversation was made to fit."""
+    """The history was compressed."""
 
     strategy: str
     before: int
@@ -174,10 +174,10 @@ class Compressed(_Event, frozen=True, tag="compressed"):
 
 
 class Ended(_Event, frozen=True, tag="ended"):
-    """The exchange is over. `text` is the answer, or what went wrong in one line; `usage` is that of all its turns.
+    """An exchange ended. `text` is the answer, or the error in one line; `usage` is the sum over its turns.
 
-    `finish` is how the last reply ended; `retryable` says that the same words may be answered later; `cause` is the
-    kind of fault that it failed for, where there is a word for it.
+    `finish` is the finish reason of the last reply; `retryable` says whether the same message may succeed later;
+    `cause` is the kind of error, if known.
     """
 
     how: HowEnded
@@ -213,5 +213,5 @@ _encoder = msgspec.json.Encoder()
 
 
 def dump(event: Event) -> bytes:
-    """The event as one line of JSON."""
+    """Encodes the event as one line of JSON."""
     return _encoder.encode(event)

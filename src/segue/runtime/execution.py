@@ -1,8 +1,8 @@
-"""How one tool is run, and how it is given up.
+"""Running one tool, and cancelling it.
 
-A blocking tool has a daemon thread of its own: one that never ends neither keeps the process from leaving nor takes
-anybody's place. Any other tool is a task. Whatever a tool raises comes back as a value, on the loop's thread; the loop
-itself never sees it.
+A blocking tool runs in its own daemon thread, so that one that hangs neither blocks process exit nor occupies a shared
+pool. Other tools run as tasks. Exceptions of a tool are passed to the `on_end` callback on the loop's thread; they
+never propagate to the loop.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from segue.runtime.tooling import Arguments, Context, Tool
 __all__ = ["Execution", "Over"]
 
 Over: TypeAlias = Callable[[object, BaseException | None], None]
-"""Told once, on the loop's thread, when a tool has really ended: what it gave back, or what it raised."""
+"""Called once, on the loop's thread, when a tool has really ended: with its return value, or its exception."""
 
 
 class Execution:
-    """A tool at work. `task` is None for one that has a thread."""
+    """A running tool. `task` is None for a tool that runs in a thread."""
 
     def __init__(
         self, tool: Tool, arguments: Arguments, context: Context, over: Over, variables: contextvars.Context
@@ -33,7 +33,7 @@ class Execution:
         self._context = context
         self._over = over
         self._loop = asyncio.get_running_loop()
-        # Whoever hears of the end is not within the call any more.
+        # The end callback runs outside of the call's context.
         self._outside = contextvars.copy_context()
         self.task: asyncio.Task[None] | None = None
         if tool.blocking:
@@ -43,7 +43,7 @@ class Execution:
             self.task = self._loop.create_task(self._in_loop(), context=variables)
 
     def give_up(self) -> None:
-        """Nobody waits for it any more. It is told; whether it listens is its own affair."""
+        """Signals the tool to stop, without waiting; a tool in a thread may ignore it."""
         self._context.cancelled.set()
         if self.task is not None and not self.task.done():
             self.task.cancel()
@@ -54,12 +54,12 @@ class Execution:
             value = self._tool.run(self._arguments, self._context)
             if inspect.isawaitable(value):
                 value = asyncio.run(_awaited(value))
-        except BaseException as raised:  # noqa: BLE001 - also one that would end the process
+        except BaseException as raised:  # noqa: BLE001 - also SystemExit
             error = raised
         try:
             self._loop.call_soon_threadsafe(self._over, value, error, context=self._outside)
         except RuntimeError:
-            # The loop is closed: there is nobody left to hear of it.
+            # The loop is closed.
             return
 
     async def _in_loop(self) -> None:
@@ -69,9 +69,9 @@ class Execution:
             if inspect.isawaitable(value):
                 value = await value
         except (KeyboardInterrupt, GeneratorExit):
-            # Somebody at the keyboard, or the end of the loop: neither is the tool's.
+            # Ctrl-C, or the end of the loop: not exceptions of the tool.
             raise
-        except BaseException as raised:  # noqa: BLE001 - also one that would end the process
+        except BaseException as raised:  # noqa: BLE001 - also SystemExit
             error = raised
         self._outside.run(self._over, value, error)
 

@@ -1,7 +1,7 @@
-"""What went wrong with a provider, as an `UpstreamError`: whose fault it is, whether it passes, and what to do.
+"""Maps provider failures to `UpstreamError`: the cause, whether a retry can help, and a hint for the user.
 
-A table of statuses and of the providers' own names for errors. What a provider says goes into the text on one line,
-without keys and without anything that could drive a terminal.
+Classification is by HTTP status and by the providers' own error codes. The provider's message is included on one line,
+without API keys and control characters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TESTED = "segue doctor --online tests it"
 _LONGEST = 300
 _OK, _CLIENT, _SERVER = 300, 400, 500
 
-# Providers' own words, in lower case, wherever a status would mislead or there is none.
+# Providers' error codes, in lower case, for where the status is missing or misleading.
 _NO_CREDIT = frozenset(
     {"insufficient_quota", "exceeded_current_quota_error", "arrearage", "billing_hard_limit_reached", "billing_error"}
     | {"insufficient_balance", "insufficient_credits", "servicequotaexceededexception"}
@@ -71,63 +71,65 @@ class _Finding(NamedTuple):
 
 
 def said(endpoint: Endpoint, text: str) -> str:
-    """What somebody else said, fit to be shown: one line, no key, no signs that a terminal obeys."""
+    """A provider's text for display: one line, without API keys and control characters, truncated."""
     if endpoint.key is not None:
         text = endpoint.key.hidden_in(text)
-    line = scrub("".join(sign if sign.isprintable() else " " for sign in text))
+    line = scrub("".join(char if char.isprintable() else " " for char in text))
     line = " ".join(line.split()).rstrip(".;: ")
     return line[: _LONGEST - 1] + "…" if len(line) > _LONGEST else line
 
 
-# ------------------------------------------------------------------------------------------------- before an answer
+# ---------------------------------------------------------------------------------------------------- before a response
 
 
 def no_key(endpoint: Endpoint) -> UpstreamError:
-    named = " or ".join(endpoint.variables)
-    return _error(endpoint, f"{endpoint.provider} has no key: set {named}; segue doctor shows what is set", "key")
+    variables = " or ".join(endpoint.variables)
+    message = f"no API key for {endpoint.provider}: set {variables}; segue doctor shows what is set"
+    return _error(endpoint, message, "key")
 
 
 def late(endpoint: Endpoint, what: str, seconds: float) -> UpstreamError:
-    return _error(endpoint, f"{endpoint.name} does not answer: {what} within {seconds:g} s", "timeout")
+    return _error(endpoint, f"{endpoint.name} timed out: {what} within {seconds:g} s", "timeout")
 
 
-def lost(endpoint: Endpoint, trouble: TransportError) -> UpstreamError:
-    """A connection that failed before a reply began."""
-    why = said(endpoint, str(trouble))
-    if trouble.kind == "late":
-        return _error(endpoint, f"{endpoint.name} does not answer: {why}", "timeout")
-    if trouble.kind == "garbled":
+def lost(endpoint: Endpoint, error: TransportError) -> UpstreamError:
+    """A connection that failed before the reply started."""
+    why = said(endpoint, str(error))
+    if error.kind == "late":
+        return _error(endpoint, f"{endpoint.name} timed out: {why}", "timeout")
+    if error.kind == "garbled":
         return not_a_reply(endpoint, why)
-    hint = "" if trouble.kind in ("tls", "proxy", "lost") else f"; is {endpoint.base_url} right? {TESTED}"
+    hint = "" if error.kind in ("tls", "proxy", "lost") else f"; check the base URL {endpoint.base_url}; {TESTED}"
     return _error(
         endpoint,
         f"{endpoint.name} can't be reached: {why}{hint}",
         "network",
-        retryable=trouble.kind not in ("tls", "proxy"),
+        retryable=error.kind not in ("tls", "proxy"),
     )
 
 
 def not_a_reply(endpoint: Endpoint, why: str) -> UpstreamError:
-    """Something answers there, but it is no provider of this API."""
-    told = f"{endpoint.name} sent something that is no reply of {endpoint.api}: {said(endpoint, why)}"
-    return _error(endpoint, f"{told}; does {endpoint.base_url} speak {endpoint.api}?", "broken", brief="sent no reply")
+    """A response that is not a reply in the endpoint's API."""
+    message = f"{endpoint.name} did not send a valid {endpoint.api} reply: {said(endpoint, why)}"
+    hint = f"check that {endpoint.base_url} serves the {endpoint.api} API"
+    return _error(endpoint, f"{message}; {hint}", "broken", brief="did not send a valid reply")
 
 
 def cut_off(endpoint: Endpoint, why: str) -> UpstreamError:
     return UpstreamError.broken(endpoint.provider, endpoint.model, said(endpoint, why))
 
 
-# ------------------------------------------------------------------------------------------------ an answer that is no
+# ---------------------------------------------------------------------------------------------------- an error response
 
 
 def answered(
     endpoint: Endpoint, status: int, headers: Mapping[str, str], data: bytes, *, now: datetime
 ) -> UpstreamError:
-    """The error that an answer is. `now` is UTC."""
+    """The error for an HTTP response with an error status. `now` is UTC."""
     if _OK <= status < _CLIENT:
         where = said(endpoint, headers.get("location", "elsewhere"))
-        told = f"{endpoint.name} sends requests on to {where}; if that is right, make it the base URL"
-        return _error(endpoint, told, "refused", status=status)
+        message = f"{endpoint.name} redirects to {where}; if that is correct, set it as the base URL"
+        return _error(endpoint, message, "refused", status=status)
     body = _object(data)
     if body is None:
         error = ApiError(status, _page(data) or f"HTTP status {status}", kind="")
@@ -136,39 +138,39 @@ def answered(
             body = {**body, "__type": kind.partition(":")[0]}
         error = WIRES[endpoint.api].parse_error(status, body)
     wait = retry_after(headers, now=now)
-    asked = headers.get("x-should-retry")
+    should_retry = headers.get("x-should-retry")
     return failed(
         endpoint,
         error,
         wait=_retry_info(body) if wait is None else wait,
-        retryable={"true": True, "false": False}.get(asked or ""),
+        retryable={"true": True, "false": False}.get(should_retry or ""),
     )
 
 
 def failed(
     endpoint: Endpoint, error: ApiError, *, wait: float | None = None, retryable: bool | None = None
 ) -> UpstreamError:
-    """The provider's error, in our words and its own."""
+    """The `UpstreamError` for a provider's error, with its message and a hint."""
     found = _finding(endpoint, error, wait)
     passing = found.retryable if retryable is None else retryable
     number = f" ({error.status})" if error.status else ""
-    made = _error(
+    result = _error(
         endpoint, "", found.cause, status=error.status or None, wait=wait, brief=found.brief, retryable=passing
     )
-    made.args = (f"{endpoint.name} {made.brief}{number}: {said(endpoint, error.message)}; {found.hint}",)
-    return made
+    result.args = (f"{endpoint.name} {result.brief}{number}: {said(endpoint, error.message)}; {found.hint}",)
+    return result
 
 
 def _finding(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Finding:
     names = {word.lower() for word in (error.kind, error.code or "") if word}
     status, message = error.status, error.message
-    later = f"it asks to wait {wait:.0f} s" if wait else "try again later, or name a second model to fall back on"
+    later = f"retry after {wait:.0f} s" if wait else "try again later, or configure a second model for failover"
     if status == 402 or names & _NO_CREDIT or "credit balance is too low" in message.lower():
-        hint = "add credit there, or name another model"
+        hint = "add credit to the account, or use another model"
         return _Finding("rate-limited", hint, "has no credit left", retryable=wait is not None)
     if names & _BAD_KEY or status in (401, 403):
-        named = " or ".join(endpoint.variables) or "the key"
-        return _Finding("auth", f"check {named}; {TESTED}")
+        variables = " or ".join(endpoint.variables) or "the API key"
+        return _Finding("auth", f"check {variables}; {TESTED}")
     if status in _TIMED_OUT:
         return _Finding("timeout", later)
     if status in (503, 529) or (names & _OVERLOADED and status not in (400, 500)):
@@ -176,25 +178,23 @@ def _finding(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Findin
     if status == 429 or names & _RATE_LIMITED:
         return _Finding("rate-limited", later)
     if status in _PASSING or status >= _SERVER or names & _OVERLOADED:
-        return _Finding("overloaded", later, "has a fault of its own")
+        return _Finding("overloaded", later, "has an internal error")
     if names & _NO_MODEL or _NO_MODEL_WORDS.search(message):
         return _Finding("missing", _models_hint(endpoint))
     if status == 404:
-        return _Finding("missing", f"is {endpoint.base_url} right? {_models_hint(endpoint)}")
+        return _Finding("missing", f"check the base URL {endpoint.base_url}; {_models_hint(endpoint)}")
     if status == 413 or _TOO_LONG.search(message) or "context_length_exceeded" in names:
-        hint = "compress the conversation, or name a model that reads more"
-        return _Finding("refused", hint, "refused the request as too long")
+        hint = "compress the conversation, or use a model with a larger context"
+        return _Finding("refused", hint, "rejected the request as too long")
     if not status:
-        return _Finding("broken", later, "has a fault of its own")
-    return _Finding("refused", "segue diag says what was sent and whose fault it is")
+        return _Finding("broken", later, "has an internal error")
+    return _Finding("refused", "segue diag shows what was sent and why it was rejected")
 
 
 def _models_hint(endpoint: Endpoint) -> str:
     row = catalogue().get(endpoint.provider)
     near = difflib.get_close_matches(endpoint.model, row.models, 3, 0.5) if row is not None else []
-    return (
-        f"did you mean {' or '.join(near)}?" if near else f"segue models {endpoint.provider} lists what is known of it"
-    )
+    return f"did you mean {' or '.join(near)}?" if near else f"segue models {endpoint.provider} lists its known models"
 
 
 def _error(
@@ -219,11 +219,11 @@ def _error(
     )
 
 
-# ------------------------------------------------------------------------------------------------------ what it holds
+# -------------------------------------------------------------------------------------------------------------- parsing
 
 
 def _object(data: bytes) -> dict[str, Any] | None:
-    """The object that a body is, or that is the first of a list."""
+    """The JSON object in a body, or the first of a list; None if it is something else."""
     try:
         value: object = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -237,16 +237,16 @@ _TITLE = re.compile(r"<title[^>]*>([^<]*)</title>", re.IGNORECASE)
 
 
 def _page(data: bytes) -> str:
-    """What a body says that is no JSON: the title of a page, or the beginning of a text."""
+    """Describes a body that is not JSON: the title of a web page, or the beginning of the text."""
     text = data[:4096].decode("utf-8", "replace")
     title = _TITLE.search(text)
     if title is not None:
-        return f"a web page came: {title[1]}"
-    return "a web page came" if text.lstrip()[:1] == "<" else text[:_LONGEST]
+        return f"got a web page: {title[1]}"
+    return "got a web page" if text.lstrip()[:1] == "<" else text[:_LONGEST]
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """How many seconds the provider asks to wait: a number, or the time of day at its own clock."""
+    """The wait in seconds that the response headers ask for: a number, or a date compared with the server's date."""
     if (given := _number(headers.get("retry-after-ms"))) is not None:
         return given / 1000
     text = headers.get("retry-after")
@@ -275,7 +275,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def _retry_info(body: Mapping[str, Any] | None) -> float | None:
-    """Google says it in the body: `"retryDelay": "34s"`."""
+    """The wait in the body of a Gemini error: `"retryDelay": "34s"`."""
     error = (body or {}).get("error")
     details = cast("dict[str, Any]", error).get("details") if isinstance(error, dict) else None
     for detail in cast("list[object]", details) if isinstance(details, list) else []:

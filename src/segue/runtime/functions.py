@@ -1,8 +1,7 @@
 """Python functions as tools: by the decorator `tool`, or from installed packages by the entry points `segue.tools`.
 
-The signature is the schema, the docstring the description. A plain function runs in a thread, a coroutine on the loop.
-What a function does can't be told from outside, so it is asked about before each call, unless `asks=False` says that it
-only looks.
+The signature becomes the schema, the docstring the description. A plain function runs in a thread, a coroutine on the
+loop. Each call needs approval, unless `needs_approval=False` declares that the function has no side effects.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _FIELD = re.compile(r"^:param\s+(?:[^:]+\s)?(\w+)\s*:\s*(.*)$")
 
 @dataclass(frozen=True)
 class FunctionTool(Tool):
-    """A tool that is a function, which can still be called as one."""
+    """A tool made from a function; it can still be called as a function."""
 
     function: Callable[..., Any] = lambda: None
 
@@ -62,15 +61,15 @@ def tool(
     timeout: float | None = None,
     writes: Callable[[Arguments, Path], Sequence[Path]] | None = None,
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
-    """Makes a tool of a function. A parameter of the type `Context` is given where the call runs.
+    """Makes a tool from a function. A parameter of type `Context` receives the context of the call.
 
-    Descriptions of parameters come from `Annotated[int, "how many"]`, from `msgspec.Meta`, or from the docstring.
+    Parameter descriptions come from `Annotated[int, "how many"]`, from `msgspec.Meta`, or from the docstring.
     """
 
-    def made(function: Callable[..., Any]) -> FunctionTool:
+    def decorate(function: Callable[..., Any]) -> FunctionTool:
         return _made(function, name=name, description=description, asks=asks, timeout=timeout, writes=writes)
 
-    return made if function is None else made(function)
+    return decorate if function is None else decorate(function)
 
 
 def _made(
@@ -82,34 +81,34 @@ def _made(
     timeout: float | None,
     writes: Callable[[Arguments, Path], Sequence[Path]] | None,
 ) -> FunctionTool:
-    called = name or function.__name__
-    words, told = _docstring(inspect.getdoc(function) or "")
-    contexts, fields = _fields(function, called, told)
-    shape = msgspec.defstruct(called, fields, kw_only=True, forbid_unknown_fields=True)
+    tool_name = name or function.__name__
+    summary, descriptions = _docstring(inspect.getdoc(function) or "")
+    contexts, fields = _fields(function, tool_name, descriptions)
+    struct = msgspec.defstruct(tool_name, fields, kw_only=True, forbid_unknown_fields=True)
     blocking = not inspect.iscoroutinefunction(function)
 
-    def given(arguments: Arguments, context: Context) -> dict[str, Any]:
+    def bind(arguments: Arguments, context: Context) -> dict[str, Any]:
         try:
-            values = msgspec.convert(dict(arguments), shape, dec_hook=_path)
+            values = msgspec.convert(dict(arguments), struct, dec_hook=_path)
         except msgspec.ValidationError as error:
-            raise ToolError(f"the arguments don't fit {called}: {error}") from None
+            raise ToolError(f"the arguments don't fit {tool_name}: {error}") from None
         return {field[0]: getattr(values, field[0]) for field in fields} | dict.fromkeys(contexts, context)
 
     def run(arguments: Arguments, context: Context) -> Result:
-        return _result(function(**given(arguments, context)))
+        return _result(function(**bind(arguments, context)))
 
     async def run_async(arguments: Arguments, context: Context) -> Result:
-        return _result(await cast("Awaitable[Any]", function(**given(arguments, context))))
+        return _result(await cast("Awaitable[Any]", function(**bind(arguments, context))))
 
     def question(arguments: Arguments, folder: Path) -> Question:
         subject = msgspec.json.encode(arguments, order="sorted").decode()
-        return Question(called, subject, f"run {called}", _lines(arguments), needed=asks)
+        return Question(tool_name, subject, f"run {tool_name}", _lines(arguments), needed=asks)
 
     more: dict[str, Any] = {} if writes is None else {"writes": writes}
     return FunctionTool(
-        called,
-        description or words or called,
-        _schema(shape, called),
+        tool_name,
+        description or summary or tool_name,
+        _schema(struct, tool_name),
         run if blocking else run_async,
         blocking=blocking,
         timeout=timeout,
@@ -124,26 +123,30 @@ def _lines(arguments: Arguments) -> str:
     return "\n".join(f"{name}: {value}" for name, value in arguments.items())
 
 
-# --------------------------------------------------------------------------------------------------------- schema
+# --------------------------------------------------------------------------------------------------------------- schema
 
 
-def _fields(function: Callable[..., Any], called: str, told: Mapping[str, str]) -> tuple[list[str], list[Any]]:
-    """The parameters that take the context, and the others with type and default."""
+def _fields(
+    function: Callable[..., Any], tool_name: str, descriptions: Mapping[str, str]
+) -> tuple[list[str], list[Any]]:
+    """The names of the parameters that take the context, and the other parameters with type and default."""
     try:
         types = typing.get_type_hints(function, include_extras=True)
     except NameError as error:
-        raise InputError(f"the types of the tool {called!r} can't be read: {error}") from None
+        raise InputError(f"the type hints of the tool {tool_name!r} can't be resolved: {error}") from None
     contexts: list[str] = []
     fields: list[Any] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise InputError(f"the tool {called!r} can't have the parameter {parameter}: each needs a name of its own")
+            raise InputError(
+                f"the tool {tool_name!r} can't have the parameter {parameter}: only named parameters are supported"
+            )
         if name not in types:
-            raise InputError(f"the parameter {name!r} of the tool {called!r} needs a type")
+            raise InputError(f"the parameter {name!r} of the tool {tool_name!r} needs a type hint")
         if types[name] is Context or Context in get_args(types[name]):
             contexts.append(name)
             continue
-        kind = _described(types[name], told.get(name))
+        kind = _described(types[name], descriptions.get(name))
         if parameter.default is parameter.empty:
             fields.append((name, kind))
         elif isinstance(parameter.default, (list, dict, set)):
@@ -154,28 +157,28 @@ def _fields(function: Callable[..., Any], called: str, told: Mapping[str, str]) 
     return contexts, fields
 
 
-def _described(kind: Any, words: str | None) -> Any:
-    """The type with a description that ends up in the schema."""
+def _described(kind: Any, description: str | None) -> Any:
+    """The type annotated with its description for the schema."""
     if get_origin(kind) is Annotated:
         base, *marks = get_args(kind)
-        said = next((mark for mark in marks if isinstance(mark, str)), words)
+        text = next((mark for mark in marks if isinstance(mark, str)), description)
         metas = [mark for mark in marks if isinstance(mark, msgspec.Meta)]
         if any(meta.description for meta in metas):
-            said = None
-        for meta in [*metas, *([msgspec.Meta(description=said)] if said else [])]:
+            text = None
+        for meta in [*metas, *([msgspec.Meta(description=text)] if text else [])]:
             base = Annotated[base, meta]
         return base
-    return Annotated[kind, msgspec.Meta(description=words)] if words else kind
+    return Annotated[kind, msgspec.Meta(description=description)] if description else kind
 
 
-def _schema(shape: type[msgspec.Struct], called: str) -> dict[str, Any]:
+def _schema(struct: type[msgspec.Struct], tool_name: str) -> dict[str, Any]:
     try:
         (reference,), parts = msgspec.json.schema_components(
-            [shape], schema_hook=_path_schema, ref_template="#/$defs/{name}"
+            [struct], schema_hook=_path_schema, ref_template="#/$defs/{name}"
         )
     except (TypeError, NotImplementedError) as error:
         why = str(error).rstrip().rpartition("\n")[2]
-        raise InputError(f"the tool {called!r} has a parameter that JSON can't give: {why}") from None
+        raise InputError(f"the tool {tool_name!r} has a parameter type that JSON can't represent: {why}") from None
     own = reference["$ref"].rpartition("/")[2]
     schema = {key: value for key, value in parts.pop(own).items() if key not in ("title", "description")}
     return _typed({**schema, "$defs": parts} if parts else schema)
@@ -190,18 +193,18 @@ def _path(kind: type, value: Any) -> Any:
 def _path_schema(kind: type) -> dict[str, Any]:
     if kind is Path:
         return {"type": "string"}
-    raise NotImplementedError(f"{kind.__name__} is not known")
+    raise NotImplementedError(f"{kind.__name__} is not supported")
 
 
 def _typed(schema: Any) -> Any:
-    """The schema with the type of each choice of words, which some APIs want said."""
+    """Adds `type: string` to enums of strings, which some APIs require."""
     match schema:
         case dict():
-            told = {key: _typed(value) for key, value in cast("dict[str, Any]", schema).items()}
-            choices = told.get("enum")
+            typed = {key: _typed(value) for key, value in cast("dict[str, Any]", schema).items()}
+            choices = typed.get("enum")
             if isinstance(choices, list) and all(isinstance(choice, str) for choice in cast("list[Any]", choices)):
-                told.setdefault("type", "string")
-            return told
+                typed.setdefault("type", "string")
+            return typed
         case list():
             return [_typed(part) for part in cast("list[Any]", schema)]
         case _:
@@ -209,27 +212,27 @@ def _typed(schema: Any) -> Any:
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
-    """What a docstring says of the function, and of each parameter."""
-    words: list[str] = []
-    told: dict[str, str] = {}
-    current, section = "", "words"
+    """Splits a docstring into the description of the function and those of its parameters."""
+    summary: list[str] = []
+    parameters: dict[str, str] = {}
+    current, section = "", "summary"
     for line in text.splitlines():
         bare = line.strip()
         if field := _FIELD.match(bare):
             current, section = field[1], "fields"
-            told[current] = field[2]
+            parameters[current] = field[2]
         elif bare.startswith((":return", ":raise", ":rtype", ":type")) or _OTHER_SECTION.match(bare):
             section = "other"
         elif _SECTION.match(bare):
             current, section = "", "args"
         elif section == "args" and (entry := _ENTRY.match(bare)) and not line.startswith(" " * 8):
             current = entry[1]
-            told[current] = entry[2]
+            parameters[current] = entry[2]
         elif section in ("args", "fields") and bare and current:
-            told[current] = f"{told[current]} {bare}".strip()
-        elif section == "words":
-            words.append(line)
-    return "\n".join(words).strip(), {name: said.strip() for name, said in told.items()}
+            parameters[current] = f"{parameters[current]} {bare}".strip()
+        elif section == "summary":
+            summary.append(line)
+    return "\n".join(summary).strip(), {name: text.strip() for name, text in parameters.items()}
 
 
 def _result(value: Any) -> Result:
@@ -251,13 +254,13 @@ def _result(value: Any) -> Result:
             return Result(msgspec.json.encode(plain).decode())
 
 
-# --------------------------------------------------------------------------------------------------- entry points
+# --------------------------------------------------------------------------------------------------------- entry points
 
 
 def installed_tools(entries: Iterable[EntryPoint] | None = None) -> tuple[list[Tool], list[str]]:
-    """The tools of installed packages, and what went wrong with others, a line each.
+    """The tools of installed packages, and one line for each entry point that could not be loaded.
 
-    An entry point names a tool, or a list of them.
+    An entry point refers to a tool or a list of tools.
     """
     tools: list[Tool] = []
     problems: list[str] = []
@@ -266,12 +269,12 @@ def installed_tools(entries: Iterable[EntryPoint] | None = None) -> tuple[list[T
             loaded = entry.load()
         except Exception as error:  # noqa: BLE001
             problems.append(
-                f"the tools of {entry.name} ({entry.value}) can't be loaded: {type(error).__name__}: {error}"
+                f"the tools of {entry.name} ({entry.value}) can't be imported: {type(error).__name__}: {error}"
             )
             continue
         found: Any = [loaded] if isinstance(loaded, Tool) else loaded
         if isinstance(found, (list, tuple)) and all(isinstance(each, Tool) for each in cast("list[Any]", found)):
             tools += cast("list[Tool]", found)
         else:
-            problems.append(f"{entry.name} ({entry.value}) is no tool; decorate the function with segue's @tool")
+            problems.append(f"{entry.name} ({entry.value}) is not a tool; decorate the function with segue's @tool")
     return tools, problems

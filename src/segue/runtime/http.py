@@ -1,7 +1,6 @@
-"""The one place that knows the HTTP client (docs/decisions/0008-http-client.md): a letter out, bytes in as they come.
+"""The only module that uses the HTTP library (docs/decisions/0008-http-client.md): sends requests, streams responses.
 
-Every way in which a connection can fail is a `TransportError`. What takes too long is the caller's business, but for
-the time that a connection may take to be made.
+Every connection failure is raised as `TransportError`. Timeouts are left to the caller, except the connect timeout.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["Http", "Response", "TransportError", "TransportFault"]
 
 TransportFault = Literal[
-    "connect",  # no connection could be made
-    "late",  # no connection could be made in time
-    "tls",  # the certificate does not hold
-    "proxy",  # what stands between does not let it through
+    "connect",  # the connection could not be established
+    "late",  # the connection timed out
+    "tls",  # TLS or the certificate failed
+    "proxy",  # the proxy rejected the connection
     "lost",  # the connection broke
-    "garbled",  # what came is no HTTP
+    "garbled",  # the response is not valid HTTP
 ]
-# Smaller pieces are put together, so that each is worth a packet of its own.
+# Smaller fragments of a body are joined, so that each write fills a packet.
 _PIECE = 1 << 16
 _LINE = 1 << 17
 _HEADERS = 512
@@ -38,59 +37,59 @@ _SCHEMES = ("http", "https")
 
 
 class TransportError(Exception):
-    """A connection that failed, in a few words."""
+    """A connection failure, with a short message."""
 
-    def __init__(self, kind: TransportFault, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, kind: TransportFault, message: str) -> None:
+        super().__init__(message)
         self.kind: TransportFault = kind
 
 
 class Response:
-    """The head of an answer, and its body as it comes. `close` gives the connection up where the end was not seen."""
+    """Status, headers and streamed body of a response. `close` drops the connection if the body was not fully read."""
 
-    def __init__(self, answer: aiohttp.ClientResponse) -> None:
-        self._answer = answer
-        self.status = answer.status
-        self.headers: Mapping[str, str] = {name.lower(): value for name, value in answer.headers.items()}
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._answer = response
+        self.status = response.status
+        self.headers: Mapping[str, str] = {name.lower(): value for name, value in response.headers.items()}
 
     async def read(self) -> bytes:
-        """What has come since, or comes next; nothing at the end."""
+        """The next bytes of the body; empty at the end."""
         try:
             return await self._answer.content.readany()
-        except Exception as error:  # noqa: BLE001  whatever it is, the connection is of no more use
+        except Exception as error:  # noqa: BLE001  after any error the connection can't be used any more
             self.close()
             raise _trouble(error) from None
 
     def close(self) -> None:
-        # After the end the connection has gone back already, and this changes nothing.
+        # At the end of the body the connection is back in the pool already; then this does nothing.
         self._answer.close()
 
 
 class Http:
-    """Connections that are kept and used again. It belongs to one event loop; `close` it there."""
+    """An HTTP client with pooled connections. It belongs to one event loop; `close` it there."""
 
     def __init__(self, *, connect: float = 10.0) -> None:
         self._connect = connect
         self._session: aiohttp.ClientSession | None = None
 
-    async def send(self, letter: Letter) -> Response:
-        """Sends the letter, and waits for the head of the answer."""
+    async def send(self, request: Letter) -> Response:
+        """Sends the request, and waits for the response headers."""
         import aiohttp
         from yarl import URL
 
         session = self._opened()
         try:
-            answer = await session.request(
-                letter.method,
-                URL(letter.url, encoded=True),
-                headers=_told(letter),
-                data=_body(letter.body),
+            response = await session.request(
+                request.method,
+                URL(request.url, encoded=True),
+                headers=_told(request),
+                data=_body(request.body),
                 allow_redirects=False,
-                **_proxied(letter.url),
+                **_proxied(request.url),
             )
         except (aiohttp.ClientError, OSError, ValueError, asyncio.IncompleteReadError) as error:
             raise _trouble(error) from None
-        return Response(answer)
+        return Response(response)
 
     async def close(self) -> None:
         session, self._session = self._session, None
@@ -112,107 +111,107 @@ class Http:
         return self._session
 
 
-def _told(letter: Letter) -> dict[str, str]:
-    """Nothing is asked to be packed, so that a stream is read as it is written. The length is told in any case."""
-    headers = {"accept-encoding": "identity", **letter.headers}
-    if letter.body:
-        headers["content-length"] = str(sum(map(len, letter.body)))
+def _told(request: Letter) -> dict[str, str]:
+    """The headers, without compression, so that a stream arrives unbuffered, and with the content length."""
+    headers = {"accept-encoding": "identity", **request.headers}
+    if request.body:
+        headers["content-length"] = str(sum(map(len, request.body)))
     return headers
 
 
-def _body(pieces: Sequence[bytes]) -> bytes | AsyncIterator[bytes] | None:
-    if not pieces:
+def _body(fragments: Sequence[bytes]) -> bytes | AsyncIterator[bytes] | None:
+    if not fragments:
         return None
-    if sum(map(len, pieces)) <= _PIECE:
-        return b"".join(pieces)
-    return _blocks(pieces)
+    if sum(map(len, fragments)) <= _PIECE:
+        return b"".join(fragments)
+    return _blocks(fragments)
 
 
-async def _blocks(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
-    held: list[bytes] = []
+async def _blocks(fragments: Sequence[bytes]) -> AsyncIterator[bytes]:
+    buffered: list[bytes] = []
     size = 0
-    for piece in pieces:
-        held.append(piece)
-        size += len(piece)
+    for fragment in fragments:
+        buffered.append(fragment)
+        size += len(fragment)
         if size >= _PIECE:
-            yield b"".join(held)
-            held, size = [], 0
-    if held:
-        yield b"".join(held)
+            yield b"".join(buffered)
+            buffered, size = [], 0
+    if buffered:
+        yield b"".join(buffered)
 
 
 def _proxied(url: str) -> dict[str, Any]:
-    """The proxy that the environment names. Nobody stands between this machine and itself.
+    """The proxy configured in the environment; none for local URLs.
 
-    The client could look by itself; it would then also put what it finds in ~/.netrc in the place of the key.
+    aiohttp's own `trust_env` is not used: it would also replace the API key by credentials from ~/.netrc.
     """
     from yarl import URL
 
-    place = URL(url, encoded=True)
-    if is_local(url) or proxy_bypass(place.host or ""):
+    target = URL(url, encoded=True)
+    if is_local(url) or proxy_bypass(target.host or ""):
         return {}
     proxies = getproxies()
-    named = proxies.get(place.scheme) or proxies.get("all")
-    if not named:
+    configured = proxies.get(target.scheme) or proxies.get("all")
+    if not configured:
         return {}
-    proxy = URL(named if "://" in named else f"http://{named}")
+    proxy = URL(configured if "://" in configured else f"http://{configured}")
     if proxy.scheme not in _SCHEMES:
-        raise TransportError("proxy", f"proxies of the kind {proxy.scheme}:// are not spoken; set HTTPS_PROXY=http://…")
+        raise TransportError("proxy", f"{proxy.scheme}:// proxies are not supported; set HTTPS_PROXY=http://…")
     return {"proxy": proxy}
 
 
 def _trouble(error: Exception) -> TransportError:
     if isinstance(error, TransportError):
         return error
-    for kinds, fault, words in _known():
-        if isinstance(error, kinds):
-            return TransportError(fault, words(error))
+    for types, kind, describe in _known():
+        if isinstance(error, types):
+            return TransportError(kind, describe(error))
     return TransportError("garbled", _short(str(error) or type(error).__name__))
 
 
 @cache
 def _known() -> Sequence[tuple[type[Exception] | tuple[type[Exception], ...], TransportFault, Callable[[Any], str]]]:
-    """The client's exceptions, the special before the general, and what to say of each."""
+    """aiohttp's exceptions, subclasses before their bases, with the kind and message for each."""
     import aiohttp
 
-    right = "is HTTPS_PROXY right?"
+    hint = "check HTTPS_PROXY"
     return (
-        (aiohttp.ServerTimeoutError, "late", lambda error: "no connection was made in time"),
+        (aiohttp.ServerTimeoutError, "late", lambda error: "the connection timed out"),
         (aiohttp.ClientConnectorCertificateError, "tls", lambda error: _certificate(error.certificate_error)),
-        (aiohttp.ClientHttpProxyError, "proxy", lambda error: f"the proxy answered {error.status}; {right}"),
+        (aiohttp.ClientHttpProxyError, "proxy", lambda error: f"the proxy returned {error.status}; {hint}"),
         (
             aiohttp.ClientProxyConnectionError,
             "proxy",
-            lambda error: f"no connection to the proxy: {_words(error.os_error)}; {right}",
+            lambda error: f"can't connect to the proxy: {_words(error.os_error)}; {hint}",
         ),
-        (aiohttp.ClientConnectorDNSError, "connect", lambda error: f"there is no host {error.host}"),
+        (aiohttp.ClientConnectorDNSError, "connect", lambda error: f"unknown host {error.host}"),
         (
             aiohttp.ClientConnectorSSLError,
             "tls",
-            lambda error: f"no secure connection to {error.host}: {_words(error.os_error)}",
+            lambda error: f"TLS connection to {error.host} failed: {_words(error.os_error)}",
         ),
         (
             aiohttp.ClientConnectorError,
             "connect",
-            lambda error: f"no connection to {error.host}:{error.port}: {_words(error.os_error)}",
+            lambda error: f"can't connect to {error.host}:{error.port}: {_words(error.os_error)}",
         ),
-        ((aiohttp.InvalidURL, ValueError), "connect", lambda error: "that is no address"),
-        (aiohttp.ClientResponseError, "garbled", lambda error: f"what came is no HTTP: {_short(error.message)}"),
-        # A body in wrong pieces, or one that ended early: only the client's own words tell them apart.
-        (aiohttp.ClientPayloadError, "lost", lambda error: "the connection was closed in the middle"),
-        (aiohttp.ServerDisconnectedError, "lost", lambda error: "the connection was closed without an answer"),
+        ((aiohttp.InvalidURL, ValueError), "connect", lambda error: "not a valid URL"),
+        (aiohttp.ClientResponseError, "garbled", lambda error: f"not a valid HTTP response: {_short(error.message)}"),
+        # Wrong chunked encoding, or a body that ended early: aiohttp distinguishes them by message only.
+        (aiohttp.ClientPayloadError, "lost", lambda error: "the connection was closed before the end of the response"),
+        (aiohttp.ServerDisconnectedError, "lost", lambda error: "the connection was closed without a response"),
         (ssl.SSLError, "tls", _words),
         (OSError, "lost", _words),
     )
 
 
 def _certificate(error: Exception) -> str:
-    said = getattr(error, "verify_message", None) or _words(error)
-    return f"its certificate does not hold: {said}; if one of your own is meant, SSL_CERT_FILE names the file with it"
+    reason = getattr(error, "verify_message", None) or _words(error)
+    return f"certificate verification failed: {reason}; for a private CA set SSL_CERT_FILE to its certificate file"
 
 
 def _words(error: BaseException) -> str:
-    """What the system says, in lower case and without its numbers."""
+    """The system's error message, beginning in lower case and without the error number."""
     if isinstance(error, ssl.SSLError):
         text = error.reason or str(error)
     elif isinstance(error, OSError) and error.errno is not None:

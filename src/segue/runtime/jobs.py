@@ -1,4 +1,4 @@
-"""A call on its way through the scheduler, and the batch that it is of."""
+"""`Job` and `Batch`: the scheduler's state for one tool call, and for the calls of one reply."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Batch", "Job", "Tools", "making", "read_arguments", "shown_of"]
 
 
 class Tools(Protocol):
-    """What a scheduler asks of a toolbox."""
+    """The part of a toolbox that the scheduler uses."""
 
     @property
     def folder(self) -> Path: ...
@@ -36,7 +36,7 @@ class Tools(Protocol):
 
 
 class Job:
-    """A call on its way. `settled` is set before its outcome is written, `over` when its tool has really ended."""
+    """A tool call being run. `has_outcome` is set before its outcome is recorded, `has_ended` when its tool ends."""
 
     def __init__(self, call: ToolCall, batch: Batch) -> None:
         self.call = call
@@ -60,7 +60,7 @@ class Job:
 
 
 class Batch:
-    """Calls that were handed in together. `late` is what came after its outcome, until the batch is over."""
+    """Calls that are run together. `late_results` arrived after their call's outcome, before the batch ended."""
 
     def __init__(self, owner: object, calls: Sequence[ToolCall], *, alone: bool) -> None:
         self.owner = owner
@@ -78,11 +78,11 @@ class Batch:
 
 
 making: contextvars.ContextVar[tuple[Job, ...]] = contextvars.ContextVar("segue_calls", default=())
-"""The calls within which this runs, the outermost first."""
+"""The jobs within whose tools the current code runs, outermost first."""
 
 
 def read_arguments(job: Job, tools: Tools) -> str | None:
-    """Reads and checks what a call was given; gives back why it can't run, in words for the model."""
+    """Parses and validates a call's arguments; returns an error text for the model, or None."""
     call = job.call
     if call.broken:
         return "the call was cut off before it was whole, and did not run; send it again"
@@ -93,18 +93,18 @@ def read_arguments(job: Job, tools: Tools) -> str | None:
         return f"the arguments are not valid JSON, and nothing ran: {_json_fault(call.arguments_text)}"
     if not isinstance(call.arguments, Mapping):
         return f"the arguments must be a JSON object, not {_kind_of(call.arguments)}; nothing ran"
-    # A copy, for what the tool does to it is not what the model said.
+    # A copy: a tool may modify it, the recorded call must not change.
     job.arguments = cast("dict[str, Any]", msgspec.json.decode(write(cast("object", call.arguments))))
     return tools.check(job.tool, job.arguments)
 
 
 def shown_of(job: Job) -> str:
-    """What a call is about, in a few words, if its tool can say."""
+    """The tool's summary of a call, or an empty text."""
     if job.tool is None or not isinstance(job.call.arguments, Mapping):
         return ""
     try:
         return one_line(job.tool.shown(cast("Arguments", job.call.arguments)))
-    except Exception:  # noqa: BLE001 - arguments that were not checked yet
+    except Exception:  # noqa: BLE001 - the arguments are not validated yet
         return ""
 
 

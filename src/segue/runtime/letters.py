@@ -1,7 +1,7 @@
-"""A request as a provider wants it: address, headers, and the body in pieces. Nothing here sends, or reads a clock.
+"""HTTP requests for each API: URL, headers, and the body in fragments. Pure functions: no network, no clock.
 
-Where the address names the model, the body must not; it is taken out of the piece that it stands in, and no other is
-looked at.
+Where the URL names the model, the body must not: the key is removed from the fragment that holds it, without parsing
+the others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EVENTS = "text/event-stream"
 _AMAZON_EVENTS = "application/vnd.amazon.eventstream"
 _KEY_HEADERS = {"anthropic": "x-api-key", "gemini": "x-goog-api-key", "azure-foundry": "api-key"}
 _RESPONSES = frozenset({"openai-responses", "azure-foundry"})
-# Where the model stands in the address, and the key that it has in the body.
+# APIs with the model in the URL, and the key of the model in the body.
 _ADDRESSED = {"gemini": b"model", "bedrock": b"modelId"}
 _ANTHROPIC_VERSION = "2023-06-01"
 _GEMINI_VERSION = re.compile(r"/v\d+(?:alpha|beta)?\d*$")
@@ -34,7 +34,7 @@ _RUNTIME = "bedrock-runtime."
 
 
 class Letter(NamedTuple):
-    """A request before it is sent. `headers` hold the key: they are shown to nobody."""
+    """A request to be sent. `headers` hold the API key and are never displayed."""
 
     method: str
     url: str
@@ -42,7 +42,7 @@ class Letter(NamedTuple):
     body: Sequence[bytes] = ()
 
     def __repr__(self) -> str:
-        return f"<Letter {self.method} {self.url}>"
+        return f"<HttpRequest {self.method} {self.url}>"
 
 
 def request(
@@ -52,7 +52,7 @@ def request(
     now: datetime,
     credentials: aws.Credentials | None = None,
 ) -> Letter:
-    """The request whose answer is a stream. `credentials` are what the endpoint's signer gave; `now` is UTC."""
+    """The request for a streamed reply. `credentials` come from the endpoint's signer; `now` is UTC."""
     body = list(fragments)
     if (key := _ADDRESSED.get(endpoint.api)) is not None:
         body = _without(body, key)
@@ -62,20 +62,20 @@ def request(
 
 
 def inquiry(endpoint: Endpoint, *, now: datetime, credentials: aws.Credentials | None = None) -> Letter:
-    """A request that costs nothing, and is refused where the key is not taken: the list of models, as a rule."""
+    """A free request that fails if the API key is not valid: usually the list of models."""
     base = endpoint.base_url
     if endpoint.api == "anthropic":
         url = f"{_anthropic(base)}/v1/models?limit=1000"
     elif endpoint.api == "gemini":
         url = f"{_gemini(base)}/models?pageSize=1000"
     elif endpoint.api == "bedrock":
-        # The list is kept beside the door where models are asked.
-        place = urlsplit(base)
-        host = place.netloc
+        # The model list is served by another host than the models.
+        parts = urlsplit(base)
+        host = parts.netloc
         host = "bedrock." + host.removeprefix(_RUNTIME) if host.startswith(_RUNTIME) else host
-        url = urlunsplit((place.scheme, host, f"{place.path}/foundation-models", "", ""))
+        url = urlunsplit((parts.scheme, host, f"{parts.path}/foundation-models", "", ""))
     elif endpoint.profile == "openrouter":
-        # Its list is open to everybody.
+        # OpenRouter's model list does not need a key.
         url = f"{base}/key"
     else:
         url = f"{base}/models"
@@ -87,7 +87,7 @@ def _address(endpoint: Endpoint) -> str:
     if endpoint.api == "anthropic":
         return f"{_anthropic(base)}/v1/messages"
     if endpoint.api == "gemini":
-        # Tuned models have a folder of their own.
+        # Tuned models have a prefix such as tunedModels/.
         folder, _, name = endpoint.model.rpartition("/")
         return f"{_gemini(base)}/{folder or 'models'}/{quote(name, safe='')}:streamGenerateContent?alt=sse"
     if endpoint.api == "bedrock":
@@ -96,7 +96,7 @@ def _address(endpoint: Endpoint) -> str:
 
 
 def _anthropic(base: str) -> str:
-    """Some write the version into the address, some don't."""
+    """The base URL without the version, which users write with or without."""
     return base.removesuffix("/v1")
 
 
@@ -104,26 +104,26 @@ def _gemini(base: str) -> str:
     return base if _GEMINI_VERSION.search(base) else f"{base}/v1beta"
 
 
-def _signed(endpoint: Endpoint, letter: Letter, now: datetime, credentials: aws.Credentials | None) -> Letter:
-    headers = {**letter.headers, "user-agent": _agent(), **dict(endpoint.headers)}
+def _signed(endpoint: Endpoint, request: Letter, now: datetime, credentials: aws.Credentials | None) -> Letter:
+    headers = {**request.headers, "user-agent": _agent(), **dict(endpoint.headers)}
     if endpoint.api == "anthropic":
         headers.setdefault("anthropic-version", _ANTHROPIC_VERSION)
     if endpoint.key is not None:
         name = "authorization" if endpoint.bearer else _KEY_HEADERS.get(endpoint.api, "authorization")
         headers[name] = endpoint.key.reveal() if name != "authorization" else f"Bearer {endpoint.key.reveal()}"
     elif credentials is not None:
-        told = {name: value for name, value in headers.items() if name == "content-type"}
+        signed = {name: value for name, value in headers.items() if name == "content-type"}
         headers |= aws.sign(
             credentials,
-            method=letter.method,
-            url=letter.url,
-            headers=told,
-            body=letter.body,
+            method=request.method,
+            url=request.url,
+            headers=signed,
+            body=request.body,
             region=endpoint.region or "us-east-1",
             service="bedrock",
             now=now,
         )
-    return letter._replace(headers=headers)
+    return request._replace(headers=headers)
 
 
 @cache
@@ -131,20 +131,20 @@ def _agent() -> str:
     return f"segue/{metadata.version('segue')}"
 
 
-# ----------------------------------------------------------------------------------------- the model out of the body
+# -------------------------------------------------------------------------------------------- the model out of the body
 
 
 def _without(body: list[bytes], key: bytes) -> list[bytes]:
-    """The body without a key that stands outside the conversation: in the first piece, or in the last."""
+    """Removes a top-level key from the body; it can be in the first or last fragment only."""
     first = (
         re.compile(rb'\{\s*"%b"\s*:\s*"(?:[^"\\]|\\.)*"\s*(,?)\s*' % key, re.DOTALL).match(body[0]) if body else None
     )
     if first is not None:
         return [b"{" + body[0][first.end() :], *body[1:]]
-    named = re.compile(rb'"%b"\s*:' % key)
-    if not body or not any(named.search(piece) for piece in {body[0], body[-1]}):
+    pattern = re.compile(rb'"%b"\s*:' % key)
+    if not body or not any(pattern.search(fragment) for fragment in {body[0], body[-1]}):
         return body
-    # It is rare, and may be no more than a word that somebody said: the whole is read, one level deep.
+    # Rare, and possibly only text inside a message: the whole body is parsed, one level deep.
     members = msgspec.json.decode(b"".join(body), type=dict[str, msgspec.Raw])
     if members.pop(key.decode(), None) is None:
         return body

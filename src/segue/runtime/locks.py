@@ -1,11 +1,11 @@
-"""Who may write which file: writers of a path go one after the other, in the order in which they asked.
+"""Write locks on file paths: calls that write the same path run one after the other, in request order.
 
-A ticket asks for all its paths at once and is granted when it is first in every row. Rows are only ever joined at the
-end, so no two wait for each other. What was given up keeps its place until it really ends: whoever waits behind it is
-told after a while that it can't go on.
+A ticket requests all its paths at once and is granted when it is first in the queue of each. Tickets join queues only
+at the end, so there is no deadlock. An abandoned ticket keeps its place until its tool really ends; tickets behind it
+get a `StuckError` after a timeout.
 
-A call that another call makes while it runs does not wait for its caller, which waits for it; and it goes before all
-who only wait, for they may be waiting for the same caller.
+A nested call (made by a running tool) does not wait for its callers, which wait for it, and goes before all waiting
+tickets, as these may wait for the same caller.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Locks", "StuckError", "Ticket", "resolved"]
 
 
 class StuckError(Exception):
-    """The path is held by a call that was given up and has not ended. `holder` is that call's name."""
+    """The path is locked by an abandoned call that has not ended. `holder` is the name of its tool."""
 
     def __init__(self, path: str, holder: str) -> None:
         super().__init__(f"{path} is still being written by an earlier {holder} that was given up and has not ended")
@@ -28,12 +28,12 @@ class StuckError(Exception):
 
 
 def resolved(paths: Iterable[Path]) -> tuple[str, ...]:
-    """The names under which files are the same: links followed, case as the system has it, each once."""
+    """The resolved paths, without duplicates: links followed, case normalized as on this system."""
     return tuple(dict.fromkeys(os.path.normcase(Path(path).resolve()) for path in paths))
 
 
 class Ticket:
-    """One call's wish to write its paths."""
+    """A call's request for the locks on its paths."""
 
     def __init__(self, locks: Locks, name: str, paths: Sequence[str], callers: Sequence[Ticket]) -> None:
         self.name = name
@@ -45,8 +45,7 @@ class Ticket:
         self._turn: asyncio.Future[None] | None = None
 
     async def wait(self, patience: float) -> None:
-        """Until it is granted. Behind one that was given up it waits for `patience` seconds, then it is a
-        `StuckError`."""
+        """Waits until granted. Behind an abandoned ticket it raises `StuckError` after the timeout, in seconds."""
         while not self.granted:
             stuck = self._locks.stuck(self)
             try:
@@ -62,23 +61,23 @@ class Ticket:
             self._turn.set_result(None)
 
     def give_up(self) -> None:
-        """Nobody waits for this call any more, and its paths stay locked until it ends."""
+        """Marks the call as abandoned; its paths stay locked until it ends."""
         self.given_up = True
         self._locks.changed()
 
     def leave(self) -> None:
-        """It has ended, or will never begin."""
+        """Releases the locks: the call has ended, or will not start."""
         self._locks.leave(self)
 
 
 class Locks:
-    """The rows of those who want to write, by path."""
+    """The queues of tickets, by path."""
 
     def __init__(self) -> None:
         self._rows: dict[str, list[Ticket]] = {}
 
     def ask(self, name: str, paths: Sequence[str], *, within: Iterable[Ticket] = ()) -> Ticket:
-        """A place in the row of each path. `within` are the tickets of the calls that this one is made by."""
+        """Adds a ticket to the queue of each path. `callers` are the tickets of the enclosing calls."""
         ticket = Ticket(self, name, paths, tuple(within))
         for path in ticket.paths:
             row = self._rows.setdefault(path, [])
@@ -98,19 +97,19 @@ class Locks:
         self.changed()
 
     def changed(self) -> None:
-        """Grants what can be granted, and lets those who wait look again."""
+        """Grants the tickets that can be granted, and wakes all waiters."""
         for ticket in dict.fromkeys(ticket for row in self._rows.values() for ticket in row):
             ticket.granted = ticket.granted or not any(self._ahead(ticket, path) for path in ticket.paths)
             ticket.wake()
 
     def _ahead(self, ticket: Ticket, path: str) -> list[Ticket]:
-        """Those whom a ticket waits for."""
+        """The tickets before this one in the queue, except its callers."""
         row = self._rows.get(path, [])
         place = row.index(ticket) if ticket in row else 0
         return [other for other in row[:place] if other not in ticket.callers]
 
     def stuck(self, ticket: Ticket) -> tuple[str, str] | None:
-        """A path of this ticket that somebody who was given up still has, and who that is."""
+        """A path that an abandoned ticket before this one still locks, and the name of its tool, or None."""
         for path in ticket.paths:
             for other in self._ahead(ticket, path):
                 if other.given_up:

@@ -1,8 +1,8 @@
 """Tools of MCP servers (extra `mcp`), started as processes or reached by HTTP.
 
-What a server says of its tools is its own word: their hints are shown and never trusted, every call is asked about
-unless a rule allows it. Each server lives in a task of its own, which alone opens and closes the connection; one that
-ends is started again with the next call, a few times. What it may know of the environment is what a shell may.
+A server's tool annotations are displayed but not trusted: every call needs approval unless a rule allows it. Each
+server has its own task, which alone opens and closes the connection; a server that ends is restarted by the next call,
+a limited number of times. Its process gets the same environment as a shell, without secrets.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _MISSING = "MCP servers need the extra: pip install 'segue[mcp]'"
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """One server of the configuration: a `command` with `args`, or a `url`.
 
-    `env` names the secrets that a process may have of the environment, or gives it variables (`NAME=value`). In `env`
-    and `headers`, `${NAME}` stands for a variable. `timeout` is for a call (without it, the limit of all
-    tools holds), `start` for getting ready, in seconds.
+    `env` lists secret variables that the process may inherit, or sets variables (`NAME=value`). In `env` and `headers`,
+    `${NAME}` is replaced by that variable. `timeout` is for a call (default: the limit of all tools), `start` for
+    starting, in seconds.
     """
 
     command: str | None = None
@@ -67,26 +67,26 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_servers(table: Mapping[str, Any]) -> dict[str, Server]:
-    """The servers of a configuration: `[mcp.NAME]` with `command` and `args`, or `url`."""
+    """Parses the configuration tables `[mcp.NAME]`, with `command` and `args`, or `url`."""
     servers: dict[str, Server] = {}
     for name, entry in table.items():
         path = f"mcp.{name}"
         if not _NAME.fullmatch(name) or "__" in name:
-            raise InputError("a server's name has letters, digits, - and single _ only", path=path)
+            raise InputError("a server name consists of letters, digits, - and single _ only", path=path)
         try:
             server = msgspec.convert(entry, Server)
         except msgspec.ValidationError as error:
             raise InputError(str(error), path=path) from None
         if (server.command is None) == (server.url is None):
-            raise InputError("either command or url has to be given", path=path)
+            raise InputError("give either command or url", path=path)
         if server.url is not None and not server.url.startswith(("http://", "https://")):
-            raise InputError("a url begins with http:// or https://", path=f"{path}.url")
+            raise InputError("url must begin with http:// or https://", path=f"{path}.url")
         servers[name] = server
     return servers
 
 
 def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
-    """The text with its `${NAME}`s filled in."""
+    """Replaces each `${NAME}` by the variable's value; `InputError` if it is not set."""
     for name in _VARIABLE.findall(text):
         if name not in environ:
             raise InputError(f"the variable {name} is not set", path=where)
@@ -94,9 +94,9 @@ def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
 
 
 class Servers:
-    """All servers of a session. `tools` are those of now; `problems` say which server is not there, and why.
+    """The MCP servers of a session. `problems` gives the error of each server that is not available.
 
-    `changed` is called when the tools of a server have become others.
+    `on_change` is called when the tools of a server have changed.
     """
 
     def __init__(
@@ -114,11 +114,11 @@ class Servers:
         ]
 
     async def start(self) -> None:
-        """Starts all of them, side by side. One that fails is a problem, and keeps nobody else from starting."""
+        """Starts all servers in parallel. A failure is recorded in `problems` and does not affect the others."""
         await asyncio.gather(*(link.connect() for link in self._links))
 
     def tools(self) -> tuple[Tool, ...]:
-        """What the servers offer now; a source for a `Toolbox`."""
+        """The current tools of all servers; a source for a `Toolbox`."""
         return tuple(tool for link in self._links for tool in link.tools)
 
     @property
@@ -127,16 +127,16 @@ class Servers:
 
     @property
     def states(self) -> dict[str, str]:
-        """Each server, and how it is: how many tools it has, or what is wrong."""
+        """By server, the number of its tools or its error."""
         return {link.name: link.problem or f"{len(link.tools)} tools" for link in self._links}
 
     async def close(self) -> None:
-        """Ends all of them; no process is left behind."""
+        """Stops all servers and their processes."""
         await asyncio.gather(*(link.close() for link in self._links))
 
 
 class _Link:
-    """One server: the task that has its connection, and its tools."""
+    """One server: its connection task and its tools."""
 
     def __init__(
         self,
@@ -165,10 +165,10 @@ class _Link:
         self._connecting = asyncio.Lock()
         self._errors: deque[str] = deque(maxlen=20)
 
-    # ---------------------------------------------------------------------------------------------------- its life
+    # -------------------------------------------------------------------------------------------------------- lifecycle
 
     async def connect(self) -> None:
-        """Has the server ready, or says in `problem` why it is not."""
+        """Starts the server if it does not run; a failure is recorded in `problem`."""
         async with self._connecting:
             if self._client is not None and not self._lost:
                 return
@@ -215,7 +215,7 @@ class _Link:
             raise
 
     async def _live(self, ready: asyncio.Future[None]) -> None:
-        """Opens the connection, keeps the list of tools up to date, and closes it again. Never raises."""
+        """Opens the connection, updates the tools on changes, and closes the connection. Never raises."""
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(_client(await self._transport(stack), self._heard))
@@ -234,7 +234,7 @@ class _Link:
             self._client = None
             if not ready.done():
                 ready.set_exception(RuntimeError("it ended at once"))
-            # Nobody may be waiting any more.
+            # Retrieved here, as there may be no waiter any more.
             with suppress(asyncio.CancelledError):
                 ready.exception()
 
@@ -257,15 +257,15 @@ class _Link:
             self._wake.set()
 
     async def _listen(self, client: mcp.Client) -> None:
-        """Newer servers tell of changes only to those who listen."""
+        """Subscribes to tool list changes, which newer servers require."""
         with suppress(Exception):
             async with client.listen(tools_list_changed=True) as changes:
-                # Something may have changed before anybody listened.
+                # The tools may have changed before the subscription.
                 await self._heard(None)
                 async for _ in changes:
                     await self._heard(None)
 
-    # ------------------------------------------------------------------------------------------------ how to reach it
+    # -------------------------------------------------------------------------------------------------------- transport
 
     async def _transport(self, stack: AsyncExitStack) -> Any:
         from mcp import StdioServerParameters, stdio_client
@@ -282,20 +282,20 @@ class _Link:
             limits = httpx2.Timeout(30.0, read=max(_SILENCE, (server.timeout or 0) + 30))
             client = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=limits))
             return streamable_http_client(server.url, http_client=client)
-        given = [text for text in server.env if "=" in text]
+        assignments = [text for text in server.env if "=" in text]
         environment = child_environment(
             self._environ, keep=[text for text in server.env if "=" not in text], keys=self._keys
         )
-        for text in given:
+        for text in assignments:
             name, _, value = text.partition("=")
             environment[name] = _filled(value, self._environ, f"mcp.{self.name}.env")
         hide_process()
         folder = self._folder / (server.folder or ".")
         command = found(server.command or "", folder, environment)
-        said = Overheard(self._errors)
-        errors = await stack.enter_async_context(said.opened())
-        # Its end is not that of what it started.
-        stack.callback(said.end_group)
+        stderr = Overheard(self._errors)
+        errors = await stack.enter_async_context(stderr.opened())
+        # The server's end does not end the processes that it started.
+        stack.callback(stderr.end_group)
         parameters = StdioServerParameters(
             command="/bin/sh",
             args=["-c", LEADER, "sh", command, *server.args],
@@ -308,7 +308,7 @@ class _Link:
     def _last_words(self) -> str:
         return f"; its last words: {self._errors[-1][:300]}" if self._errors else ""
 
-    # --------------------------------------------------------------------------------------------------- its tools
+    # ------------------------------------------------------------------------------------------------------------ tools
 
     async def _listed(self, client: mcp.Client) -> tuple[Tool, ...]:
         declared: list[mcp_types.Tool] = []
@@ -327,7 +327,7 @@ class _Link:
         return tuple(tools.values())
 
     def _tool(self, declared: mcp_types.Tool, taken: Mapping[str, Tool]) -> Tool | None:
-        """The tool as a session has it; None where its schema can't be held to."""
+        """Converts a declared tool; None if its schema is not valid."""
         schema: dict[str, Any] = {"type": "object", "properties": {}, **declared.input_schema}
         if schema["type"] != "object" or schema_fault(schema):
             return None
@@ -364,12 +364,12 @@ class _Link:
         client = await self._reached()
         seconds = self._server.timeout or context.limit or _CALL
 
-        async def tell(progress: float, total: float | None, message: str | None) -> None:
+        async def report(progress: float, total: float | None, message: str | None) -> None:
             context.progress(message or (f"{progress:g} of {total:g}" if total else f"{progress:g}"))
 
         try:
             async with asyncio.timeout(seconds):
-                result = await client.call_tool(tool, dict(arguments), progress_callback=tell)
+                result = await client.call_tool(tool, dict(arguments), progress_callback=report)
         except TimeoutError:
             raise ToolError(f"{self.name} did not answer within {seconds:g} seconds") from None
         except Exception as error:  # noqa: BLE001
@@ -378,7 +378,7 @@ class _Link:
         return told_result(result)
 
     def _fault(self, error: Exception) -> str:
-        """What to say of a call that failed; one whose server is gone leaves it to be started again."""
+        """The error text of a failed call. If the server has ended, marks it for a restart."""
         import mcp_types
 
         if getattr(error, "code", None) != mcp_types.CONNECTION_CLOSED and self._client is not None:
@@ -397,32 +397,32 @@ class _Link:
         return self._client
 
 
-def _client(transport: Any, heard: MessageHandlerFnT) -> mcp.Client:
+def _client(transport: Any, on_message: MessageHandlerFnT) -> mcp.Client:
     from mcp import Client
 
-    return Client(transport, message_handler=heard, cache=None)
+    return Client(transport, message_handler=on_message, cache=None)
 
 
 def _told(tools: Sequence[Tool]) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """What a model is told of tools."""
+    """What models see of the tools, for comparison."""
     return [(tool.name, tool.description, tool.parameters) for tool in tools]
 
 
 def _hints(declared: mcp_types.Tool) -> list[str]:
-    said = declared.annotations
-    if said is None:
+    annotations = declared.annotations
+    if annotations is None:
         return []
     hints = {
-        "only reads": said.read_only_hint,
-        "destroys": said.destructive_hint,
-        "reaches outside": said.open_world_hint,
+        "read-only": annotations.read_only_hint,
+        "destructive": annotations.destructive_hint,
+        "open-world": annotations.open_world_hint,
     }
-    told = [words for words, hint in hints.items() if hint]
-    return [f"(it says of itself: {', '.join(told)})"] if told else []
+    declared_hints = [text for text, hint in hints.items() if hint]
+    return [f"(declared by the server: {', '.join(declared_hints)})"] if declared_hints else []
 
 
 def _words(error: BaseException) -> str:
-    """An error in one line, without the groups that it came wrapped in."""
+    """An error in one line, unwrapped from exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseException", error.exceptions[0])
     match error:
@@ -436,6 +436,6 @@ def _words(error: BaseException) -> str:
             return (str(error).strip() or type(error).__name__).partition("\n")[0][:500]
 
 
-# The SDK complains of what servers send by way of logging, which ends on the terminal where nobody set it up.
+# The SDK logs complaints about servers; without a handler, logging would print them to the terminal.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())

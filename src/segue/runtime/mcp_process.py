@@ -1,4 +1,4 @@
-"""The process of an MCP server: what it says of itself, and that nothing of it is left."""
+"""The process of an MCP server: finding its command, reading its stderr, ending its process group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 __all__ = ["LEADER", "Overheard", "ended", "found"]
 
-# For a shell: says whom it leads, the server and all that it starts, and becomes the server.
+# Shell script: writes its process group id to stderr, then becomes the server.
 LEADER = 'echo "$$" >&2; exec "$@"'
 
 
@@ -25,17 +25,17 @@ async def ended(task: asyncio.Task[None]) -> None:
 
 
 def found(command: str, folder: Path, environment: Mapping[str, str]) -> str:
-    """The program that a command means."""
-    there = (
+    """The path of a command; `FileNotFoundError` if it does not exist."""
+    path = (
         shutil.which(str(folder / command)) if "/" in command else shutil.which(command, path=environment.get("PATH"))
     )
-    if there is None:
+    if path is None:
         raise FileNotFoundError(errno.ENOENT, "no such command", command)
-    return there
+    return path
 
 
 class Overheard:
-    """What a server says of itself: the end of it is kept, and nothing reaches the terminal."""
+    """Reads a server's stderr: the last lines are kept, and nothing reaches the terminal."""
 
     def __init__(self, lines: deque[str]) -> None:
         self._lines = lines
@@ -50,13 +50,13 @@ class Overheard:
         with suppress(ValueError):
             self._group = int(await stream.readline())
         rest = b""
-        while piece := await stream.read(65_536):
-            *whole, rest = (rest + piece)[-8_192:].split(b"\n")
-            self._lines.extend(text for line in whole if (text := line.decode("utf-8", "replace").strip()))
+        while chunk := await stream.read(65_536):
+            *complete, rest = (rest + chunk)[-8_192:].split(b"\n")
+            self._lines.extend(text for line in complete if (text := line.decode("utf-8", "replace").strip()))
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Any]:
-        """A file to write to."""
+        """Yields the writable end of a pipe, for the server's stderr."""
         reading, writing = os.pipe()
         loop = asyncio.get_running_loop()
         stream = asyncio.StreamReader()
@@ -67,7 +67,7 @@ class Overheard:
             with os.fdopen(writing, "w") as file:
                 yield file
         finally:
-            # What was written last is worth having; heirs that hold the pipe are not worth waiting for.
+            # Wait briefly for the last lines, but not for child processes that keep the pipe open.
             await asyncio.wait({task}, timeout=0.2)
             await ended(task)
             transport.close()

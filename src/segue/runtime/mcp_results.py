@@ -1,4 +1,4 @@
-"""What an MCP server gives back, as blocks."""
+"""Conversion of MCP tool results to blocks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def told_result(result: mcp_types.CallToolResult) -> Result:
     if all(isinstance(block, Text) for block in blocks):
         text = "\n".join(block.text for block in blocks if isinstance(block, Text))
         return Result(_cut(text) or "[nothing]", error=result.is_error)
-    told = tuple(Text(_cut(block.text)) if isinstance(block, Text) else block for block in blocks)
-    return Result(told, error=result.is_error)
+    truncated = tuple(Text(_cut(block.text)) if isinstance(block, Text) else block for block in blocks)
+    return Result(truncated, error=result.is_error)
 
 
 def _blocks(content: Any) -> list[Block]:

@@ -1,8 +1,7 @@
-"""What comes out of tools, made fit to be told: plain, writable as JSON, and no longer than its share of the budget.
+"""Conversion of tool return values to results: JSON-compatible, and truncated to the call's share of the budget.
 
-A share is known before anything runs: what is kept the moment a tool ends is what is said later, so it can't depend on
-who ends first nor on what others give. A batch's budget is split evenly among the calls that run, and what a call does
-not use goes to nobody.
+The share is fixed before the calls run: a result is recorded when its tool ends, so it must not depend on the order or
+size of the others. A batch's budget is split evenly among its calls; an unused share is not redistributed.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ _DEEPEST = 100
 _LONGEST_ERROR = 2_000
 _WIDEST_LINE = 200
 _INTEGERS = range(-(2**63), 2**64)
-# Half of a character, and the one that neither C nor PostgreSQL has a place for.
+# Lone surrogates, and NUL, which PostgreSQL rejects.
 _UNFIT = re.compile("[\ud800-\udfff\0]")
 _FIT = "\N{REPLACEMENT CHARACTER}"
 
 
 class Output(Struct, frozen=True):
-    """What the model is told. `text` is the words of it, `left_out` how many characters had no room."""
+    """The result for the model. `text` is its text, `omitted` how many characters were cut off."""
 
     content: Content
     text: str
@@ -45,12 +44,12 @@ class Output(Struct, frozen=True):
 
 
 def share_of(budget: int, running: int, refused: Iterable[str] = ()) -> int:
-    """How many characters each of the calls that run may say, beside the words for those that do not."""
+    """The characters for each running call, after subtracting the error texts of calls that do not run."""
     return max(0, budget - sum(map(len, refused))) // max(1, running)
 
 
 def cut(text: str, allowance: int) -> tuple[str, int]:
-    """The head and the tail of a text, and between them how much was left out; and how much that is."""
+    """Shortens a text to its head and tail with a note between them; also returns how much was omitted."""
     if len(text) <= allowance:
         return text, 0
     room = allowance - len(LEFT_OUT.format(count=len(text)))
@@ -62,62 +61,62 @@ def cut(text: str, allowance: int) -> tuple[str, int]:
 
 
 def harmless_text(text: str) -> str:
-    """The text without what can't be written everywhere."""
+    """Replaces NUL characters and lone surrogates."""
     return _UNFIT.sub(_FIT, str.__str__(text))
 
 
 def one_line(text: object) -> str:
-    """The last line of a text, not too wide: for those who look on."""
+    """The last non-empty line of a text, truncated, for progress display."""
     lines = [line for line in harmless_text(_as_text(text)).splitlines() if line.strip()]
     return lines[-1].strip()[:_WIDEST_LINE] if lines else ""
 
 
 def error_words(error: BaseException) -> str:
-    """An exception in words for the model: a tool's own, or type and text in one line."""
+    """An exception as text for the model: the message of a `ToolError`, else type and message in one line."""
     text = harmless_text(_as_text(error))
     if isinstance(error, ToolError):
         return text if text.strip() else "the tool failed and did not say why"
-    told = " ".join(text.split())[:_LONGEST_ERROR]
-    return f"{type(error).__name__}: {told}" if told else type(error).__name__
+    message = " ".join(text.split())[:_LONGEST_ERROR]
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def output_of(value: object, allowance: int) -> Output:
-    """What a tool gave back, whatever it is, within so many characters."""
+    """Converts any return value of a tool to an `Output` within the given number of characters."""
     error = isinstance(value, Result) and value.error
-    given = value.content if isinstance(value, Result) else value
-    if given is None:
-        given = ""
-    if isinstance(given, str | bytes | bytearray):
-        text, left_out = cut(_decoded(given), allowance)
+    content = value.content if isinstance(value, Result) else value
+    if content is None:
+        content = ""
+    if isinstance(content, str | bytes | bytearray):
+        text, left_out = cut(_decoded(content), allowance)
         return Output(text, text, error, left_out)
-    if are_blocks(given):
-        blocks = cast("Sequence[Block]", given) if isinstance(given, list | tuple) else (cast("Block", given),)
+    if are_blocks(content):
+        blocks = cast("Sequence[Block]", content) if isinstance(content, list | tuple) else (cast("Block", content),)
         return _blocks(blocks, allowance, error=error)
-    made = _harmless(given, 0, ())
-    text = made if isinstance(made, str) else write_text(made)
+    json_value = _harmless(content, 0, ())
+    text = json_value if isinstance(json_value, str) else write_text(json_value)
     shorter, left_out = cut(text, allowance)
-    # A list that looks like content parts would be read as such.
-    if left_out or not isinstance(made, dict | list) or are_parts(cast("object", made)):
+    # A list that looks like content parts would be parsed as such.
+    if left_out or not isinstance(json_value, dict | list) or are_parts(cast("object", json_value)):
         return Output(shorter, shorter, error, left_out)
-    return Output(cast("dict[str, Any] | list[Any]", made), text, error)
+    return Output(cast("dict[str, Any] | list[Any]", json_value), text, error)
 
 
 def _blocks(blocks: Sequence[Block], allowance: int, *, error: bool) -> Output:
-    """Only what a result may hold: no calls, no thoughts, nothing that claims to come from a provider."""
-    made: list[Block] = []
-    words: list[str] = []
+    """Keeps only block types that a result may hold, without provider data."""
+    kept: list[Block] = []
+    texts: list[str] = []
     total = 0
     for block in blocks:
         if isinstance(block, Media):
-            made.append(_media(block))
-            words.append(f"[{block.kind}]")
+            kept.append(_media(block))
+            texts.append(f"[{block.kind}]")
             continue
         text, left_out = cut(harmless_text(_words(block)), allowance)
         allowance -= len(text)
         total += left_out
-        words.append(text)
-        made.append(Code(text, harmless_text(block.language)) if isinstance(block, Code) else Text(text))
-    return Output(tuple(made), one_text(words), error, total)
+        texts.append(text)
+        kept.append(Code(text, harmless_text(block.language)) if isinstance(block, Code) else Text(text))
+    return Output(tuple(kept), one_text(texts), error, total)
 
 
 def _words(block: Block) -> str:
@@ -135,19 +134,19 @@ def _media(block: Media) -> Media:
     return Media(**{name: harmless_text(text) for name, text in fields.items() if isinstance(text, str)})  # pyright: ignore[reportArgumentType]
 
 
-def _decoded(given: str | bytes | bytearray) -> str:
-    return harmless_text(given if isinstance(given, str) else bytes(given).decode(errors="replace"))
+def _decoded(value: str | bytes | bytearray) -> str:
+    return harmless_text(value if isinstance(value, str) else bytes(value).decode(errors="replace"))
 
 
 def _as_text(value: object) -> str:
     try:
         return str(value)
-    except Exception:  # noqa: BLE001 - whatever a stranger's object does when it is asked for its name
+    except Exception:  # noqa: BLE001 - `__str__` of a foreign object may raise anything
         return f"a {type(value).__name__}"
 
 
 def _harmless(value: object, depth: int, parents: tuple[int, ...]) -> Any:
-    """The value as JSON has it. What JSON has no word for is told as text."""
+    """Converts a value to JSON types; anything else becomes text."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str | bytes | bytearray):

@@ -1,7 +1,7 @@
-"""Patterns that somebody else wrote, matched in linear time.
+"""Untrusted patterns, matched in linear time.
 
-Python's own engine can be kept busy for ever by a pattern of ten characters, and holds up every other thread meanwhile.
-So patterns of models, of files and of rules go to the engine in jsonschema-rs, which knows no backtracking.
+Python's `re` can run for ever on a pattern of ten characters, and blocks all other threads meanwhile. So patterns from
+models, files and rules are run by the regex engine of jsonschema-rs, which does not backtrack.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _NO_COUNT = re.compile(r"(?<!\\)\{(?!\d+(?:,\d*)?\})")
 
 
 class Pattern:
-    """A regular expression; `in_` tells whether it is found somewhere in a text."""
+    """A regular expression; `matches` returns whether it is found anywhere in a text."""
 
     def __init__(self, regex: str, *, ignore_case: bool = False) -> None:
         if len(regex) > _LONGEST:
             raise ToolError(f"the pattern is longer than {_LONGEST:,} characters")
         flagged = f"(?i:{regex})" if ignore_case else regex
-        # `interface{}` means braces.
+        # Braces that are no repeat count are literal, as in `interface{}`.
         for text in (flagged, _NO_COUNT.sub(r"\\{", flagged)):
             try:
                 options = jsonschema_rs.RegexOptions(size_limit=4_000_000)
@@ -50,68 +50,68 @@ def _literal(text: str) -> str:
 
 
 def glob_pattern(glob: str) -> str:
-    """A file glob as a regular expression: `*` and `?` stay in one name, `**` crosses folders, `{a,b}` and `[abc]`."""
-    written: list[str] = []
+    """Translates a file glob: `*` and `?` match within one name, `**` across folders; also `{a,b}` and `[abc]`."""
+    regex: list[str] = []
     at, depth = 0, 0
     while at < len(glob):
         letter = glob[at]
         if glob.startswith("**/", at) and (at == 0 or glob[at - 1] == "/"):
-            written.append("(?:[^/]*/)*")
+            regex.append("(?:[^/]*/)*")
             at += 3
             continue
         if glob.startswith("**", at):
-            written.append(".*")
+            regex.append(".*")
             at += 2
             continue
         at += 1
         match letter:
             case "*":
-                written.append("[^/]*")
+                regex.append("[^/]*")
             case "?":
-                written.append("[^/]")
+                regex.append("[^/]")
             case "[":
                 end = glob.find("]", at + 1 + (glob[at : at + 1] in ("!", "^")))
                 if end < 0:
-                    written.append(r"\[")
+                    regex.append(r"\[")
                 else:
                     inner = glob[at:end]
                     negated = inner[:1] in ("!", "^")
                     inner = re.sub(r"([\\\[\]&~^])", r"\\\1", inner[negated:])
-                    written.append(f"[{'^/' if negated else ''}{inner}]")
+                    regex.append(f"[{'^/' if negated else ''}{inner}]")
                     at = end + 1
             case "{" if "}" in glob[at:]:
-                written.append("(?:")
+                regex.append("(?:")
                 depth += 1
             case "}" if depth:
-                written.append(")")
+                regex.append(")")
                 depth -= 1
             case "," if depth:
-                written.append("|")
+                regex.append("|")
             case "\\" if at < len(glob):
-                written.append(_literal(glob[at]))
+                regex.append(_literal(glob[at]))
                 at += 1
             case _:
-                written.append(_literal(letter))
-    return f"^{''.join(written)}{')' * depth}$"
+                regex.append(_literal(letter))
+    return f"^{''.join(regex)}{')' * depth}$"
 
 
 @lru_cache(maxsize=512)
 def path_glob(glob: str) -> Pattern:
-    """The glob, to be held against a path with `/`."""
+    """The pattern of a glob for paths separated by `/`."""
     return Pattern(glob_pattern(glob))
 
 
 @lru_cache(maxsize=512)
 def rule_pattern(glob: str, *, ignore_case: bool = False) -> Pattern:
-    """The glob of a rule: `*` is any characters, `/` included; in an address not beyond the host while in it."""
-    address = re.match(r"[^/]*://[^/]*/?", glob)
-    host = address[0] if address else ""
-    words = _rule_part(host, any_="[^/?#@]*", one="[^/?#@]")
+    """The pattern of a rule's glob: `*` matches any characters, `/` included, but stays within the host of a URL."""
+    url = re.match(r"[^/]*://[^/]*/?", glob)
+    host = url[0] if url else ""
+    head = _rule_part(host, any_="[^/?#@]*", one="[^/?#@]")
     body = _rule_part(glob[len(host) :], any_="(?s:.)*", one="(?s:.)")
-    return Pattern(f"^{words}{body}$", ignore_case=ignore_case)
+    return Pattern(f"^{head}{body}$", ignore_case=ignore_case)
 
 
 def _rule_part(glob: str, *, any_: str, one: str) -> str:
-    words = re.split(r"(\*\*/|\*+|\?)", glob)
+    tokens = re.split(r"(\*\*/|\*+|\?)", glob)
     known = {"?": one, "**/": f"(?:{any_}/)?"}
-    return "".join(known.get(word) or (any_ if word.startswith("*") else _literal(word)) for word in words)
+    return "".join(known.get(token) or (any_ if token.startswith("*") else _literal(token)) for token in tokens)

@@ -1,21 +1,20 @@
-"""Who may do what: rules, the answers of this session, and what is said to a model that may not.
+"""Permission rules, approvals given in this session, and the denial texts for the model.
 
-A rule is a tool's name, or a name with a glob of what it is about: `read_file`, `write_file(src/*)`,
-`shell(git status *)`, `fetch_url(https://docs.python.org/*)`, `github__*`. `*` stands for any characters, `/` included.
-Paths are those that a file is really found at, relative to the working folder where they are inside it.
+A rule is a tool name, or a tool name with a glob for the call's subject: `read_file`, `write_file(src/*)`,
+`shell(git status *)`, `fetch_url(https://docs.python.org/*)`, `github__*`. `*` matches any characters, `/` included.
+Paths are resolved paths, relative to the working folder if inside it.
 
-In order: a rule that denies, one that asks, an answer «always» of this session, one that allows, the tool's own
-question. Where somebody has to be asked and nobody can be, the answer is no.
+Precedence: deny rules, ask rules, «always» answers of this session, allow rules, then the tool's own approval request.
+If approval is needed and there is no approver, the call is denied.
 
-- A glob of `shell` speaks of one simple command. Of `a && b`, `a | b` and the like each part has to be allowed; a
-  command with substitutions, redirections or grouping is allowed by the rule `shell` alone, or by its exact text.
-  `git log *` allows `git log`, too. An option that names a file to write or a program to run (`--output`, `-o`,
-  `--exec`, `-c` …) is covered by no wildcard, only by a rule that has it itself. A rule that denies is held against
-  every part that can be made out; it is a help against accidents and no wall: a shell has too many ways to say the
-  same thing.
-- What is guarded (`.git`, `.segue.toml`, start-up files of shells, secrets) is allowed only by a rule that gives the
-  path itself, without a glob.
-- Rules that deny or ask don't care for upper and lower case; those that allow do.
+- A glob for `shell` matches one simple command. Of `a && b`, `a | b` and the like each part has to be allowed; a
+  command with substitutions, redirections or grouping is allowed only by the rule `shell` without a glob, or by its
+  exact text. `git log *` also allows `git log`. An option that names a file to write or a program to run (`--output`,
+  `-o`, `--exec`, `-c` …) is not matched by wildcards; the rule has to contain it. A deny rule is matched against every
+  part that can be recognised; it prevents accidents and is not a security boundary, as a shell command can be written
+  in many ways.
+- Guarded paths (`.git`, `.segue.toml`, shell start-up files, secrets) are allowed only by a rule with the exact path.
+- Deny and ask rules ignore case; allow rules do not.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _RULE = re.compile(r"([\w*?.:/-]+)\s*(?:\((.+)\))?", re.DOTALL)
 
 
 class Rule(Struct, frozen=True):
-    """A tool, by its name or a glob of it, and what it is about; None is anything."""
+    """A tool name or glob, and a glob for the call's subject; None matches every subject."""
 
     tool: str
     pattern: str | None = None
@@ -65,17 +64,17 @@ class Rule(Struct, frozen=True):
                 return True
         return rule_pattern(pattern, ignore_case=ignore_case).in_(subject)
 
-    def names(self, words: Iterable[str]) -> bool:
-        """Whether all of these stand in the rule itself, so that no wildcard has to cover them."""
+    def names(self, options: Iterable[str]) -> bool:
+        """Whether the rule itself contains all of these options, so that no wildcard has to match them."""
         own = {word.partition("=")[0] for word in (self.pattern or "").split()}
-        return own.issuperset(words)
+        return own.issuperset(options)
 
 
 def parse_rule(text: str, *, folder: Path | None = None) -> Rule:
-    """`tool` or `tool(glob)`. A path with `~`, or one inside the folder, is written as the tools write it."""
+    """Parses `tool` or `tool(glob)`. A path with `~` or inside the folder is converted to the form that tools use."""
     found = _RULE.fullmatch(text.strip())
     if found is None:
-        raise InputError(f"{text!r} is no rule; write a tool's name, or name(glob)")
+        raise InputError(f"{text!r} is not a valid rule; expected a tool name, or name(glob)")
     tool, pattern = found.groups()
     if pattern is not None:
         if pattern.startswith("~/"):
@@ -87,12 +86,12 @@ def parse_rule(text: str, *, folder: Path | None = None) -> Rule:
     try:
         rule.fits("")
     except ToolError as error:
-        raise InputError(f"{text!r} is no rule: {error}") from None
+        raise InputError(f"{text!r} is not a valid rule: {error}") from None
     return rule
 
 
 class Permissions:
-    """The rules, and what was answered in this session."""
+    """The permission rules, and the «always» answers of this session."""
 
     def __init__(
         self,
@@ -110,7 +109,7 @@ class Permissions:
         self._asking = asyncio.Lock()
 
     def judge(self, question: Question) -> tuple[Verdict, Rule | None]:
-        """What holds for a question, and the rule that says so; None where it is the tool's own wish, or an answer."""
+        """The action for an approval request, and the deciding rule; None if an answer or the tool itself decided."""
         for verdict in ("deny", "ask"):
             rule = self._speaking(verdict, question)
             if rule is not None and (verdict == "deny" or not self._answered(question)):
@@ -121,26 +120,26 @@ class Permissions:
         return ("ask", None) if rule is None else ("allow", rule)
 
     def denies(self, tool: str, subject: str) -> bool:
-        """Whether a rule keeps a tool from something, even from looking at it in passing."""
+        """Whether a deny rule matches; searches skip such files."""
         return any(rule.speaks_of(tool) and rule.fits(subject, ignore_case=True) for rule in self._rules["deny"])
 
     def check_names(self, known: Collection[str]) -> None:
-        """Refuses a rule of a tool that there is not. Those of servers (`server__tool`) may come and go."""
+        """Raises `InputError` for a rule with an unknown tool. MCP tools (`server__tool`) are not checked."""
         for verdict, rules in self._rules.items():
             for at, rule in enumerate(rules):
                 if "__" in rule.tool or any(rule.speaks_of(name) for name in known):
                     continue
                 near = get_close_matches(rule.tool.casefold(), known, n=3, cutoff=0.5)
-                names = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+                names = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(sorted(known))}"
                 raise InputError(
-                    f"the rule {_quoted(str(rule))} is of no tool that there is: {names}", path=f"{verdict}[{at}]"
+                    f"unknown tool in {verdict} rule {_quoted(str(rule))}: {names}", path=f"{verdict}[{at}]"
                 )
 
     async def may(self, question: Question, approve: Approve | None) -> str | None:
-        """None where a call may run, else the words for the model."""
+        """Returns None if the call may run, else the denial text for the model."""
         verdict, rule = self.judge(question)
         if verdict == "ask" and approve is not None:
-            # One question at a time; what was answered meanwhile is not asked again.
+            # One approval at a time; what was answered «always» meanwhile is not asked again.
             async with self._asking:
                 verdict, rule = self.judge(question)
                 if verdict == "ask":
@@ -160,8 +159,8 @@ class Permissions:
             case "always":
                 self._always.add((question.tool, question.subject))
                 return None
-            case Refused(words):
-                return f"denied: the user said no to this: {words}"
+            case Refused(reason):
+                return f"denied: the user said no to this: {reason}"
             case "no":
                 return "denied: the user said no to this; don't try it in another way, ask what to do instead"
 
@@ -188,12 +187,12 @@ class Permissions:
                 if exact or whole:
                     return exact or whole
                 parts = question.parts or (question.subject,)
-                fitting = [
-                    next((rule for rule in rules if rule.fits(part) and rule.names(words)), None)
-                    for part, words in zip_longest(parts, question.to_name, fillvalue=())
+                matching = [
+                    next((rule for rule in rules if rule.fits(part) and rule.names(options)), None)
+                    for part, options in zip_longest(parts, question.to_name, fillvalue=())
                     if isinstance(part, str)
                 ]
-                return fitting[0] if all(fitting) else None
+                return matching[0] if all(matching) else None
 
 
 def _parsed(verdict: str, texts: Iterable[str], folder: Path | None) -> tuple[Rule, ...]:
@@ -211,17 +210,17 @@ def _quoted(text: str) -> str:
 
 
 def _nobody(question: Question, rule: Rule | None) -> str:
-    wanted = Rule(question.tool, question.subject or None)
+    allowing = Rule(question.tool, question.subject or None)
     remedy = (
         f"the rule {_quoted(str(rule))} asks each time"
         if rule is not None
-        else f"the rule allow = [{_quoted(str(wanted))}] would allow it"
+        else f"the rule allow = [{_quoted(str(allowing))}] would allow it"
     )
     return f"denied: {question.title} needs leave, and nobody is there to give it; {remedy}. Go on without, or stop"
 
 
 class Grants:
-    """What leave was given for and not used yet. A call that comes out somewhere else has none."""
+    """Approvals that were given and not used yet. A call that turns out to do something else has none."""
 
     def __init__(self) -> None:
         self._left: Counter[tuple[str, str, str]] = Counter()

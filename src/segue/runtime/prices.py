@@ -1,6 +1,6 @@
-"""What a reply cost: by the user's own prices, else by genai-prices where that is installed (extra `prices`).
+"""The cost of a reply: by configured prices, else by genai-prices if installed (extra `prices`).
 
-Prices are those of the installed version; nothing is ever fetched.
+Prices are those of the installed version; nothing is fetched.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ELSEWHERE = {
 def cost(
     usage: Usage, provider: str, model: str, config: Mapping[str, Any] | None = None, *, local: bool = False
 ) -> float | None:
-    """In dollars; None where nobody knows: of a provider of one's own, or a `local` one, only its own file tells."""
+    """The cost in dollars; None if unknown. For custom and `local` providers only configured prices count."""
     row = catalogue(config).get(provider)
     known = row.known(model) if row is not None else None
     if known is not None and known.input is not None and known.output is not None:
@@ -38,7 +38,7 @@ def cost(
 
 
 def _by_hand(usage: Usage, price: Model) -> float:
-    """Where no price is given for the cache, what is read from it costs as much as what is not."""
+    """Without a cache price, cached input costs as much as other input."""
     plain = price.input or 0.0
     read = plain if price.cache_read is None else price.cache_read
     written = plain if price.cache_write is None else price.cache_write
@@ -55,16 +55,16 @@ def _calculator() -> Any:
         return None
 
     def calculate(usage: Usage, provider: str, model: str) -> float | None:
-        told = genai_prices.Usage(
+        priced = genai_prices.Usage(
             input_tokens=usage.input,
             output_tokens=usage.output,
             cache_read_tokens=usage.cache_read,
             cache_write_tokens=usage.cache_write,
         )
         try:
-            return float(genai_prices.calc_price(told, model, provider_id=provider).total_price)
+            return float(genai_prices.calc_price(priced, model, provider_id=provider).total_price)
         except (LookupError, ValueError):
-            # A provider or a model that it has no price for, or numbers that don't add up.
+            # Unknown provider or model, or inconsistent usage numbers.
             return None
 
     return calculate

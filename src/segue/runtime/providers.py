@@ -1,7 +1,7 @@
-"""Who there is to ask: a catalogue as data, with the user's additions, and one model of it as an `Endpoint`.
+"""The catalogue of providers, with the user's configuration merged in, and `Endpoint`: one model of one provider.
 
-The catalogue is `providers.toml`, read when it is first asked for. Keys come from variables only; a file can name the
-variable, never hold the key.
+The catalogue is `providers.toml`, loaded on first use. API keys come from environment variables only; a file can name
+the variable, never hold the key.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ Environ = Mapping[str, str]
 Config = Mapping[str, Any]
 
 _CHAT = "openai-chat"
-# Whoever listens on this machine may want a key to be there, and takes any.
+# Local servers may require a key and accept any.
 _ANY_KEY = Secret("local")
 _SETTINGS = frozenset(
     {"title", "api", "profile", "base_url", "key_variable", "tool_format", "model", "models", "headers"}
 )
 _KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"})
-# The provider of a bare model name, by the API that speaks to it.
+# The provider for a model name without provider, by the API detected for it.
 _HOMES = {"kimi": "moonshot", "qwen": "dashscope", "openai-responses": "openai", "azure-foundry": "azure"}
 _ARN = "arn:aws:bedrock"
-# From here on a name may be another one mistyped; below, they have some letters in common.
+# Minimum similarity for a «did you mean» suggestion.
 _ALIKE = 0.7
 
 
 class Model(Struct, frozen=True):
-    """What is known of a model. Prices are in dollars for a million tokens, as somebody's own file gives them."""
+    """Context size and configured prices of a model, in dollars per million tokens."""
 
     context: int | None = None
     input: float | None = None
@@ -55,7 +55,7 @@ class Model(Struct, frozen=True):
 
 
 class Provider(Struct, frozen=True):
-    """A row of the catalogue; `providers.toml` says what the columns mean."""
+    """A row of the catalogue; `providers.toml` documents the columns."""
 
     name: str
     title: str
@@ -76,21 +76,21 @@ class Provider(Struct, frozen=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """All that a key may stand in."""
+        """All environment variables that can hold the API key, for messages."""
         signing = ("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",) if self.signed else ()
         return (*self.keys, *self.bearer, *signing)
 
     def known(self, model: str) -> Model | None:
-        """What is known of the model, also under a name with a date or a prefix."""
+        """The entry of a model, also for a name with a date or a prefix."""
         exact = self.models.get(model)
         return exact or next((row for name, row in self.models.items() if same_model(name, model)), None)
 
 
 class Endpoint(Struct, frozen=True):
-    """One model at one provider, and how to get in. The key is in no repr, and can't be dumped.
+    """One model at one provider, with its credentials. The key is in no repr and can't be serialized.
 
-    `bearer` says that the key is a bearer token, whatever header the API is used to. `variables` are those that the key
-    may come from. `signer` is Amazon's way instead of a key.
+    `bearer` sends the key as a bearer token instead of in the API's own header. `variables` are those that the key can
+    come from. `signer` provides AWS credentials instead of a key.
     """
 
     provider: str
@@ -116,16 +116,16 @@ class Endpoint(Struct, frozen=True):
         return self.key is None and self.signer is None and bool(self.variables)
 
 
-# ------------------------------------------------------------------------------------------------------- the catalogue
+# -------------------------------------------------------------------------------------------------------- the catalogue
 
 
 def catalogue(config: Config | None = None) -> dict[str, Provider]:
-    """Every provider by name: those of segue, then those of the user's own making."""
+    """All providers by name: the shipped ones, merged with the user's configuration."""
     known = dict(_shipped())
     for name, settings in (config or {}).items():
         row = _settings(name, settings)
-        home = next((provider.name for provider in known.values() if name in (provider.name, *provider.aliases)), name)
-        known[home] = _changed(known.get(home), home, row)
+        owner = next((provider.name for provider in known.values() if name in (provider.name, *provider.aliases)), name)
+        known[owner] = _changed(known.get(owner), owner, row)
     return known
 
 
@@ -139,24 +139,26 @@ def _shipped() -> Mapping[str, Provider]:
 
 
 def _settings(name: str, given: object) -> dict[str, Any]:
-    """A table of the user's, looked through."""
+    """Validates a `[providers.NAME]` table."""
     where = f"providers.{name}"
     if not isinstance(given, Mapping):
-        raise InputError("a table was expected", path=where)
+        raise InputError("expected a table", path=where)
     row = dict(cast("Mapping[str, Any]", given))
     if "/" in name or not name:
-        raise InputError("a provider's name has no slash in it", path=where)
+        raise InputError("a provider name must not be empty or contain a slash", path=where)
     for key, value in row.items():
         if key not in _SETTINGS:
             near = difflib.get_close_matches(key, _SETTINGS, 1)
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(_SETTINGS))}"
-            raise InputError(f"is no setting; {hint}", path=f"{where}.{key}")
+            raise InputError(f"unknown setting; {hint}", path=f"{where}.{key}")
         if key not in ("models", "headers", "key_variable"):
             text_argument(value, f"{where}.{key}")
     if (api := row.get("api")) is not None and api not in WIRES:
         raise InputError(f"{api!r} is not a known API; known are {', '.join(WIRES)}", path=f"{where}.api")
     if (profile := row.get("profile")) is not None and profile not in PROFILES:
-        raise InputError(f"{profile!r} is no profile; known are {', '.join(PROFILES)}", path=f"{where}.profile")
+        raise InputError(
+            f"{profile!r} is not a known profile; known are {', '.join(PROFILES)}", path=f"{where}.profile"
+        )
     return row
 
 
@@ -164,11 +166,11 @@ def _changed(known: Provider | None, name: str, row: dict[str, Any]) -> Provider
     where = f"providers.{name}"
     if known is None:
         if not row.get("base_url"):
-            raise InputError("a provider of your own needs its base_url", path=where)
+            raise InputError("a custom provider needs a base_url", path=where)
         known = Provider(name, title=name, api=_CHAT)
     changes = {key: row[key] for key in ("title", "api", "profile", "base_url", "tool_format") if key in row}
     if "base_url" in row:
-        # What is written down counts more than what is found in the environment.
+        # The configuration file takes precedence over environment variables.
         changes |= {"url_variables": ()}
     if "api" in row and "profile" not in row:
         changes["profile"] = None
@@ -199,50 +201,51 @@ def _headers(given: object, path: str) -> dict[str, str]:
     secret = next((name for name in headers if name.lower() in _KEY_HEADERS), None)
     if secret is not None:
         raise InputError(
-            "a key does not belong into a file; name its variable as key_variable", path=f"{path}.{secret}"
+            "an API key must not be in a file; set key_variable to the name of its environment variable",
+            path=f"{path}.{secret}",
         )
     bad = next((name for name, value in headers.items() if not (name + value).isprintable()), None)
     if bad is not None:
-        raise InputError("a header is one line", path=f"{path}.{bad!r}")
+        raise InputError("a header must be one line of printable characters", path=f"{path}.{bad!r}")
     return {name.lower(): value for name, value in headers.items()}
 
 
 def _models(given: object, path: str) -> dict[str, Model]:
-    """A list of names, or a table that says more of each."""
+    """Parses a list of model names, or a table with context and prices of each."""
     if isinstance(given, list):
         return dict.fromkeys(_names(cast("list[object]", given), path), Model())
     try:
         return msgspec.convert(given, dict[str, Model])
     except msgspec.ValidationError as error:
-        raise InputError(f"names, or tables with context and prices, were expected: {error}", path=path) from None
+        raise InputError(f"expected model names, or tables with context and prices: {error}", path=path) from None
 
 
-# ------------------------------------------------------------------------------------------------------- one of them
+# ------------------------------------------------------------------------------------------------------------ endpoints
 
 
 def resolve(name: str, environ: Environ, config: Config | None = None) -> Endpoint:
-    """The endpoint of `provider/model`, of a provider alone (its default model), or of a model alone (its home)."""
+    """The endpoint for `provider/model`, a provider (its default model), or a model (its own provider)."""
     text_argument(name, "model")
     known = catalogue(config)
     provider, model = _parted(name.strip(), known)
     if not model:
-        raise InputError(f"which model? say {provider.name}/MODEL", path="model")
+        raise InputError(f"{provider.name} has no default model; write {provider.name}/MODEL", path="model")
     return _endpoint(provider, model, environ)
 
 
 def first_available(environ: Environ, config: Config | None = None) -> Endpoint | None:
-    """The first provider whose key is set, with its default model. Files of Amazon's tools alone don't count."""
+    """The default model of the first provider whose key is set. AWS configuration files alone don't count."""
     for provider in catalogue(config).values():
         if not provider.default or not provider.variables:
             continue
-        named = any(environ.get(variable, "").strip() for variable in (*provider.keys, *provider.bearer))
-        signs = provider.signed and environ.get("AWS_ACCESS_KEY_ID") and environ.get("AWS_SECRET_ACCESS_KEY")
-        if not named and not signs:
+        has_key = any(environ.get(variable, "").strip() for variable in (*provider.keys, *provider.bearer))
+        can_sign = provider.signed and environ.get("AWS_ACCESS_KEY_ID") and environ.get("AWS_SECRET_ACCESS_KEY")
+        if not has_key and not can_sign:
             continue
         try:
             return _endpoint(provider, provider.default, environ)
         except InputError:
-            # A key without a place or a region to use it at.
+            # A key without a base URL or region.
             continue
     return None
 
@@ -253,18 +256,20 @@ def _parted(name: str, known: Mapping[str, Provider]) -> tuple[Provider, str]:
     if provider is not None:
         return provider, rest if slash else provider.default
     if slash and not name.startswith(_ARN):
-        names = [spelling for row in known.values() for spelling in (row.name, *row.aliases)]
+        names = [alias for row in known.values() for alias in (row.name, *row.aliases)]
         near = difflib.get_close_matches(first.lower(), names, 3, _ALIKE)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
         raise InputError(f"{first!r} is not a known provider; {hint}", path="model")
-    told = detect(name)
-    home = _HOMES.get(told.target, told.target)
-    if home == _CHAT:
-        # The plain wire is spoken by many: only OpenAI's own models have their home there.
-        home = "openai" if told.model.family == "gpt" else ""
-    if home not in known:
-        raise InputError(f"whose model is {name!r}? say PROVIDER/{name}; known are {', '.join(known)}", path="model")
-    return known[home], name
+    detected = detect(name)
+    owner = _HOMES.get(detected.target, detected.target)
+    if owner == _CHAT:
+        # Many providers serve Chat Completions: only OpenAI's own models imply their provider.
+        owner = "openai" if detected.model.family == "gpt" else ""
+    if owner not in known:
+        raise InputError(
+            f"can't tell the provider of {name!r}: write PROVIDER/{name}; known are {', '.join(known)}", path="model"
+        )
+    return known[owner], name
 
 
 def _named(name: str, known: Mapping[str, Provider]) -> Provider | None:
@@ -280,7 +285,7 @@ def _endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint:
     if key is None and not provider.variables and is_local(base_url):
         key = _ANY_KEY
     found = provider.known(model)
-    named = {header: environ[variable] for header, variable in provider.headers.items() if environ.get(variable)}
+    from_environ = {header: environ[variable] for header, variable in provider.headers.items() if environ.get(variable)}
     return Endpoint(
         provider.name,
         model,
@@ -291,7 +296,7 @@ def _endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint:
         key=key,
         context=found.context if found is not None else None,
         bearer=bearer,
-        headers=tuple({**named, **provider.fixed_headers}.items()),
+        headers=tuple({**from_environ, **provider.fixed_headers}.items()),
         variables=provider.variables,
         signer=signer,
         region=(region or "us-east-1") if provider.signed else None,
@@ -304,52 +309,52 @@ def _key(provider: Provider, environ: Environ) -> tuple[Secret | None, bool]:
         if not value:
             continue
         if not (value.isascii() and value.isprintable()) or " " in value:
-            raise InputError(f"{variable} holds something that is no key: one word of plain characters was expected")
+            raise InputError(f"{variable} is not a valid API key: expected ASCII characters without spaces")
         return Secret(value), variable in provider.bearer
     return None, False
 
 
 def _place(provider: Provider, environ: Environ, region: str | None) -> str:
-    """Where the provider is: as the user wrote it down, as an official variable has it, or as everybody knows."""
+    """The base URL: from the configuration, the provider's own environment variable, or the catalogue."""
     variable = next((name for name in provider.url_variables if environ.get(name, "").strip()), None)
     if variable is not None:
-        given, whence = environ[variable].strip(), variable
+        url, setting = environ[variable].strip(), variable
     else:
-        given, whence = provider.base_url, f"providers.{provider.name}.base_url"
-        if "{region}" in given:
+        url, setting = provider.base_url, f"providers.{provider.name}.base_url"
+        if "{region}" in url:
             if region is None:
-                raise InputError(f"{provider.name} has no region: set AWS_REGION")
-            given = given.replace("{region}", region)
-    if not given:
-        raise InputError(f"{provider.name} has no address: set {_either(provider.url_variables)}")
-    return _checked(given, provider.path, whence)
+                raise InputError(f"no region for {provider.name}: set AWS_REGION")
+            url = url.replace("{region}", region)
+    if not url:
+        raise InputError(f"no base URL for {provider.name}: set {_either(provider.url_variables)}")
+    return _checked(url, provider.path, setting)
 
 
-def _checked(url: str, path: str, whence: str) -> str:
-    place = _split(url)
-    if place is None or place.scheme not in ("http", "https") or not place.hostname:
-        raise InputError(f"{whence} is no address: https://… was expected")
-    if place.username or place.password:
-        raise InputError(f"{whence} holds a name or a password; a key belongs into its own variable")
-    own = place.path.rstrip("/")
+def _checked(url: str, path: str, setting: str) -> str:
+    parts = _split(url)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(f"{setting} is not a valid URL: expected https://…")
+    if parts.username or parts.password:
+        raise InputError(f"{setting} contains a user name or password; set the API key in its own variable")
+    own = parts.path.rstrip("/")
     if path and path.split("/")[1] not in own.split("/"):
         own += path
     elif path and own.endswith("/" + path.split("/")[1]) and not own.endswith(path):
         own = own.removesuffix("/" + path.split("/")[1]) + path
-    return urlunsplit((place.scheme, place.netloc, own, "", ""))
+    return urlunsplit((parts.scheme, parts.netloc, own, "", ""))
 
 
 def _split(url: str) -> SplitResult | None:
     try:
-        place = urlsplit(url)
-        _ = place.port
+        parts = urlsplit(url)
+        _ = parts.port
     except ValueError:
         return None
-    return place if url.isprintable() and " " not in url else None
+    return parts if url.isprintable() and " " not in url else None
 
 
 def is_local(url: str) -> bool:
-    """Whether an address is on this machine."""
+    """Whether a URL is on this machine."""
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
 

@@ -1,21 +1,21 @@
-"""One scheduler for the whole life of a session: calls go in, each comes out with exactly one outcome.
+"""`Scheduler`: runs the tool calls of a session; each call gets exactly one outcome.
 
-All calls of a reply are one batch. Batches run one after the other in the order in which they were handed in; the calls
-of one run side by side, at most `Limits.parallel` of them. On its way a call is checked, asked for, waits for the files
-that it writes, then for a place, and runs; only that last stretch is timed.
+All calls of a reply are one batch. Batches run one after the other in submission order; the calls of a batch run in
+parallel, at most `Limits.parallel` of them. A call is validated, approved, waits for the locks on the files that it
+writes, then for a free slot, and runs; only running counts for its timeout.
 
-Every outcome passes one door, `_end`, on the loop's thread and without waiting for anything: what a tool gave back,
-what it raised, that its time was over, that somebody cancelled. Whoever comes first decides. The outcome is in the book
-before anybody hears of it, and the book says it in call order; what it says was cut to a share that was known before
-the call ran, so neither the clock nor the other calls can change it. What ends after its outcome is late: it goes to
-the book as evidence, once the batch is over.
+Every outcome (return value, exception, timeout, cancellation) goes through `_finish`, on the loop's thread and without
+awaiting; the first one counts. It is recorded in the conversation log before it is emitted, and the log publishes
+results in call order. Results are truncated to a share that is fixed before the call runs, so they depend neither on
+timing nor on other calls. A result that arrives after its call's outcome is late: it is recorded as evidence when the
+batch has ended.
 
-Giving a call up frees its place at once, not the files that it writes: these stay locked until it really ends.
-No call is started twice, nor one that another process may have started. If the book can't be written, all tools of the
-batch are given up, nothing more of it is written, and whoever waits is told.
+Abandoning a call frees its slot at once, but its file locks only when its tool really ends. No call is started twice,
+nor one that another process may have started. If the log can't be written, all tools of the batch are cancelled,
+nothing more of it is recorded, and the error is raised to the waiter.
 
-A tool may have a single call run by `run_one`, which is outside of the queue and the limit, and has the caller's files.
-It can't have a batch run by its own scheduler: that would wait for the batch that the tool itself is part of.
+A tool may run a single call with `run_one`, outside of the queue and the limit, under its own file locks. It can't run
+a batch on its own scheduler: that would wait for the batch that the tool is part of.
 """
 
 from __future__ import annotations
@@ -43,19 +43,20 @@ from segue.runtime.tooling import Answer, Approve, Context, Question, Tool
 
 __all__ = ["STANDARD", "Limits", "Scheduler"]
 
-# How long a tool that talks all the time is not heard again, and how long one that was cancelled is waited for at last.
+# Seconds between progress events of a tool, and to wait for cancelled tools on close.
 _PAUSE = 0.1
 _GRACE = 1.0
-# Seconds for a call of which nothing was said, and for one that is about to end by itself.
+# Default timeout of a call in seconds, and extra time for a tool that ends itself at its time limit.
 _USUAL_TIME = 120.0
 _LEAVE = 3.0
 _CANCELLED = Output(TEXTS.cancelled, TEXTS.cancelled, error=True)
 
 
 class Limits(Struct, frozen=True):
-    """`output` is how many characters all results of a batch may have together.
+    """Limits of a session. `output` is the total number of characters for the results of a batch.
 
-    `timeout` is how many seconds a call may take at most. Without it that is the tool's own affair, or two minutes.
+    `timeout` is the maximum time of a call in seconds; without it the tool's own timeout counts, or two minutes.
+    `steps` is the maximum number of turns in an exchange, `stream_retries` how often a broken reply is requested again.
     """
 
     parallel: int = 8
@@ -69,7 +70,7 @@ STANDARD = Limits()
 
 
 class Scheduler:
-    """Runs calls. All methods are to be called on the loop's thread."""
+    """Runs tool calls. All methods must be called on the loop's thread."""
 
     def __init__(
         self,
@@ -95,12 +96,12 @@ class Scheduler:
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
-    # ---------------------------------------------------------------------------------------------------- from outside
+    # ----------------------------------------------------------------------------------------------------------- public
 
     async def run_batch(self, calls: Sequence[ToolCall]) -> list[CallEnded]:
-        """The outcomes of these calls, in call order. A batch that is handed in while another runs comes after it."""
+        """Runs the calls of a reply and returns their outcomes in call order. Batches are queued."""
         if any(job.batch.owner is self and not job.over for job in making.get()):
-            raise InputError("a tool can't wait for a batch of the scheduler that runs it; `run_one` runs a call")
+            raise InputError("a tool can't run a batch on the scheduler that runs it; use `run_one`")
         batch = self._admitted(calls, alone=False)
         self._queue.append(batch)
         self._tell_queued(batch)
@@ -108,7 +109,7 @@ class Scheduler:
         return await self._outcomes(batch)
 
     async def give_up(self, calls: Sequence[ToolCall]) -> list[CallEnded]:
-        """The outcomes of calls that nobody wants to be run any more: each was cancelled."""
+        """Records calls as cancelled without running them, and returns their outcomes."""
         batch = self._admitted(calls, alone=True)
         batch.is_started = True
         self._tell_queued(batch)
@@ -116,12 +117,12 @@ class Scheduler:
         return await self._outcomes(batch)
 
     async def run_one(self, call: ToolCall) -> CallEnded:
-        """The outcome of a single call, run at once: outside of the queue and of the limit.
+        """Runs a single call at once, outside of the queue and the limit, and returns its outcome.
 
-        Where a tool asks for it, the call ends with that tool at the latest.
+        If a tool makes the call, it is cancelled when that tool ends.
         """
         if any(job.batch.owner is self and job.settled and not job.over for job in making.get()):
-            raise InputError("the call that this one is made by was given up")
+            raise InputError("the calling tool call was cancelled")
         batch = self._admitted([call], alone=True)
         self._alone.append(batch)
         self._tell_queued(batch)
@@ -130,7 +131,7 @@ class Scheduler:
         return (await self._outcomes(batch))[0]
 
     def cancel(self) -> None:
-        """Ends all batches, those that wait too: each call that has no outcome was cancelled."""
+        """Cancels all running and queued batches: each call without an outcome becomes cancelled."""
         batches = [*self._alone, *self._queue]
         for batch in batches:
             batch.is_started = True
@@ -138,27 +139,27 @@ class Scheduler:
             self._cancel(batch)
 
     async def close(self) -> None:
-        """Ends everything. What comes late from now on is not written down any more."""
+        """Cancels everything. Results that arrive later are no longer recorded."""
         self.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_GRACE)
         self._is_closed = True
 
-    # --------------------------------------------------------------------------------------------------------- batches
+    # ---------------------------------------------------------------------------------------------------------- batches
 
     def _admitted(self, calls: Sequence[ToolCall], *, alone: bool) -> Batch:
-        """A batch of calls that may be run. Anything else is a mistake of the caller's: then none of them is."""
+        """Creates a batch; `InputError` if any of its calls may not be run."""
         if self._is_closed:
             raise InputError("the scheduler is closed")
         seen: set[str] = set()
-        for place, call in enumerate(calls):
-            path = f"calls[{place}]"
+        for index, call in enumerate(calls):
+            path = f"calls[{index}]"
             if call.kind == "hosted":
                 raise InputError(f"{call.id} is run by the provider", path=path)
             if call.id in seen or call.id in self._taken:
-                raise InputError(f"{call.id} was handed in before", path=path)
+                raise InputError(f"{call.id} was scheduled before", path=path)
             if not self._book.may_start(call):
-                raise InputError(f"{call.id} does not wait to be run, or another process may have begun it", path=path)
+                raise InputError(f"{call.id} is not pending, or another process may have started it", path=path)
             seen.add(call.id)
         self._taken |= seen
         batch = Batch(self, calls, alone=alone)
@@ -167,7 +168,7 @@ class Scheduler:
         return batch
 
     def _tell_queued(self, batch: Batch) -> None:
-        """Whoever hears of a call may cancel it at once."""
+        """Emits `CallQueued` for each call; a listener may cancel at once."""
         for job in batch.jobs:
             call = job.call
             self._tell(job, CallQueued(id=call.id, tool=call.name, arguments=call.arguments, shown=shown_of(job)))
@@ -184,23 +185,23 @@ class Scheduler:
         return [job.ended for job in batch.jobs if job.ended is not None]
 
     def _next(self) -> None:
-        """Starts the first batch of the queue, if it does not run yet."""
+        """Starts the first batch in the queue, if it is not running yet."""
         if self._queue and not self._queue[0].is_started:
             self._start(self._queue[0])
 
     def _start(self, batch: Batch) -> None:
         batch.is_started = True
         fair = self._limits.output // max(1, len(batch.jobs))
-        refused = {job: cut(words, fair)[0] for job in batch.jobs if (words := self._refusal(job)) is not None}
-        running = [job for job in batch.jobs if job not in refused]
-        share = share_of(self._limits.output, len(running), refused.values())
-        within = [job.ticket for job in batch.callers if job.ticket is not None]
+        errors = {job: cut(text, fair)[0] for job in batch.jobs if (text := self._refusal(job)) is not None}
+        running = [job for job in batch.jobs if job not in errors]
+        share = share_of(self._limits.output, len(running), errors.values())
+        tickets = [job.ticket for job in batch.callers if job.ticket is not None]
         for job in running:
             job.share = share
-            job.ticket = self._locks.ask(job.call.name, job.paths, within=within)
+            job.ticket = self._locks.ask(job.call.name, job.paths, within=tickets)
             job.carrier = self._kept(batch.loop.create_task(self._carry(job), context=batch.variables.copy()))
-        for job, words in refused.items():
-            self._end(job, "error", Output(words, words, error=True))
+        for job, text in errors.items():
+            self._end(job, "error", Output(text, text, error=True))
         if not batch.jobs:
             self._close(batch)
 
@@ -210,7 +211,7 @@ class Scheduler:
         self._close(batch)
 
     def _fail(self, batch: Batch, error: Exception) -> None:
-        """The book can't be written: all tools of the batch are given up, and nothing more is said of them."""
+        """The log can't be written: cancels all tools of the batch without recording outcomes."""
         batch.error = batch.error or error
         for job in batch.jobs:
             if not job.settled:
@@ -219,14 +220,14 @@ class Scheduler:
         self._close(batch)
 
     def _close(self, batch: Batch) -> None:
-        """The batch is over: every call has its outcome, or the book has failed."""
+        """Ends the batch: every call has its outcome, or writing the log failed."""
         if batch.is_closed:
             return
         batch.is_closed = True
         if batch.error is None:
             try:
                 self._book.publish(*(job.call for job in batch.jobs))
-            except Exception as error:  # noqa: BLE001 - whoever waits is told
+            except Exception as error:  # noqa: BLE001 - raised to the waiter
                 batch.error = error
         if batch in self._queue:
             self._queue.remove(batch)
@@ -237,30 +238,30 @@ class Scheduler:
         batch.done.set_result(None)
         batch.loop.call_soon(self._next)
 
-    # ------------------------------------------------------------------------------------------------------- one call
+    # --------------------------------------------------------------------------------------------------------- one call
 
     def _refusal(self, job: Job) -> str | None:
-        """Why a call can't run, in words for the model; else all that is to be known before it does."""
+        """Validates a call and sets its timeout and paths; returns an error text for the model, or None."""
         try:
-            words = read_arguments(job, self._toolbox)
-            if words is None and job.tool is not None:
+            error_text = read_arguments(job, self._toolbox)
+            if error_text is None and job.tool is not None:
                 job.timeout = self._time_for(job.tool)
                 job.paths = resolved(job.tool.writes(job.arguments, self._toolbox.folder))
-            return words
-        except Exception as error:  # noqa: BLE001 - a stranger's code
+            return error_text
+        except Exception as error:  # noqa: BLE001 - third-party code
             return error_words(error)
 
     def _time_for(self, tool: Tool) -> float:
-        usual, most = tool.timeout, self._limits.timeout
-        if most is None or tool.timing == "own":
+        usual, limit = tool.timeout, self._limits.timeout
+        if limit is None or tool.timing == "own":
             return _USUAL_TIME if usual is None else usual
         if tool.timing == "inside":
-            # It ends by itself, and has something to say of how far it came.
-            return most + _LEAVE
-        return most if usual is None else min(usual, most)
+            # The tool ends itself at the limit, and reports how far it came.
+            return limit + _LEAVE
+        return limit if usual is None else min(usual, limit)
 
     async def _carry(self, job: Job) -> None:
-        """Brings a call to where it runs. It may have its outcome at any moment: then it goes no further."""
+        """Takes a call through approval, locks and slot to its start; stops as soon as the call has an outcome."""
         tool, ticket = job.tool, job.ticket
         assert tool is not None
         assert ticket is not None
@@ -276,20 +277,20 @@ class Scheduler:
             if not job.settled:
                 self._begin(job, tool)
         except asyncio.CancelledError:
-            # Nobody but the end of the loop, or the outcome is there already.
+            # Only event-loop shutdown reaches this without an outcome.
             self._end(job, "cancelled", _CANCELLED)
             raise
         except StuckError as stuck:
-            words = f"{stuck}; nothing was written, try again later or write elsewhere"
-            self._end(job, "error", output_of(words, job.share))
-        except Exception as error:  # noqa: BLE001 - a stranger's code
+            text = f"{stuck}; nothing was written, try again later or write elsewhere"
+            self._end(job, "error", output_of(text, job.share))
+        except Exception as error:  # noqa: BLE001 - third-party code
             self._end(job, "error", output_of(error_words(error), job.share))
         finally:
             if job.settled:
                 self._free(job)
 
     def _asker(self, job: Job) -> Approve | None:
-        """Asks somebody: one question of a batch at a time, and none once the call has its outcome."""
+        """The approver for a call: one request of a batch at a time, and none once the call has an outcome."""
         approver = self._approver
         if approver is None:
             return None
@@ -307,8 +308,10 @@ class Scheduler:
     def _begin(self, job: Job, tool: Tool) -> None:
         try:
             if not self._book.may_start(job.call):
-                raise StoreError(f"the conversation is in other hands; {job.call.id} was not started", cause="leased")
-        except Exception as error:  # noqa: BLE001 - whoever waits is told
+                raise StoreError(
+                    f"the lease of the conversation was lost; {job.call.id} was not started", cause="leased"
+                )
+        except Exception as error:  # noqa: BLE001 - raised to the waiter
             self._fail(job.batch, error)
             return
         job.began = self._clock()
@@ -322,10 +325,10 @@ class Scheduler:
         )
         job.timer = job.batch.loop.call_later(job.timeout, self._time_out, job)
 
-        def over(value: object, error: BaseException | None) -> None:
+        def on_end(value: object, error: BaseException | None) -> None:
             self._over(job, value, error)
 
-        job.execution = Execution(tool, job.arguments, context, over, variables)
+        job.execution = Execution(tool, job.arguments, context, on_end, variables)
         if job.execution.task is not None:
             self._kept(job.execution.task)
 
@@ -333,7 +336,7 @@ class Scheduler:
         self._end(job, "timed-out", output_of(f"timed out after {job.timeout:g} seconds", job.share))
 
     def _over(self, job: Job, value: object, error: BaseException | None) -> None:
-        """The tool has really ended: with its outcome, or after it."""
+        """The tool has really ended: this is its outcome, or a late result."""
         job.over = True
         if isinstance(error, asyncio.CancelledError):
             self._end(job, "cancelled", _CANCELLED)
@@ -341,7 +344,7 @@ class Scheduler:
             return
         try:
             output = output_of(value if error is None else error_words(error), job.share)
-        except Exception as fault:  # noqa: BLE001 - a stranger's object
+        except Exception as fault:  # noqa: BLE001 - third-party object
             output, error = output_of(f"the result can't be read: {error_words(fault)}", job.share), fault
         if error is not None:
             output = msgspec.structs.replace(output, error=True)
@@ -354,17 +357,17 @@ class Scheduler:
         else:
             self._end(job, "error" if output.error else "complete", output)
 
-    # ------------------------------------------------------------------------------------------------------- the door
+    # --------------------------------------------------------------------------------------------------------- outcomes
 
     def _end(self, job: Job, outcome: Outcome, output: Output) -> None:
-        """The one outcome of a call: the first to come is written down, then told."""
+        """Records and emits the outcome of a call; all but the first are ignored."""
         if job.settled:
             return
         job.settled = True
         self._stop(job)
         try:
             outcome, output = self._written(job, outcome, output)
-        except Exception as error:  # noqa: BLE001 - whoever waits is told
+        except Exception as error:  # noqa: BLE001 - raised to the waiter
             self._fail(job.batch, error)
             return
         job.ended = CallEnded(
@@ -380,7 +383,7 @@ class Scheduler:
             self._close(job.batch)
 
     def _written(self, job: Job, outcome: Outcome, output: Output) -> tuple[Outcome, Output]:
-        """What the book took."""
+        """Records the outcome, and returns what was recorded: an error if the result can't be stored."""
         error = outcome != "complete"
         try:
             if outcome == "cancelled":
@@ -393,7 +396,7 @@ class Scheduler:
         return outcome, output
 
     def _stop(self, job: Job) -> None:
-        """Nobody waits for this call any more: its place is free, its files are when it has really ended."""
+        """Stops a call that has its outcome: frees its slot, and its file locks when its tool has really ended."""
         if job.timer is not None:
             job.timer.cancel()
         if job.has_place:
@@ -411,7 +414,7 @@ class Scheduler:
         self._free(job)
 
     def _free(self, job: Job) -> None:
-        """Its files are free, and its place if it got one after its outcome."""
+        """Releases the file locks, and the slot if the call got one after its outcome."""
         if job.has_place:
             job.has_place = False
             self._places.release()
@@ -419,7 +422,7 @@ class Scheduler:
             job.ticket.leave()
 
     def _keep_late(self, job: Job, output: Output) -> None:
-        """What came too late is evidence. Nobody waits for it, so nobody is told where it can't be kept."""
+        """Records a late result as evidence; a failure to record it is ignored."""
         if self._is_closed:
             return
         try:
@@ -428,12 +431,12 @@ class Scheduler:
             return
         self._tell(job, Late(id=job.call.id, tool=job.call.name))
 
-    # --------------------------------------------------------------------------------------------------------- telling
+    # ----------------------------------------------------------------------------------------------------------- events
 
     def _teller(self, job: Job) -> Callable[[str], None]:
-        """What a tool says of itself, from any thread: the newest line, now and then."""
+        """The progress callback of a tool, for any thread: emits the latest line at intervals."""
 
-        def say(text: str) -> None:
+        def progress(text: str) -> None:
             job.line = one_line(text) or job.line
             if not job.is_heard and not job.settled:
                 job.is_heard = True
@@ -443,7 +446,7 @@ class Scheduler:
                     # The loop is closed.
                     return
 
-        return say
+        return progress
 
     def _hear(self, job: Job) -> None:
         job.is_heard = False
@@ -455,14 +458,14 @@ class Scheduler:
         job.batch.loop.call_later(_PAUSE, self._hear, job)
 
     def _tell(self, job: Job, event: Event) -> None:
-        """A listener that fails is no fault of the call's: the loop's handler of exceptions hears of it."""
+        """Emits an event; an exception of the listener goes to the loop's exception handler, not to the call."""
         try:
             self._listener(event)
-        except Exception as error:  # noqa: BLE001 - a stranger's code
+        except Exception as error:  # noqa: BLE001 - third-party code
             job.batch.loop.call_exception_handler({"message": "a listener of the scheduler failed", "exception": error})
 
     def _kept(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
-        """A task that somebody holds: a loop alone may forget it."""
+        """Keeps a reference to a task: the loop alone holds only a weak one."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task

@@ -1,4 +1,4 @@
-"""A key that can be used and not be seen."""
+"""`Secret`: a text that is not shown by accident."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Secret"]
 
 
 class Secret:
-    """Text that no print, log, dump or traceback shows. Only `reveal` gives it, for the header that it goes into."""
+    """Text that no print, log, dump or traceback shows. Only `reveal` returns it, for use in a header."""
 
     __slots__ = ("_value",)
 
@@ -19,7 +19,7 @@ class Secret:
         return self._value
 
     def hidden_in(self, text: str) -> str:
-        """The text without this secret, should somebody have said it."""
+        """Replaces this secret in a text."""
         return text.replace(self._value, "[key removed]") if self._value else text
 
     def __repr__(self) -> str:
@@ -47,4 +47,4 @@ class Secret:
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not written down")
+        raise TypeError("a secret can't be pickled")

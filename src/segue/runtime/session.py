@@ -1,8 +1,8 @@
-"""One way to run an agent: `ask` is an exchange, made of turns; a turn is one reply and the results it asked for.
+"""`Session`: the agent loop. `ask` runs an exchange as turns; a turn is one reply and the results of its tool calls.
 
-The terminal, the one-shot run and subagents all come through here. Everything that is said enters the book before the
-next request goes out; whom the next request goes to is the route's business, and a reply in flight stays with whoever
-began it. A reply that breaks off is evidence: none of it is said again, none of its calls run.
+Chat, one-shot runs and subagents all use it. Every message is recorded before the next request is sent. The route picks
+the endpoint of each request; a reply in flight stays with the provider that began it. An incomplete reply is recorded
+as evidence: it does not enter the history and none of its calls run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Approve
 from segue.runtime.tools.task import task as task_tool
 from segue.runtime.upstream import Upstream
-from segue.wire.events import TextDelta, ThinkingDelta
+from segue.wire import events as wire_events
 
 __all__ = ["Listen", "Session", "Turn"]
 
@@ -56,21 +56,21 @@ _USUAL = Limits()
 
 
 class Turn(Struct, frozen=True):
-    """One reply, and what came of its calls, in call order."""
+    """One reply, and the outcomes of its calls in call order."""
 
     reply: Reply
     outcomes: tuple[CallEnded, ...] = ()
 
 
 class _CancelledError(Exception):
-    """Somebody ended the exchange."""
+    """The exchange was cancelled."""
 
 
 class Session:
-    """A conversation that is under way. `listen` hears everything; `approve` is asked where a rule says so.
+    """A running conversation. `on_event` gets all events; `approve` is called for calls that need approval.
 
-    `models` finds models by name for subagents; without it there are none. `task` is the call that this session works
-    for, if it is a subagent's. With `debug` no request goes out that the judge would refuse.
+    `models` resolves model names for subagents; without it there are none. `task` is the call id that a subagent's
+    session works for. With `debug`, a request that the conformance checker rejects is not sent.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class Session:
         self.route = route
         self.toolbox = toolbox
         if models is not None:
-            others = Subagents(self, models)
-            self.toolbox = toolbox.with_tools(task_tool(others.spawn, others.leave))
+            subagents = Subagents(self, models)
+            self.toolbox = toolbox.with_tools(task_tool(subagents.spawn, subagents.leave))
         self.toolbox.check_rules()
         self.limits = limits
         self.debug = debug
@@ -109,21 +109,21 @@ class Session:
         self._cancelled = False
         self._streaming: asyncio.Task[Reply] | None = None
         self._over: asyncio.Future[None] | None = None
-        """Done when the exchange that is under way is over."""
+        """Done when the current exchange has ended."""
         self._scheduler = Scheduler(book, self.toolbox, emit=self.emit, approve=approve, limits=limits, clock=clock)
 
-    # --------------------------------------------------------------------------------------------------- from outside
+    # ----------------------------------------------------------------------------------------------------------- public
 
     async def ask(self, content: Any) -> Ended:
-        """An exchange: from somebody's words to the answer. What goes wrong is how it ended."""
+        """Runs an exchange, from a user message to the answer. Errors are reported in the returned event."""
         if self._over is not None:
-            raise InputError("an exchange is under way; cancel it and wait for its end first")
+            raise InputError("an exchange is running; cancel it and wait for its end first")
         began, before = self._clock(), self.usage
         self._cancelled = False
         self.exchanges += 1
         turns = _Turns()
         self._over = over = asyncio.get_running_loop().create_future()
-        heart = asyncio.create_task(self._keep())
+        heartbeat = asyncio.create_task(self._keep())
         how: HowEnded = "cancelled"
         text, retryable, cause = "cancelled", False, None
         try:
@@ -138,7 +138,7 @@ class Session:
             how, text, retryable = "failed", str(error), bool(getattr(error, "retryable", False))
             cause = getattr(error, "cause", None)
         finally:
-            heart.cancel()
+            heartbeat.cancel()
             self._over = None
             over.set_result(None)
             ended = Ended(
@@ -171,7 +171,7 @@ class Session:
         return "steps", f"stopped after {turned}, the most for one question; ask again to go on"
 
     async def turn(self) -> Turn:
-        """One reply, and its calls run as one batch."""
+        """Requests one reply, and runs its calls as one batch."""
         reply, calls = await self._reply()
         if not calls:
             return Turn(reply)
@@ -180,22 +180,22 @@ class Session:
         return Turn(reply, tuple(await self._scheduler.run_batch(calls)))
 
     def cancel(self) -> None:
-        """Ends the exchange: the reply in flight is evidence, and every call gets its outcome."""
+        """Cancels the exchange: the reply in flight is recorded as incomplete, and every call gets an outcome."""
         self._cancelled = True
         if self._streaming is not None:
             self._streaming.cancel()
         self._scheduler.cancel()
 
     def switch(self, endpoint: Endpoint, why: str = "chosen") -> None:
-        """Another model from the next request on."""
+        """Uses another model from the next request on."""
         self.take(Fixed(endpoint, why))
 
     def take(self, route: Route) -> None:
-        """Another route from the next request on."""
+        """Uses another route from the next request on."""
         self.route = route
 
     async def close(self) -> None:
-        """Ends what runs, and lets the conversation go."""
+        """Cancels the exchange and releases the conversation."""
         self.cancel()
         if self._over is not None:
             await asyncio.wait((self._over,))
@@ -204,20 +204,20 @@ class Session:
             self.book.close()
 
     def emit(self, event: Event) -> None:
-        """Tells whoever listens; what a subagent tells bears its task."""
+        """Passes an event to the listener; events of a subagent get its task."""
         if self._task is not None and event.task is None:
             event = msgspec.structs.replace(event, task=self._task)
         self._listen(event)
 
     def spent(self, usage: Usage | None) -> None:
-        """Counts what a reply cost, or a subagent."""
+        """Adds the usage of a reply or a subagent."""
         if usage is not None:
             self.usage = _each(add, self.usage, usage)
 
-    # ------------------------------------------------------------------------------------------------------- one reply
+    # -------------------------------------------------------------------------------------------------------- one reply
 
     async def _reply(self) -> tuple[Reply, list[ToolCall]]:
-        """Asks until a reply came whole, and what of it is to be run. One that broke is asked for from the start."""
+        """Sends requests until a reply is complete; returns it and its calls to run."""
         broken = 0
         while True:
             endpoint = self._chosen()
@@ -225,9 +225,9 @@ class Session:
                 return await self._asking(endpoint)
             except UpstreamError as error:
                 self._look_up()
-                elsewhere = self.route.failed(endpoint, error)
+                has_failover = self.route.failed(endpoint, error)
                 if error.cause != "broken":
-                    if not elsewhere:
+                    if not has_failover:
                         raise
                     continue
                 broken += 1
@@ -237,7 +237,7 @@ class Session:
                     raise
 
     def _chosen(self) -> Endpoint:
-        """Whom to ask now. A change is told, and written down."""
+        """Picks the endpoint for the next request. A change is recorded and emitted."""
         choice = self.route.choose(Situation(self.book.chat, self.exchanges))
         endpoint = choice.endpoint
         if endpoint != self._asked:
@@ -248,7 +248,7 @@ class Session:
         return endpoint
 
     def _look_up(self) -> None:
-        """Between two steps: whether anybody has ended the exchange meanwhile."""
+        """Raises if the exchange or its task was cancelled meanwhile."""
         if self._cancelled:
             raise _CancelledError
         task = asyncio.current_task()
@@ -256,7 +256,7 @@ class Session:
             raise asyncio.CancelledError
 
     async def _asking(self, endpoint: Endpoint) -> tuple[Reply, list[ToolCall]]:
-        """One request, and the reply to it, written down. It comes in a task of its own, so that it can be given up."""
+        """Sends one request and records the reply. The stream is read in its own task, so that it can be cancelled."""
         began = self._clock()
         self._look_up()
         rendered = self._rendered(endpoint)
@@ -267,7 +267,7 @@ class Session:
             reply = await streaming
         except asyncio.CancelledError:
             if streaming.done() and not streaming.cancelled() and streaming.exception() is None:
-                # It was there, and nobody was left to take it.
+                # The reply was complete when the exchange was cancelled.
                 self.book.broke(streaming.result())
             if self._cancelled:
                 raise _CancelledError from None
@@ -297,10 +297,11 @@ class Session:
         )
         self.requests += 1
         if self.debug:
-            for wrong in check(rendered.body, endpoint.api, model=endpoint.model, profile=endpoint.profile):
-                if wrong.severity == "reject":
+            for violation in check(rendered.body, endpoint.api, model=endpoint.model, profile=endpoint.profile):
+                if violation.severity == "reject":
                     raise ProjectionError(
-                        f"{endpoint.name} would refuse this ({wrong.rule}): {wrong.path}: {wrong.message}"
+                        f"{endpoint.name} would reject this request ({violation.rule}): "
+                        f"{violation.path}: {violation.message}"
                     )
         self.emit(
             Requested(
@@ -315,35 +316,35 @@ class Session:
         return rendered
 
     async def _stream(self, endpoint: Endpoint, rendered: Rendered) -> Reply:
-        """The reply as it comes. What breaks off is kept as evidence."""
-        answering = rendered.answer()
+        """Streams the reply and emits its deltas. An incomplete reply is recorded as evidence."""
+        reader = rendered.answer()
         stream = await self.upstream.open(endpoint, rendered.fragments, tell=self.emit)
         try:
             async with aclosing(stream):
                 async for data in stream:
-                    for event in answering.feed(data):
-                        if isinstance(event, TextDelta):
+                    for event in reader.feed(data):
+                        if isinstance(event, wire_events.TextDelta):
                             self.emit(Words(text=event.text))
-                        elif isinstance(event, ThinkingDelta):
+                        elif isinstance(event, wire_events.ThinkingDelta):
                             self.emit(Thoughts(text=event.text))
-            reply = answering.close()
+            reply = reader.close()
             self._look_up()
         except (_CancelledError, asyncio.CancelledError, UpstreamError, RemoteProtocolError) as error:
             with suppress(RemoteProtocolError):
-                self.book.broke(answering.close())
+                self.book.broke(reader.close())
             if isinstance(error, _CancelledError | asyncio.CancelledError):
                 raise
             why = error.brief if isinstance(error, UpstreamError) else str(error)
             raise UpstreamError.broken(endpoint.provider, endpoint.model, why) from None
         if reply.finish == "error":
             self.book.broke(reply)
-            raise UpstreamError.broken(endpoint.provider, endpoint.model, reply.cause or "it came to no end")
+            raise UpstreamError.broken(endpoint.provider, endpoint.model, reply.cause or "the reply is incomplete")
         return reply
 
-    # --------------------------------------------------------------------------------------------------------- around
+    # ----------------------------------------------------------------------------------------------- settings and lease
 
     def _prepare(self) -> None:
-        """The tools that there are now, and an answer that comes as a stream."""
+        """Updates the declared tools, and switches streaming on."""
         chat = self.book.chat
         changes: dict[str, Any] = {}
         if chat.tools != self.toolbox.declarations:
@@ -354,7 +355,7 @@ class Session:
             self.book.set(**changes)
 
     async def _keep(self) -> None:
-        """The heartbeat: the conversation stays in hand while a long tool runs."""
+        """Renews the lease at intervals while the exchange runs."""
         while True:
             await asyncio.sleep(_HEARTBEAT)
             with suppress(SegueError):
@@ -362,23 +363,23 @@ class Session:
 
 
 class _Turns:
-    """How far an exchange has come."""
+    """The state of a running exchange."""
 
     def __init__(self) -> None:
         self.count = 0
         self.last: Reply | None = None
         self.paused: list[str] = []
-        """What was said before the model paused in mid-answer."""
+        """Texts of replies that ended with `pause`."""
 
 
 def _whole(reply: Reply) -> Reply:
-    """The reply with calls that were cut off as calls like any other: the model is told that they were."""
+    """Clears `broken` on incomplete calls, so that they are recorded; their result says that they were cut off."""
     blocks = (msgspec.structs.replace(b, broken=False) if isinstance(b, ToolCall) else b for b in reply.blocks)
     return msgspec.structs.replace(reply, blocks=tuple(blocks)) if any(c.broken for c in reply.calls) else reply
 
 
 def _runnable(reply: Reply, cut: Container[int]) -> list[ToolCall]:
-    """The calls that want an outcome. Those at the places `cut` are not whole, and won't run."""
+    """The calls that need an outcome. Those at the indices `cut` are incomplete and will not run."""
     calls = enumerate(reply.calls)
     return [msgspec.structs.replace(call, broken=at in cut) for at, call in calls if call.kind != "hosted"]
 
@@ -387,5 +388,5 @@ def _words(content: Any) -> str:
     return "\n".join(text for block in blocks_of(content) if isinstance(text := getattr(block, "text", None), str))
 
 
-def _each(do: Callable[[int, int], int], one: Usage, other: Usage) -> Usage:
-    return Usage(**{name: do(getattr(one, name), getattr(other, name)) for name in Usage.__struct_fields__})
+def _each(operation: Callable[[int, int], int], one: Usage, other: Usage) -> Usage:
+    return Usage(**{name: operation(getattr(one, name), getattr(other, name)) for name in Usage.__struct_fields__})

@@ -1,7 +1,6 @@
-"""Subagents: a call of `task` is a session of its own, with a history, a scheduler and tools of its own.
+"""Subagents: a call of the tool `task` runs its own `Session`, with its own history, scheduler and tools.
 
-It is the same `Session`, so it breaks no rule that the other keeps. What it tells bears the call that it works for;
-its answer is that call's result; and where the call is cancelled, it is.
+Its events have the id of the `task` call, its answer is the result of that call, and cancelling the call cancels it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Models", "Subagents"]
 
 Models: TypeAlias = Callable[[str], Endpoint]
-"""Finds a model by its name, `provider/model`; an `InputError` where there is none."""
+"""Resolves a name `provider/model`; raises `InputError` if there is no such model."""
 
 _SYSTEM = (
     "You work on one task for another agent. Nobody else reads what you say and nobody can answer questions. "
@@ -33,14 +32,14 @@ _TITLE = 60
 
 
 class Subagents:
-    """Begins them for one session."""
+    """Starts the subagents of one session."""
 
     def __init__(self, parent: Session, models: Models) -> None:
         self._parent = parent
         self._models = models
 
     def leave(self, model: str) -> Question | None:
-        """What has to be asked before work goes to a model: nothing where its provider is one of the route's."""
+        """The approval request for using a model; not `needed` if the session's route uses the same provider."""
         endpoint = self._found(model)
         known = {(each.provider, each.base_url) for each in self._parent.route.endpoints}
         title = f"giving work to {endpoint.name} at {endpoint.base_url}"
@@ -62,7 +61,7 @@ class Subagents:
         return Fixed(self._found(order.model), "named for the task")
 
     async def spawn(self, order: TaskOrder, context: Context) -> Result:
-        """Works on a task and gives its answer."""
+        """Runs a subagent and returns its answer."""
         from segue.runtime.session import Session
 
         parent = self._parent

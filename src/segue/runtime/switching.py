@@ -1,7 +1,7 @@
-"""Which model is asked next: by hand, in turn, by who answers, or by a rule.
+"""Routes: which endpoint the next request goes to. Fixed, round-robin, failover, or by rules.
 
-A route is asked before each request and told how the last one went. It never sees a reply in flight: what it says takes
-effect at the next request.
+A session calls the route before each request and reports success or failure after it. A choice takes effect at the next
+request; a reply in flight is not affected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from segue.runtime.providers import Endpoint
 
 __all__ = ["ByRule", "Choice", "Failover", "Fixed", "RoundRobin", "Route", "Rule", "Situation"]
 
-# Faults that another provider need not have. Anything else is as wrong there as here.
+# Causes for which another provider may succeed. Other errors would occur there too.
 _ELSEWHERE = frozenset({"rate-limited", "overloaded", "network", "timeout", "broken"})
 _PAUSE = 15.0
 _LONGEST = 600.0
@@ -29,7 +29,7 @@ Clock: TypeAlias = Callable[[], float]
 
 
 class Situation:
-    """What a route may go by, found out when it is asked for. `exchange` counts from 1."""
+    """What a route can decide by, computed on demand. `exchange` counts from 1."""
 
     def __init__(self, chat: Conversation, exchange: int = 1) -> None:
         self.exchange = exchange
@@ -37,12 +37,12 @@ class Situation:
 
     @cached_property
     def tokens(self) -> int:
-        """About how many the conversation costs."""
+        """The estimated number of tokens in the conversation."""
         return self._chat.tokens
 
     @cached_property
     def images(self) -> bool:
-        """Whether there are pictures in it, also in results."""
+        """Whether the conversation has media, also in tool results."""
         return any(
             isinstance(block, Media) or (isinstance(block, ToolResponse) and _pictured(block))
             for message in self._chat.messages
@@ -55,14 +55,14 @@ def _pictured(response: ToolResponse) -> bool:
 
 
 class Choice(Struct, frozen=True):
-    """Whom to ask, and why."""
+    """The chosen endpoint, and the reason."""
 
     endpoint: Endpoint
     why: str
 
 
 class Route(Protocol):
-    """Tells whom to ask. `failed` says whether the same request should be tried with another choice at once."""
+    """Chooses endpoints. `on_failure` returns whether the same request should be sent to another choice at once."""
 
     @property
     def endpoints(self) -> Sequence[Endpoint]: ...
@@ -71,30 +71,30 @@ class Route(Protocol):
     def failed(self, endpoint: Endpoint, error: UpstreamError) -> bool: ...
     def succeeded(self, endpoint: Endpoint) -> None: ...
     def for_task(self) -> Route:
-        """The route of a subagent: what it asks does not move this one on."""
+        """A route for a subagent, whose requests do not advance this one."""
         ...
 
 
 class _Plain:
-    """A route that goes by nothing that happens."""
+    """Default behaviour of routes: no reaction to exchanges, failures and successes."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         if not endpoints:
-            raise InputError("a route needs a model at least", path="models")
+            raise InputError("a route needs at least one model", path="models")
         self.endpoints: Sequence[Endpoint] = tuple(endpoints)
 
     def exchange(self) -> None:
-        """The beginning of an exchange."""
+        """Called when an exchange starts."""
 
     def failed(self, endpoint: Endpoint, error: UpstreamError) -> bool:
         return False
 
     def succeeded(self, endpoint: Endpoint) -> None:
-        """A whole reply came."""
+        """Called when a reply is complete."""
 
 
 class Fixed(_Plain):
-    """One model, until somebody names another."""
+    """Always the same model."""
 
     def __init__(self, endpoint: Endpoint, why: str = "chosen") -> None:
         super().__init__([endpoint])
@@ -108,7 +108,7 @@ class Fixed(_Plain):
 
 
 class RoundRobin(_Plain):
-    """One model after the other, a new one for each exchange."""
+    """The next model in turn for each exchange."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         super().__init__(endpoints)
@@ -119,14 +119,14 @@ class RoundRobin(_Plain):
 
     def choose(self, situation: Situation) -> Choice:
         place = max(self._turn, 0) % len(self.endpoints)
-        return Choice(self.endpoints[place], f"its turn, {place + 1} of {len(self.endpoints)}")
+        return Choice(self.endpoints[place], f"round-robin, {place + 1} of {len(self.endpoints)}")
 
     def for_task(self) -> Fixed:
-        return Fixed(self.endpoints[max(self._turn, 0) % len(self.endpoints)], "the one whose turn it is")
+        return Fixed(self.endpoints[max(self._turn, 0) % len(self.endpoints)], "round-robin")
 
 
 class _Breaker:
-    """What is known of one endpoint's health. After a fault it is let alone for a while, longer each time."""
+    """The health of one endpoint. After a failure it is paused, twice as long each time."""
 
     def __init__(self) -> None:
         self.faults = 0
@@ -142,10 +142,9 @@ class _Breaker:
 
 
 class Failover(_Plain):
-    """The first that answers, in this order; it stays with the one that did until that fails too.
+    """The first endpoint that succeeds, in order; it is used until it fails.
 
-    One that failed is let alone for a while, twice as long each time. Where all are, the one that is free first is
-    asked.
+    A failed endpoint is paused, twice as long each time. If all are paused, the one whose pause ends first is used.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], *, clock: Clock = time.monotonic) -> None:
@@ -168,9 +167,9 @@ class Failover(_Plain):
         self._tried.add(place)
         left = [other for other in range(len(self.endpoints)) if other not in self._tried]
         if not left:
-            # Everybody was asked: the request has failed, and the next one begins with whoever is free first.
+            # All endpoints failed: the request fails, and the next one starts with the endpoint whose pause ends first.
             self._current = min(range(len(self.endpoints)), key=lambda other: self._breakers[other].until)
-            self._why, self._tried = "first to be free again", set()
+            self._why, self._tried = "first to be available again", set()
             return False
         now = self._clock()
         after = left[next((at for at, other in enumerate(left) if other > place), 0) :] + left
@@ -188,16 +187,16 @@ class Failover(_Plain):
         self._current = place
 
     def for_task(self) -> Failover:
-        """Of its own, but with what is known of who answers."""
-        made = Failover(self.endpoints, clock=self._clock)
-        made._breakers, made._current = self._breakers, self._current
-        return made
+        """A route of its own that shares the health of the endpoints."""
+        route = Failover(self.endpoints, clock=self._clock)
+        route._breakers, route._current = self._breakers, self._current
+        return route
 
 
 class Rule(Struct, frozen=True):
-    """Where `when` holds, one of these is asked: the cheapest, as far as prices are known, else the first.
+    """If `when` applies, one of these endpoints is used: the cheapest by known prices, else the first.
 
-    `limit` is the number of tokens from which on a conversation is long.
+    `limit` is the number of tokens from which a conversation counts as long.
     """
 
     when: Literal["long", "images", "otherwise"]
@@ -217,19 +216,19 @@ class Rule(Struct, frozen=True):
     def why(self) -> str:
         match self.when:
             case "long":
-                return f"the conversation is over {self.limit:,} tokens"
+                return f"the conversation has over {self.limit:,} tokens"
             case "images":
-                return "there are pictures"
+                return "the conversation has images"
             case "otherwise":
-                return "no other rule holds"
+                return "no other rule applies"
 
 
 Price: TypeAlias = Callable[[Endpoint], float | None]
-"""What a token costs, in whatever unit; None where nobody knows."""
+"""The price of a token, in any unit; None if unknown."""
 
 
 class ByRule(_Plain):
-    """The first rule that holds decides, at each request."""
+    """The first rule that applies decides, at each request."""
 
     def __init__(self, rules: Sequence[Rule], *, price: Price = lambda endpoint: None) -> None:
         super().__init__([endpoint for rule in rules for endpoint in rule.endpoints])
@@ -240,7 +239,7 @@ class ByRule(_Plain):
         rule = next((rule for rule in self.rules if rule.holds(situation)), self.rules[-1])
         priced = [(cost, at) for at, each in enumerate(rule.endpoints) if (cost := self._price(each)) is not None]
         place = min(priced)[1] if priced else 0
-        return Choice(rule.endpoints[place], f"{rule.why}; it costs least" if len(priced) > 1 else rule.why)
+        return Choice(rule.endpoints[place], f"{rule.why}; cheapest" if len(priced) > 1 else rule.why)
 
     def for_task(self) -> ByRule:
         return self

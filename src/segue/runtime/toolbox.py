@@ -1,4 +1,4 @@
-"""The tools of a session: what the model is told of them, whether arguments fit, and whether a call may run."""
+"""`Toolbox`: the tools of a session, their declarations, argument validation and permission checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from segue.runtime.withholding import Veil, withheld_from
 __all__ = ["Source", "Toolbox", "schema_fault"]
 
 Source: TypeAlias = Callable[[], Sequence[Tool]]
-# Those that a session may have and this one may do without: a rule of one is no mistake.
+# Built-in tools that a session may not have: a rule for one of them is still valid.
 _STANDARD_NAMES = """
 read_file list_dir glob grep write_file edit_file shell fetch_url todo task
 """
@@ -33,8 +33,8 @@ _LONGEST_PROBLEM = 300
 class Toolbox:
     """Tools by name, for one working folder and one set of rules.
 
-    `sources` give tools that come and go, those of servers; one whose name is taken already is left out. `find` gives
-    a tool whose `run` holds it to what leave was given for.
+    `sources` return tools that may change, those of MCP servers; a tool whose name is taken is dropped. `find` returns
+    a tool whose `run` checks approvals and masks secrets.
     """
 
     def __init__(
@@ -59,11 +59,13 @@ class Toolbox:
         _refuse_twins(self._given)
         for tool in self._given:
             if fault := schema_fault(tool.parameters):
-                raise InputError(f"the parameters of the tool {tool.name!r} are no JSON Schema: {fault}", path="tools")
+                raise InputError(
+                    f"the parameters of the tool {tool.name!r} are not a valid JSON Schema: {fault}", path="tools"
+                )
         self._load()
 
     def _load(self) -> dict[str, Tool]:
-        """The tools of now. Nothing is made anew as long as the sources say the same."""
+        """The current tools by name; rebuilt only if the sources return other tools."""
         seen = (*self._given, *(tool for source in self._sources for tool in source()))
         if seen != self._seen or not self._tools:
             found: dict[str, Tool] = {}
@@ -75,25 +77,25 @@ class Toolbox:
         return self._tools
 
     def _run(self, tool: Tool, arguments: Arguments, context: Context) -> Any:
-        veil = self._veil()
+        mask = self._veil()
 
         def progress(text: str) -> None:
-            context.progress(veil.text(text))
+            context.progress(mask.text(text))
 
         try:
             value = tool.run(arguments, replace(context, granted=self._grants.take, progress=progress))
         except Exception as error:
-            if (told := veil.error(error)) is error:
+            if (masked := mask.error(error)) is error:
                 raise
-            raise told from None
-        return veil.awaited(value) if inspect.isawaitable(value) else veil.over(value)
+            raise masked from None
+        return mask.awaited(value) if inspect.isawaitable(value) else mask.over(value)
 
     def _veil(self) -> Veil:
-        """What no result may tell: all that one of the tools is kept from."""
-        kept_from = [tool.withholds for tool in self._seen if tool.withholds is not None] or [withheld_from]
-        return Veil({value: name for withholds in kept_from for value, name in withholds().items()})
+        """A mask for all secrets that are hidden from any of the tools."""
+        sources = [tool.withholds for tool in self._seen if tool.withholds is not None] or [withheld_from]
+        return Veil({value: name for find_secrets in sources for value, name in find_secrets().items()})
 
-    # ------------------------------------------------------------------------------------------------------- looking
+    # ------------------------------------------------------------------------------------------------------------ tools
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,25 +103,25 @@ class Toolbox:
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:
-        """The tools as a model is told of them, in the order of their names."""
+        """The tool declarations for the model, sorted by name."""
         return tuple(Declaration(tool.name, tool.description, tool.parameters) for tool in self._load().values())
 
     def find(self, name: str) -> Tool | None:
         return self._load().get(name)
 
     def with_tools(self, *tools: Tool) -> Toolbox:
-        """These tools and more."""
+        """A toolbox with additional tools."""
         return self._like((*self._given, *tools), self._kept if self._kept is None else self._kept | _names(tools))
 
     def only(self, names: Iterable[str]) -> Toolbox:
-        """Some of the tools."""
+        """A toolbox with only these tools."""
         kept = frozenset(names)
         if missing := sorted(kept.difference(self.names)):
-            raise InputError(f"there is no tool {', '.join(missing)}; there are {', '.join(self.names)}", path="tools")
+            raise InputError(f"unknown tool {', '.join(missing)}; known are {', '.join(self.names)}", path="tools")
         return self._like(tuple(tool for tool in self._given if tool.name in kept), kept)
 
     def without(self, *names: str) -> Toolbox:
-        """All of the tools but these."""
+        """A toolbox with all tools except these."""
         return self.only(name for name in self.names if name not in names)
 
     def _like(self, tools: Sequence[Tool], kept: frozenset[str] | None) -> Toolbox:
@@ -131,14 +133,14 @@ class Toolbox:
         return other
 
     def check_rules(self) -> None:
-        """Refuses a rule that speaks of no tool. Without any tools no rule can be held against them."""
+        """Raises `InputError` for a permission rule with an unknown tool. Without any tools nothing is checked."""
         if self._load():
             self.permissions.check_names(self._known.union(self.names))
 
-    # ------------------------------------------------------------------------------------------------------- judging
+    # ----------------------------------------------------------------------------------------------------------- checks
 
     def check(self, tool: Tool, arguments: Arguments) -> str | None:
-        """What is wrong with the arguments, in words for the model; None where they fit."""
+        """Validates the arguments against the schema; returns an error text for the model, or None."""
         checker = self._checkers.get(tool.name)
         if checker is None:
             checker = self._checkers[tool.name] = _checker(tool.parameters)
@@ -150,14 +152,14 @@ class Toolbox:
                 lines.append("and more")
                 break
             lines.append(_problem(error))
-        # One line: whoever looks on sees the first, and that is to have the reason.
+        # One line: user interfaces show only the first, which must have the reason.
         return f"the arguments don't fit {tool.name}, and nothing ran: {'; '.join(lines)}"
 
     async def may(self, tool: Tool, arguments: Arguments, approve: Approve | None) -> str | None:
-        """Whether a call may run: None, or why not in words for the model."""
+        """Returns None if the call may run, else the denial text for the model."""
         before, mine = self._in_line()
         try:
-            # It looks at files, and at names on the network.
+            # In a thread: it reads files and looks up host names.
             question = await asyncio.to_thread(tool.question, arguments, self.folder)
             question = question or Question(tool.name, "", tool.name, needed=False)
             if approve is not None and self.permissions.judge(question)[0] == "ask":
@@ -172,7 +174,7 @@ class Toolbox:
         return refusal
 
     def _in_line(self) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
-        """Whom to wait for, and who is waited for: people are asked in the order of calls, not of threads."""
+        """Returns (previous, own) futures, so that approvals are requested in call order."""
         loop = asyncio.get_running_loop()
         before, mine = self._last, loop.create_future()
         if before is None or before.get_loop() is not loop:
@@ -189,7 +191,7 @@ def _names(tools: Iterable[Tool]) -> frozenset[str]:
 def _refuse_twins(tools: Sequence[Tool]) -> None:
     names = [tool.name for tool in tools]
     if twins := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"two tools have the name {', '.join(twins)}; give one of them another", path="tools")
+        raise InputError(f"duplicate tool name {', '.join(twins)}; rename one of the tools", path="tools")
 
 
 def _checker(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
@@ -198,7 +200,7 @@ def _checker(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
 
 
 def schema_fault(schema: Mapping[str, Any]) -> str | None:
-    """What keeps a schema from being one, in one line."""
+    """The error of an invalid JSON Schema in one line, or None."""
     try:
         _checker(schema)
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
@@ -208,7 +210,7 @@ def schema_fault(schema: Mapping[str, Any]) -> str | None:
 
 def _problem(error: jsonschema_rs.ValidationError) -> str:
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
-    words = " ".join(error.message.split())
-    if len(words) > _LONGEST_PROBLEM:
-        words = f"{words[: _LONGEST_PROBLEM // 2]} … {words[-_LONGEST_PROBLEM // 2 :]}"
-    return f"{where.removeprefix('.') or 'arguments'}: {words}"
+    message = " ".join(error.message.split())
+    if len(message) > _LONGEST_PROBLEM:
+        message = f"{message[: _LONGEST_PROBLEM // 2]} … {message[-_LONGEST_PROBLEM // 2 :]}"
+    return f"{where.removeprefix('.') or 'arguments'}: {message}"

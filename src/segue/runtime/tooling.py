@@ -1,4 +1,4 @@
-"""What a tool is, and what it is given when it runs."""
+"""`Tool`, the `Context` that a tool runs with, its `Result`, and `ApprovalRequest`."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ Arguments: TypeAlias = Mapping[str, Any]
 
 
 class ToolError(Exception):
-    """What went wrong, in words for the model. Any other exception is told by its type and text."""
+    """An error whose message goes to the model. Other exceptions are reported with type and message."""
 
 
 class Result(Struct, frozen=True):
-    """What a tool gives back: text, blocks (a picture), or any other value, which is told as JSON."""
+    """The return value of a tool: text, blocks (such as an image), or another value, which is encoded as JSON."""
 
     content: str | tuple[Block, ...] | Mapping[str, Any] | list[Any]
     error: bool = False
 
 
 class Question(Struct, frozen=True):
-    """Whether a call may run. `subject` is what rules are held against: a path, a command, an address.
+    """A request for approval of a call. `subject` is what rules are matched against: a path, a command, a URL.
 
-    `title` is one line, `detail` what a person wants to see before saying yes (a diff, the whole command). One that is
-    not `needed` is asked only where a rule says so. `also` are other names of the subject, on which a rule that denies
-    or asks holds too; of `parts` each has to be allowed. `allowed_by` says which rules may allow it: any whose
-    `pattern` fits, only those for the whole `tool` or this very subject, or only one that gives the subject by `name`.
-    `to_name` are, for each of the parts, the words that a wildcard does not cover: a rule has to have them itself.
+    `title` is one line, `detail` what a person needs for the decision (a diff, the whole command). If not `needed`, the
+    user is asked only if an ask rule matches. `aliases` are other names of the subject for deny and ask rules; each of
+    `parts` has to be allowed. `allowed_by` says which allow rules count: any whose `pattern` matches, only rules for
+    the whole `tool` or this exact subject, or only a rule with the exact subject (`name`). `risky_options` are, for
+    each part, options that wildcards do not match: the rule has to contain them.
     """
 
     tool: str
@@ -50,23 +50,22 @@ class Question(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """A no, and why, in words for the model."""
+    """A denial with a reason for the model."""
 
     words: str
 
 
 Answer: TypeAlias = Literal["once", "always", "no"] | Refused
 Approve: TypeAlias = Callable[[Question], Awaitable[Answer]]
-"""Asks somebody. `always` holds for this tool and subject as long as the session lives."""
+"""Asks the user. `always` applies to this tool and subject for the rest of the session."""
 
 
 @dataclass
 class Context:
-    """Where a call runs. `cancelled` is set when nobody waits for it any more; long tools look at it.
+    """The context of a call. `cancelled` is set when the call is cancelled or timed out; long-running tools check it.
 
-    `granted` tells whether leave was given for what a tool finds itself about to do, which may be something else than
-    what it asked about: a link can be moved in between. `limit` is how many seconds the user gives a call, if that was
-    said.
+    `is_granted` returns whether approval was given for what the tool is about to do, which may differ from the approval
+    request: a link can change in between. `time_limit` is the configured limit of a call in seconds, if any.
     """
 
     folder: Path
@@ -96,14 +95,14 @@ def _nothing_shown(arguments: Arguments) -> str:
 class Tool:
     """A tool that the model may call.
 
-    `timeout` is how many seconds a call may take. What the user has set is never exceeded, but for one whose
-    `timing` is its `own`; one that is timed `inside` ends by itself after `Context.limit`, which may be more
-    than its usual time.
+    `timeout` is the maximum time of a call in seconds. The user's limit is never exceeded, except by a tool whose
+    `timing` is `own`; a tool with `inside` ends itself after `Context.time_limit`, which may be more than `timeout`.
 
-    `blocking` ones run in a thread and are given up on cancellation; others are coroutines and are cancelled. `writes`
-    are the files that a call changes: calls that change the same one run in call order. `question` is what has to be
-    asked before a call may run; it is None, or not `needed`, where a call neither changes nor leaves the folder.
-    `withholds` gives the secrets that the tool is kept from, names by values: no tool beside it tells them either.
+    `blocking` tools run in a thread and are abandoned on cancellation; others are coroutines and are cancelled.
+    `writes` returns the files that a call changes: calls that change the same file run in call order.
+    `approval_request` returns None, or a request that is not `needed`, for a call that neither changes files nor leaves
+    the folder. `summarize` describes a call in a few words. `hidden_secrets` returns the secrets that are hidden from
+    the tool, names by values: they are masked in the output of all tools.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""Requests to providers: sent, tried again while nothing has been said yet, and streamed.
+"""`ProviderClient`: sends requests to providers, retries them, and streams the replies.
 
-A request is tried again at the same provider only before the first token of the reply: after a connection that failed,
-a time that ran out, or an answer that says it will pass. An error that a provider puts into a stream before it has said
-anything counts as one before the first token. Whatever breaks later is raised from the stream, and is the session's.
+A request is retried at the same provider only before the first token of the reply: after a connection failure, a
+timeout, or a retryable error response. An error event in the stream before any content counts as before the first
+token. Later failures are raised from the stream and handled by the session.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _PROBE = 15.0
 
 
 class Timeouts(Struct, frozen=True):
-    """In seconds: until a connection stands, until the first token came, and between two pieces of a reply.
+    """Timeouts in seconds: for connecting, for the first token, and between two chunks of a reply.
 
-    Models that think in silence do so for minutes.
+    Models may reason for minutes without sending anything.
     """
 
     connect: float = 10.0
@@ -53,10 +53,10 @@ _USUAL = Timeouts()
 
 
 class Patience(Struct, frozen=True):
-    """How often a request is sent at most, and the waits between: each about twice the one before, up to `longest`.
+    """The maximum number of attempts, and the delays between them: exponential backoff up to `max_delay`.
 
-    What a provider asks for counts more. Where it asks for more than `asked`, nobody waits: the error says how long.
-    After silence the request is sent `silent` times in all: each of them took its whole time.
+    A provider's `retry-after` takes precedence; if it exceeds `max_retry_after`, the request fails at once. After
+    timeouts there are only `timeout_attempts` in all, as each took its whole time.
     """
 
     attempts: int = 4
@@ -66,13 +66,13 @@ class Patience(Struct, frozen=True):
     silent: int = 2
 
     def wait(self, failures: int, error: UpstreamError, drawn: float) -> float | None:
-        """How long to wait after so many failures, None where there is no point. `drawn` is between 0 and 1."""
-        most = min(self.attempts, self.silent) if error.cause == "timeout" and error.status is None else self.attempts
-        if not error.retryable or error.cause == "broken" or failures >= most:
+        """The delay after this many failures; None to give up. `jitter` is between 0 and 1."""
+        limit = min(self.attempts, self.silent) if error.cause == "timeout" and error.status is None else self.attempts
+        if not error.retryable or error.cause == "broken" or failures >= limit:
             return None
         if error.retry_after is None:
             return min(self.longest, self.first * 2 ** (failures - 1)) * (0.5 + drawn / 2)
-        # All who were refused together should not come back together.
+        # Jitter, so that clients that were rejected together do not retry together.
         return error.retry_after + drawn * self.first if error.retry_after <= self.asked else None
 
 
@@ -80,13 +80,13 @@ _PATIENT = Patience()
 
 
 class Stream:
-    """The bytes of a reply as they come. A break in the middle is an `UpstreamError`; `aclose` it in any case."""
+    """The bytes of a streamed reply. A failure raises `UpstreamError`; call `aclose` in any case."""
 
-    def __init__(self, endpoint: Endpoint, response: Response, held: Sequence[bytes], silence: float) -> None:
+    def __init__(self, endpoint: Endpoint, response: Response, buffered: Sequence[bytes], idle: float) -> None:
         self._endpoint = endpoint
         self._response = response
-        self._held = list(reversed(held))
-        self._silence = silence
+        self._held = list(reversed(buffered))
+        self._silence = idle
         self._over = False
 
     def __aiter__(self) -> Stream:
@@ -102,24 +102,24 @@ class Stream:
                 data = await self._response.read()
         except TimeoutError:
             await self.aclose()
-            raise faults.late(self._endpoint, "nothing more came", self._silence) from None
-        except TransportError as trouble:
+            raise faults.late(self._endpoint, "no more data", self._silence) from None
+        except TransportError as error:
             await self.aclose()
-            raise faults.cut_off(self._endpoint, str(trouble)) from None
+            raise faults.cut_off(self._endpoint, str(error)) from None
         if not data:
             await self.aclose()
             raise StopAsyncIteration
         return data
 
     async def aclose(self) -> None:
-        """Gives up what has not come yet; the provider is told by the closed connection."""
+        """Closes the connection, which cancels the reply at the provider."""
         self._over = True
         self._held = []
         self._response.close()
 
 
 class Probed(Struct, frozen=True):
-    """What a question that costs nothing found out. `accepted` is None where that could not be told."""
+    """The result of a probe. `accepted` is whether the API key is valid, None if unknown."""
 
     reachable: bool
     accepted: bool | None
@@ -128,9 +128,9 @@ class Probed(Struct, frozen=True):
 
 
 class Upstream:
-    """The way to all providers. It belongs to one event loop; `close` it there, or use it in an `async with`.
+    """A client for all providers. It belongs to one event loop; `close` it there, or use `async with`.
 
-    `random` gives numbers between 0 and 1, `now` the time in UTC.
+    `random` returns numbers between 0 and 1, `now` the time in UTC.
     """
 
     def __init__(
@@ -162,17 +162,17 @@ class Upstream:
     async def open(
         self, endpoint: Endpoint, fragments: Sequence[bytes], *, tell: Tell = lambda waiting: None
     ) -> Stream:
-        """The reply to a request, when its first token has come. `tell` hears of each wait before it begins."""
+        """Sends a request and returns the stream after its first token. `on_retry` is called before each delay."""
         import stamina
         import stamina.instrumentation
 
-        # Waits are told to `tell`. Left alone, it would write them into a log, or on stdout.
+        # Retries are reported to `on_retry`; by default stamina would log or print them.
         stamina.instrumentation.set_on_retry_hooks(())
         if endpoint.lacks_key:
             raise faults.no_key(endpoint)
         failures = 0
 
-        def again(error: Exception) -> bool | float:
+        def retry_delay(error: Exception) -> bool | float:
             nonlocal failures
             failures += 1
             wait = self._patience.wait(failures, error, self._random()) if isinstance(error, UpstreamError) else None
@@ -189,18 +189,18 @@ class Upstream:
             )
             return wait
 
-        async for attempt in stamina.retry_context(on=again, attempts=self._patience.attempts, timeout=None):
+        async for attempt in stamina.retry_context(on=retry_delay, attempts=self._patience.attempts, timeout=None):
             with attempt:
                 return await self._once(endpoint, fragments)
         raise AssertionError("the last attempt raises")
 
     async def _once(self, endpoint: Endpoint, fragments: Sequence[bytes]) -> Stream:
         credentials = await _credentials(endpoint)
-        letter = letters.request(endpoint, fragments, now=self._now(), credentials=credentials)
-        response, held = await self._within(
-            endpoint, self._timeouts.first, "no first token came", self._begun(endpoint, letter)
+        request = letters.request(endpoint, fragments, now=self._now(), credentials=credentials)
+        response, buffered = await self._within(
+            endpoint, self._timeouts.first, "no first token", self._begun(endpoint, request)
         )
-        return Stream(endpoint, response, held, self._timeouts.silence)
+        return Stream(endpoint, response, buffered, self._timeouts.silence)
 
     async def _within(self, endpoint: Endpoint, seconds: float, what: str, work: Any) -> Any:
         try:
@@ -208,11 +208,11 @@ class Upstream:
                 return await work
         except TimeoutError:
             raise faults.late(endpoint, what, seconds) from None
-        except TransportError as trouble:
-            raise faults.lost(endpoint, trouble) from None
+        except TransportError as error:
+            raise faults.lost(endpoint, error) from None
 
-    async def _begun(self, endpoint: Endpoint, letter: Letter) -> tuple[Response, list[bytes]]:
-        response = await self._http.send(letter)
+    async def _begun(self, endpoint: Endpoint, request: Letter) -> tuple[Response, list[bytes]]:
+        response = await self._http.send(request)
         try:
             if response.status != _GOOD:
                 data = await _whole(response)
@@ -223,12 +223,12 @@ class Upstream:
             raise
 
     async def probe(self, endpoint: Endpoint, *, timeout: float = _PROBE) -> Probed:
-        """Whether the provider is there and takes the key. It is asked for its list of models, which costs nothing."""
+        """Checks whether the provider is reachable and accepts the key, by a free request for its list of models."""
         if endpoint.lacks_key:
             return Probed(reachable=False, accepted=False, error=faults.no_key(endpoint))
         try:
-            letter = letters.inquiry(endpoint, now=self._now(), credentials=await _credentials(endpoint))
-            status, headers, data = await self._within(endpoint, timeout, "nothing came", self._asked(letter))
+            request = letters.inquiry(endpoint, now=self._now(), credentials=await _credentials(endpoint))
+            status, headers, data = await self._within(endpoint, timeout, "no response", self._asked(request))
         except UpstreamError as error:
             return Probed(reachable=False, accepted=None, error=error)
         if status == _GOOD:
@@ -236,12 +236,12 @@ class Upstream:
         error = faults.answered(endpoint, status, headers, data, now=self._now())
         if error.cause == "auth":
             return Probed(reachable=True, accepted=False, error=error)
-        # Not all keep such a list. Who asks too often is known, though.
-        known = True if error.cause == "rate-limited" else None
-        return Probed(reachable=True, accepted=known, error=None if error.cause == "missing" else error)
+        # Not all providers have a model list. A rate limit error, though, means that the key is valid.
+        accepted = True if error.cause == "rate-limited" else None
+        return Probed(reachable=True, accepted=accepted, error=None if error.cause == "missing" else error)
 
-    async def _asked(self, letter: Letter) -> tuple[int, dict[str, str], bytes]:
-        response = await self._http.send(letter)
+    async def _asked(self, request: Letter) -> tuple[int, dict[str, str], bytes]:
+        response = await self._http.send(request)
         try:
             return response.status, dict(response.headers), await _whole(response, 1 << 24)
         finally:
@@ -252,36 +252,36 @@ async def _credentials(endpoint: Endpoint) -> aws.Credentials | None:
     signer = endpoint.signer
     if signer is None or isinstance(signer, aws.Credentials):
         return signer
-    # These may be fetched anew, which blocks.
+    # Fetching credentials may block.
     return await asyncio.to_thread(signer.now)
 
 
-async def _whole(response: Response, most: int = _ERROR_BODY) -> bytes:
-    """The body of an answer, as much as came of it."""
-    pieces: list[bytes] = []
+async def _whole(response: Response, limit: int = _ERROR_BODY) -> bytes:
+    """Reads the body of a response, up to a limit or a connection failure."""
+    chunks: list[bytes] = []
     size = 0
     try:
-        while size < most and (data := await response.read()):
-            pieces.append(data)
+        while size < limit and (data := await response.read()):
+            chunks.append(data)
             size += len(data)
     except TransportError:
         pass
-    return b"".join(pieces)
+    return b"".join(chunks)
 
 
 async def _first(endpoint: Endpoint, response: Response) -> list[bytes]:
-    """Reads until something is said, and gives what was read. An error that comes first is raised."""
+    """Reads until the first content event, and returns the bytes read. An error event before it is raised."""
     parser = WIRES[endpoint.api].open_stream(TURN_KEY)
-    held: list[bytes] = []
+    buffered: list[bytes] = []
     size = 0
     while size < _PEEKED:
         data = await response.read()
         if not data:
-            if not held:
-                raise TransportError("lost", "the answer is empty")
+            if not buffered:
+                raise TransportError("lost", "the response is empty")
             _ended(endpoint, parser)
             break
-        held.append(data)
+        buffered.append(data)
         size += len(data)
         try:
             parser.feed(data)
@@ -292,24 +292,24 @@ async def _first(endpoint: Endpoint, response: Response) -> list[bytes]:
             raise faults.failed(endpoint, events[0].error)
         if events:
             break
-    return held
+    return buffered
 
 
 def _ended(endpoint: Endpoint, parser: StreamParser) -> None:
-    """A stream that said nothing before its end: an error, something else, or a reply without a word."""
+    """A stream that ended without content: raises its error, if it is not a valid empty reply."""
     try:
         reply = parser.close()
     except RemoteProtocolError as error:
         if error.kind is None:
             raise faults.not_a_reply(endpoint, str(error)) from None
-        told = ApiError(error.status or 0, error.message, kind=error.kind, code=error.code)
-        raise faults.failed(endpoint, told) from None
+        api_error = ApiError(error.status or 0, error.message, kind=error.kind, code=error.code)
+        raise faults.failed(endpoint, api_error) from None
     if reply.finish == "error":
-        raise TransportError("lost", reply.cause or "the reply ended before it began")
+        raise TransportError("lost", reply.cause or "the reply is empty")
 
 
 def _listed(data: bytes) -> tuple[str, ...]:
-    """The names in a list of models, however it is laid out."""
+    """Parses the model names from a model list of any API."""
     try:
         body: object = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,8 +1,8 @@
-"""That secrets which tools are kept from are not told all the same.
+"""Masks secrets in tool output.
 
-A shell has no key in its environment, but ways to find one: in a file, in another process. So the text of a secret that
-was withheld is taken out of whatever a tool gives back, before anybody hears of it: exactly that text, not one that was
-encoded or cut up. What is short, or a path, is no secret worth the damage.
+A shell has no API key in its environment, but can find one in a file or another process. So the values of secrets that
+are hidden from tools are replaced in everything a tool returns: exact matches only, not encoded or split ones. Short
+values and paths are not masked.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _SET_DUMPABLE = 4
 
 
 def withheld_from(environment: Callable[[], Mapping[str, str]] = child_environment) -> dict[str, str]:
-    """The names of the secrets that are not in an environment, by their values."""
-    given = environment()
-    return {value: name for name, value in os.environ.items() if name not in given and is_worth_hiding(name, value)}
+    """The secrets of this process that are not in the given environment: names by values."""
+    visible = environment()
+    return {value: name for name, value in os.environ.items() if name not in visible and is_worth_hiding(name, value)}
 
 
 @cache
 def hide_process() -> None:
-    """Keeps other processes of this user from reading this one's environment and memory, where the system can.
+    """Prevents other processes of this user from reading this one's environment and memory.
 
-    On Linux only; the superuser reads everything.
+    On Linux only; root can still read them.
     """
     if sys.platform == "linux":
         try:
@@ -47,10 +47,10 @@ def hide_process() -> None:
 
 
 class Veil:
-    """Takes secrets out of what a tool says. `secrets` are names by values."""
+    """Replaces secrets in tool output. `secrets` are names by values."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        # What holds another goes first.
+        # Longest first, as one value may contain another.
         self._marks = [(value, f"[{secrets[value]} withheld]") for value in sorted(secrets, key=len, reverse=True)]
 
     def text(self, text: str) -> str:
@@ -59,15 +59,15 @@ class Veil:
         return text
 
     def over(self, value: object) -> Any:
-        """The value without them, however deep they are."""
+        """Masks all texts in a value, recursively."""
         match value:
             case str():
                 return self.text(value)
             case bytes() | bytearray():
-                told = bytes(value)
+                masked = bytes(value)
                 for secret, mark in self._marks:
-                    told = told.replace(secret.encode(errors="surrogateescape"), mark.encode(errors="replace"))
-                return told
+                    masked = masked.replace(secret.encode(errors="surrogateescape"), mark.encode(errors="replace"))
+                return masked
             case Result():
                 return msgspec.structs.replace(value, content=self.over(value.content))
             case Text() | Opaque():
@@ -85,10 +85,10 @@ class Veil:
                 return value
 
     def error(self, error: Exception) -> Exception:
-        """The error itself, or its words without them."""
-        words = error_words(error)
-        veiled = self.text(words)
-        return error if veiled == words else ToolError(veiled)
+        """Returns the error itself, or a `ToolError` with the masked message."""
+        text = error_words(error)
+        masked = self.text(text)
+        return error if masked == text else ToolError(masked)
 
     async def awaited(self, value: Awaitable[object]) -> Any:
         try:
@@ -96,6 +96,6 @@ class Veil:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            if (told := self.error(error)) is error:
+            if (masked := self.error(error)) is error:
                 raise
-            raise told from None
+            raise masked from None

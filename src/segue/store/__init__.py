@@ -1,4 +1,4 @@
-"""Stored conversations: where they are, and the store that is there."""
+"""Opening conversation stores: by file path, by `postgresql://` URL, or the user's default store."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from segue.store.base import HistoryStore
 __all__ = ["default", "default_place", "file_of", "open_store", "shown"]
 
 _SERVERS = ("postgresql://", "postgres://")
-# One letter is a drive.
+# A single letter before the colon is a Windows drive, not a URL scheme.
 _ADDRESS = re.compile(r":|[A-Za-z][A-Za-z0-9+.-]+:")
-# What of an address says where it leads; the rest may open a door.
+# Query parameters that locate the server; the others may hold credentials and are not displayed.
 _LEADS = frozenset({"host", "hostaddr", "port", "dbname", "service"})
 
 
 def open_store(where: str | Path) -> HistoryStore:
-    """The store in this file or at this `postgresql://` address; a file that is not there yet is made.
+    """Opens the store in this file or at this `postgresql://` URL; a missing file is created.
 
-    One that may not be written is read all the same, and says so to whoever writes.
+    A read-only file is opened for reading; writing to it raises a `StoreError` with the cause `readonly`.
     """
     if (file := file_of(where)) is not None:
         from segue.store.sqlite import SqliteStore
@@ -37,21 +37,21 @@ def open_store(where: str | Path) -> HistoryStore:
 
 
 def file_of(where: str | Path) -> Path | None:
-    """The file that is meant, whole and without links; None for a server. Other addresses are no store."""
+    """Returns the absolute path with links resolved, or None for a `postgresql://` URL. `InputError` for other URLs."""
     if str(where).startswith(_SERVERS):
         return None
     if not str(where) or (isinstance(where, str) and _ADDRESS.match(where)):
-        what = f"{where!r} is neither" if str(where) else "nothing is named"
-        hint = f"; a file of that name is ./{where}" if str(where) else ""
-        raise InputError(f"a file or a postgresql:// address was expected, {what}{hint}", path="store")
+        what = f"{where!r}" if str(where) else "an empty string"
+        hint = f"; for a file of that name write ./{where}" if str(where) else ""
+        raise InputError(f"expected a file path or a postgresql:// URL, not {what}{hint}", path="store")
     try:
         return Path(where).expanduser().resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"{str(where)!r} can't be a file: {error}", path="store") from None
+        raise InputError(f"{str(where)!r} is not a valid file path: {error}", path="store") from None
 
 
 def shown(where: str | Path) -> str:
-    """Where that is, for people to read: without user and password."""
+    """The store's path or URL for display: without user name, password and other credentials."""
     from urllib.parse import parse_qsl, urlencode, urlsplit
 
     if (file := file_of(where)) is not None:
@@ -63,13 +63,13 @@ def shown(where: str | Path) -> str:
 
 
 def default(configured: str | None = None) -> HistoryStore:
-    """The user's store: where `SEGUE_STORE` says, else the configuration, else `history.db` in the data folder."""
+    """Opens the user's store: `SEGUE_STORE`, else the configured one, else `history.db` in the data folder."""
     return open_store(default_place(configured))
 
 
 def default_place(configured: str | None = None) -> str:
-    """Where the user's store is, without opening it."""
+    """The path or URL of the user's store, without opening it."""
     import platformdirs
 
-    named = os.environ.get("SEGUE_STORE") or configured
-    return named or str(Path(platformdirs.user_data_dir("segue", appauthor=False)) / "history.db")
+    location = os.environ.get("SEGUE_STORE") or configured
+    return location or str(Path(platformdirs.user_data_dir("segue", appauthor=False)) / "history.db")

@@ -1,11 +1,10 @@
-"""`HistoryStore`: what a store of conversations does, whatever engine is behind it.
+"""`HistoryStore`: the interface of a conversation store, for every database engine.
 
-What every engine keeps: events are only ever added; an append is there whole or not at all, and is on disk when it
-returns; the events of a conversation are numbered from 1 without gaps; times are in microseconds since 1970 UTC and
-never go back within a conversation. They are the store's own; of what happened before it was written, the writer may
-say when, and is believed as far as the past reaches.
+Invariants: events are only appended; an append is atomic, and on disk when it returns; the events of a conversation are
+numbered from 1 without gaps; times are in microseconds since 1970 UTC and never decrease within a conversation. The
+store sets them; the writer may give earlier times for imported events, later ones are clamped to now.
 
-No method takes anything but events and names: headers and keys have no way in.
+Methods take only events and names, so HTTP headers and API keys cannot be stored.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def iso(at: int, *, exact: bool = False) -> str:
-    """A store's time as UTC in ISO 8601; `exact` to the microsecond."""
-    told = (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds" if exact else "milliseconds")
-    return told.replace("+00:00", "Z")
+    """Formats a store time as UTC in ISO 8601, to the millisecond; `exact` to the microsecond."""
+    text = (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds" if exact else "milliseconds")
+    return text.replace("+00:00", "Z")
 
 
-def parse_iso(told: object) -> int | None:
-    """The store's time of what `iso` or anybody else wrote; None where it is none. Without a zone it is UTC."""
-    if not isinstance(told, str):
+def parse_iso(text: object) -> int | None:
+    """Parses an ISO 8601 time into a store time; None if it is not valid. A time without a zone is UTC."""
+    if not isinstance(text, str):
         return None
     try:
-        at = datetime.fromisoformat(told)
+        at = datetime.fromisoformat(text)
     except ValueError:
         return None
     since = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - _EPOCH
@@ -53,10 +52,10 @@ class Record(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True):
-    """A conversation in a list. `messages` counts all that were ever written, undone ones too.
+    """A row in the list of conversations. `messages` counts all messages ever written, rewound ones included.
 
-    `opening` is the beginning of the first human words, to go by where there is no title; `model` the last that was
-    asked or switched to.
+    `opening` is the start of the first user message, shown where there is no title; `model` is the last model that a
+    request was sent to or that was switched to.
     """
 
     id: str
@@ -70,7 +69,7 @@ class Summary(Struct, frozen=True):
 
 
 class Hit(Struct, frozen=True):
-    """An event that was found. `shown` is the piece of its text around the words, and where they stand in it."""
+    """A search result: an event, with the `snippet` of its text around the match."""
 
     conversation: str
     title: str | None
@@ -80,7 +79,7 @@ class Hit(Struct, frozen=True):
 
 
 class Lease(Struct, frozen=True):
-    """A conversation in somebody's hands."""
+    """The exclusive right of one process to write a conversation, until `expires`."""
 
     conversation: str
     owner: str
@@ -89,96 +88,96 @@ class Lease(Struct, frozen=True):
 
 
 class HistoryStore(ABC):
-    """Conversations as events. Safe to use from several threads; a context manager that closes itself.
+    """Conversations as events. Thread-safe; a context manager that closes the store.
 
-    A conversation that is not there is a `StoreError` with the cause `missing`, in every method that is given one.
+    Every method that takes a conversation raises a `StoreError` with the cause `missing` if it does not exist.
     """
 
     @property
     @abstractmethod
     def where(self) -> str:
-        """The file or server, without any password."""
+        """The file or server URL for display, without password."""
 
     @abstractmethod
     def create(self, title: str | None = None, id: str | None = None, *, at: int | None = None) -> str:
-        """Makes a conversation and says its id. A title is its first event, so it is at 1 then, else at 0.
+        """Creates a conversation and returns its id. A title is stored as event 1.
 
-        `at` is when it began, where that was before now.
+        `at` is the creation time, if earlier than now.
         """
 
     @abstractmethod
     def append(
         self, conversation: str, expected_seq: int, events: Iterable[Event], *, at: Sequence[int] | None = None
     ) -> int:
-        """Adds events after event `expected_seq` and says the number of the last one.
+        """Appends events after event `expected_seq` and returns the number of the last one.
 
-        `at` is when each of them happened, where that was before now; none is set before the one that it follows.
-        `ConflictError` where the conversation is not at `expected_seq`: nothing is written then.
+        `at` gives each event's time, if earlier than now; times never decrease. Raises `ConflictError` and writes
+        nothing if the last event is not `expected_seq`.
         """
 
     @abstractmethod
     def events(self, conversation: str, after: int = 0, until: int | None = None) -> Iterator[Record]:
-        """The events after number `after` up to and including `until`, read as they are asked for.
+        """Yields the events after number `after` up to and including `until`, read in pages.
 
-        What is appended once the first was taken is not among them.
+        Events appended after this call are not included.
         """
 
     @abstractmethod
     def tail(self, conversation: str, count: int) -> Sequence[Record]:
-        """The last events, the oldest first. Nothing before them is read."""
+        """The last `count` events, oldest first, without reading the earlier ones."""
 
     @abstractmethod
     def get(self, conversation: str) -> Summary:
-        """What the list says of one conversation."""
+        """The summary of one conversation."""
 
     @abstractmethod
     def list(self, limit: int = 50, before: Summary | None = None) -> Sequence[Summary]:
-        """Conversations, the last written first. `before` is the last of the page before."""
+        """Conversations, last updated first. `before` is the last summary of the previous page."""
 
     @abstractmethod
     def find(self, prefix: str) -> str:
-        """The one conversation whose id is this or begins with it; `InputError` where there is none, or several."""
+        """The id of the one conversation that has this id or id prefix; `InputError` if none or several match."""
 
     @abstractmethod
     def search(self, words: str, limit: int = 20) -> Sequence[Hit]:
-        """Events that hold all of these words, or words that begin with them; the last written first.
+        """Events that contain all words of the query, as whole words or prefixes; newest first.
 
-        Looked through are titles, what was said, calls and their results; not system text and thinking.
+        Titles, messages, tool calls and results are searched; system text and reasoning are not.
         """
 
     @abstractmethod
     def fork(self, conversation: str, seq: int) -> str:
-        """A new conversation with a copy of the events up to `seq`, and `Forked` after them. It says the new id."""
+        """Copies the events up to `seq` to a new conversation, appends `Forked`, and returns the new id."""
 
     @abstractmethod
     def delete(self, *conversations: str, owner: str | None = None) -> None:
-        """Takes conversations away, with all that can be found of them: all of these or none.
+        """Deletes these conversations, their events and search index entries, in one transaction.
 
-        `LeaseError` while somebody other than `owner` has one of them in hand.
+        `LeaseError` if another owner than `owner` holds the lease of one of them.
         """
 
     @abstractmethod
     def acquire(self, conversation: str, owner: str, ttl: float) -> Lease:
-        """Takes the conversation in hand for `ttl` seconds; `LeaseError` while another has it.
+        """Acquires the lease for `ttl` seconds; `LeaseError` while another owner holds it.
 
-        The owner that has it already keeps it, for `ttl` seconds from now.
+        For the owner that already holds it, the lease is extended to `ttl` seconds from now.
         """
 
     @abstractmethod
     def renew(self, conversation: str, owner: str, ttl: float) -> Lease:
-        """Keeps it in hand for `ttl` seconds from now; `LeaseError` if another took it over, or it was let go."""
+        """Extends the lease to `ttl` seconds from now; `LeaseError` if this owner no longer holds it."""
 
     @abstractmethod
     def release(self, conversation: str, owner: str) -> None:
-        """Lets it go. What this owner does not have stays as it is."""
+        """Releases the lease. Does nothing if this owner does not hold it."""
 
     @abstractmethod
     def lease(self, conversation: str) -> Lease | None:
-        """Who has the conversation in hand now, if anybody."""
+        """The current lease, or None."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends the use of the store. Closing twice is no error."""
+        """Closes the store. Closing it twice is not an error."""
 
     def __enter__(self) -> Self:
         return self

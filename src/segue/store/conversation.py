@@ -1,8 +1,7 @@
-"""A conversation that is kept: each change is in the store before it counts.
+"""`StoredConversation`: a conversation whose every change is written to the store first.
 
-Reading never writes. The first write takes the conversation in hand (the lease), and ends calls that whoever had it
-before left without an outcome. What the store does not take is not there: after a failed write the conversation is what
-the store says.
+Reading never writes. The first write acquires the lease, and records an outcome for calls that the previous process
+left open. After a failed write the in-memory conversation is discarded and replayed from the store.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from segue.canonical.blocks import Block, Message, ToolCall, responses_of
-from segue.canonical.compress import Compressed as Made
+from segue.canonical.compress import Compressed as CompressionResult
 from segue.canonical.request import Reply, Request
 from segue.conversation import Conversation, Rendered
 from segue.errors import InputError, LeaseError, RemoteProtocolError, StoreError
@@ -51,7 +50,7 @@ _SETTINGS = ("system", "tools", "options")
 
 
 class StoredConversation:
-    """The methods of `Conversation`, and those of a conversation that lasts."""
+    """A `Conversation` in a store: the same methods, and those for leases, results in flight and undo."""
 
     def __init__(self, store: HistoryStore, conversation: str, *, owner: str | None = None, ttl: float = _TTL) -> None:
         self.id = conversation
@@ -60,7 +59,7 @@ class StoredConversation:
         self._ttl = ttl
         self._held = False
         self._left_open = False
-        """Whether calls that wait are those of a process that is gone."""
+        """Whether the pending calls were started by a process that has ended."""
         self._stale = False
         self._rendered: tuple[str, str | None] = "", None
         self._line = self._read()
@@ -75,13 +74,13 @@ class StoredConversation:
         at: Sequence[int | None] = (),
         **more: Any,
     ) -> StoredConversation:
-        """Keeps a conversation from now on, with all that was said in it so far. It is in hand at once.
+        """Stores a conversation with its messages so far, and acquires its lease.
 
-        `at` is when each of its messages was said, as far as that is known.
+        `at` gives the time of each message, None where it is not known.
         """
         chat = chat if chat is not None else Conversation()
         events = _all_of(chat)
-        # What the model was given stands before the messages, and what else is known after them.
+        # The settings come before the messages, restored state after them.
         times = filled([None, *at], len(events))
         made = cls(store, store.create(title, at=times[0] if times else None), **more)
         try:
@@ -95,15 +94,15 @@ class StoredConversation:
         made._line.chat.request, made._line.chat.asked = chat.request, chat.asked
         return made
 
-    # ------------------------------------------------------------------------------------------------------- looking
+    # ---------------------------------------------------------------------------------------------------------- looking
 
     @property
     def timeline(self) -> Timeline:
-        """What the events tell: read again where a write failed."""
+        """The replayed state; replayed again after a failed write."""
         if self._stale:
             line, before = self._read(), self._line.chat
             line.chat.asked = before.asked
-            # Keys are not kept, and whoever has them goes on with them.
+            # Credentials are not stored: a request that still has them in memory is kept.
             if _settings(before) == _settings(line.chat):
                 line.chat.request = before.request
             self._line, self._stale = line, False
@@ -111,7 +110,7 @@ class StoredConversation:
 
     @property
     def chat(self) -> Conversation:
-        """The conversation itself, to be looked at: what is added to it is not kept."""
+        """The conversation, for reading only: changes made to it directly are not stored."""
         return self.timeline.chat
 
     @property
@@ -123,24 +122,24 @@ class StoredConversation:
         return self.chat.pending
 
     def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
-        """The request that continues this conversation on the target. Nothing is written."""
+        """Renders the request for the target. Nothing is written."""
         rendered = self.chat.render(target, model, **policy)
         self._rendered = target, model
         return rendered
 
     def dump(self) -> bytes:
-        """The conversation as it is now, as `Conversation.load` reads it; `segue export` has all that led to it."""
+        """The current state for `Conversation.load`; the events are exported by `segue export`."""
         return self.chat.dump()
 
     def reload(self) -> None:
-        """Reads what others have written."""
+        """Replays the conversation, with events that other processes appended."""
         self._stale = True
         _ = self.timeline
 
     def _read(self) -> Timeline:
         return replayed(self._store.events(self.id))
 
-    # ------------------------------------------------------------------------------------------------------- writing
+    # ---------------------------------------------------------------------------------------------------------- writing
 
     def add_user(self, content: Any) -> None:
         self._write(lambda chat: chat.add_user(content), goes_on=True)
@@ -161,10 +160,10 @@ class StoredConversation:
         return self._write(lambda chat: chat.add_blocks(*blocks, **more))
 
     def may_start(self, call: ToolCall) -> bool:
-        """Whether this call may be run: it waits, and was not left by whoever had the conversation before."""
+        """Whether this call may be run: it is pending, and no previous process may have started it."""
         entry = self.chat.history.ledger.get(call.id)
-        waits = entry is not None and entry.state == "pending" and not entry.taken_back
-        return waits and call.id not in self._line.known and self._held and not self._left_open
+        is_pending = entry is not None and entry.state == "pending" and not entry.taken_back
+        return is_pending and call.id not in self._line.known and self._held and not self._left_open
 
     def know(
         self,
@@ -174,42 +173,42 @@ class StoredConversation:
         error: bool = False,
         outcome: Literal["cancelled"] | None = None,
     ) -> None:
-        """Keeps the outcome of a call. It is said at once where all calls before it have theirs, with those behind it
-        that waited for this one; else when it is published."""
+        """Stores the result of a call. It enters the history at once if all earlier calls of the turn have results,
+        together with later results that waited for it; otherwise when it is flushed."""
 
-        def keep(chat: Conversation) -> Event | None:
+        def change(chat: Conversation) -> Event | None:
             message = chat.outcome_of(call, content, error=error, outcome=outcome)
             call_id = call_answered(message)
             if call_id in self._line.known:
-                raise InputError(f"the outcome of {call_id} is known already", path="call")
+                raise InputError(f"the result of {call_id} is already recorded", path="call")
             ready = due(chat.history, {**self._line.known, call_id: message}, message.turn_key or "")
-            # Only what this one held up: others would be said already.
+            # Only results that waited for this one: the others are in the history already.
             if not ready or ready[0] is not message:
                 return Known(message)
             chat.history.add(*ready)
             return None
 
-        self._write(keep, _and_told, ends=call)
+        self._write(change, _and_told, ends=call)
 
     def publish(self, *calls: ToolCall | str) -> None:
-        """What is known of these calls is said, in this order."""
+        """Adds the stored results of these calls to the history, in this order."""
         known = self.timeline.known
-        wanted = [call_id for call in calls if (call_id := self.chat.call_of(call).id) in known]
-        if wanted:
-            self._write(lambda chat: chat.history.add(*(known[call_id] for call_id in dict.fromkeys(wanted))))
+        call_ids = [call_id for call in calls if (call_id := self.chat.call_of(call).id) in known]
+        if call_ids:
+            self._write(lambda chat: chat.history.add(*(known[call_id] for call_id in dict.fromkeys(call_ids))))
 
     def sent(self) -> None:
-        """What was rendered last goes out: from now on that is what the model was told."""
+        """Records that the last rendered request was sent: its results are final from now on."""
         self._write(lambda chat: chat.settle(), goes_on=True)
 
     def broke(self, reply: Reply) -> None:
-        """A reply that came to no end: kept as evidence."""
+        """Stores an incomplete reply as evidence; it does not enter the history."""
         self._note(Broke(reply))
 
     def set(self, **settings: Any) -> None:
-        """Other `system`, `tools` or `options` from now on."""
+        """Changes `system`, `tools` or `options`."""
         if unknown := set(settings).difference(_SETTINGS):
-            raise InputError(f"{min(unknown)!r} can't be set; {', '.join(_SETTINGS)} can")
+            raise InputError(f"unknown setting {min(unknown)!r}; known are {', '.join(_SETTINGS)}")
 
         def change(chat: Conversation) -> Event:
             for name, value in settings.items():
@@ -219,14 +218,14 @@ class StoredConversation:
         self._write(change, _and_told)
 
     def switch(self, target: str, model: str | None = None, *, provider: str | None = None) -> None:
-        """Another target from the next request on."""
+        """Records another target or model, used from the next request on."""
         self._note(Switched(target, model, provider))
 
     def rename(self, title: str) -> None:
         self._note(Titled(title))
 
     def pin(self, message: Message) -> Message:
-        """Keeps a message of this conversation from every compression; gives it back as it is held now."""
+        """Protects a message from compression, and returns the pinned message."""
 
         def change(chat: Conversation) -> tuple[Message, Event]:
             pinned = chat.pin(message)
@@ -234,30 +233,30 @@ class StoredConversation:
 
         return self._write(change, lambda events, done: _and_told(events, done[1]))[0]
 
-    def compress(self, strategy: str, budget: int, **more: Any) -> Made:
-        """Makes the conversation fit; the original stays in the store."""
+    def compress(self, strategy: str, budget: int, **more: Any) -> CompressionResult:
+        """Compresses the history to a token budget; the original messages stay in the store."""
 
-        def change(chat: Conversation) -> tuple[Made, Event | None]:
+        def change(chat: Conversation) -> tuple[CompressionResult, Event | None]:
             before = chat.messages
-            made = chat.compress(strategy, budget, **more)
-            told = Compressed.between(before, chat.messages, strategy=strategy, budget=budget)
-            return made, told if made.notes else None
+            result = chat.compress(strategy, budget, **more)
+            event = Compressed.between(before, chat.messages, strategy=strategy, budget=budget)
+            return result, event if result.notes else None
 
         return self._write(change, lambda events, done: _and_told(events, done[1]))[0]
 
     def undo(self) -> None:
-        """Takes the latest compression back: what it left out is there again."""
+        """Undoes the latest compression: the messages it dropped or shortened are restored."""
         self._note(Undone(self.timeline.latest_compression))
         self._stale = True
 
     def rewind(self, turn: str) -> None:
-        """Takes back all that was said after this turn, by its key."""
+        """Removes all messages after the turn with this key."""
         self._write(lambda chat: chat.history.rewind(turn), lambda events, _: [*events, Rewound(turn)])
 
     def fork(self, turn: str | None = None) -> StoredConversation:
-        """Another conversation that has all up to and with this turn, or all there is.
+        """Creates a copy of this conversation up to and including this turn, or of all of it.
 
-        What is known by now of that turn's calls, the other one is told too.
+        Results of that turn's calls that arrived later are copied too.
         """
         line = self.timeline
         if turn is not None and turn not in line.turns:
@@ -276,16 +275,16 @@ class StoredConversation:
         return made
 
     def child(self, chat: Conversation, title: str) -> StoredConversation:
-        """Another conversation in the same store, in hand at once: that of a subagent."""
+        """Creates a subagent's conversation in the same store, and acquires its lease."""
         return StoredConversation.create(self._store, chat, title=title, ttl=self._ttl)
 
     def keep(self) -> None:
-        """The heartbeat: keeps the conversation in hand."""
+        """Renews the lease if it is held."""
         if self._held:
             self._renew()
 
     def close(self) -> None:
-        """Lets the conversation go. One that was deleted meanwhile is nobody's already."""
+        """Releases the lease. A conversation that was deleted meanwhile is not an error."""
         if self._held:
             self._held = False
             try:
@@ -298,25 +297,27 @@ class StoredConversation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A lease that can't be given back runs out.
+        # A lease that can't be released expires.
         with suppress(StoreError):
             self.close()
 
     def _note(self, event: Event) -> None:
-        """Writes an event that changes nothing that was said."""
+        """Appends an event that does not change the messages."""
         self._write(lambda _: event, _and_told)
 
     def _write(
         self,
-        do: Callable[[Conversation], T],
-        tell: Callable[[list[Event], T], Sequence[Event]] = lambda events, _: events,
+        change: Callable[[Conversation], T],
+        make_events: Callable[[list[Event], T], Sequence[Event]] = lambda events, _: events,
         *,
         ends: ToolCall | str | None = None,
         goes_on: bool = False,
     ) -> T:
-        """Does something to the conversation and writes it down: what it said, made events by `tell`, in one append.
+        """Applies a change to the conversation and appends its events in one write.
 
-        `ends` is the call that this is the end of. Before the conversation `goes_on`, all that is known is said.
+        `make_events` gets the events of the messages that were added and the return value of `change`. `ends` is the
+        call whose result this is. If the conversation `goes_on` (new message or request), stored results are flushed
+        first.
         """
         chat = self.chat
         before, asked = _state(chat), chat.asked
@@ -324,10 +325,10 @@ class StoredConversation:
         chat.history.journal = journal
         try:
             self._take_in_hand(chat, ends, goes_on=goes_on)
-            done = do(chat)
-            self._append(tell(self._told(journal, asked[1]), done))
+            done = change(chat)
+            self._append(make_events(self._told(journal, asked[1]), done))
         except BaseException as error:
-            # What was said in memory and is not kept did not happen.
+            # A change that was not stored is discarded.
             chat.asked = asked
             refused = isinstance(error, InputError | RemoteProtocolError)
             self._stale = not refused or bool(journal) or _state(chat) != before
@@ -339,9 +340,9 @@ class StoredConversation:
         return done
 
     def _take_in_hand(self, chat: Conversation, ends: ToolCall | str | None, *, goes_on: bool) -> None:
-        """The lease; and with the first write the end of calls that another process left open.
+        """Acquires or renews the lease; on the first write, completes the calls that another process left open.
 
-        What it knew of them is said, and only the others were interrupted.
+        Stored results of those calls enter the history; calls without one are recorded as interrupted.
         """
         if self._held:
             self._renew()
@@ -350,9 +351,9 @@ class StoredConversation:
             self._held = self._left_open = True
         if not self._left_open and not (goes_on and self._line.known):
             return
-        named = chat.call_of(ends).id if ends is not None else None
+        ending = chat.call_of(ends).id if ends is not None else None
         for call in chat.pending:
-            if call.id == named:
+            if call.id == ending:
                 continue
             if call.id in self._line.known:
                 chat.history.add(self._line.known[call.id])
@@ -363,7 +364,7 @@ class StoredConversation:
         try:
             self._store.renew(self.id, self._owner, self._ttl)
         except LeaseError:
-            # Somebody else had it since, and may have ended calls and gone on.
+            # Another process held the lease meanwhile, and may have completed calls or added messages.
             self._held, self._stale = False, True
             raise
 
@@ -374,7 +375,7 @@ class StoredConversation:
             self._line.note(event)
 
     def _told(self, journal: Sequence[Message | None], made_up: Sequence[str]) -> list[Event]:
-        """What entered the history, as events: what is kept already is named and not written twice."""
+        """The events for messages that entered the history; a result that is stored already is only published."""
         events: list[Event] = []
         for message in journal:
             call_id = self._known_as(message)
@@ -390,7 +391,7 @@ class StoredConversation:
         return events
 
     def _known_as(self, message: Message | None) -> str | None:
-        """The id of the call whose known outcome this is."""
+        """The call id if this message is a stored result, else None."""
         responses = responses_of(message) if message is not None and message.speaker == "tool" else []
         call_id = responses[0].call_id if len(responses) == 1 else ""
         return call_id if call_id in self._line.known and self._line.known[call_id] == message else None
@@ -401,29 +402,29 @@ class StoredConversation:
 
 
 def _state(chat: Conversation) -> tuple[Request, int, int, int]:
-    """What a failed attempt may have left in memory, beside what is in the journal."""
+    """State that a failed change may have modified in memory, besides the journal."""
     return chat.request, chat.history.edits, chat.history.turns, len(chat.history)
 
 
 def _settings(chat: Conversation) -> bytes:
-    """What is given beside the messages, as it is kept."""
+    """The settings in their stored form, for comparison."""
     return dump_event(Opened.of(chat.request))
 
 
 def _event(message: Message) -> Event:
-    """A message as an event: an outcome, or anything else that was said."""
+    """The event for a message: a completed or cancelled call, or any other message."""
     responses = responses_of(message)
     if not responses or message.speaker != "tool":
         return Said(message)
     return Cancelled(message) if all(response.outcome for response in responses) else Completed(message)
 
 
-def _and_told(events: list[Event], told: Event | None) -> Sequence[Event]:
-    return events if told is None else [*events, told]
+def _and_told(events: list[Event], event: Event | None) -> Sequence[Event]:
+    return events if event is None else [*events, event]
 
 
 def _counted(events: list[Event], reply: Reply) -> Sequence[Event]:
-    """The events of a reply, the last of which is the reply itself: with what the provider said of it."""
+    """Adds usage and model to the last event, which is the reply."""
     last = events[-1]
     if not isinstance(last, Said):
         return events
@@ -431,16 +432,16 @@ def _counted(events: list[Event], reply: Reply) -> Sequence[Event]:
 
 
 def _all_of(chat: Conversation) -> list[Event]:
-    """A conversation as events: its messages, and what else is known that they do not tell."""
+    """The events of a whole conversation: settings, messages, and the state that these do not show."""
     history = chat.history
     events: list[Event] = [Opened.of(chat.request), *map(_event, history.messages)]
     if any(entry.seen for entry in history.ledger.values()):
         events.append(Sent(""))
-    told = replayed(Record(seq, 0, event) for seq, event in enumerate(events, 1)).chat.history
-    # Calls that no message has any more have their place among the others.
-    gone = len(told.ledger) < len(history.ledger)
-    untold = tuple(entry for call_id, entry in history.ledger.items() if gone or told.ledger.get(call_id) != entry)
+    shown = replayed(Record(seq, 0, event) for seq, event in enumerate(events, 1)).chat.history
+    # If calls are no longer in any message, the whole ledger is stored, to keep its order.
+    gone = len(shown.ledger) < len(history.ledger)
+    missing = tuple(entry for call_id, entry in history.ledger.items() if gone or shown.ledger.get(call_id) != entry)
     tokens = msgspec.to_builtins(chat.estimate) if chat.estimate.learned else None
-    if untold or tokens is not None or told.turns != history.turns:
-        events.append(Recalled(history.turns, untold, tokens))
+    if missing or tokens is not None or shown.turns != history.turns:
+        events.append(Recalled(history.turns, missing, tokens))
     return events

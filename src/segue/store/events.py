@@ -1,8 +1,8 @@
-"""What can happen to a conversation, as values: the only thing that a store keeps.
+"""The events of a stored conversation, and their JSON form.
 
-Invariants: an event holds what the conversation holds and nothing else (no headers, no keys, no clock); what a reader
-does not know, it keeps: an event of an unknown kind comes back as `Unknown`, unknown fields stay in `extra`, and both
-are written again as they were.
+Invariants: an event holds conversation content only (no HTTP headers, no API keys, no clock). Unknown content is
+preserved: an event of an unknown kind is decoded as `Unknown`, unknown fields are kept in `extra`, and both are encoded
+again unchanged. The stored kind is the struct's tag, which never changes.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _decoder = msgspec.json.Decoder()
 
 
 class Opened(Struct, frozen=True, gc=False, tag="opened"):
-    """What the model is given beside the messages: written at the beginning, and again whenever it is set anew.
+    """System text, tools and options: written when the conversation is created and on every change.
 
-    `model`, `continues`, `native` and `beside` are what a body said that the conversation was begun from; `beside` is
-    the request's own `extra`.
+    `model`, `continues`, `native` and `beside` come from the request body that the conversation was created from;
+    `beside` is that request's `extra`.
     """
 
     system: tuple[Text, ...] = ()
@@ -68,7 +68,7 @@ class Opened(Struct, frozen=True, gc=False, tag="opened"):
 
     @classmethod
     def of(cls, request: Request) -> Opened:
-        """All of the request but its messages."""
+        """Everything in the request except its messages."""
         return cls(
             request.system,
             request.tools,
@@ -81,16 +81,16 @@ class Opened(Struct, frozen=True, gc=False, tag="opened"):
 
     @property
     def request(self) -> Request:
-        """The request that this was written of, without messages."""
+        """The request with these settings and no messages."""
         return Request(
             (), self.system, self.tools, self.options, self.model, self.continues, self.native, self.beside or None
         )
 
 
 class Said(Struct, frozen=True, gc=False, tag="said"):
-    """A message as it entered the history: a human's words, a reply, anything but the outcome of a call.
+    """A message was added to the history: a user message, a reply, anything except a tool result.
 
-    Of a reply `usage` and `model` are what the provider said of it.
+    For a reply, `usage` and `model` are those the provider returned.
     """
 
     message: Message
@@ -100,35 +100,35 @@ class Said(Struct, frozen=True, gc=False, tag="said"):
 
 
 class Completed(Struct, frozen=True, gc=False, tag="completed"):
-    """The outcome of a call, good or bad: a tool message that holds the response."""
+    """A tool call has its result, successful or not: a tool message that holds the response."""
 
     message: Message
     extra: Mapping[str, Any] | None = None
 
 
 class Known(Struct, frozen=True, gc=False, tag="known"):
-    """The outcome of a call, kept the moment it was known: no part of what was said before it is published."""
+    """A tool result, stored as soon as it is available; it enters the history with `ResultPublished`."""
 
     message: Message
     extra: Mapping[str, Any] | None = None
 
 
 class Published(Struct, frozen=True, gc=False, tag="published"):
-    """What was known of these calls is said now, in this order."""
+    """The stored results of these calls enter the history, in this order."""
 
     calls: tuple[str, ...]
     extra: Mapping[str, Any] | None = None
 
 
 class Cancelled(Struct, frozen=True, gc=False, tag="cancelled"):
-    """The end of a call that did not run to its own: a tool message that says so."""
+    """A tool call was cancelled or interrupted: a tool message with that outcome."""
 
     message: Message
     extra: Mapping[str, Any] | None = None
 
 
 class Sent(Struct, frozen=True, gc=False, tag="sent"):
-    """All that was said so far went to a model. `made_up` are the calls whose results were made up for it."""
+    """The history so far was sent to a model. `made_up` are the calls that were given synthetic results."""
 
     target: str
     model: str | None = None
@@ -137,9 +137,9 @@ class Sent(Struct, frozen=True, gc=False, tag="sent"):
 
 
 class Pin(Struct, frozen=True, gc=False):
-    """A message that no compression may touch: its place among those that are told now, and what it says.
+    """A message that compression must not change: its index in the history, and a digest of its content.
 
-    Where a compression before it is taken back later, the message has another place, and is known by its `digest`.
+    After a compression is undone the index may differ; the message is then found by its `digest`.
     """
 
     place: int
@@ -150,17 +150,17 @@ class Pin(Struct, frozen=True, gc=False):
         return cls(next(place for place, held in enumerate(messages) if held is message), digest_of(message))
 
     def found(self, messages: Sequence[Message]) -> Message | None:
-        """The message that is meant; None where it was made by what was taken back."""
+        """Finds the pinned message; None if it was created by a compression that was undone."""
         if 0 <= self.place < len(messages) and digest_of(messages[self.place]) == self.digest:
             return messages[self.place]
         return next((message for message in reversed(messages) if digest_of(message) == self.digest), None)
 
 
 class Recalled(Struct, frozen=True, gc=False, tag="recalled"):
-    """What is known beside the messages: of a conversation that was not kept from its beginning, and what was pinned.
+    """State that the messages do not show: of a conversation that was imported, and its pins.
 
-    `turns` is how many live turns there were, `ledger` what the messages do not tell of interactions, `tokens` what was
-    learned of the tokens that providers count, as an `Estimate` is written.
+    `turns` is the number of live turns, `ledger` the interactions whose state the messages do not show, `tokens` an
+    encoded `Estimate` of how providers count tokens.
     """
 
     turns: int = 0
@@ -171,16 +171,16 @@ class Recalled(Struct, frozen=True, gc=False, tag="recalled"):
 
 
 class Broke(Struct, frozen=True, gc=False, tag="broke"):
-    """A reply that came to no end: evidence, no part of the conversation."""
+    """An incomplete reply, kept as evidence; it is not part of the conversation."""
 
     reply: Reply
     extra: Mapping[str, Any] | None = None
 
 
 class Compressed(Struct, frozen=True, gc=False, tag="compressed"):
-    """The messages from here on: stretches of those before (`kept`, from and up to), and `replaced` ones.
+    """The history after a compression: ranges of the old messages (`kept`, start and stop) and `replaced` messages.
 
-    A replaced message is written with its place in the new list; the kept ones fill the other places in their order.
+    A replaced message is stored with its index in the new list; the kept ones fill the other places in order.
     """
 
     strategy: str
@@ -193,7 +193,7 @@ class Compressed(Struct, frozen=True, gc=False, tag="compressed"):
     def between(
         cls, before: Sequence[Message], after: Sequence[Message], *, strategy: str, budget: int | None = None
     ) -> Compressed:
-        """What leads from one list to the other. A message is kept where it is the same object, in the old order."""
+        """The change between two histories. A message counts as kept if it is the same object, in the old order."""
         places = {id(message): place for place, message in enumerate(before)}
         kept: list[tuple[int, int]] = []
         replaced: list[tuple[int, Message]] = []
@@ -211,33 +211,35 @@ class Compressed(Struct, frozen=True, gc=False, tag="compressed"):
         return cls(strategy, budget, tuple(kept), tuple(replaced))
 
     def applied(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The messages as they are after this, of what they were before."""
+        """Returns the messages after the compression. `InputError` if it refers to messages that do not exist."""
         if any(not 0 <= start < stop <= len(messages) for start, stop in self.kept):
-            raise InputError(f"a compression keeps messages that are not there; there are {len(messages)}", path="kept")
+            raise InputError(
+                f"the compression keeps messages that do not exist (the history has {len(messages)})", path="kept"
+            )
         old = iter([messages[place] for start, stop in self.kept for place in range(start, stop)])
         new = dict(self.replaced)
         total = sum(stop - start for start, stop in self.kept) + len(new)
         if any(not 0 <= at < total for at in new):
-            raise InputError("a compression puts a message where none can be", path="replaced")
+            raise InputError("the compression places a message outside the new history", path="replaced")
         return tuple(new[at] if at in new else next(old) for at in range(total))
 
 
 class Undone(Struct, frozen=True, gc=False, tag="undone"):
-    """The event of this number no longer counts."""
+    """The compression event with this number is undone."""
 
     seq: int
     extra: Mapping[str, Any] | None = None
 
 
 class Rewound(Struct, frozen=True, gc=False, tag="rewound"):
-    """The conversation goes on from this turn, by its key; what came after it no longer counts."""
+    """The conversation continues after the turn with this key; later messages are removed."""
 
     turn: str
     extra: Mapping[str, Any] | None = None
 
 
 class Switched(Struct, frozen=True, gc=False, tag="switched"):
-    """Another target or model from the next request on; `provider` is whose model it is, by the user's name for it."""
+    """Another target or model from the next request on; `provider` is the configured provider name."""
 
     target: str
     model: str | None = None
@@ -246,7 +248,7 @@ class Switched(Struct, frozen=True, gc=False, tag="switched"):
 
 
 class Forked(Struct, frozen=True, gc=False, tag="forked"):
-    """All before this was copied from another conversation: its events up to this number."""
+    """All events before this one were copied from the conversation `origin`, up to its event `seq`."""
 
     origin: str
     seq: int
@@ -254,14 +256,14 @@ class Forked(Struct, frozen=True, gc=False, tag="forked"):
 
 
 class Titled(Struct, frozen=True, gc=False, tag="titled"):
-    """A new title; the empty one takes it away."""
+    """A new title; an empty text removes it."""
 
     text: str
     extra: Mapping[str, Any] | None = None
 
 
 class Unknown(Struct, frozen=True, gc=False):
-    """An event of a kind that this segue has no word for, as it was written."""
+    """An event of a kind that this version does not support, unchanged."""
 
     kind: str
     fields: Mapping[str, Any]
@@ -296,9 +298,9 @@ _KINDS: dict[str, type[Struct]] = {
 
 
 def digest_of(message: Message) -> str:
-    """A name for what a message says, pinned or not, here and wherever it was read again."""
-    told = dump_event(Said(msgspec.structs.replace(message, pinned=False)))
-    return sha256(told).hexdigest()[:32]
+    """A digest of a message's content. It ignores `pinned`, and is the same in every process."""
+    data = dump_event(Said(msgspec.structs.replace(message, pinned=False)))
+    return sha256(data).hexdigest()[:32]
 
 
 def kind_of(event: Event) -> str:
@@ -306,17 +308,17 @@ def kind_of(event: Event) -> str:
 
 
 def dump_event(event: Event) -> bytes:
-    """The event as JSON, without keys and authorisation."""
+    """Encodes the event as JSON, without API keys and other credentials."""
     kind = kind_of(event)
     fields = event.fields if isinstance(event, Unknown) else without_secrets(kind, dumped(event))
     try:
         return write({**fields, "type": kind})
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InputError(f"this can't be written as JSON: {error}", path=kind_of(event)) from None
+        raise InputError(f"can't be encoded as JSON: {error}", path=kind_of(event)) from None
 
 
 def decode_event(data: bytes | str) -> Event:
-    """What `dump_event` wrote, here or by another version."""
+    """Decodes what `dump_event` wrote, in this or another version."""
     try:
         stored = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -324,19 +326,19 @@ def decode_event(data: bytes | str) -> Event:
     fields = cast("dict[str, Any]", stored) if isinstance(stored, dict) else {}
     kind = fields.pop("type", None)
     if not isinstance(kind, str):
-        raise InputError("not a stored event: an object with a `type` was expected")
+        raise InputError("not a stored event: expected an object with a `type`")
     if kind not in _KINDS:
         return Unknown(kind, fields)
-    made = _KINDS[kind]
-    known = {name: fields.pop(name) for name in made.__struct_fields__ if name != "extra" and name in fields}
+    struct = _KINDS[kind]
+    known = {name: fields.pop(name) for name in struct.__struct_fields__ if name != "extra" and name in fields}
     try:
-        return cast("Event", made(**_values(made, kind, known), extra=fields or None))
+        return cast("Event", struct(**_values(struct, kind, known), extra=fields or None))
     except (TypeError, ValueError) as error:
         raise InputError(f"not a stored event of the kind {kind!r}: {error}") from None
 
 
-def _values(made: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, Any]:
-    """The fields of an event, read into what they are."""
+def _values(struct: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, Any]:
+    """Decodes the JSON values of an event's known fields."""
     match kind:
         case "said" | "completed" | "known" | "cancelled":
             known["message"] = decode_message(known.get("message"), "message")
@@ -361,4 +363,4 @@ def _values(made: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, A
             known["kept"] = msgspec.convert(known.pop("kept", ()), tuple[tuple[int, int], ...])
             return known
         case _:
-            return {field: getattr(msgspec.convert(known, learnt(made)), field) for field in known}
+            return {field: getattr(msgspec.convert(known, learnt(struct)), field) for field in known}

@@ -1,4 +1,4 @@
-"""The names of conversations: sortable by when they were made, and short enough to type the beginning of one."""
+"""Conversation ids: sortable by creation time, and short enough to type a prefix."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from segue.errors import InputError
 
 __all__ = ["checked_id", "new_id"]
 
-# Without i, l, o and u: nobody has to tell 1 from l, and no word comes out by accident.
+# Crockford base32, without i, l, o and u: no confusion of 1 and l, and no accidental words.
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 _SECOND = 1_000_000
 _OURS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 def new_id(now: int) -> str:
-    """Seven characters of the second it was made in, good until the year 3058, and five by chance.
+    """Seven characters for the second of creation (until the year 3058), then five random ones.
 
-    Whoever makes less than one conversation a second tells them apart by seven characters.
+    A prefix of seven characters is unique unless two conversations are created in the same second.
     """
     second = now // _SECOND
     time = "".join(_DIGITS[(second >> shift) & 31] for shift in range(30, -1, -5))
@@ -26,10 +26,10 @@ def new_id(now: int) -> str:
 
 
 def checked_id(name: str) -> str:
-    """A caller's own name for a conversation, if it is one that can be typed and told apart."""
+    """Returns an id given by the caller; `InputError` if it is not valid."""
     if not _OURS.match(name):
         raise InputError(
-            f"{name!r} can't be the id of a conversation: 1 to 64 of A–Z, a–z, 0–9, `.`, `_` and `-` can, "
+            f"{name!r} is not a valid conversation id: use 1 to 64 of A–Z, a–z, 0–9, `.`, `_` and `-`, "
             "beginning with a letter or digit",
             path="id",
         )

@@ -1,11 +1,11 @@
-"""The numbered steps that lead from an empty database to the schema of today, for both engines.
+"""The schema migrations from an empty database to the current version, for both engines.
 
-A step that was released is never edited: whoever changes the schema adds one, and freezes a file of the new version in
-`tests/store/frozen`. The number of the last step is the version; a database with a higher one is refused, one with a
-lower one is brought up in a single transaction.
+A released migration is never edited: a schema change adds a new one, and a database file of the new version to
+`tests/store/frozen`. The schema version is the number of the last migration. A database with a higher version is
+rejected, one with a lower version is migrated in a single transaction.
 
-Tables are the same in both engines. Only the index of words differs: `search` is FTS5 in SQLite, where the key is the
-event's id × 4096 + the part, and a `tsvector` with a GIN index in PostgreSQL.
+The tables are the same in both engines, except the full-text index: `search` is FTS5 in SQLite, with the event's id ×
+4096 + the part number as key, and a `tsvector` with a GIN index in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["STEPS", "Step", "latest", "missing_steps"]
 
 
 class Step(Struct, frozen=True):
-    """One version further. `@` stands before the names of tables: where PostgreSQL puts its schema."""
+    """One schema version. `@` before a table name is replaced by the schema in PostgreSQL."""
 
     what: str
     sqlite: tuple[str, ...]
@@ -29,7 +29,7 @@ class Step(Struct, frozen=True):
 
 STEPS: list[Step] = [
     Step(
-        "conversations, their events, leases and the index of words",
+        "conversations, their events, leases and the full-text index",
         sqlite=(
             """CREATE TABLE conversations (
                 number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -104,16 +104,16 @@ STEPS: list[Step] = [
 
 
 def latest() -> int:
-    """The version that this segue writes."""
+    """The schema version that this segue writes."""
     return len(STEPS)
 
 
 def missing_steps(version: int, where: str) -> Sequence[Step]:
-    """The steps from this version to the latest; `StoreError` where it is ahead of us."""
+    """The migrations from this version to the latest; `StoreError` if the version is newer than the latest."""
     if version > latest():
         raise StoreError(
-            f"{where} was written by a newer segue: its schema has the version {version}, this segue knows versions "
-            f"up to {latest()}; nothing was changed. Use a newer segue for it",
+            f"{where} was written by a newer segue: it has schema version {version}, this segue supports versions "
+            f"up to {latest()}; nothing was changed. Update segue to use it",
             cause="newer",
         )
     return STEPS[version:]

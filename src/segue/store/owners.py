@@ -1,7 +1,7 @@
-"""Who has a conversation in hand: a name that tells a process of this machine from others, and whether it still runs.
+"""Lease owners: a name for this process, and whether the process of a given name still runs.
 
-`host:pid:here:random`, where `here` stands for the boot and the space of process numbers, with when the process began:
-a number that was given again is another process, and one of another container is nobody's business here.
+The name is `host:pid:scope-start:random`. `scope` identifies the boot and the PID namespace, `start` the start time of
+the process: so a reused PID is another process, and a process in another container is never taken for ended.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from uuid import uuid4
 
 __all__ = ["is_gone", "own_name"]
 
-# In /proc/PID/stat, counted behind the name of the program, which may hold anything.
+# Index in /proc/PID/stat after the program name, which may contain any characters.
 _BEGAN = 19
-# It ended, and nobody has asked yet how.
+# Ended, but not yet reaped by its parent.
 _ENDED = ("Z", "X")
 
 
 def own_name() -> str:
-    """A name for this process, another one each time."""
+    """A new owner name for this process, unique for each call."""
     pid = os.getpid()
     return f"{socket.gethostname()}:{pid}:{_here()}-{_told_of(pid)[1]}:{uuid4().hex[:8]}"
 
 
 def is_gone(owner: str) -> bool:
-    """Whether a process of this machine has ended. Of others nothing is known."""
+    """Whether the owner was a process on this machine that has ended. False for owners elsewhere."""
     parts = owner.rsplit(":", 3)
     if len(parts) != 4:
         return False
-    host, pid, place, _ = parts
-    here, dash, began = place.partition("-")
-    if not dash or (host, here) != (socket.gethostname(), _here()) or not (pid.isascii() and pid.isdigit()):
+    host, pid, process, _ = parts
+    scope, dash, start = process.partition("-")
+    if not dash or (host, scope) != (socket.gethostname(), _here()) or not (pid.isascii() and pid.isdigit()):
         return False
-    return not _runs(int(pid), began)
+    return not _runs(int(pid), start)
 
 
-def _runs(pid: int, began: str) -> bool:
+def _runs(pid: int, start: str) -> bool:
     if sys.platform == "win32":
         return True
     try:
@@ -51,22 +51,22 @@ def _runs(pid: int, began: str) -> bool:
     except (OSError, OverflowError):
         return True
     state, now = _told_of(pid)
-    return state not in _ENDED and (not began or not now or now == began)
+    return state not in _ENDED and (not start or not now or now == start)
 
 
 @cache
 def _here() -> str:
-    """The boot and the space of process numbers, as far as the system tells."""
-    told: list[str] = []
+    """A digest of the boot id and the PID namespace, as far as the system provides them."""
+    parts: list[str] = []
     with suppress(OSError):
-        told.append(Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip())
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip())
     with suppress(OSError):
-        told.append(str(Path("/proc/self/ns/pid").readlink()))
-    return sha256(" ".join(told).encode()).hexdigest()[:8]
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return sha256(" ".join(parts).encode()).hexdigest()[:8]
 
 
 def _told_of(pid: int) -> tuple[str, str]:
-    """The state of a process, and when it was started in the system's own count; nothing where it can't be told."""
+    """The state letter and start time of a process; empty strings if they can't be read."""
     with suppress(OSError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         return fields[0], fields[_BEGAN]

@@ -1,7 +1,6 @@
-"""A conversation outside of any store: all of its events in one JSON value, and back.
+"""Export and import of a conversation: all of its events in one JSON value.
 
-What was numbered 7 is the seventh event of the list, so that events which name others still name the same ones. Each
-has the time that the store had it written `at`.
+Event number 7 is the seventh of the list, so references by number stay valid. Each event has its time as `at`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ KIND = "events"
 
 
 def dump_events(summary: Summary, records: Iterable[Record]) -> bytes:
-    """All that is known of a conversation."""
+    """Encodes a conversation's summary and events as JSON."""
     head = {"segue": VERSION, "kind": KIND, "id": summary.id, "title": summary.title}
     times = {"created": iso(summary.created, exact=True), "updated": iso(summary.updated, exact=True)}
     events = b",\n".join(_dumped(record) for record in records)
@@ -36,10 +35,7 @@ def _dumped(record: Record) -> bytes:
 
 
 class Carried(Struct, frozen=True):
-    """What is outside of any store: the events, when each happened, and when the conversation began.
-
-    None is a time that is not told.
-    """
+    """An imported conversation: its events, their times (None where not given), and the creation time."""
 
     events: list[Event]
     at: list[int | None]
@@ -47,23 +43,23 @@ class Carried(Struct, frozen=True):
 
 
 def load_events(envelope: dict[str, Any]) -> Carried:
-    """What `dump_events` wrote, here or before times were told, if it can be played."""
+    """Decodes what `dump_events` wrote, also versions without times. `InputError` if the events can't be replayed."""
     if envelope.get("segue") != VERSION:
-        told = envelope.get("segue")
-        raise InputError(f"stored version {told!r} is not known here; this is version {VERSION}", path="segue")
+        version = envelope.get("segue")
+        raise InputError(f"unknown export version {version!r}; this segue reads version {VERSION}", path="segue")
     stored = envelope.get("events")
     if not isinstance(stored, list):
-        raise InputError("a list of events was expected", path="events")
+        raise InputError("expected a list of events", path="events")
     events: list[Event] = []
     times: list[int | None] = []
     for number, event in enumerate(cast("list[object]", stored)):
-        told: object = None
+        time: object = None
         if isinstance(event, dict):
             event = dict(cast("dict[str, Any]", event))
-            told = event.pop("at", None)
-        times.append(parse_iso(told))
-        if told is not None and times[-1] is None:
-            raise InputError(f"a time in ISO 8601 was expected, not {told!r}", path=f"events[{number}].at")
+            time = event.pop("at", None)
+        times.append(parse_iso(time))
+        if time is not None and times[-1] is None:
+            raise InputError(f"expected a time in ISO 8601, not {time!r}", path=f"events[{number}].at")
         try:
             events.append(decode_event(write(event)))
         except InputError as error:
@@ -86,15 +82,15 @@ def keep_events(
     title: str | None = None,
     created: int | None = None,
 ) -> str:
-    """A new conversation with these events, each at its time where that is told; a title is told after them.
+    """Creates a conversation with these events and times, and returns its id; a title is appended as an event.
 
-    All of it is kept or nothing.
+    If writing fails, nothing is stored.
     """
     conversation = store.create(at=created)
-    told = [Titled(title)] if title else []
+    renamed = [Titled(title)] if title else []
     try:
-        times = filled(at, len(events) + len(told))
-        store.append(conversation, 0, [*events, *told], **({} if times is None else {"at": times}))
+        times = filled(at, len(events) + len(renamed))
+        store.append(conversation, 0, [*events, *renamed], **({} if times is None else {"at": times}))
     except BaseException:
         store.delete(conversation)
         raise
@@ -102,7 +98,7 @@ def keep_events(
 
 
 def filled(at: Sequence[int | None], count: int) -> list[int] | None:
-    """So many times; what is not told happened with what was told before it. None where nothing is told at all."""
+    """Returns `count` times; a missing time is that of the event before it. None if no time is given at all."""
     known = next((time for time in at if time is not None), None)
     if known is None:
         return None

@@ -1,7 +1,7 @@
-"""The store on a PostgreSQL server, for those who share one: the extra `postgres`.
+"""The store on a PostgreSQL server, for use from several machines: the extra `postgres`.
 
-Everything lies in one schema of the database, `segue`. Connections come from a pool; the clock of leases and events is
-the server's, so that the machines that share it agree.
+All tables are in one schema of the database, `segue`. Connections come from a pool; times of leases and events come
+from the server's clock, so that all machines agree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
 
 class _Connection:
-    """A pooled connection, spoken to in the store's words."""
+    """`SqlSession` on a pooled connection."""
 
     def __init__(self, connection: Connection, schema: str) -> None:
         self._cursor: psycopg.Cursor[Row] = connection.cursor()
@@ -38,7 +38,7 @@ class _Connection:
 
 
 class PostgresStore(SqlStore):
-    """Conversations on a server. `clock` stands in for the server's; `timeout` is how long to wait for it."""
+    """Conversations on a server. `clock` replaces the server's clock; `timeout` is the wait for a connection."""
 
     LOCK = " FOR UPDATE"
 
@@ -46,7 +46,7 @@ class PostgresStore(SqlStore):
         self, url: str, *, schema: str = "segue", clock: Callable[[], int] | None = None, timeout: float = 10.0
     ) -> None:
         if not _SCHEMA.match(schema):
-            raise InputError(f"{schema!r} can't be the name of a schema", path="schema")
+            raise InputError(f"{schema!r} is not a valid schema name", path="schema")
         self._where = address(url)
         self._schema = schema
         self._clock = clock
@@ -61,14 +61,14 @@ class PostgresStore(SqlStore):
     @contextmanager
     def _reading(self) -> Generator[Session]:
         if self._pool.closed:
-            raise StoreError(f"{self.where} was closed")
+            raise StoreError(f"the store {self.where} is closed")
         with explaining(self.where), self._pool.connection() as connection:
             yield _Connection(connection, self._schema)
 
     @contextmanager
     def _writing(self) -> Generator[Session]:
         if self._pool.closed:
-            raise StoreError(f"{self.where} was closed")
+            raise StoreError(f"the store {self.where} is closed")
         with explaining(self.where), self._pool.connection() as connection, connection.transaction():
             yield _Connection(connection, self._schema)
 
@@ -85,7 +85,7 @@ class PostgresStore(SqlStore):
     def _index(self, session: Session, parts: Sequence[tuple[int, int, str]]) -> None:
         session.many(
             "INSERT INTO @search (event, part, words) VALUES (?, ?, ?::tsvector)",
-            [(event, part, _placed(words)) for event, part, words in parts],
+            [(event, part, _placed(text)) for event, part, text in parts],
         )
 
     def _copy(self, session: Session, number: int, fork: int, seq: int) -> None:
@@ -107,11 +107,11 @@ class PostgresStore(SqlStore):
         )
 
     def _matches(self, session: Session, query: Query, limit: int) -> list[int]:
-        # The words are letters and digits only, so nothing in them needs to be quoted.
-        rows = (" <-> ".join([*(f"'{word}'" for word in row[:-1]), f"'{row[-1]}':*"]) for row in query)
+        # Tokens consist of letters and digits only, so nothing needs to be escaped.
+        phrases = (" <-> ".join([*(f"'{word}'" for word in phrase[:-1]), f"'{phrase[-1]}':*"]) for phrase in query)
         found = session.run(
             "SELECT DISTINCT event FROM @search WHERE words @@ ?::tsquery ORDER BY event DESC LIMIT ?",
-            *(" & ".join(f"({row})" for row in rows), limit),
+            *(" & ".join(f"({phrase})" for phrase in phrases), limit),
         )
         return [id for (id,) in found]
 
@@ -119,9 +119,9 @@ class PostgresStore(SqlStore):
         self._pool.close()
 
 
-def _placed(words: str) -> str:
-    """The words with their places, as a `tsvector` is written: cast as it stands, no parser has a say in it."""
-    places: dict[str, list[int]] = {}
-    for place, word in enumerate(words.split(" "), 1):
-        places.setdefault(word, []).append(place)
-    return " ".join(f"'{word}':{','.join(map(str, at))}" for word, at in places.items())
+def _placed(text: str) -> str:
+    """The tokens with their positions as a `tsvector` literal, so that PostgreSQL does not parse the text itself."""
+    positions: dict[str, list[int]] = {}
+    for position, word in enumerate(text.split(" "), 1):
+        positions.setdefault(word, []).append(position)
+    return " ".join(f"'{word}':{','.join(map(str, at))}" for word, at in positions.items())

@@ -1,6 +1,6 @@
-"""The way to a PostgreSQL server: connections, the schema's version, and what the server's errors mean.
+"""PostgreSQL connections, schema migration, and translation of the server's errors.
 
-Invariant: no password gets into a message, and a schema that is not a store of this segue's is refused as it is.
+Invariant: no password appears in a message, and a schema that is not a segue store is rejected unchanged.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ __all__ = ["Connection", "address", "bring_up", "connected", "explaining", "said
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
-# By the server's own five-letter code; the first that fits. The third says whether waiting may help.
+# By prefix of the SQLSTATE code; the first match counts. The third column is `retryable`.
 _CAUSES: tuple[tuple[str, StoreCause, bool, str], ...] = (
     ("08", "lost", True, "the connection broke"),
-    ("57P", "lost", True, "the server is going down or coming up"),
-    ("53300", "lost", True, "the server has no connection left"),
-    ("531", "full", False, "there is no room left on the server's disk"),
-    ("54", "failed", False, "this is more than the server can hold in one row"),
-    ("55P03", "locked", True, "another process keeps writing to it"),
-    ("57014", "locked", True, "the server broke off, it took too long"),
+    ("57P", "lost", True, "the server is shutting down or starting"),
+    ("53300", "lost", True, "the server has too many connections"),
+    ("531", "full", False, "the server's disk is full"),
+    ("54", "failed", False, "a value exceeds the server's limits"),
+    ("55P03", "locked", True, "locked by another process"),
+    ("57014", "locked", True, "the server cancelled the statement: timeout"),
     ("40", "locked", True, "another process wrote at the same time"),
-    ("25006", "readonly", False, "the server takes no writing"),
-    ("42501", "refused", False, "this user may not use it"),
-    ("28", "refused", False, "the server does not let this user in"),
-    ("3D000", "refused", False, "there is no such database"),
+    ("25006", "readonly", False, "the server is read-only"),
+    ("42501", "refused", False, "permission denied"),
+    ("28", "refused", False, "authentication failed"),
+    ("3D000", "refused", False, "the database does not exist"),
     ("XX001", "corrupt", False, "the server's data are damaged"),
     ("XX002", "corrupt", False, "the server's data are damaged"),
 )
@@ -44,21 +44,21 @@ _TABLE = re.compile(r"@(?=[a-z])")
 
 
 def explained(error: Exception, where: str) -> StoreError:
-    """The error in our words, with the server's own behind them."""
+    """The error as a `StoreError`, with the server's own message in parentheses."""
     code = getattr(error, "sqlstate", None)
     own = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    for beginning, cause, retryable, words in _CAUSES:
-        if code is not None and code.startswith(beginning):
-            return StoreError(f"{where}: {words} ({own})", cause=cause, retryable=retryable)
-    # What is said before there is a connection has no code of its own.
+    for prefix, cause, retryable, text in _CAUSES:
+        if code is not None and code.startswith(prefix):
+            return StoreError(f"{where}: {text} ({own})", cause=cause, retryable=retryable)
+    # Errors before the connection is established have no code.
     if code is None and re.search(r"authentication|password|no pg_hba|role .* does not exist", str(error)):
-        return StoreError(f"{where}: the server does not let this user in ({own})", cause="refused")
+        return StoreError(f"{where}: authentication failed ({own})", cause="refused")
     if code is None and re.search(r"database .* does not exist", str(error)):
-        return StoreError(f"{where}: there is no such database ({own})", cause="refused")
+        return StoreError(f"{where}: the database does not exist ({own})", cause="refused")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg_pool.PoolTimeout):
         return StoreError(
-            f"{where}: the server can't be reached, or the connection broke ({own}); whether something that was being "
-            "written is there is told by reading again",
+            f"{where}: the server can't be reached, or the connection broke ({own}); read again to see whether the "
+            "last write was committed",
             cause="lost",
             retryable=True,
         )
@@ -75,12 +75,12 @@ def explaining(where: str) -> Generator[None]:
 
 @cache
 def said(sql: str, schema: str) -> LiteralString:
-    """The store's SQL in PostgreSQL's words."""
+    """Translates `@` before table names and `?` placeholders to PostgreSQL's syntax."""
     return cast("LiteralString", _TABLE.sub(f"{schema}.", sql).replace("?", "%s"))
 
 
 def address(url: str) -> str:
-    """Where that is, for people to read: without user and password."""
+    """The URL for display: without user name and password."""
     given = _parts(url)
     host = str(given.get("host") or given.get("hostaddr") or "localhost")
     port = f":{given['port']}" if given.get("port") else ""
@@ -88,38 +88,36 @@ def address(url: str) -> str:
 
 
 def with_defaults(url: str) -> str:
-    """The URL with an end to every waiting, unless it names its own."""
-    wanted = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000, "application_name": "segue"}
+    """Adds connection timeouts to the URL where it does not set them."""
+    defaults = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000, "application_name": "segue"}
     given = _parts(url)
-    return make_conninfo(url, **{name: value for name, value in wanted.items() if name not in given})
+    return make_conninfo(url, **{name: value for name, value in defaults.items() if name not in given})
 
 
 def _parts(url: str) -> dict[str, Any]:
     try:
         return dict(conninfo_to_dict(url))
     except psycopg.Error:
-        raise InputError(
-            "this is not the address of a PostgreSQL server: postgresql://host/database", path="store"
-        ) from None
+        raise InputError("not a valid PostgreSQL URL; expected postgresql://host/database", path="store") from None
 
 
 def settle(timeout: float) -> Callable[[Connection], None]:
-    """What each new connection is told."""
+    """Returns the function that configures each new connection."""
 
-    def told(connection: Connection) -> None:
+    def configure(connection: Connection) -> None:
         connection.execute(
             "SELECT set_config('lock_timeout', %s, false), set_config('client_encoding', 'UTF8', false), "
-            # What was acknowledged is on disk, whatever the server's default; stronger ones stay.
+            # A commit must be on disk, whatever the server's default; stricter settings stay.
             "CASE WHEN current_setting('synchronous_commit') = 'off' "
             "THEN set_config('synchronous_commit', 'on', false) END",
             (f"{round(timeout * 1000)}ms",),
         )
 
-    return told
+    return configure
 
 
 def connected(url: str, timeout: float) -> psycopg_pool.ConnectionPool[Connection]:
-    """A pool that looks at a connection before it hands it out, so that a server that was restarted is no error."""
+    """A pool that checks each connection before use, so that a server restart causes no error."""
     return psycopg_pool.ConnectionPool(
         url,
         min_size=1,
@@ -134,11 +132,11 @@ def connected(url: str, timeout: float) -> psycopg_pool.ConnectionPool[Connectio
 
 
 def bring_up(url: str, schema: str, where: str) -> None:
-    """Checks the schema's version and brings it up to date, all or nothing."""
+    """Applies pending migrations in one transaction. `StoreError` if the schema is not a segue store."""
     with explaining(where), psycopg.connect(url, autocommit=True) as connection:
         [encoding] = connection.execute("SHOW server_encoding").fetchone() or [""]
         if encoding != "UTF8":
-            raise StoreError(f"{where} is encoded in {encoding}; a store needs a database in UTF8", cause="foreign")
+            raise StoreError(f"the encoding of {where} is {encoding}; a store needs UTF8", cause="foreign")
         if missing_steps(_version(connection, schema, where), where):
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (zlib.crc32(f"segue:{schema}".encode()),))
@@ -146,7 +144,7 @@ def bring_up(url: str, schema: str, where: str) -> None:
 
 
 def _version(connection: Connection, schema: str, where: str) -> int:
-    # Asked of the catalogue's own tables: the names that a connection remembers may be older than the lock.
+    # Read from the system catalogue: a name lookup may use a snapshot from before the lock.
     rows = connection.execute(
         "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s", (schema,)
     ).fetchall()
@@ -155,13 +153,13 @@ def _version(connection: Connection, schema: str, where: str) -> int:
         return int(row[0]) if row else 0
     if rows:
         raise StoreError(
-            f"the schema {schema!r} of {where} holds another program's tables; nothing was changed", cause="foreign"
+            f"the schema {schema!r} of {where} has tables of another program; nothing was changed", cause="foreign"
         )
     return 0
 
 
 def _migrate(connection: Connection, schema: str, where: str) -> None:
-    # Asked again under the lock: somebody else may have done it meanwhile.
+    # Read again under the lock: another process may have migrated meanwhile.
     version = _version(connection, schema, where)
     steps = missing_steps(version, where)
     if version == 0 and steps:

@@ -1,4 +1,4 @@
-"""What an event becomes in a row, what a row becomes, and what the list says of a conversation afterwards."""
+"""Encoding events as database rows, decoding rows, and updating a conversation's summary."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ __all__ = ["ROW", "Prepared", "Row", "crc_of", "damaged", "prepare", "record_of"
 
 Row: TypeAlias = tuple[Any, ...]
 ROW = "seq, at, kind, crc, data"
-"""What `record_of` reads."""
+"""The columns that `decode_row` expects."""
 
 _OPENING = 120
 
 
 class Prepared(Struct, frozen=True):
-    """An event as it is written: made before the transaction, so that this is short."""
+    """An event encoded for writing, before the transaction starts, to keep the transaction short."""
 
     event: Event
     kind: str
@@ -46,25 +46,25 @@ class Prepared(Struct, frozen=True):
 
 
 def storable(text: str) -> str:
-    """A text that every engine takes as it is."""
+    """Replaces NUL characters and lone surrogates, which PostgreSQL rejects."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
 def prepare(event: Event) -> Prepared:
     data = dump_event(event)
-    parts = [" ".join(words) for words in parts_of(text_of_event(event))]
+    parts = [" ".join(part) for part in parts_of(text_of_event(event))]
     return Prepared(event, storable(kind_of(event)), data.decode(), parts)
 
 
 def crc_of(seq: int, at: int, kind: str, data: str) -> int:
-    """The sum over a row: neither engine promises to notice a bit that has turned on the disk."""
+    """A checksum over a row: neither engine guarantees to detect bit errors on disk."""
     return zlib.crc32(f"{seq} {at} {kind} {data}".encode())
 
 
 def record_of(conversation: str, row: Row) -> Record:
     seq, at, kind, crc, data = row
     if crc_of(seq, at, kind, data) != crc:
-        raise damaged(conversation, seq, "what is written there is not what was written")
+        raise damaged(conversation, seq, "the checksum does not match")
     try:
         return Record(seq, at, decode_event(data))
     except InputError as error:
@@ -76,7 +76,7 @@ def damaged(conversation: str, seq: int, how: str) -> StoreError:
 
 
 def summary_after(summary: Summary, events: Sequence[Event]) -> Summary:
-    """What the list says of a conversation once these events are written."""
+    """The summary after these events are appended."""
     changes: dict[str, Any] = {}
     messages = summary.messages
     for event in events:

@@ -1,10 +1,10 @@
-"""What both engines do in the same words: every rule of the store stands here once.
+"""The store operations that SQLite and PostgreSQL share.
 
-SQL is written with `?` for values and `@` before the names of tables; an engine knows how to say that. An engine brings
-its connections, its transactions, its clock, its errors and its index of words, and nothing else.
+SQL is written with `?` for values and `@` before table names; each engine translates that. An engine provides only its
+connections, transactions, clock, error translation and full-text index.
 
-Whoever writes a conversation holds the lock on its row (or, in SQLite, on the file) from before its number is read
-until the commit: that is why a stale writer is told apart, and why numbers have no gaps.
+A writer locks the conversation's row (in SQLite, the file) before it reads the last event number, until the commit: so
+a stale writer gets a `ConflictError`, and event numbers have no gaps.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COLUMNS = "number, id, title, created, updated, seq, messages, model, opening"
 
 
 class Session(Protocol):
-    """A connection while it is ours."""
+    """A database connection in use by one operation."""
 
     def run(self, sql: str, *values: object) -> list[Row]: ...
 
@@ -49,7 +49,7 @@ class SqlStore(HistoryStore):
 
     @abstractmethod
     def _writing(self) -> AbstractContextManager[Session]:
-        """A transaction that is on disk when the block ends, and never was if it is left by an error."""
+        """A transaction: committed to disk when the block ends, rolled back on an exception."""
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Session]: ...
@@ -59,44 +59,44 @@ class SqlStore(HistoryStore):
 
     @abstractmethod
     def _event_ids(self, session: Session, count: int) -> list[int]:
-        """Fresh ids for events, each higher than all that were written before."""
+        """New event ids, higher than all that exist."""
 
     @abstractmethod
     def _index(self, session: Session, parts: Sequence[tuple[int, int, str]]) -> None:
-        """Takes words into the index: the event's id, the number of the part, its words parted by spaces."""
+        """Adds tokens to the index: event id, part number, tokens separated by spaces."""
 
     @abstractmethod
     def _copy(self, session: Session, number: int, fork: int, seq: int) -> None:
-        """Copies the events up to `seq` and their words to another conversation."""
+        """Copies the events up to `seq` and their index entries to the conversation `fork`."""
 
     @abstractmethod
     def _forget(self, session: Session, numbers: Sequence[int]) -> None:
-        """Takes the words of conversations out of the index."""
+        """Removes the events of these conversations from the index."""
 
     @abstractmethod
     def _matches(self, session: Session, query: Query, limit: int) -> list[int]:
-        """The ids of the events that match, the highest first."""
+        """The ids of matching events, highest first."""
 
     def _after_delete(self) -> None:
-        """What an engine does to leave no trace of what was deleted."""
+        """Hook for an engine to erase deleted data from its files."""
 
-    # ------------------------------------------------------------------------------------------------------- writing
+    # ---------------------------------------------------------------------------------------------------------- writing
 
     def create(self, title: str | None = None, id: str | None = None, *, at: int | None = None) -> str:
         text_argument(title, "title", needed=False)
         text_argument(id, "id", needed=False)
-        wanted = checked_id(id) if id is not None else None
-        titled = [prepare(Titled(title))] if title else []
+        own_id = checked_id(id) if id is not None else None
+        renamed = [prepare(Titled(title))] if title else []
         with self._writing() as session:
             now = self._now(session)
-            number, summary = self._made(session, wanted, now, now if at is None else _past(at, now))
-            if titled:
-                self._write(session, number, summary, titled, [summary.created])
+            number, summary = self._made(session, own_id, now, now if at is None else _past(at, now))
+            if renamed:
+                self._write(session, number, summary, renamed, [summary.created])
         return summary.id
 
-    def _made(self, session: Session, wanted: str | None, now: int, at: int) -> tuple[int, Summary]:
+    def _made(self, session: Session, own_id: str | None, now: int, at: int) -> tuple[int, Summary]:
         while True:
-            name = wanted or new_id(now)
+            name = own_id or new_id(now)
             rows = session.run(
                 "INSERT INTO @conversations (id, created, updated, seq, messages) VALUES (?, ?, ?, 0, 0) "
                 "ON CONFLICT (id) DO NOTHING RETURNING number",
@@ -106,15 +106,15 @@ class SqlStore(HistoryStore):
             )
             if rows:
                 return rows[0][0], Summary(name, None, at, at, 0, 0)
-            if wanted is not None:
-                raise InputError(f"there is already a conversation {wanted!r}", path="id")
+            if own_id is not None:
+                raise InputError(f"a conversation with the id {own_id!r} already exists", path="id")
 
     def append(
         self, conversation: str, expected_seq: int, events: Iterable[Event], *, at: Sequence[int] | None = None
     ) -> int:
         prepared = [prepare(event) for event in events]
         if at is not None and len(at) != len(prepared):
-            raise InputError(f"a time for each of {len(prepared)} events was expected, not {len(at)}", path="at")
+            raise InputError(f"expected {len(prepared)} times, one for each event, not {len(at)}", path="at")
         with self._writing() as session:
             number, summary = self._locked(session, conversation)
             if summary.seq != expected_seq:
@@ -138,7 +138,7 @@ class SqlStore(HistoryStore):
             ],
         )
         parts = [
-            (id, part, words) for id, item in zip(ids, prepared, strict=True) for part, words in enumerate(item.parts)
+            (id, part, text) for id, item in zip(ids, prepared, strict=True) for part, text in enumerate(item.parts)
         ]
         if parts:
             self._index(session, parts)
@@ -160,7 +160,7 @@ class SqlStore(HistoryStore):
             number, origin = self._locked(session, conversation)
             if not 0 <= seq <= origin.seq:
                 raise InputError(
-                    f"conversation {origin.id!r} has the events 1 to {origin.seq}; there is no {seq}", path="seq"
+                    f"conversation {origin.id!r} has events 1 to {origin.seq}; there is no event {seq}", path="seq"
                 )
             now = self._now(session)
             fork, summary = self._made(session, None, now, now)
@@ -170,25 +170,25 @@ class SqlStore(HistoryStore):
         return summary.id
 
     def _as_of(self, session: Session, number: int, origin: Summary, fork: Summary) -> Summary:
-        """The fork's summary, with what the origin's was at that number."""
+        """The fork's summary, with title, model and opening as of its last copied event."""
         [(messages,)] = session.run(
             "SELECT count(*) FROM @events WHERE conversation = ? AND seq <= ? "
             "AND kind IN ('said', 'completed', 'known', 'cancelled')",
             *(number, fork.seq),
         )
-        told = [next(self._told(session, number, fork.seq, "'titled'", "DESC"), None)]
-        # Once there is one there always is one, so whoever has none now never had.
+        latest = [next(self._told(session, number, fork.seq, "'titled'", "DESC"), None)]
+        # A conversation's model and opening are never cleared, so if the origin has none the fork has none.
         if origin.model is not None:
             events = self._told(session, number, fork.seq, "'sent', 'switched'", "DESC")
-            told.append(next((event for event in events if summary_after(fork, [event]).model), None))
+            latest.append(next((event for event in events if summary_after(fork, [event]).model), None))
         if origin.opening is not None:
             events = self._told(session, number, fork.seq, "'said'", "ASC")
-            told.append(next((event for event in events if summary_after(fork, [event]).opening), None))
-        known = summary_after(fork, [event for event in told if event is not None])
-        return msgspec.structs.replace(known, seq=fork.seq, messages=messages)
+            latest.append(next((event for event in events if summary_after(fork, [event]).opening), None))
+        summary = summary_after(fork, [event for event in latest if event is not None])
+        return msgspec.structs.replace(summary, seq=fork.seq, messages=messages)
 
     def _told(self, session: Session, number: int, seq: int, kinds: str, order: str) -> Iterator[Event]:
-        """The events of these kinds up to `seq`, read as they are asked for."""
+        """Yields the events of these kinds up to `seq`, read in pages."""
         low, high = 0, seq + 1
         while True:
             rows = session.run(
@@ -204,7 +204,7 @@ class SqlStore(HistoryStore):
 
     def delete(self, *conversations: str, owner: str | None = None) -> None:
         with self._writing() as session:
-            # In one order for all, so that two who delete the same do not wait for each other.
+            # Rows are locked in one order, so that two concurrent deletions can't deadlock.
             found = [self._locked(session, conversation) for conversation in sorted(set(conversations))]
             for number, summary in found:
                 if (held := self._held(session, number, summary.id)) is not None and held.owner != owner:
@@ -217,7 +217,7 @@ class SqlStore(HistoryStore):
                 session.run("DELETE FROM @conversations WHERE number = ?", number)
         self._after_delete()
 
-    # ------------------------------------------------------------------------------------------------------- reading
+    # ---------------------------------------------------------------------------------------------------------- reading
 
     def events(self, conversation: str, after: int = 0, until: int | None = None) -> Iterator[Record]:
         with self._reading() as session:
@@ -240,7 +240,7 @@ class SqlStore(HistoryStore):
                     break
                 yield record_of(conversation, row)
             if not rows or rows[-1][0] != after:
-                raise damaged(conversation, after, "it is not there")
+                raise damaged(conversation, after, "it is missing")
 
     def tail(self, conversation: str, count: int) -> Sequence[Record]:
         with self._reading() as session:
@@ -278,17 +278,17 @@ class SqlStore(HistoryStore):
                     return start if start in names else names[0]
                 if names:
                     some = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-                    raise InputError(f"several conversations begin with {prefix!r}: {some}", path="id")
-        raise InputError(f"no conversation begins with {prefix!r}", path="id")
+                    raise InputError(f"several conversation ids begin with {prefix!r}: {some}", path="id")
+        raise InputError(f"no conversation id begins with {prefix!r}", path="id")
 
     def search(self, words: str, limit: int = 20) -> Sequence[Hit]:
-        text_argument(words, "words")
-        query = query_of(words)
-        if not query or limit <= 0:
+        text_argument(words, "query")
+        phrases = query_of(words)
+        if not phrases or limit <= 0:
             return []
         hits: dict[int, Hit] = {}
         with self._reading() as session:
-            ids = self._matches(session, query, _within(limit))
+            ids = self._matches(session, phrases, _within(limit))
             rows = [
                 row
                 for start in range(0, len(ids), _PAGE)
@@ -301,10 +301,10 @@ class SqlStore(HistoryStore):
             ]
         for name, title, *event, id in rows:
             record = record_of(name, tuple(event))
-            hits[id] = Hit(name, title, record.seq, record.at, show(text_of_event(record.event), query))
+            hits[id] = Hit(name, title, record.seq, record.at, show(text_of_event(record.event), phrases))
         return [hits[id] for id in ids if id in hits]
 
-    # -------------------------------------------------------------------------------------------------------- leases
+    # ----------------------------------------------------------------------------------------------------------- leases
 
     def acquire(self, conversation: str, owner: str, ttl: float) -> Lease:
         return self._leased(conversation, owner, ttl, fresh=True)
@@ -315,7 +315,7 @@ class SqlStore(HistoryStore):
     def _leased(self, conversation: str, owner: str, ttl: float, *, fresh: bool) -> Lease:
         _checked_owner(owner)
         if not ttl > 0:
-            raise InputError("a lease has to last for some time", path="ttl")
+            raise InputError("the lease time must be greater than 0", path="ttl")
         with self._writing() as session:
             number, summary = self._locked(session, conversation)
             now = self._now(session)
@@ -352,7 +352,7 @@ class SqlStore(HistoryStore):
         held = rows and rows[0][2] > self._now(session) and not is_gone(rows[0][0])
         return Lease(conversation, *rows[0]) if held else None
 
-    # ---------------------------------------------------------------------------------------------------------- rows
+    # ------------------------------------------------------------------------------------------------------------- rows
 
     def _locked(self, session: Session, conversation: str) -> tuple[int, Summary]:
         return self._row(session, conversation, self.LOCK)
@@ -361,21 +361,21 @@ class SqlStore(HistoryStore):
         text_argument(conversation, "conversation")
         rows = session.run(f"SELECT {_COLUMNS} FROM @conversations WHERE id = ?{lock}", storable(conversation))
         if not rows:
-            raise StoreError(f"there is no conversation {conversation!r} in {self.where}", cause="missing")
+            raise StoreError(f"no conversation {conversation!r} in {self.where}", cause="missing")
         return rows[0][0], Summary(*rows[0][1:])
 
 
 def _past(at: int, now: int) -> int:
-    """When something happened, as far as a store believes it."""
+    """Limits a given time to the range from 1970 to now."""
     return min(max(0, at), now)
 
 
 def _within(count: int) -> int:
-    """How many, in a number that every engine can hold."""
+    """Limits a count to what every engine supports."""
     return min(max(0, count), _MOST)
 
 
 def _checked_owner(owner: str) -> None:
     text_argument(owner, "owner")
     if not owner or owner != storable(owner):
-        raise InputError(f"{owner!r} can't be the name of an owner", path="owner")
+        raise InputError(f"{owner!r} is not a valid lease owner", path="owner")

@@ -1,7 +1,7 @@
-"""The store in one SQLite file: the default engine, with what Python brings along.
+"""The store in one SQLite file: the default engine, with Python's `sqlite3`.
 
-The write-ahead log lets readers read while one writes, and with `synchronous = FULL` a commit is on disk when it
-returns. One connection behind a lock serves all threads of a process.
+The write-ahead log (WAL) allows reads during a write; with `synchronous = FULL` a commit is on disk when it returns.
+One connection behind a lock serves all threads of a process.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PRAGMAS = (
     "PRAGMA trusted_schema = OFF",
 )
 _PAUSE = 0.02
-# Two stores of one process that make the same file: the one must not close it while the other has a lock on it.
+# Closing a file drops all locks of the process on it: two stores must not open the same new file at the same time.
 _opening = threading.Lock()
 
 
@@ -49,7 +49,7 @@ def _machine_clock() -> int:
 
 
 class _Connection:
-    """SQLite's connection, spoken to in the store's words."""
+    """`SqlSession` on an SQLite connection."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.raw = connection
@@ -62,9 +62,9 @@ class _Connection:
 
 
 class SqliteStore(SqlStore):
-    """Conversations in one file. `clock` gives microseconds since 1970; `timeout` is how long to wait for a writer.
+    """Conversations in one file. `clock` returns microseconds since 1970; `timeout` is how long to wait for a writer.
 
-    A file that may not be written is read all the same; whoever writes is told so (`readonly`).
+    A read-only file can be read; writing to it raises a `StoreError` with the cause `readonly`.
     """
 
     def __init__(self, path: str | Path, *, clock: Callable[[], int] = _machine_clock, timeout: float = 10.0) -> None:
@@ -73,7 +73,7 @@ class SqliteStore(SqlStore):
         self._timeout = timeout
         self._lock = threading.RLock()
         if sqlite3.sqlite_version_info < _OLDEST:
-            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old for the store: 3.35 or newer is needed")
+            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: the store needs 3.35 or newer")
         self._only_read = may_only_be_read(self.path)
         with _opening:
             fresh = not self._only_read and make_room(self.path)
@@ -101,14 +101,14 @@ class SqliteStore(SqlStore):
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
         if not connection.execute("PRAGMA application_id").fetchone()[0]:
-            # Before the log is switched on, so that the file itself says from its first page on whose it is.
+            # Before WAL is enabled, so that the application id is in the first page of the file itself.
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         self._switch_log_on(connection)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
         if missing_steps(connection.execute("PRAGMA user_version").fetchone()[0], self.where):
             with _transaction(connection):
-                # Asked again under the lock: somebody else may have done it meanwhile.
+                # Read again under the lock: another process may have migrated meanwhile.
                 [version] = connection.execute("PRAGMA user_version").fetchone()
                 for number, step in enumerate(missing_steps(version, self.where), version + 1):
                     for statement in step.sqlite:
@@ -116,7 +116,7 @@ class SqliteStore(SqlStore):
                     connection.execute(f"PRAGMA user_version = {number}")
 
     def _switch_log_on(self, connection: sqlite3.Connection) -> None:
-        """SQLite does not wait by itself for others that open the same new file."""
+        """Enables WAL, with retries: SQLite does not wait for other processes that open the same new file."""
         deadline = time.monotonic() + self._timeout
         while True:
             try:
@@ -139,16 +139,16 @@ class SqliteStore(SqlStore):
     def _reading(self) -> Generator[Session]:
         with self._lock, explaining(self.where):
             if self._connection is None:
-                raise StoreError(f"{self.where} was closed")
+                raise StoreError(f"the store {self.where} is closed")
             yield _Connection(self._connection)
 
     @contextmanager
     def _writing(self) -> Generator[Session]:
         with self._reading() as session:
             if self._only_read:
-                raise StoreError(f"{self.where} may only be read: nothing was written", cause="readonly")
+                raise StoreError(f"{self.where} is read-only: nothing was written", cause="readonly")
             if self._found_inode() != self._inode:
-                raise StoreError(f"{self.where} was removed or replaced while it was in use", cause="failed")
+                raise StoreError(f"{self.where} was removed or replaced while in use", cause="failed")
             with _transaction(cast("_Connection", session).raw):
                 yield session
 
@@ -162,7 +162,7 @@ class SqliteStore(SqlStore):
     def _index(self, session: Session, parts: Sequence[tuple[int, int, str]]) -> None:
         session.many(
             "INSERT INTO @search (rowid, words) VALUES (?, ?)",
-            [(event * PARTS + part, words) for event, part, words in parts],
+            [(event * PARTS + part, text) for event, part, text in parts],
         )
 
     def _copy(self, session: Session, number: int, fork: int, seq: int) -> None:
@@ -182,30 +182,30 @@ class SqliteStore(SqlStore):
     def _forget(self, session: Session, numbers: Sequence[int]) -> None:
         places = ", ".join("?" * len(numbers))
         ids = session.run(f"SELECT id FROM @events WHERE conversation IN ({places}) ORDER BY id", *numbers)
-        stretches: list[list[int]] = []
+        ranges: list[list[int]] = []
         for (id,) in ids:
-            # What was written in one go lies together, and is found in one go: FTS5 is slow at looking for a place.
-            if stretches and stretches[-1][1] == id:
-                stretches[-1][1] = id + 1
+            # Consecutive ids are deleted as one range: each lookup in FTS5 is slow.
+            if ranges and ranges[-1][1] == id:
+                ranges[-1][1] = id + 1
             else:
-                stretches.append([id, id + 1])
+                ranges.append([id, id + 1])
         session.many(
             "DELETE FROM @search WHERE rowid >= ? AND rowid < ?",
-            [(start * PARTS, stop * PARTS) for start, stop in stretches],
+            [(start * PARTS, stop * PARTS) for start, stop in ranges],
         )
-        # FTS5 only notes that the words are gone; this writes the index anew, without them.
+        # FTS5 only marks tokens as deleted; `optimize` rewrites the index without them.
         session.run("INSERT INTO @search (search) VALUES ('optimize')")
 
     def _after_delete(self) -> None:
-        """The log may still hold what was deleted. Where a reader is in the way, the next one empties it."""
+        """Truncates the WAL, which may still hold deleted data. A reader may delay that to the next deletion."""
         with suppress(StoreError), self._reading() as session:
             session.run("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _matches(self, session: Session, query: Query, limit: int) -> list[int]:
-        said = " AND ".join(f'"{" ".join(row)}"*' for row in query)
+        match = " AND ".join(f'"{" ".join(phrase)}"*' for phrase in query)
         found = session.run(
             f"SELECT DISTINCT rowid / {PARTS} FROM @search WHERE search MATCH ? ORDER BY rowid DESC LIMIT ?",
-            *(said, limit),
+            *(match, limit),
         )
         return [id for (id,) in found]
 

@@ -1,8 +1,8 @@
-"""The file of an SQLite store, before SQLite is let near it, and what SQLite's errors mean.
+"""Checks of an SQLite file before it is opened for writing, and translation of SQLite's errors.
 
-Invariant: a file that is not a store of this segue's, or a damaged one, is refused as it is; not a byte of it changes.
-So it is looked at first without locks and without writing (`immutable`), then read-only, and only then opened. It is
-never opened by anything but SQLite: closing a file drops the locks that the same process holds on it.
+Invariant: a damaged file, or one that is not a segue store, is rejected without changing a byte. So the file is checked
+first without locks (`immutable`), then read-only, and only then opened. Only SQLite opens it: closing a file drops all
+locks that the process holds on it.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ __all__ = ["APPLICATION_ID", "examine", "explaining", "looked_at", "make_room", 
 APPLICATION_ID = 0x53454755
 """The letters SEGU, at byte 68 of the file."""
 _CHECKED_WHOLE = 64 * 1024 * 1024
-"""Up to this size a file is checked whole when it is opened: a tenth of a second. Beyond, damage is found when met."""
+"""Files up to this size are fully checked when opened (0.1 seconds). In larger ones damage is found on reading."""
 
 _ALONE = "mode=ro&immutable=1"
 
-# By the beginning of SQLite's name for the error; the first that fits.
+# By prefix of SQLite's error name; the first match counts.
 _CAUSES: tuple[tuple[str, StoreCause, str], ...] = (
-    ("SQLITE_FULL", "full", "there is no room left on the disk"),
-    ("SQLITE_IOERR_WRITE", "full", "there is no room left on the disk, or the file may not grow any further"),
-    ("SQLITE_IOERR_SHMSIZE", "full", "there is no room left on the disk, or the file may not grow any further"),
-    ("SQLITE_CORRUPT", "corrupt", "the file is damaged or cut off"),
-    ("SQLITE_IOERR_SHORT_READ", "corrupt", "the file is cut off"),
-    ("SQLITE_NOTADB", "foreign", "this is not a store of conversations"),
-    ("SQLITE_BUSY", "locked", "another process keeps writing to it"),
-    ("SQLITE_LOCKED", "locked", "another process keeps writing to it"),
-    ("SQLITE_READONLY", "readonly", "it may only be read"),
-    ("SQLITE_CANTOPEN", "refused", "it can't be opened"),
-    ("SQLITE_PERM", "refused", "it can't be opened"),
+    ("SQLITE_FULL", "full", "the disk is full"),
+    ("SQLITE_IOERR_WRITE", "full", "the disk is full, or the file size limit is reached"),
+    ("SQLITE_IOERR_SHMSIZE", "full", "the disk is full, or the file size limit is reached"),
+    ("SQLITE_CORRUPT", "corrupt", "the file is damaged or truncated"),
+    ("SQLITE_IOERR_SHORT_READ", "corrupt", "the file is truncated"),
+    ("SQLITE_NOTADB", "foreign", "not a segue conversation store"),
+    ("SQLITE_BUSY", "locked", "locked by another process"),
+    ("SQLITE_LOCKED", "locked", "locked by another process"),
+    ("SQLITE_READONLY", "readonly", "the file is read-only"),
+    ("SQLITE_CANTOPEN", "refused", "the file can't be opened"),
+    ("SQLITE_PERM", "refused", "the file can't be opened"),
     ("SQLITE_IOERR", "failed", "the disk reported an error"),
-    # Our statements are right for our tables.
-    ("SQLITE_ERROR", "corrupt", "the tables are not as they were made"),
+    # segue's statements match its own schema, so an SQL error means changed tables.
+    ("SQLITE_ERROR", "corrupt", "the tables do not have the expected schema"),
 )
 
 
 def explained(error: sqlite3.Error | OSError, where: str) -> StoreError:
-    """The error in our words, with SQLite's own behind them."""
+    """The error as a `StoreError`, with SQLite's own message in parentheses."""
     if isinstance(error, OSError):
         return StoreError(f"{where} can't be used: {error.strerror or error}", cause="refused")
     name = getattr(error, "sqlite_errorname", "")
     if not name and "decode" in str(error):
         return StoreError(f"{where}: the file is damaged ({error})", cause="corrupt")
-    for beginning, cause, words in _CAUSES:
-        if name.startswith(beginning):
-            return StoreError(f"{where}: {words} ({error})", cause=cause, retryable=cause == "locked")
+    for prefix, cause, text in _CAUSES:
+        if name.startswith(prefix):
+            return StoreError(f"{where}: {text} ({error})", cause=cause, retryable=cause == "locked")
     return StoreError(f"{where}: {error}", cause="failed")
 
 
@@ -68,14 +68,14 @@ def explaining(where: str) -> Generator[None]:
 
 
 def may_only_be_read(path: Path) -> bool:
-    """Whether there is a file that takes no writing: itself, or its folder, where SQLite puts its log."""
+    """Whether the file exists and can't be written, or its folder can't, where SQLite creates the WAL."""
     with explaining(str(path)):
         return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def looked_at(path: Path, timeout: float) -> sqlite3.Connection:
-    """The file opened to be read. Without a log beside it nobody writes to it, and none has to be made."""
-    how = "mode=ro" if any(_beside(path, end).exists() for end in ("-wal", "-journal")) else _ALONE
+    """Opens the file for reading. If it has no WAL or journal, nothing is written to it and none is created."""
+    how = "mode=ro" if any(_beside(path, suffix).exists() for suffix in ("-wal", "-journal")) else _ALONE
     connection = sqlite3.connect(
         f"{path.as_uri()}?{how}", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
     )
@@ -83,8 +83,8 @@ def looked_at(path: Path, timeout: float) -> sqlite3.Connection:
         [version] = connection.execute("PRAGMA user_version").fetchone()
         if missing_steps(version, str(path)):
             raise StoreError(
-                f"{path} is of an older segue (version {version} of the schema) and may only be read here; "
-                "open it once where it may be written",
+                f"{path} was written by an older segue (schema version {version}) and is read-only here; "
+                "open it once with write access to migrate it",
                 cause="readonly",
             )
     except BaseException:
@@ -94,7 +94,7 @@ def looked_at(path: Path, timeout: float) -> sqlite3.Connection:
 
 
 def make_room(path: Path) -> bool:
-    """Sees to a plain file at this place, readable by its owner alone; says whether there is nothing in it yet."""
+    """Creates the file, readable by its owner only, if it does not exist; returns whether it is empty."""
     with explaining(str(path)):
         _make_folder(path.parent)
         try:
@@ -105,15 +105,15 @@ def make_room(path: Path) -> bool:
             _sync_folder(path.parent)
             return True
         if not stat.S_ISREG(found.st_mode):
-            what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a plain file"
-            raise StoreError(f"{path} is {what}; a store of conversations is a file", cause="foreign")
+            what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
+            raise StoreError(f"{path} is {what}; a conversation store is a file", cause="foreign")
         if found.st_size == 0:
             path.chmod(0o600)
         return found.st_size == 0
 
 
 def _make_folder(folder: Path) -> None:
-    """Like `mkdir -p`, with every new folder for its owner alone."""
+    """Like `mkdir -p`; new folders are accessible by their owner only."""
     if folder.is_dir():
         return
     if folder.exists():
@@ -123,7 +123,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """A new name is on disk once its folder is."""
+    """Syncs a folder: only then is a new file name in it on disk."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -134,21 +134,21 @@ def _sync_folder(folder: Path) -> None:
 
 
 def examine(path: Path, timeout: float) -> None:
-    """Refuses a file that is not a store, is damaged, or of a newer version. A young store may have no tables yet."""
+    """Raises `StoreError` if the file is not a store, damaged, or too new. A new store may have no tables."""
     where = str(path)
     with explaining(where):
         if not os.access(path, os.R_OK):
-            raise StoreError(f"{where} may not be read by this user", cause="refused")
+            raise StoreError(f"{where} can't be read: permission denied", cause="refused")
         found = _application_id(path)
         if found not in (APPLICATION_ID, None):
             whose = f"application id {found:#x}" if found else "no application id"
             raise StoreError(
-                f"{where} is another program's SQLite file ({whose}); nothing was changed", cause="foreign"
+                f"{where} is an SQLite file of another program ({whose}); nothing was changed", cause="foreign"
             )
         if _beside(path, "-journal").exists():
-            return  # Left by a process that was killed while it made the file: SQLite has to take that back first.
+            return  # Left by a process that was killed while it created the file: SQLite has to roll back first.
         try:
-            # Where nobody has the file open there is no log, and none has to be made in order to look.
+            # Without a WAL the file is not in use, and `immutable` avoids creating one.
             _check(path, "mode=ro" if _beside(path, "-wal").exists() else _ALONE, timeout)
         except (sqlite3.DatabaseError, StoreError):
             if not _beside(path, "-wal").exists():
@@ -166,21 +166,21 @@ def _check(path: Path, how: str, timeout: float) -> None:
         if path.stat().st_size <= _CHECKED_WHOLE:
             [verdict] = connection.execute("PRAGMA quick_check(1)").fetchone()
             if verdict != "ok":
-                raise StoreError(f"{path}: the file is damaged (SQLite's own check says so)", cause="corrupt")
+                raise StoreError(f"{path}: the file is damaged (SQLite's quick_check failed)", cause="corrupt")
 
 
 def _application_id(path: Path) -> int | None:
-    """What the first page says; None where it can't be told without the log beside the file."""
+    """The application id in the first page; None if it can't be read without the WAL or journal."""
     with closing(sqlite3.connect(f"{path.as_uri()}?{_ALONE}", uri=True)) as connection:
         try:
             return connection.execute("PRAGMA application_id").fetchone()[0]
         except sqlite3.DatabaseError as error:
-            # A process that was killed while it moved pages from the log into the file leaves a file that is too short.
-            beside = [_beside(path, end) for end in ("-wal", "-journal")]
-            if error.sqlite_errorname == "SQLITE_CORRUPT" and any(file.exists() for file in beside):
+            # A process that was killed during a checkpoint leaves a file that is too short.
+            logs = [_beside(path, suffix) for suffix in ("-wal", "-journal")]
+            if error.sqlite_errorname == "SQLITE_CORRUPT" and any(file.exists() for file in logs):
                 return None
             raise
 
 
-def _beside(path: Path, end: str) -> Path:
-    return path.with_name(path.name + end)
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)

@@ -1,4 +1,4 @@
-"""Events to the conversation that they tell of: the same ids, turn keys and rendered bytes, in any process."""
+"""Replay of events into a conversation: the same ids, turn keys and rendered bytes in every process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LIVE = re.compile(r"turn-([0-9]{1,18})")
 
 
 class Timeline(Struct):
-    """A conversation as its events tell it."""
+    """A conversation rebuilt from its events, and what the events record besides the messages."""
 
     chat: Conversation
     seq: int = 0
@@ -51,18 +51,18 @@ class Timeline(Struct):
     model: str | None = None
     provider: str | None = None
     compressions: list[int] = []
-    """The numbers of the compressions that count, the latest last."""
+    """The event numbers of the compressions in effect, latest last."""
     undone: list[int] = []
     turns: dict[str, int] = {}
-    """The number of the last event of each turn before another turn began, also of those that were taken back."""
+    """The number of each turn's last event before the next turn started, rewound turns included."""
     newest: str | None = None
     broken: int = 0
-    """How many replies broke off."""
+    """How many replies were incomplete."""
     known: dict[str, Message] = {}
-    """Outcomes that are kept and not yet said, by the id of their call."""
+    """Stored results that are not in the history yet, by call id."""
 
     def note(self, event: Event) -> None:
-        """What the next event says beside what it does to the messages."""
+        """Updates everything except the messages for the next event."""
         self.seq += 1
         match event:
             case Said(message) | Completed(message) | Cancelled(message):
@@ -85,7 +85,7 @@ class Timeline(Struct):
             case Broke():
                 self.broken += 1
             case _:
-                # What another version wrote, and what only says where the rest came from.
+                # Unknown events of other versions, and `Forked`.
                 return
 
     def _note_outcome(self, event: Known | Published) -> None:
@@ -94,8 +94,8 @@ class Timeline(Struct):
             self._note_turn(event.message.turn_key)
             return
         for call_id in event.calls:
-            if (told := self.known.pop(call_id, None)) is not None:
-                self._note_turn(told.turn_key)
+            if (message := self.known.pop(call_id, None)) is not None:
+                self._note_turn(message.turn_key)
 
     def _note_turn(self, turn: str | None) -> None:
         if turn is None:
@@ -113,31 +113,31 @@ class Timeline(Struct):
 
 
 def replayed(records: Iterable[Record]) -> Timeline:
-    """Plays all events of a conversation, in their order. What was undone never happened."""
-    told = list(records)
-    undone = {record.event.seq for record in told if isinstance(record.event, Undone)}
-    made = Timeline(Conversation.resumed(Request(()), History()))
-    for record in told:
+    """Replays all events of a conversation in order, except undone ones. `StoreError` if they contradict each other."""
+    stored = list(records)
+    undone = {record.event.seq for record in stored if isinstance(record.event, Undone)}
+    state = Timeline(Conversation.resumed(Request(()), History()))
+    for record in stored:
         if record.seq not in undone:
             try:
-                _play(record.event, made)
+                _play(record.event, state)
             except InputError as error:
-                said = f"event {record.seq}, {kind_of(record.event)!r}, does not go with those before it: {error}"
-                raise StoreError(said, cause="corrupt") from None
-        made.note(record.event)
-    return made
+                message = f"event {record.seq} ({kind_of(record.event)!r}) contradicts the events before it: {error}"
+                raise StoreError(message, cause="corrupt") from None
+        state.note(record.event)
+    return state
 
 
 def call_answered(message: Message) -> str:
-    """The id of the call that this is the outcome of."""
+    """The id of the call that this message is the result of."""
     responses = responses_of(message)
     if len(responses) != 1 or not responses[0].call_id:
-        raise InputError("the outcome of one call was expected", path="message")
+        raise InputError("expected the result of one tool call", path="message")
     return responses[0].call_id
 
 
 def due(history: History, known: Mapping[str, Message], turn: str) -> list[Message]:
-    """What is known of the calls of this turn and can be said in call order: all before the first that still runs."""
+    """The stored results of this turn that can enter the history in call order: those before the first open call."""
     found: list[Message] = []
     for call in history.open_calls(turn):
         if call.id in known:
@@ -147,8 +147,8 @@ def due(history: History, known: Mapping[str, Message], turn: str) -> list[Messa
     return found
 
 
-def _play(event: Event, line: Timeline) -> None:
-    chat, history = line.chat, line.chat.history
+def _play(event: Event, state: Timeline) -> None:
+    chat, history = state.chat, state.chat.history
     match event:
         case Opened():
             chat.request = event.request
@@ -159,7 +159,7 @@ def _play(event: Event, line: Timeline) -> None:
             live = _LIVE.fullmatch(message.turn_key or "")
             history.turns = max(history.turns, int(live[1]) if live is not None else 0)
         case Known() | Published():
-            _play_outcome(event, line)
+            _play_outcome(event, state)
         case Sent():
             history.mark_sent()
         case Recalled():
@@ -186,13 +186,13 @@ def _recall(event: Recalled, chat: Conversation) -> None:
         chat.estimate = msgspec.convert(event.tokens, learnt(Estimate))
 
 
-def _play_outcome(event: Known | Published, line: Timeline) -> None:
+def _play_outcome(event: Known | Published, state: Timeline) -> None:
     if isinstance(event, Known):
         call_id = call_answered(event.message)
-        if call_id not in line.chat.history.ledger or call_id in line.known:
-            raise InputError(f"no outcome of {call_id} was expected", path="message")
+        if call_id not in state.chat.history.ledger or call_id in state.known:
+            raise InputError(f"unexpected result for call {call_id}", path="message")
         return
     for call_id in event.calls:
-        if call_id not in line.known:
-            raise InputError(f"nothing is known of {call_id}", path="calls")
-        line.chat.history.add(line.known[call_id])
+        if call_id not in state.known:
+            raise InputError(f"there is no stored result for call {call_id}", path="calls")
+        state.chat.history.add(state.known[call_id])

@@ -1,8 +1,7 @@
-"""Words to search for: which texts of an event are found, what counts as a word, and the piece of text that is shown.
+"""Full-text search: the searchable text of events, tokenization, queries and snippets.
 
-Both engines are given words that were cut and folded here, so that they find the same; all that they do is to look them
-up. A word of the query stands for every word that begins with it; what hangs together (`read_file`, 東京) is looked for
-in a row.
+Both engines index the tokens made here, so that they find the same events. A query word matches every word that begins
+with it; a word that consists of several tokens (`read_file`, 東京) is searched as a phrase.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from segue.store.events import Cancelled, Completed, Event, Known, Said, Titled
 __all__ = ["PART", "PARTS", "Shown", "parts_of", "query_of", "show", "text_of_event"]
 
 PART = 4_000
-"""Words in one part of the index: more would exceed what PostgreSQL keeps of the places of a word."""
+"""Tokens in one part of the index: PostgreSQL limits the positions that a `tsvector` can hold."""
 PARTS = 4_096
-"""Parts of one event. What comes after sixteen million words is not found."""
+"""Parts of one event. Text after the first sixteen million words is not indexed."""
 LONGEST = 64
 _AROUND = 60
 _SHOWN = 160
-"""How much of what was found is shown, however long it is."""
+"""Longest part of a match that a snippet shows."""
 
-# Written without spaces, so each character is a word; those of other scripts go on over the marks that belong to them.
+# Scripts without spaces: each character is a token. In other scripts a token includes its combining marks.
 _SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0e31-\u0e3a"
@@ -40,14 +39,14 @@ _PLAIN_WORD = re.compile(r"[A-Za-z0-9]+")
 
 
 class Shown(Struct, frozen=True):
-    """A piece of a text, and where in it the words stand that were looked for (from and up to)."""
+    """An excerpt of a text, and the positions of the matches in it (start, stop)."""
 
     text: str
     marks: tuple[tuple[int, int], ...] = ()
 
 
 def text_of_event(event: Event) -> str:
-    """All that can be found of an event: the words of its message, arguments and results, or its title."""
+    """The text of an event that is indexed: message text, arguments and results, or a title."""
     if isinstance(event, Titled):
         return event.text
     if isinstance(event, Said | Completed | Known | Cancelled):
@@ -89,24 +88,24 @@ def _as_text(value: object) -> str:
 
 
 def _words(text: str) -> Iterator[tuple[str, int, int]]:
-    """The folded words of a text, and where they stand in it."""
+    """Yields the folded tokens of a text with their start and stop positions."""
     for found in (_PLAIN_WORD if text.isascii() else _WORD).finditer(text):
         if word := _folded(found[0]):
             yield word, found.start(), found.end()
 
 
 def _folded(word: str) -> str:
-    """The word without case and marks; long ones by their beginning."""
+    """The token in lower case, without combining marks, truncated to the maximum length."""
     if word.isascii():
         return word[:LONGEST].lower()
-    taken_apart = unicodedata.normalize("NFKD", word[:LONGEST].casefold())
-    bare = "".join(char for char in taken_apart if unicodedata.category(char) != "Mn")
-    # NFKD may bring signs that part words (½ is 1, a stroke and 2); the engines are to see one word.
+    decomposed = unicodedata.normalize("NFKD", word[:LONGEST].casefold())
+    bare = "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
+    # NFKD may add separators (½ becomes 1, a slash and 2); the engines must get one token.
     return "".join(filter(str.isalnum, bare))[:LONGEST]
 
 
 def parts_of(text: str) -> Iterator[list[str]]:
-    """The words of a text for the index."""
+    """Yields the tokens of a text in parts for the index."""
     part: list[str] = []
     count = 0
     for word, _, _ in _words(text):
@@ -120,14 +119,17 @@ def parts_of(text: str) -> Iterator[list[str]]:
         yield part
 
 
-def query_of(words: str) -> list[tuple[str, ...]]:
-    """What is looked for: all of these, each a row of words of which the last may go on. Signs mean nothing."""
-    rows = (tuple(word for word, _, _ in _words(piece)) for piece in words.split())
-    return list(dict.fromkeys(row for row in rows if row))
+def query_of(text: str) -> list[tuple[str, ...]]:
+    """Parses a query into phrases that must all match; the last token of each matches as a prefix.
+
+    Punctuation has no meaning.
+    """
+    phrases = (tuple(word for word, _, _ in _words(part)) for part in text.split())
+    return list(dict.fromkeys(phrase for phrase in phrases if phrase))
 
 
 def show(text: str, query: Iterable[tuple[str, ...]]) -> Shown:
-    """The piece of the text around the first place where something of the query stands."""
+    """The excerpt of the text around the first match, on one line."""
     found = _found(text, list(query))
     if not found:
         return Shown(_one_line(text[: 2 * _AROUND]) + ("…" if len(text) > 2 * _AROUND else ""))
@@ -145,21 +147,21 @@ def show(text: str, query: Iterable[tuple[str, ...]]) -> Shown:
 
 
 def _one_line(text: str) -> str:
-    """The same length on one line, and nothing in it that a terminal obeys."""
+    """Replaces line breaks and control characters by spaces, keeping the length."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _found(text: str, query: list[tuple[str, ...]]) -> list[tuple[int, int]]:
     words = list(_words(text))
-    alone = tuple(row[0] for row in query if len(row) == 1)
-    rows = [row for row in query if len(row) > 1]
+    prefixes = tuple(phrase[0] for phrase in query if len(phrase) == 1)
+    phrases = [phrase for phrase in query if len(phrase) > 1]
     found: list[tuple[int, int]] = []
     for at, (word, start, end) in enumerate(words):
-        if alone and word.startswith(alone):
+        if prefixes and word.startswith(prefixes):
             found.append((start, end))
             continue
-        for row in rows:
-            here = [other for other, _, _ in words[at : at + len(row)]]
-            if len(here) == len(row) and tuple(here[:-1]) == row[:-1] and here[-1].startswith(row[-1]):
-                found.append((start, words[at + len(row) - 1][2]))
+        for phrase in phrases:
+            here = [other for other, _, _ in words[at : at + len(phrase)]]
+            if len(here) == len(phrase) and tuple(here[:-1]) == phrase[:-1] and here[-1].startswith(phrase[-1]):
+                found.append((start, words[at + len(phrase) - 1][2]))
     return found

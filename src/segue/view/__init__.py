@@ -1,1 +1,1 @@
-"""Conversations to look at: a page for a browser, Markdown, lines for a terminal. Nothing here writes or fetches."""
+"""Renders conversations for people: an HTML page, Markdown, lines for a terminal. Nothing here writes or fetches."""

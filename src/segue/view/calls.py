@@ -1,4 +1,4 @@
-"""Which result is whose, for a reader who sees calls and results one below the other."""
+"""Labels that match tool results to their calls in a listing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHOWN = 60
 
 
 class Calls:
-    """The calls that were shown so far. Where several wait at once each has a number, and its result the same."""
+    """The calls listed so far. Where several are open at once, a call and its result get the same number."""
 
     def __init__(self) -> None:
         self._shown: dict[str, ToolCall] = {}
@@ -20,27 +20,27 @@ class Calls:
         self._newest = ""
 
     def meet(self, message: Message) -> None:
-        """A message that is about to be shown."""
+        """Record a message before it is listed."""
         calls = [call for call in calls_of(message) if call.id]
-        own = {response.call_id for response in responses_of(message)}
-        waiting = [call for call in calls if call.id not in own]
-        if len(waiting) > 1 or (waiting and self._open):
-            for call in waiting:
+        answered = {response.call_id for response in responses_of(message)}
+        pending = [call for call in calls if call.id not in answered]
+        if len(pending) > 1 or (pending and self._open):
+            for call in pending:
                 self._numbers[call.id] = len(self._numbers) + 1
         self._shown.update((call.id, call) for call in calls)
-        self._open.update(call.id for call in waiting)
+        self._open.update(call.id for call in pending)
         self._newest = calls[-1].id if calls else self._newest
 
     def of_call(self, call: ToolCall) -> str:
-        """What stands behind the name of a call."""
+        """The label after the name of a call."""
         return f" #{self._numbers[call.id]}" if call.id in self._numbers else ""
 
     def of_result(self, response: ToolResponse) -> str:
-        """What stands behind the name of a result: the number of its call, or the call itself if that is far away."""
+        """The label after the name of a result: its call's number, or its arguments if it is not the newest."""
         self._open.discard(response.call_id)
         if response.call_id in self._numbers:
             return f" #{self._numbers[response.call_id]}"
         if response.call_id in ("", self._newest):
             return ""
         call = self._shown.get(response.call_id)
-        return f" (of {shortened(argument_text(call), _SHOWN)})" if call is not None else " (its call is further up)"
+        return f" (of {shortened(argument_text(call), _SHOWN)})" if call is not None else " (its call is not shown)"

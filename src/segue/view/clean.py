@@ -1,6 +1,6 @@
-"""Text that can't drive a terminal: what comes out is printable, a line end or a tab, and nothing else.
+"""Sanitizes text for a terminal: the output has only printable characters, line ends and tabs.
 
-Each character is judged by itself, so a sequence that comes in pieces is as harmless as one that comes whole.
+Each character is replaced by itself, so an escape sequence split over two texts is removed too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["harmless", "harmless_line"]
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 _PICTURES = 0x2400
 _DELETE, _DELETE_PICTURE = 0x7F, "\N{SYMBOL FOR DELETE}"
-# They join, part or mark what stands beside them, and are nothing themselves.
+# Characters without a glyph of their own.
 _UNSEEN = frozenset(
     "\N{SOFT HYPHEN}\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}\N{WORD JOINER}\N{ZERO WIDTH SPACE}\ufeff"
 )
@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"[\x20-\x7e\n\t]*")
 
 
 def harmless(text: str) -> str:
-    """The text as it may be shown. Controls become pictures of themselves, odd blanks blanks, overrides a mark."""
+    """Replace control characters by their Unicode pictures, unusual spaces by spaces, other unprintables by U+FFFD."""
     if _PLAIN.fullmatch(text):
         return text
     text = text.replace("\r\n", "\n")
@@ -29,7 +29,7 @@ def harmless(text: str) -> str:
 
 
 def harmless_line(text: str) -> str:
-    """The same on one line, with single blanks."""
+    """Sanitize and join to one line with single spaces."""
     return " ".join(harmless(text).split())
 
 

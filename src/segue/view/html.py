@@ -1,7 +1,7 @@
-"""A conversation as one HTML page that needs nothing else: no script, no address that a browser would fetch.
+"""A conversation as one self-contained HTML page: no script, no URL that a browser would fetch.
 
-Every text is escaped where it enters the page, and there is no other way in. The page itself forbids scripts and
-loading, so that a mistake here would still run nothing.
+Every text is escaped where it enters the page. As a second line of defence the page's Content-Security-Policy forbids
+scripts and loading.
 """
 
 from __future__ import annotations
@@ -53,25 +53,25 @@ _SHOWN = 96
 
 
 def html(page: Page) -> str:
-    """The whole page."""
+    """Render the whole page."""
     title = _escaped(page.title)
-    answered = answers_of(page.messages)
+    index = answers_of(page.messages)
     facts = "".join(f"<div><dt>{_escaped(name)}</dt><dd>{_escaped(value)}</dd></div>" for name, value in page.facts)
-    given = [*_system(page), *_tools(page.request.tools)]
-    articles = (article for message in page.messages for article in _message(message, answered))
+    header = [*_system(page), *_tools(page.request.tools)]
+    articles = (article for message in page.messages for article in _message(message, index))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         f"<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f"<header>\n<h1>{title}</h1>\n<dl>{facts}</dl>\n{_joined(given)}</header>\n{_joined(articles)}"
+        f"<header>\n<h1>{title}</h1>\n<dl>{facts}</dl>\n{_joined(header)}</header>\n{_joined(articles)}"
         "</main>\n</body>\n</html>\n"
     )
 
 
-def _joined(parts: Iterable[str]) -> str:
-    return "".join(f"{part}\n" for part in parts)
+def _joined(lines: Iterable[str]) -> str:
+    return "".join(f"{part}\n" for part in lines)
 
 
 def _escaped(text: str) -> str:
@@ -96,27 +96,27 @@ def _tools(tools: tuple[Tool, ...]) -> Iterator[str]:
 
 
 def _message(message: Message, answered: Answered) -> Iterator[str]:
-    told = [part for block in message.blocks for part in _block(block, answered, message.speaker)]
-    if told:
+    parts = [part for block in message.blocks for part in _block(block, answered, message.speaker)]
+    if parts:
         name = f" <small>{_escaped(message.name)}</small>" if message.name else ""
-        who = message.speaker
-        yield f'<article class="{who}"><h2>{SPEAKERS[who]}{name}</h2>\n{_joined(told)}</article>'
+        speaker = message.speaker
+        yield f'<article class="{speaker}"><h2>{SPEAKERS[speaker]}{name}</h2>\n{_joined(parts)}</article>'
 
 
 def _block(block: Block, answered: Answered, speaker: Speaker) -> Iterator[str]:
     match block:
         case Text():
             if block.text.strip():
-                words = plain(block.text) if speaker == "human" else formatted(block.text)
-                look = f"text{'' if speaker == 'human' else ' md'}{' refusal' if block.refusal else ''}"
-                yield f'<div class="{look}">{words}</div>'
+                content = plain(block.text) if speaker == "human" else formatted(block.text)
+                classes = f"text{'' if speaker == 'human' else ' md'}{' refusal' if block.refusal else ''}"
+                yield f'<div class="{classes}">{content}</div>'
         case Thinking():
             yield _thinking(block)
         case ToolCall():
             yield _call(block, answered.of(block))
         case ToolResponse():
             if not answered.is_told(block):
-                yield _folded("orphan", block.name or "a tool", "", "a result without its call", _result(block))
+                yield _folded("orphan", block.name or "a tool", "", "result without a tool call", _result(block))
         case Media():
             yield _media(block)
         case Code():
@@ -148,41 +148,41 @@ def _call(call: ToolCall, results: list[ToolResponse]) -> str:
 
 
 def _folded(kind: str, name: str, line: str, note: str, body: str) -> str:
-    """A call in one line that opens. `kind` is a word of ours."""
-    marked = f'<em class="state">{_escaped(note)}</em>' if note else ""
-    head = f"<code>{_escaped(name)}</code> <span>{_escaped(line)}</span>{marked}"
+    """A `<details>` element: one line that opens. `kind` is a CSS class and is not escaped."""
+    state = f'<em class="state">{_escaped(note)}</em>' if note else ""
+    head = f"<code>{_escaped(name)}</code> <span>{_escaped(line)}</span>{state}"
     return f'<details class="call {kind}"><summary>{head}</summary><div class="body">{body}</div></details>'
 
 
 def _result(response: ToolResponse) -> str:
-    """What came back, in its order: words as one piece up to the next picture."""
-    made_up = '<p class="aside">made up: no result was recorded</p>' if response.synthetic else ""
-    pieces: list[str] = []
+    """The content of a result in order; text between two media blocks is one code block."""
+    note = '<p class="aside">synthetic: no result was recorded</p>' if response.synthetic else ""
+    parts: list[str] = []
     for is_media, blocks in groupby(response.content or (), lambda block: isinstance(block, Media)):
         if is_media:
-            pieces += [_media(block) for block in blocks if isinstance(block, Media)]
+            parts += [_media(block) for block in blocks if isinstance(block, Media)]
         elif text := result_text(msgspec.structs.replace(response, content=tuple(blocks), structured=UNSET)):
-            pieces.append(code(_spread(text), "result"))
-    if not pieces and (text := result_text(response)):
-        pieces.append(code(_spread(text), "result"))
-    return made_up + "".join(pieces)
+            parts.append(code(_spread(text), "result"))
+    if not parts and (text := result_text(response)):
+        parts.append(code(_spread(text), "result"))
+    return note + "".join(parts)
 
 
 def _media(block: Media) -> str:
-    words = _escaped(media_words(block))
-    address = inline_picture(block)
-    if address is None:
+    label = _escaped(media_words(block))
+    url = inline_picture(block)
+    if url is None:
         linked = block.url is not None and block.url.startswith(("https://", "http://"))
         link = f' <a href="{_escaped(block.url or "")}" rel="noreferrer noopener">open</a>' if linked else ""
-        return f'<p class="aside">{words}{link}</p>'
-    kind = address[len("data:") :].split("/", 1)[0]
+        return f'<p class="aside">{label}{link}</p>'
+    kind = url[len("data:") :].split("/", 1)[0]
     if kind == "image":
-        return f'<figure><img src="{_escaped(address)}" alt="{words}"><figcaption>{words}</figcaption></figure>'
-    return f'<figure><{kind} controls src="{_escaped(address)}"></{kind}><figcaption>{words}</figcaption></figure>'
+        return f'<figure><img src="{_escaped(url)}" alt="{label}"><figcaption>{label}</figcaption></figure>'
+    return f'<figure><{kind} controls src="{_escaped(url)}"></{kind}><figcaption>{label}</figcaption></figure>'
 
 
 def _spread(text: str) -> str:
-    """JSON over several lines; anything else as it is."""
+    """Indent JSON; return any other text unchanged."""
     if not text.startswith(("{", "[")):
         return text
     try:

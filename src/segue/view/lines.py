@@ -1,4 +1,4 @@
-"""What happened, event by event, as lines for a terminal. Whatever was said, no line obeys it."""
+"""Stored events as styled lines for a terminal, sanitized."""
 
 from __future__ import annotations
 
@@ -50,8 +50,6 @@ _WIDE = 400
 
 
 class Line(Struct, frozen=True):
-    """One line, and what it is."""
-
     style: Style
     text: str
 
@@ -61,10 +59,7 @@ def is_message(event: Event) -> bool:
 
 
 def lines_of(record: Record, calls: Calls | None = None, *, full: bool = False) -> Iterator[Line]:
-    """The lines of an event; long results by their beginning unless they are wanted in `full`.
-
-    `calls` knows what was shown before it.
-    """
+    """The lines of one event. Long results are truncated unless `full`; `numbers` holds the calls listed before."""
     match record.event:
         case Said(message) | Completed(message) | Known(message) | Cancelled(message):
             calls = calls if calls is not None else Calls()
@@ -76,32 +71,32 @@ def lines_of(record: Record, calls: Calls | None = None, *, full: bool = False) 
 
 
 def event_words(event: Event) -> str:
-    """What an event other than a message says, in one line."""
+    """One line about an event that is not a message."""
     match event:
         case Opened():
-            return f"given: {_given(event)}"
+            return f"started with {_given(event)}"
         case Sent():
-            return f"sent to {_target(event.target, event.model)}" if event.target else "sent; to whom is not known"
+            return f"sent to {_target(event.target, event.model)}" if event.target else "sent (target unknown)"
         case Recalled():
             return _recalled(event)
         case Broke():
-            return f"a reply broke off ({event.reply.finish}): {shortened(event.reply.text, 80) or 'nothing said'}"
+            return f"incomplete reply ({event.reply.finish}): {shortened(event.reply.text, 80) or 'no text'}"
         case Compressed():
             kept = sum(stop - start for start, stop in event.kept)
-            told = f"{counted(kept, 'message')} kept, {len(event.replaced):,} new"
-            return f"compressed by {event.strategy} to {event.budget} tokens: {told}"
+            sizes = f"{counted(kept, 'message')} kept, {len(event.replaced):,} new"
+            return f"compressed with {event.strategy} to {event.budget} tokens: {sizes}"
         case Published():
-            return f"told: {counted(len(event.calls), 'result')} known before"
+            return f"published {counted(len(event.calls), 'result')} recorded earlier"
         case Undone() | Rewound():
-            return f"event {event.seq} taken back" if isinstance(event, Undone) else f"rewound to {event.turn}"
+            return f"undid event {event.seq}" if isinstance(event, Undone) else f"rewound to {event.turn}"
         case Switched():
-            return f"from here on {_target(event.target, event.model)}"
+            return f"switched to {_target(event.target, event.model)}"
         case Forked():
             return f"forked from {event.origin} at event {event.seq}"
         case Titled():
             return f"title: {shortened(event.text, 80)}"
         case Unknown():
-            return f"{event.kind}: written by a newer segue"
+            return f"{event.kind}: written by a newer version of segue"
         case _:
             return kind_of(event)
 
@@ -110,14 +105,14 @@ def _given(event: Opened) -> str:
     text = sum(len(block.text) for block in event.system)
     parts = [f"{counted(text, 'character')} of system text"] if text else []
     parts += [counted(len(event.tools), "tool")] if event.tools else []
-    return ", ".join(parts) or "nothing beside the messages"
+    return ", ".join(parts) or "no system text and no tools"
 
 
 def _recalled(event: Recalled) -> str:
     if event.pins:
         return f"pinned: message {', '.join(str(pin.place + 1) for pin in event.pins)}"
     calls = f": {counted(len(event.ledger), 'call')}" if event.ledger else ""
-    return f"what was known before this was kept here{calls}"
+    return f"restored the state from before this conversation was stored{calls}"
 
 
 def _target(target: str, model: str | None) -> str:
@@ -136,8 +131,8 @@ def _block(block: Block, calls: Calls, *, full: bool) -> Iterator[Line]:
         case Text():
             yield from (Line("text", line) for line in block.text.splitlines())
         case Thinking():
-            told = block.text.splitlines() if full else [shortened(block.text, 160)]
-            yield from (Line("dim", f"  {line}") for line in told if line)
+            lines = block.text.splitlines() if full else [shortened(block.text, 160)]
+            yield from (Line("dim", f"  {line}") for line in lines if line)
         case ToolCall():
             text = argument_text(block)
             yield Line("call", f"→ {block.name}{calls.of_call(block)} {text if full else shortened(text, _WIDE)}")

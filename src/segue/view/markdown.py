@@ -1,6 +1,6 @@
-"""A conversation as Markdown: words as they were said, calls and results in fences that nothing in them can end.
+"""A conversation as Markdown: message text as it is, calls and results in fences longer than any fence inside them.
 
-No words can pass for another turn or swallow the next one: see `prose.contained`.
+No message text can look like another message or swallow the next one: see `model_text.contain_markdown`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MARKS = re.compile(r"([\\`*_\[\]<>#|])")
 
 
 def markdown(page: Page) -> str:
-    """The whole page."""
+    """Render the whole document."""
     facts = "".join(f"- {name}: {_plain(value)}\n" for name, value in page.facts)
     system = "\n\n".join(block.text for block in page.request.system)
     parts = [f"# {_plain(page.title)}\n\n{facts}"]
@@ -44,13 +44,13 @@ def markdown(page: Page) -> str:
 
 
 def markdown_messages(messages: Sequence[Message]) -> str:
-    """Messages alone, each under who said it."""
-    answered = answers_of(tuple(messages))
+    """Render messages only, each under a heading with its speaker."""
+    index = answers_of(tuple(messages))
     parts: list[str] = []
     for message in messages:
-        told = [text for block in message.blocks for text in _block(block, answered)]
-        if told:
-            parts.append(f"## {_plain(SPEAKERS[message.speaker])}\n\n" + "\n\n".join(told) + "\n")
+        texts = [text for block in message.blocks for text in _block(block, index)]
+        if texts:
+            parts.append(f"## {_plain(SPEAKERS[message.speaker])}\n\n" + "\n\n".join(texts) + "\n")
     return "\n".join(parts)
 
 
@@ -82,15 +82,15 @@ def _block(block: Block, answered: Answered) -> Iterator[str]:
 
 
 def _words(text: str) -> str:
-    """What was said; where it is too long to be understood, in a fence."""
+    """Message text as contained Markdown; a text too long to parse is fenced."""
     return contained(text) if len(text) <= LONGEST else _fenced(text)
 
 
 def _fenced(text: str, language: str = "") -> str:
     text = without_controls(text)
     fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(text)), default=0))
-    word = language if re.fullmatch(r"[\w+-]*", language) else ""
-    return f"{fence}{word}\n{text.rstrip(chr(10))}\n{fence}"
+    label = language if re.fullmatch(r"[\w+-]*", language) else ""
+    return f"{fence}{label}\n{text.rstrip(chr(10))}\n{fence}"
 
 
 def _code(text: str) -> str:
@@ -106,5 +106,5 @@ def _line(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that is no Markdown, on one line."""
+    """Escape Markdown characters and join to one line."""
     return _MARKS.sub(r"\\\1", _line(text))

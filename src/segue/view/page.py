@@ -1,4 +1,4 @@
-"""What a page shows of a stored conversation."""
+"""The content of a page about a stored conversation, shared by HTML and Markdown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 80
 
 
 class Page(Struct, frozen=True):
-    """A conversation as it is told now. `facts` are names and values for its head."""
+    """A conversation in its current state. `facts` are names and values for the header."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
@@ -24,13 +24,13 @@ class Page(Struct, frozen=True):
 
 
 def page_of(summary: Summary, timeline: Timeline) -> Page:
-    """The page of a conversation that was read whole."""
+    """Build the page from a summary and the replayed conversation."""
     messages = timeline.chat.messages
     title = summary.title or (summary.opening or "")[:_LONGEST] or f"Conversation {summary.id}"
     facts = [
         ("conversation", summary.id),
-        ("begun", day(summary.created)),
-        ("last written", day(summary.updated)),
+        ("started", day(summary.created)),
+        ("last updated", day(summary.updated)),
         ("model", " · ".join(filter(None, [timeline.target, timeline.model])) or "-"),
         ("messages", _count(len(messages), summary.messages)),
     ]
@@ -39,11 +39,11 @@ def page_of(summary: Summary, timeline: Timeline) -> Page:
     return Page(title, tuple(facts), timeline.chat.request, messages)
 
 
-def _count(now: int, written: int) -> str:
-    """How many there are, and how many were ever written where that is another number."""
-    return f"{now:,}" if now == written else f"{now:,} of {written:,} that were written"
+def _count(now: int, stored: int) -> str:
+    """The current number of messages, and the number stored where that differs."""
+    return f"{now:,}" if now == stored else f"{now:,} of {stored:,} stored"
 
 
 def day(at: int) -> str:
-    """A store's time for a reader."""
+    """Format a store timestamp (microseconds) as UTC."""
     return iso(at)[:16].replace("T", " ") + " UTC"

@@ -1,7 +1,7 @@
-"""What a model writes is Markdown: as HTML for a page, and so that it stays in its place in a Markdown file.
+"""The Markdown that a model writes: converted to HTML, or contained so that it can stand inside a Markdown document.
 
-Nothing of it becomes markup of the page or of the file itself: raw HTML is text, only `http` addresses are links,
-pictures that a browser would fetch are links too, and its headings stand below those that say who speaks.
+None of it becomes markup of the surrounding page or document: raw HTML is text, only `http` URLs are links, images
+are links too, and headings rank below the headings with the speakers' names.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from segue.view.words import without_controls
 __all__ = ["LONGEST", "code", "contained", "formatted", "plain"]
 
 LONGEST = 200_000
-"""Beyond it words are shown as they stand: no answer is that long, and reading them as Markdown takes its time."""
+"""Longer texts are not parsed as Markdown, because parsing them takes too long."""
 _BELOW = 2
-"""Headings that are above those of a text."""
+"""Heading levels above those of a text."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)")
 _INLINE = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
@@ -35,18 +35,18 @@ _ALIGNED = re.compile(r"text-align:(left|center|right)")
 
 @cache
 def _parser() -> MarkdownIt:
-    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable(["entity"])
-    made.validateLink = lambda url: url.lower().startswith(("http://", "https://"))
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable(["entity"])
+    parser.validateLink = lambda url: url.lower().startswith(("http://", "https://"))
     for name, rule in _RULES.items():
-        made.add_render_rule(name, rule)
-    return made
+        parser.add_render_rule(name, rule)
+    return parser
 
 
 # ---------------------------------------------------------------------------------------------------------------- HTML
 
 
 def formatted(text: str) -> str:
-    """Markdown as HTML."""
+    """Convert Markdown to HTML."""
     text = without_controls(text)
     if len(text) > LONGEST:
         return plain(text)
@@ -64,7 +64,7 @@ def formatted(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Words with their code set apart; line ends stay. For what people write, who may mean a star by a star."""
+    """Convert a user's text to HTML: only code and bold are formatted, line ends stay."""
     parts: list[str] = []
     lines: list[str] = []
     fence, label = "", ""
@@ -97,8 +97,8 @@ def _paragraph(text: str) -> str:
 
 
 def code(text: str, label: str = "") -> str:
-    named = f' data-label="{_escaped(label)}"' if label else ""
-    return f"<pre{named}><code>{_escaped(text)}</code></pre>"
+    attribute = f' data-label="{_escaped(label)}"' if label else ""
+    return f"<pre{attribute}><code>{_escaped(text)}</code></pre>"
 
 
 def _escaped(text: str) -> str:
@@ -114,8 +114,8 @@ def _link(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
 
 
 def _image(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
-    address = _escaped(str(tokens[at].attrs["src"]))
-    return f'<a href="{address}" rel="noreferrer noopener">{_escaped(tokens[at].content) or address}</a>'
+    url = _escaped(str(tokens[at].attrs["src"]))
+    return f'<a href="{url}" rel="noreferrer noopener">{_escaped(tokens[at].content) or url}</a>'
 
 
 def _text(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
@@ -151,9 +151,9 @@ _RULES = {
 
 
 def contained(text: str) -> str:
-    """Markdown that ends where it ends: a fence is closed, tags are text, and no heading is one of the file's own.
+    """Contain Markdown: close an open fence, escape HTML tags, and lower its headings below the document's own.
 
-    What is code to every reader of Markdown stays as it is; where they may differ, a tag is rather told once too often.
+    Text that every Markdown parser reads as code is unchanged; where parsers may differ, tags are escaped.
     """
     lines = without_controls(_LINE_END.sub("\n", text.rstrip())).split("\n")
     tokens = _settled(lines)
@@ -164,24 +164,24 @@ def contained(text: str) -> str:
         if token.type == "heading_open" and token.map:
             at = token.map[0]
             lines[at] = _HEADING.sub(_lowered, lines[at], count=1)
-    told: list[str] = []
+    output: list[str] = []
     is_open = False
     for at, line in enumerate(lines):
         if at in in_code or not line.strip():
             is_open = False
-            told.append(line)
+            output.append(line)
             continue
-        made, left = _without_tags(line, spans=not is_open and "\\`" not in line)
-        is_open = is_open or left
-        told.append(made)
+        escaped, open_after = _without_tags(line, spans=not is_open and "\\`" not in line)
+        is_open = is_open or open_after
+        output.append(escaped)
     last = tokens[-1] if tokens else None
     if last is not None and last.type == "fence" and not _is_closed(last, lines):
-        told.append(last.markup)
-    return "\n".join(told)
+        output.append(last.markup)
+    return "\n".join(output)
 
 
 def _settled(lines: list[str]) -> Sequence[Token]:
-    """What the lines mean, once none of them is a heading for the line below it: without that, others mean more."""
+    """Escape underlines of setext headings and parse; repeated, because escaping one can create another heading."""
     while True:
         tokens = _parser().parse("\n".join(lines))
         found = [token for token in tokens if token.type == "heading_open" and token.markup in ("=", "-")]
@@ -193,7 +193,7 @@ def _settled(lines: list[str]) -> Sequence[Token]:
 
 
 def _level(lines: list[str], at: int) -> None:
-    """Takes the line away from under a heading; and those after it, which would be the next one's."""
+    """Escape the underline of a heading at `at`, and the underlines directly after it."""
     while at < len(lines) and (found := _UNDERLINE.fullmatch(lines[at])):
         lines[at] = f"{found[1]}\\{found[2]}"
         at += 1
@@ -204,12 +204,12 @@ def _lowered(found: re.Match[str]) -> str:
 
 
 def _without_tags(line: str, *, spans: bool) -> tuple[str, bool]:
-    """The line with its tags as text, but in code; and whether a mark of code in it may go on in the next one."""
+    """The line with its tags escaped outside code spans, and whether a code span may continue on the next line."""
     parts: list[str] = []
     rest = ""
     at = 0
     for found in _SPAN.finditer(line) if spans else ():
-        # A row of a table is cut before its code is looked for.
+        # Table rows are split into cells before code spans are parsed.
         inner = found[0] if "|" not in found[0] else _TAG.sub(r"\1\\<", found[0])
         parts += [_TAG.sub(r"\1\\<", line[at : found.start()]), inner]
         rest += line[at : found.start()]

@@ -1,4 +1,4 @@
-"""How the page looks: by light and by dark, narrow and wide, and on paper."""
+"""The style sheet of the HTML page: light and dark, narrow and wide, and for print."""
 
 STYLE = """\
 :root {

@@ -1,4 +1,4 @@
-"""What blocks are in words, the same on every page."""
+"""Text for blocks, states and numbers, shared by all views."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _MIME = re.compile(r"(image|audio|video)/[A-Za-z0-9.+-]{1,64}")
 
 
 class Answered(Struct):
-    """The results of each call, by its id, and which of them stand with a call of these messages."""
+    """Tool results by call id, and the ids of the calls in the same messages."""
 
     results: dict[str, list[ToolResponse]]
     calls: set[str]
@@ -68,34 +68,34 @@ class Answered(Struct):
         return self.results.get(call.id, [])
 
     def is_told(self, response: ToolResponse) -> bool:
-        """Whether this result is shown with its call."""
+        """Whether the call of this result is in the messages."""
         return response.call_id in self.calls
 
 
 def answers_of(messages: tuple[Message, ...]) -> Answered:
-    found = Answered({}, set())
+    index = Answered({}, set())
     for message in messages:
         for block in message.blocks:
             if isinstance(block, ToolCall) and block.id:
-                found.calls.add(block.id)
+                index.calls.add(block.id)
             elif isinstance(block, ToolResponse) and block.call_id:
-                found.results.setdefault(block.call_id, []).append(block)
-    return found
+                index.results.setdefault(block.call_id, []).append(block)
+    return index
 
 
 def argument_text(call: ToolCall) -> str:
-    """The arguments on one line, as exact text where they are none of JSON's."""
+    """The arguments as JSON on one line, or their exact text where they are not valid JSON."""
     if call.arguments_text is not None:
         return call.arguments_text
     return call.arguments if isinstance(call.arguments, str) else write_text(call.arguments)
 
 
 def result_text(response: ToolResponse) -> str:
-    """What came back, in words; files by what can be said of them."""
+    """The text of a result; media as type, name and size."""
     if response.content is None:
         return "" if response.structured is UNSET else write_text(response.structured)
-    told = one_text(_inner(block) for block in response.content)
-    return told if told or response.structured is UNSET else write_text(response.structured)
+    text = one_text(_inner(block) for block in response.content)
+    return text if text or response.structured is UNSET else write_text(response.structured)
 
 
 def _inner(block: Block) -> str:
@@ -117,14 +117,14 @@ def _inner(block: Block) -> str:
 
 
 def state_words(results: list[ToolResponse]) -> str:
-    """How a call ended; nothing where it ended well."""
+    """The state of a call; empty where it completed."""
     return STATES[state_of(results[-1]) if results else "pending"]
 
 
 def media_words(media: Media) -> str:
-    where = media.url if media.url and not media.url.startswith("data:") else media.file_id
+    location = media.url if media.url and not media.url.startswith("data:") else media.file_id
     size = sized(len(media.data) * 3 // 4) if media.data else None
-    return ", ".join(filter(None, [media.mime or media.kind, media.name, size, where]))
+    return ", ".join(filter(None, [media.mime or media.kind, media.name, size, location]))
 
 
 def opaque_words(block: Opaque) -> str:
@@ -132,7 +132,7 @@ def opaque_words(block: Opaque) -> str:
 
 
 def inline_picture(media: Media) -> str | None:
-    """The file as an address that holds it; None where it is not here, or not what it says."""
+    """A data URL with the media; None where the data is missing or the type is not image, audio or video."""
     mime, data = media.mime, media.data
     if data is None and media.url and media.url.startswith("data:"):
         head, _, data = media.url.partition(",")
@@ -143,7 +143,6 @@ def inline_picture(media: Media) -> str | None:
 
 
 def sized(count: int) -> str:
-    """A number of bytes."""
     for unit in ("bytes", "kB"):
         if count < 1000:
             return f"{count} {unit}"
@@ -152,12 +151,11 @@ def sized(count: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """So many of something."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def note_lines(notes: Sequence[Note]) -> Iterator[str]:
-    """What became of messages under compression: neighbours of one fate in a line, and no more than a screen."""
+    """Lines about what compression did; adjacent messages with the same note share a line, and a long list is cut."""
     runs: list[list[Note]] = []
     for note in notes:
         last = runs[-1][-1] if runs else None
@@ -167,8 +165,8 @@ def note_lines(notes: Sequence[Note]) -> Iterator[str]:
             runs.append([note])
     shown = runs if len(runs) <= _NOTES else runs[: _NOTES - 1]
     for run in shown:
-        told = f"messages {run[0].place + 1:,} to {run[-1].place + 1:,} were {run[0].what}: {_saved(run)}"
-        yield told if len(run) > 1 else str(run[0])
+        line = f"messages {run[0].place + 1:,} to {run[-1].place + 1:,} were {run[0].what}: {_saved(run)}"
+        yield line if len(run) > 1 else str(run[0])
     rest = [note for run in runs[len(shown) :] for note in run]
     if rest:
         yield f"… and {counted(len(rest), 'more message')}: {_saved(rest)}"
@@ -179,11 +177,11 @@ def _saved(notes: Sequence[Note]) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """The beginning of a text, on one line."""
+    """Truncate a text to `width` characters on one line."""
     line = " ".join(text[: 4 * width].split())
     return line if len(line) <= width and len(text) <= 4 * width else f"{line[: width - 1]}…"
 
 
 def without_controls(text: str) -> str:
-    """The text with nothing in it that a terminal or a reader's eye would obey."""
+    """Replace control characters, bidirectional overrides and lone surrogates by U+FFFD."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)

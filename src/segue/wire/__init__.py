@@ -1,1 +1,1 @@
-"""How each API says it: JSON to canonical values and back. Nothing here invents, reorders or drops an interaction."""
+"""Wires: each API's JSON ⇄ canonical values. A wire never invents, reorders or drops an interaction."""

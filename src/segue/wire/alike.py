@@ -1,7 +1,7 @@
-"""Deltas that differ in one text and nothing that matters: a run of them is read by its texts alone, all at once.
+"""Fast parsing of runs of deltas that differ only in one text.
 
-Most of a stream are such runs. The first of a run is read in full, and shows what the others look like; what does not
-look so is read in full again.
+Most of a stream are such runs. The first delta of a run is parsed in full and becomes the template; of the following
+ones only the text is decoded. A delta that does not match the template is parsed in full.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 __all__ = ["Alike"]
 
-Tell = Callable[[str], object]
+Emit = Callable[[str], object]
 
 _decode = msgspec.json.Decoder().decode
 _decode_text = msgspec.json.Decoder(str).decode
@@ -22,48 +22,48 @@ _decode_texts = msgspec.json.Decoder(list[str]).decode
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _PROBE = "\u00b6probe"
 _END = b"\n\n"
-# What may differ from delta to delta and says nothing: their number, padding, and counts of which the last is told.
-_VARIES = re.compile(
+# Fields that may differ between deltas without effect: sequence numbers, padding, and counts of which the last counts.
+_VARIABLE_FIELDS = re.compile(
     rb'("(?:sequence_number|[a-zA-Z]+TokenCount)":\s*)\d+|("(?:obfuscation|p)":\s*)"[^"\\]*"', re.DOTALL
 )
-_BROKEN = (msgspec.MsgspecError, UnicodeDecodeError)
+_DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)
 
 
 class Alike:
-    """`head` and `tail` stand around the text in each payload; `lead` is what an event puts before a payload.
+    """`head` and `tail` surround the text in each payload; `lead` is what an event has before its payload.
 
-    `last` is the last payload that was taken, where they differ in more than their text.
+    `last_payload` is the last payload that matched, where payloads differ in more than their text.
     """
 
     __slots__ = (
-        *("_close", "_event", "_head", "_lead", "_line", "_lines", "_payload"),
-        *("_seam", "_start", "_stop", "_tail", "_tell", "last"),
+        *("_suffix", "_event", "_head", "_prefix", "_line", "_lines", "_payload"),
+        *("_separator", "_start", "_stop", "_tail", "_emit", "last"),
     )
 
-    def __init__(self, lead: bytes, head: bytes, tail: bytes, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, lead: bytes, head: bytes, tail: bytes, emit: Emit) -> None:
+        self._emit = emit
         self._head, self._tail = head, tail
-        self._lead = lead + head
-        self._close = tail + _END
-        self._seam = self._close + self._lead
-        self._lines = self._lead.count(b"\n") + len(_END)
+        self._prefix = lead + head
+        self._suffix = tail + _END
+        self._separator = self._suffix + self._prefix
+        self._lines = self._prefix.count(b"\n") + len(_END)
         self._line = self._lines - len(_END)
-        self._start, self._stop = len(self._lead.rpartition(b"\n")[2]), -len(tail) or None
+        self._start, self._stop = len(self._prefix.rpartition(b"\n")[2]), -len(tail) or None
         self._payload = self._event = None
         self.last = b""
-        if _VARIES.search(head) or _VARIES.search(tail):
-            payload = _loose(head) + b"(" + _STRING.pattern + b")" + _loose(tail)
+        if _VARIABLE_FIELDS.search(head) or _VARIABLE_FIELDS.search(tail):
+            payload = _flexible_pattern(head) + b"(" + _STRING.pattern + b")" + _flexible_pattern(tail)
             self._payload = re.compile(payload, re.DOTALL)
             self._event = re.compile(re.escape(lead) + payload + _END, re.DOTALL)
 
     @staticmethod
     def varies(payload: bytes) -> bool:
-        """Whether there is more in a payload than its text that differs from one to the next."""
-        return _VARIES.search(payload) is not None
+        """Whether a payload has fields besides its text that differ from one delta to the next."""
+        return _VARIABLE_FIELDS.search(payload) is not None
 
     @classmethod
-    def of(cls, payload: bytes, name: str | None, key: str, text: str, tell: Tell) -> Alike | None:
-        """Those that are like this payload but for the text under this key; None if that can't be told for sure."""
+    def of(cls, payload: bytes, name: str | None, key: str, text: str, emit: Emit) -> Alike | None:
+        """The template for payloads that equal this one except for the text under `key`; None if that is ambiguous."""
         place = payload.rfind(b'"%b"' % key.encode())
         found = _STRING.search(payload, payload.find(b":", place)) if place >= 0 else None
         if found is None:
@@ -73,87 +73,87 @@ class Alike:
             if _decode_text(found[0]) != text:
                 return None
             probe = _decode(head + b'"%b"' % _PROBE.encode() + tail)
-        except _BROKEN:
+        except _DECODE_ERRORS:
             return None
-        if _swapped(probe, key, _PROBE, text) != _decode(payload):
+        if _replace_text(probe, key, _PROBE, text) != _decode(payload):
             return None
         lead = b"data: " if name is None else b"event: %b\ndata: " % name.encode()
-        return cls(lead, head, tail, tell)
+        return cls(lead, head, tail, emit)
 
     def take(self, payload: bytes) -> bool:
-        """Whether one payload is alike, and was told."""
+        """Emits the text of one payload and returns True, or returns False if the payload does not match."""
         if self._payload is not None:
             found = self._payload.fullmatch(payload)
-            written = None if found is None else found[1]
+            encoded = None if found is None else found[1]
         elif payload.startswith(self._head) and payload.endswith(self._tail):
-            written = payload[len(self._head) : len(payload) - len(self._tail)]
+            encoded = payload[len(self._head) : len(payload) - len(self._tail)]
         else:
-            written = None
-        if written is None:
+            encoded = None
+        if encoded is None:
             return False
         try:
-            text = _decode_text(written)
-        except _BROKEN:
+            text = _decode_text(encoded)
+        except _DECODE_ERRORS:
             return False
         self.last = payload
-        self._tell(text)
+        self._emit(text)
         return True
 
     def run(self, stream: bytes) -> bytes:
-        """Tells the events that a stream begins with, as far as they are alike, and gives the rest of it."""
-        written, rest = self._apart(stream) if self._event is None else self._apart_loosely(stream)
-        if not written:
+        """Emits the texts of the matching events at the start of a stream and returns the remaining bytes."""
+        encoded, rest = self._split_exact(stream) if self._event is None else self._split_variable(stream)
+        if not encoded:
             return stream
         try:
-            texts = _decode_texts(b"[%b]" % b",".join(written))
-        except _BROKEN:
+            texts = _decode_texts(b"[%b]" % b",".join(encoded))
+        except _DECODE_ERRORS:
             return stream
-        if len(texts) != len(written):
+        if len(texts) != len(encoded):
             return stream
-        self._tell("".join(texts))
+        self._emit("".join(texts))
         return rest
 
-    def _apart(self, stream: bytes) -> tuple[list[bytes], bytes]:
-        """The texts as they are written, and the rest. All events are taken to be alike, and then it is seen if so."""
+    def _split_exact(self, stream: bytes) -> tuple[list[bytes], bytes]:
+        """The encoded texts and the remaining bytes: splits as if all events matched, then rebuilds them to verify."""
         end = stream.rfind(_END)
-        told = stream[: end + len(_END)]
-        lines = told.split(b"\n")[self._line : -1 : self._lines]
-        written = [line[self._start : self._stop] for line in lines]
-        if end < 0 or told != self._lead + self._seam.join(written) + self._close:
+        events = stream[: end + len(_END)]
+        lines = events.split(b"\n")[self._line : -1 : self._lines]
+        encoded = [line[self._start : self._stop] for line in lines]
+        if end < 0 or events != self._prefix + self._separator.join(encoded) + self._suffix:
             return [], stream
-        return written, stream[len(told) :]
+        return encoded, stream[len(events) :]
 
-    def _apart_loosely(self, stream: bytes) -> tuple[list[bytes], bytes]:
+    def _split_variable(self, stream: bytes) -> tuple[list[bytes], bytes]:
         parts = self._event.split(stream) if self._event is not None else []
-        between, written = parts[:-1:2], parts[1::2]
-        if any(between) or not written:
+        between, encoded = parts[:-1:2], parts[1::2]
+        if any(between) or not encoded:
             return [], stream
         rest = parts[-1]
-        told = stream[: len(stream) - len(rest) - len(_END)]
-        self.last = told[told.rfind(_END) + 1 :].partition(b"data: ")[2]
-        return written, rest
+        events = stream[: len(stream) - len(rest) - len(_END)]
+        self.last = events[events.rfind(_END) + 1 :].partition(b"data: ")[2]
+        return encoded, rest
 
 
-def _loose(written: bytes) -> bytes:
-    """A pattern of these bytes in which what may differ does."""
+def _flexible_pattern(encoded: bytes) -> bytes:
+    """A pattern for these bytes in which the variable fields may have any value."""
     made: list[bytes] = []
     position = 0
-    for found in _VARIES.finditer(written):
+    for found in _VARIABLE_FIELDS.finditer(encoded):
         number, padding = found.groups()
-        made += [re.escape(written[position : found.start()]), re.escape(number or padding)]
+        made += [re.escape(encoded[position : found.start()]), re.escape(number or padding)]
         made.append(rb"\d+" if number else rb'"[^"\\]*"')
         position = found.end()
-    return b"".join([*made, re.escape(written[position:])])
+    return b"".join([*made, re.escape(encoded[position:])])
 
 
-def _swapped(value: Any, key: str, text: str, other: str) -> Any:
-    """The value with this text under this key exchanged."""
+def _replace_text(value: Any, key: str, text: str, other: str) -> Any:
+    """The value with this text under this key replaced."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
         return {
-            name: other if name == key and member == text else _swapped(member, key, text, other)
+            name: other if name == key and member == text else _replace_text(member, key, text, other)
             for name, member in members.items()
         }
     if isinstance(value, list):
-        return [_swapped(member, key, text, other) for member in cast("list[Any]", value)]
+        return [_replace_text(member, key, text, other) for member in cast("list[Any]", value)]
     return value

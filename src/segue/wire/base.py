@@ -1,6 +1,6 @@
-"""The shape of a wire: one frozen value with all that segue can do with an API.
+"""The `Wire` struct: everything segue implements for one API.
 
-`parse_*` comes in, `render_*` goes out. A dialect is another value on the same functions.
+`parse_*` functions come in, `render_*` functions go out. A dialect is another `Wire` value with the same functions.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = ["ApiError", "Fetch", "Projection", "Wire"]
 
 JsonObject = dict[str, Any]
 Fetch = Callable[[str], tuple[bytes, str]]
-"""Gives the bytes and the media type behind a URL. The core itself fetches nothing."""
+"""Returns the bytes and the media type of a URL. The core never fetches anything itself."""
 
 
 @dataclass(frozen=True)
 class Projection:
-    """How canonical ids and tool names are spelled on the target, and where to write down what did not fit."""
+    """What render functions carry around: projected ids and tool names, the report, and the caller's `fetch`."""
 
     ids: IdMap
     names: NameMap
@@ -41,7 +41,7 @@ class Projection:
 
 @dataclass(frozen=True)
 class ApiError:
-    """A provider's error body, in any API's terms."""
+    """A provider's error, independent of the API."""
 
     status: int
     message: str
@@ -49,12 +49,12 @@ class ApiError:
     code: str | None = None
     param: str | None = None
     details: tuple[JsonObject, ...] = ()
-    """What was found, one by one and in the provider's own form, where it lists that."""
+    """The provider's own list of problems, where it sends one."""
 
 
 @dataclass(frozen=True)
 class Wire:
-    """An API. `demands` gives the row for a model; `default_model` holds where none is named."""
+    """One API. `constraints` returns the row for a model; `default_model` is used where a body names none."""
 
     name: str
     kind: Literal["wire", "dialect", "text"]
@@ -70,30 +70,30 @@ class Wire:
     parse_reply: Callable[[Mapping[str, Any]], Reply]
     render_reply: Callable[[Reply, Projection], JsonObject]
     open_stream: Callable[[str], StreamParser]
-    """A parser for the stream of one reply; the calls in it get their canonical ids by this turn key."""
+    """Returns a parser for the stream of one reply; the turn key is part of the canonical ids of its calls."""
     stream_renderer: Callable[[Projection, str | None, Request | None], StreamRenderer]
-    """What writes the events of one reply down: how ids and names are spelled, the model where the reply names none,
-    and what the client asked for, where that is known."""
+    """Returns the renderer for the events of one reply: context, the model to name where the reply has none, and the
+    client's request where it is available."""
     parse_error: Callable[[int, Mapping[str, Any]], ApiError]
     render_error: Callable[[ApiError], JsonObject]
     body_keys: frozenset[str]
-    """The keys of a body that canonical fields speak for; any other goes home only."""
+    """The keys of a body that canonical fields model; any other key is only sent same-API."""
     item_keys: frozenset[str]
     """The same for messages, blocks and calls."""
     tool_keys: frozenset[str]
     """The same for declarations of functions and free-text tools."""
     custom_tools: bool = False
-    """Whether calls with free text exist there."""
+    """True if the API has custom tools (free-text input)."""
     kindred: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Words for options that only another API of the same provider takes, and the keys that they stand under here."""
+    """Options that only the provider's own APIs share, by name, with the key each has in this API."""
     telling: frozenset[str] = frozenset()
-    """Keys of a body that say something even where they say no."""
+    """Keys of a body whose value `false` is not the default, so that dropping it must be reported."""
     on: str | None = None
-    """The wire that a dialect is spoken on."""
+    """The wire that a dialect is a variant of."""
     lane: Lane | None = None
-    """How plain conversations are read and written without the long way."""
+    """The fast path of this wire; None where it has only the full pipeline."""
 
     @property
     def root(self) -> str:
-        """The key that a body's conversation stands under."""
+        """The key of a body that holds its messages."""
         return self.lane.key if self.lane is not None else "messages"

@@ -1,8 +1,8 @@
-"""`segue.detect`: which API speaks to a model, in which dialect, and how tools are written. Told by the name alone.
+"""`segue.detect`: wire, dialect and tool format of a model, by its name alone.
 
-A table says it for each family. Only a name that tells where it is served, such as `bedrock/…` or `openrouter/…`,
-overrules the family's own API; how tools are written follows the model as far as that API can carry it. The table names
-APIs that segue may not speak yet.
+A table has them for each family. A name that includes its service, such as `bedrock/…` or `openrouter/…`, overrides
+the family's own API; the tool format is the model's where that API supports it. The table may name APIs that segue does
+not implement yet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Detected", "detect"]
 
 
 class Detected(Struct, frozen=True):
-    """What a model's name says. `dialect` is None where the plain wire is spoken; `model` is the name taken apart."""
+    """The result of `detect`. `dialect` is None for the wire itself; `model` is the parsed name."""
 
     wire: str
     dialect: str | None
@@ -27,12 +27,12 @@ class Detected(Struct, frozen=True):
 
     @property
     def target(self) -> str:
-        """What to convert to: the dialect where there is one, else the wire."""
+        """The target to convert to: the dialect where there is one, else the wire."""
         return self.dialect or self.wire
 
 
 _CHAT = "openai-chat"
-# Family → wire, dialect, tool format. Any other family, and a name that says none, is openai-chat with openai tools.
+# Family → wire, dialect, tool format. Any other or unknown family is openai-chat with openai tools.
 _FAMILIES: dict[str, tuple[str, str | None, str]] = {
     "gpt": (_CHAT, None, "openai"),
     "claude": ("anthropic", None, "anthropic"),
@@ -43,7 +43,7 @@ _FAMILIES: dict[str, tuple[str, str | None, str]] = {
     "qwen": (_CHAT, "qwen", "qwen"),
 }
 _ELSEWHERE = (_CHAT, None, "openai")
-# First parts of `provider/model` that are a service of their own → the wire that it speaks.
+# Service in front of a model name (`service/model`) → its wire.
 _SERVICES: dict[str, str] = {
     "azure": _CHAT,
     "azure-foundry": "azure-foundry",
@@ -63,7 +63,7 @@ _SERVICES: dict[str, str] = {
     "together_ai": _CHAT,
     "vllm": _CHAT,
 }
-# Vendors whose name goes before a model's, where the model's own name says nothing.
+# Vendor in front of a model name → family, for model names without a known family.
 _VENDORS: dict[str, str] = {
     "anthropic": "claude",
     "alibaba": "qwen",
@@ -91,14 +91,14 @@ _RESPONSES_ONLY = frozenset({"codex", "pro", "deep", "computer"})
 
 
 def detect(model: str) -> Detected:
-    """Wire, dialect and tool format of a model's name; a name that says nothing is `openai-chat` and `openai`."""
+    """Wire, dialect and tool format of a model name; an unknown name gives `openai-chat` and `openai`."""
     text_argument(model, "model")
     parts = [part for part in model.strip().lower().split("/") if part]
     known = identify(model.strip())
     family = known.family or next((_VENDORS[part] for part in parts[:-1] if part in _VENDORS), "")
     wire, dialect, tool_format = _FAMILIES.get(family, _ELSEWHERE)
     if known.line == "k3":
-        # KIM-08: K3 reads no ids, so it needs none of K2's form.
+        # KIM-08: K3 ignores ids, so it does not need K2's form.
         tool_format = "openai"
     served = _served_by(parts)
     if served is not None:
@@ -110,7 +110,7 @@ def detect(model: str) -> Detected:
 
 
 def _served_by(parts: list[str]) -> str | None:
-    """The wire of the service that a name speaks of."""
+    """The wire of the service that the name includes."""
     if len(parts) > 1 and parts[0] in _SERVICES:
         return _SERVICES[parts[0]]
     if parts and (_BEDROCK_ID.fullmatch(parts[-1]) or parts[0].startswith("arn:aws:bedrock")):

@@ -1,4 +1,4 @@
-"""Whose body is this? Told by its shape, then by its model's name; a plain wire comes before its dialects."""
+"""Detects the API of a request body: by its shape, then by its model name; a wire comes before its dialects."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _BEDROCK_BLOCKS = frozenset(
 _CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal", "document_url"})
 _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "server_tool_use", "image"})
 _CHAT_FAMILIES = {"kimi": "kimi", "mistral": "mistral", "deepseek": "deepseek", "qwen": "qwen"}
-# Where the conversation stands under a key of its own, that key tells the API.
+# Keys that hold the conversation in one API only.
 _ROOTS = {"input": "openai-responses", "contents": "gemini"}
-# Wires with a shape of their own, and dialects of those; any other is a dialect of the Chat wire.
+# API → wire whose body shape it has; any other has the shape of openai-chat.
 _SHAPES = {name: name for name in ("anthropic", "bedrock", *_ROOTS.values())} | {"azure-foundry": "openai-responses"}
 # AZF-01, AZF-02
 _FOUNDRY_KEYS = frozenset({"agent_reference", "agent"})
@@ -64,10 +64,10 @@ def detect_source(body: Mapping[str, Any]) -> str:
             raise InputError(f"a list was expected, not {kind_of(body[given[0]])}", path=given[0])
         *roots, last = (f"`{key}`" for key in ("messages", *_ROOTS))
         missing = f"no {', '.join(roots)} or {last}"
-        raise InputError(f"{missing}: this is not a request body of a known API; name `source` if it is one")
+        raise InputError(f"{missing}: not a request body of a known API; name `source` if it is one")
     found = set(_signs(body)) or set(_hints(body))
     if len(found) > 1:
-        raise InputError(f"this looks like {' and like '.join(sorted(found))} at once; name `source`")
+        raise InputError(f"the body has features of {' and '.join(sorted(found))}; name `source`")
     if "bedrock" in found:
         return "bedrock"
     model = body.get("model")
@@ -78,26 +78,26 @@ def detect_source(body: Mapping[str, Any]) -> str:
 
 
 def speaks_against(body: Mapping[str, Any], api: str) -> str | None:
-    """The wire that a body certainly is of, where that is not the one it is said to be of."""
-    spoken = _SHAPES.get(api, "openai-chat")
+    """The wire that a body certainly belongs to, where that is not the wire of `api`; else None."""
+    expected = _SHAPES.get(api, "openai-chat")
     found: set[str] = set()
     root = _root(body)
     for sign in _signs(body) if root is None else (root,):
-        if sign == spoken:
+        if sign == expected:
             return None
         found.add(sign)
     return min(found, default=None)
 
 
 def _root(body: Mapping[str, Any]) -> str | None:
-    """The API that keeps its conversation under a key which this body has, and `messages` it has not."""
+    """The API whose conversation key the body has, if it has no `messages`."""
     if "messages" in body:
         return None
     return next((api for key, api in _ROOTS.items() if isinstance(body.get(key), str | list | dict)), None)
 
 
 def _is_foundry(body: Mapping[str, Any]) -> bool:
-    """Whether a Responses body speaks of an agent, or has items that only Foundry makes."""
+    """Whether a Responses body names an agent or has items that only Foundry makes."""
     if any(isinstance(body.get(key), dict) for key in _FOUNDRY_KEYS):
         return True
     return any(not is_openai_item(str(item.get("type")), {}) for item in _objects(body.get("input")))
@@ -113,7 +113,7 @@ def _hints(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _signs(body: Mapping[str, Any]) -> Iterator[str]:
-    """One name for each thing that only one wire says."""
+    """One API name for each feature that only that API has."""
     if _BEDROCK_KEYS & body.keys():
         yield "bedrock"
     for tool in _objects(body.get("tools")):
@@ -139,7 +139,7 @@ def _message_signs(message: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_bare(part: Mapping[str, Any]) -> bool:
-    """A text without a type beside it."""
+    """A text part without `type`."""
     return list(part) == ["text"]
 
 

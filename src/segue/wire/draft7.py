@@ -1,4 +1,4 @@
-"""Whether a value is a JSON Schema of draft 7 (MIS-13): each keyword holds what the draft lets it hold."""
+"""Whether a value is a valid draft 7 JSON Schema (MIS-13): every keyword has a value that the draft permits."""
 
 from __future__ import annotations
 
@@ -54,32 +54,32 @@ _TABLES = frozenset({"definitions", "dependencies", "patternProperties", "proper
 
 
 def is_draft7(schema: object) -> bool:
-    waiting = [schema]
-    while waiting:
-        found = waiting.pop()
+    pending = [schema]
+    while pending:
+        found = pending.pop()
         if isinstance(found, bool):
             continue
         if not isinstance(found, dict):
             return False
-        for word, value in cast("dict[str, object]", found).items():
-            if word in _WORDS:
-                if not _WORDS[word](value):
+        for keyword, value in cast("dict[str, object]", found).items():
+            if keyword in _WORDS:
+                if not _WORDS[keyword](value):
                     return False
                 continue
-            inner = list(_schemas(word, value))
+            inner = list(_schemas(keyword, value))
             if None in inner:
                 return False
-            waiting += inner
+            pending += inner
     return True
 
 
-def _schemas(word: str, value: object) -> Iterator[object]:
-    """The schemas under a keyword; None where something else stands there."""
-    if word in _ONE or (word == "items" and not isinstance(value, list)):
+def _schemas(keyword: str, value: object) -> Iterator[object]:
+    """The subschemas under a keyword; None in place of anything that cannot be one."""
+    if keyword in _ONE or (keyword == "items" and not isinstance(value, list)):
         yield value
-    elif word in _LISTS or word == "items":
+    elif keyword in _LISTS or keyword == "items":
         items = cast("list[object]", value) if isinstance(value, list) else []
         yield from items or [None]
-    elif word in _TABLES:
+    elif keyword in _TABLES:
         table = cast("dict[str, object]", value) if isinstance(value, dict) else {"": None}
-        yield from (part for part in table.values() if not (word == "dependencies" and _are_names(part)))
+        yield from (part for part in table.values() if not (keyword == "dependencies" and _are_names(part)))

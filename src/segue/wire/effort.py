@@ -1,4 +1,4 @@
-"""Effort ⇄ budget of thinking tokens, by one table, and the effort that a model has in place of another."""
+"""Reasoning effort ⇄ budget of thinking tokens by one table, and the closest effort that a model supports."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _BUDGETS: dict[Effort, int] = {
 
 
 def budget_of(effort: Effort) -> int:
-    """Tokens for an effort; 0 for `none`."""
+    """Thinking tokens for an effort; 0 for `none`."""
     return _BUDGETS.get(effort, 0)
 
 
 def effort_of(budget: int, *, known: tuple[Effort, ...] = ("low", "medium", "high")) -> Effort:
-    """The smallest effort of those `known` whose budget covers this one, else the largest."""
+    """The smallest `available` effort whose budget covers this one, else the largest."""
     if budget <= 0:
         return "none"
     for effort in known:
@@ -32,7 +32,7 @@ def effort_of(budget: int, *, known: tuple[Effort, ...] = ("low", "medium", "hig
 
 
 def nearest(effort: Effort | None, known: tuple[Effort, ...]) -> Effort | None:
-    """The effort itself, or the highest known one below it, or the lowest."""
+    """The effort itself, or the highest `available` one below it, or the lowest."""
     if effort is None or effort == "none" or not known:
         return None
     below: list[Effort] = [step for step in known if _BUDGETS[step] <= _BUDGETS[effort]]
@@ -40,5 +40,5 @@ def nearest(effort: Effort | None, known: tuple[Effort, ...]) -> Effort | None:
 
 
 def closest(budget: int, known: tuple[Effort, ...]) -> Effort:
-    """The effort of those `known`, `none` among them if it is, whose budget is the nearest; of two the higher one."""
+    """The `available` effort whose budget is nearest, which may be `none`; of two equally near ones the higher."""
     return min(known, key=lambda effort: (abs(budget_of(effort) - budget), -budget_of(effort)))

@@ -1,8 +1,8 @@
-"""What happens while a reply arrives, in words that every API shares.
+"""Stream events of a reply, the same for every API.
 
-`Opened` comes first. A block that grows has a `Start`, its deltas, and an `End` that holds the finished block; one that
-came in one piece is a `Whole`. Blocks are numbered in the order in which they begin, and several may be open at once.
-Everything that began has ended when `Finished` or `Failed` comes, which is last and comes once.
+`ReplyStart` comes first. A streamed block has a `BlockStart`, deltas, and a `BlockEnd` with the finished block; one
+that arrives complete is a `WholeBlock`. Blocks are numbered in the order of their start, and several may be open at
+once. All blocks have ended before `Finished` or `Failed`, which comes last and once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class Opened(Struct, gc=False):
-    """A reply begins. `native` is what its own API said around it."""
+    """The reply begins. `native` holds the API's own fields of the reply."""
 
     id: str | None = None
     model: str | None = None
@@ -46,9 +46,9 @@ class Opened(Struct, gc=False):
 
 
 class Start(Struct, gc=False):
-    """A text, reasoning or a call begins; of the block only what is known from the first is there.
+    """A text, reasoning or tool-call block begins, with the fields that are known at its start.
 
-    A call has its canonical id, its whole name, its kind and its origin. `native` holds what was said beside.
+    A call has its canonical id, its complete name, its kind and its origin. `native` holds its other fields.
     """
 
     index: int
@@ -56,7 +56,7 @@ class Start(Struct, gc=False):
 
 
 class TextDelta(Struct, gc=False):
-    """More words. `beside` is what the API said beside them that has no other word (`logprobs`)."""
+    """More text. `extras` are unmodelled fields of the delta (`logprobs`)."""
 
     index: int
     text: str
@@ -69,21 +69,21 @@ class ThinkingDelta(Struct, gc=False):
 
 
 class InputDelta(Struct, gc=False):
-    """More of the text of a call's arguments."""
+    """More of the arguments text of a tool call."""
 
     index: int
     text: str
 
 
 class End(Struct, gc=False):
-    """The finished block. A call that was cut off is `broken`."""
+    """The finished block. A truncated call is `broken`."""
 
     index: int
     block: Text | Thinking | ToolCall
 
 
 class Whole(Struct, gc=False):
-    """A block without a beginning: a picture, what the provider ran by itself, anything unknown."""
+    """A block that is not streamed: an image, a hosted tool call, unknown content."""
 
     index: int
     block: Block
@@ -100,7 +100,7 @@ class Finished(Struct, gc=False):
 
 
 class Failed(Struct, gc=False):
-    """The reply broke off: an error of the provider, or a stream without an end."""
+    """The reply failed: an error of the provider, or a stream that ended early."""
 
     error: ApiError
 
@@ -110,7 +110,7 @@ Event: TypeAlias = Opened | Start | Delta | End | Whole | UsageTold | Finished |
 
 
 def arguments_text(call: ToolCall) -> str:
-    """A call's arguments as a stream tells them."""
+    """The arguments of a call as streamed text."""
     if call.arguments_text is not None:
         return call.arguments_text
     return call.arguments if call.kind == "custom" and isinstance(call.arguments, str) else write_text(call.arguments)
@@ -120,13 +120,13 @@ Growing = TypeVar("Growing", Text, Thinking, ToolCall)
 
 
 def _begun(block: Growing, **changes: Any) -> Growing:
-    """A block before it has grown. What its API says beside the content is known from the first."""
+    """The block with its content removed; its other native fields are kept."""
     native = block.native if block.native is None else Native(block.native.api, block.native.fragment, intact=False)
     return msgspec.structs.replace(block, native=native, **changes)
 
 
 def events_of(reply: Reply) -> list[Event]:
-    """A reply that came at once, as if it had been streamed."""
+    """The stream events of a complete reply."""
     events: list[Event] = [Opened(reply.id, reply.model, reply.created, reply.native)]
     for index, block in enumerate(reply.blocks):
         events += events_of_block(index, block)
@@ -137,15 +137,15 @@ def events_of(reply: Reply) -> list[Event]:
 
 
 def events_of_block(index: int, block: Block) -> list[Event]:
-    """A block that is there already, as if it had grown."""
+    """The stream events of a complete block."""
     if isinstance(block, Text):
-        told: list[Event] = [TextDelta(index, block.text)] if block.text else []
-        return [Start(index, _begun(block, text="")), *told, End(index, block)]
+        deltas: list[Event] = [TextDelta(index, block.text)] if block.text else []
+        return [Start(index, _begun(block, text="")), *deltas, End(index, block)]
     if isinstance(block, Thinking):
-        begun = Start(index, _begun(block, text="", signature=None, sealed=None))
-        told = [ThinkingDelta(index, block.text)] if block.text else []
-        return [begun, *told, End(index, block)]
+        start = Start(index, _begun(block, text="", signature=None, sealed=None))
+        deltas = [ThinkingDelta(index, block.text)] if block.text else []
+        return [start, *deltas, End(index, block)]
     if isinstance(block, ToolCall) and block.kind != "hosted":
-        begun = Start(index, _begun(block, arguments={}, arguments_text=None))
-        return [begun, InputDelta(index, arguments_text(block)), End(index, block)]
+        start = Start(index, _begun(block, arguments={}, arguments_text=None))
+        return [start, InputDelta(index, arguments_text(block)), End(index, block)]
     return [Whole(index, block)]

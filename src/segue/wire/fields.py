@@ -1,4 +1,4 @@
-"""Typed looks into a body: the value where it has the expected type, else None, or an error that names the place."""
+"""Typed access to JSON values: the value where it has the expected type, else None or an `InputError` with the path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JsonObject: TypeAlias = dict[str, Any]
 
 
 def kind_of(value: object) -> str:
-    """What a JSON value is, as a person would say it."""
+    """The type of a JSON value for error messages, with its article."""
     match value:
         case None:
             return "null"
@@ -69,7 +69,7 @@ def number_or_none(value: object) -> int | float | None:
 
 
 def said_beside(fields: Mapping[str, Any], known: frozenset[str]) -> tuple[str, ...]:
-    """The keys that nobody knows and that say something."""
+    """Keys outside `known` that have a non-empty value."""
     return tuple(key for key, value in fields.items() if key not in known and value not in (None, [], {}, "", False))
 
 

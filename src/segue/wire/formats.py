@@ -1,4 +1,4 @@
-"""Tool formats: what a user may override, and on which wires each is lawful."""
+"""Tool formats: what a user may choose with `tool_format`, and which wires accept each."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["TOOL_FORMATS", "ToolFormat", "known_format", "scheme_for"]
 
 
 class ToolFormat(Struct, frozen=True):
-    """A way to declare tools and to spell ids. `ids` is None where the wire's own scheme holds."""
+    """How tools are declared and ids are projected. `ids` is None where the wire's own scheme is used."""
 
     name: str
     wires: frozenset[str]
     ids: IdScheme | None = None
 
 
-# MIS-01: Mistral takes no ids but its own; those are good for everybody.
+# MIS-01: Mistral accepts only its own id form, which every other Chat API accepts too.
 _CHAT = frozenset({"openai-chat", "kimi", "deepseek", "qwen"})
-# In words tools can be told to anybody.
+# Text tool formats work on every API.
 _ANYWHERE = _CHAT | {"openai-responses", "anthropic", "gemini", "bedrock", "azure-foundry", "mistral"}
 _TEXT_IDS = {"kimi-text": kimi_scheme(), "mistral-text": mistral_scheme()}
 
@@ -44,27 +44,27 @@ TOOL_FORMATS: dict[str, ToolFormat] = {
 
 
 def known_format(tool_format: str) -> ToolFormat | None:
-    """The tool format of this name; None is `auto`."""
+    """The tool format of this name; None for `auto`."""
     text_argument(tool_format, "tool_format")
     if tool_format == "auto":
         return None
     form = TOOL_FORMATS.get(tool_format)
     if form is None:
         raise InputError(
-            f"{tool_format!r} is not a known tool format; known are auto, {', '.join(TOOL_FORMATS)}", path="tool_format"
+            f"unknown tool format {tool_format!r}; known formats: auto, {', '.join(TOOL_FORMATS)}", path="tool_format"
         )
     return form
 
 
 def scheme_for(wire: Wire, model: Model, tool_format: str, plain: Wire) -> IdScheme:
-    """The id scheme to use: the user's choice where there is one. `plain` is the wire that dialects are spoken on."""
+    """The id scheme of the tool format, or the wire's own for `auto`. `base_wire` is what `wire` is a dialect of."""
     form = known_format(tool_format)
     if form is None:
         return wire.ids(model)
     if wire.name not in form.wires:
-        fitting = [name for name, other in TOOL_FORMATS.items() if wire.name in other.wires]
+        accepted = [name for name, other in TOOL_FORMATS.items() if wire.name in other.wires]
         raise InputError(
-            f"{wire.name} does not take the tool format {tool_format!r}; it takes {', '.join(fitting)}",
+            f"{wire.name} does not accept the tool format {tool_format!r}; it accepts {', '.join(accepted)}",
             path="tool_format",
         )
     return form.ids or plain.ids(model)

@@ -1,7 +1,7 @@
-"""Bytes to the payloads they frame: server-sent events, JSON values one after another, and AWS event streams.
+"""Splits bytes into frames: server-sent events, concatenated or listed JSON values, and AWS event streams.
 
-`Frames` finds out by the first bytes which of them it is given, so a server that answers in another way than it was
-asked to is understood all the same. Bytes may be cut anywhere; the cost is linear in what was fed.
+`FrameDecoder` detects the framing from the first bytes, so it also decodes a server that answers in another framing
+than requested. Bytes may be split anywhere; the cost is linear in the bytes fed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from segue.errors import RemoteProtocolError
 __all__ = ["EXCEPTION", "Frame", "Frames", "event_message", "event_messages", "server_sent"]
 
 Frame: TypeAlias = tuple[str | None, bytes]
-"""The name of an event, where the framing has names, and its payload as it was written."""
+"""The name of an event, where the framing has names, and its payload undecoded."""
 
 _BOM = b"\xef\xbb\xbf"
 _HEAD = b"HTTP/"
 _HEAD_LIMIT = 1 << 20
 _LF = 0x0A
-# So many names of events are remembered; an API has fewer.
+# More than any API has event names.
 _NAMES = 256
 _HELD = 1 << 14
 
@@ -35,7 +35,7 @@ class _Framing(Protocol):
 
 
 class Frames:
-    """Any framing. A recording of `curl -i` may stand before it."""
+    """Decodes any framing. HTTP headers as recorded by `curl -i` may precede it."""
 
     def __init__(self) -> None:
         self._framing: _Framing | None = None
@@ -48,25 +48,25 @@ class Frames:
         return self._begun(ended=False)
 
     def held(self) -> bytes | None:
-        """The beginning of a server-sent event whose end has not come, taken out to be fed again with what follows.
+        """Removes and returns the incomplete server-sent event in the buffer, to be fed again with what follows.
 
-        None where there is no telling: in another framing, or where it has grown so long that this would cost.
+        None in another framing, and where the buffer is so long that feeding it again would be slow.
         """
         framing = self._framing
         return framing.held() if isinstance(framing, _ServerSent) else None
 
     def close(self) -> list[Frame]:
-        """What no end was seen of, and still is whole."""
-        begun = self._begun(ended=True) if self._framing is None else []
-        return begun + self._framing.close() if self._framing is not None else begun
+        """The last frame, if it is complete except for its terminator."""
+        frames = self._begun(ended=True) if self._framing is None else []
+        return frames + self._framing.close() if self._framing is not None else frames
 
     def _begun(self, *, ended: bool) -> list[Frame]:
-        behind = _behind_headers(self._head, ended=ended)
-        if behind is None:
+        data = _behind_headers(self._head, ended=ended)
+        if data is None:
             return []
-        body = behind.removeprefix(_BOM).lstrip(b" \t\r\n")
-        if not body and behind:
-            # Blank lines keep the connection open, and are as good as one.
+        body = data.removeprefix(_BOM).lstrip(b" \t\r\n")
+        if not body and data:
+            # Blank lines are keep-alives; one is enough to remember.
             self._head = b"\n"
         if not body or (not ended and (_BOM.startswith(body) or _HEAD.startswith(body))):
             return []
@@ -76,12 +76,12 @@ class Frames:
 
 
 def _behind_headers(data: bytes, *, ended: bool) -> bytes | None:
-    """What stands behind the headers of a recorded answer, however many answers came before the real one."""
+    """The bytes after recorded HTTP headers, also of several responses in a row; None while headers are incomplete."""
     while data.startswith(_HEAD):
         found = re.search(rb"\r?\n\r?\n", data)
         if found is None:
             if len(data) > _HEAD_LIMIT or ended:
-                raise RemoteProtocolError("not a stream: headers without an end")
+                raise RemoteProtocolError("not a stream: HTTP headers without an end")
             return None
         data = data[found.end() :]
     return data
@@ -95,7 +95,7 @@ _COMMENTS = re.compile(rb"(?:(?::[^\n]*+)?+\n)*+")
 
 
 class _ServerSent:
-    """Lines end with LF, CR or both; an event ends with an empty line, or with the stream."""
+    """Lines end with LF, CR or CRLF; an event ends with an empty line, or with the stream."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -123,7 +123,7 @@ class _ServerSent:
         return self._frames(buffer[: end + 1])
 
     def _drop_comments(self) -> None:
-        """Lines before an event that keep the connection open, and are not its beginning."""
+        """Drops keep-alive comments and blank lines before an event."""
         held = b"".join(self._pieces)
         rest = _COMMENTS.sub(b"", held, count=1)
         self._pieces = [rest] if rest else []
@@ -141,7 +141,7 @@ class _ServerSent:
         return self._frames(rest)
 
     def _frames(self, events: bytes) -> list[Frame]:
-        """The events of a text that ends with the last line of one. Laid out as usual, they are taken all at once."""
+        """The frames of complete events; the two usual layouts are split without a loop over lines."""
         lines = events.split(b"\n")
         count = len(lines)
         if lines[1::2].count(b"") * 2 == count:
@@ -165,7 +165,7 @@ class _ServerSent:
 
 
 def _by_line(event: bytes) -> list[Frame]:
-    """An event that is not laid out as usual: several lines of data, comments, other fields."""
+    """The frame of an event with any layout: several lines of data, comments, other fields."""
     name: str | None = None
     data: list[bytes] = []
     for line in event.split(b"\n"):
@@ -181,7 +181,7 @@ def _name_of(line: bytes) -> str:
 
 
 def server_sent(payload: bytes, name: str | None = None) -> bytes:
-    """A payload as an event of its own."""
+    """The payload as one server-sent event."""
     return b"data: %b\n\n" % payload if name is None else b"event: %b\ndata: %b\n\n" % (name.encode(), payload)
 
 
@@ -192,7 +192,7 @@ _QUOTE = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 
 
 class _JsonValues:
-    """Objects on lines of their own, one after another, or as the items of one list, however they are laid out."""
+    """JSON values in sequence (one per line or not), or as the items of one list."""
 
     def __init__(self) -> None:
         self._kept: list[bytes] = []
@@ -226,7 +226,7 @@ class _JsonValues:
                     self._kept = []
                 self._depth += 1
             elif self._depth == 0:
-                # The end of the list, or a stray bracket: there is nothing in it.
+                # The end of the list, or a stray bracket.
                 continue
             else:
                 self._depth -= 1
@@ -250,7 +250,7 @@ class _JsonValues:
         return len(data)
 
     def close(self) -> list[Frame]:
-        """A value without its end is cut off, and says nothing."""
+        """An incomplete value is discarded."""
         return []
 
 
@@ -258,7 +258,7 @@ class _JsonValues:
 
 _PRELUDE = struct.Struct(">III")
 _MESSAGE_LIMIT = 1 << 25
-# How many bytes a header's value has, by its type; two kinds say so themselves.
+# The length of a header value by its type; strings and byte arrays carry their own length.
 _SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 _BYTES, _STRING = 6, 7
 EXCEPTION = "exception:"
@@ -266,13 +266,13 @@ _REMEMBERED = 32
 
 
 class _EventStream:
-    """Messages with headers and check sums. The name of an exception begins with `exception:`."""
+    """AWS event-stream messages with headers and checksums. The name of an exception begins with `exception:`."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self._held = 0
         self._wanted = _PRELUDE.size
-        # Headers repeat: what is said in them is looked up by all of them together.
+        # Header blocks repeat, so parsed ones are cached by their bytes.
         self._read: dict[bytes, dict[str, str]] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -287,7 +287,7 @@ class _EventStream:
         while len(buffer) - position >= _PRELUDE.size:
             total, headers, check = _PRELUDE.unpack_from(buffer, position)
             if zlib.crc32(buffer[position : position + 8]) != check or not 16 + headers <= total <= _MESSAGE_LIMIT:
-                raise RemoteProtocolError("not an event stream: the beginning of a message is damaged")
+                raise RemoteProtocolError("not an AWS event stream: invalid message prelude")
             if len(buffer) - position < total:
                 self._wanted = total
                 break
@@ -302,14 +302,14 @@ class _EventStream:
 
     def _message(self, message: bytes, headers: int) -> Frame:
         if zlib.crc32(message[:-4]) != int.from_bytes(message[-4:], "big"):
-            raise RemoteProtocolError("not an event stream: a message is damaged")
+            raise RemoteProtocolError("not an AWS event stream: message checksum mismatch")
         start = _PRELUDE.size
-        said, payload = message[start : start + headers], message[start + headers : -4]
-        found = self._read.get(said)
+        headers_data, payload = message[start : start + headers], message[start + headers : -4]
+        found = self._read.get(headers_data)
         if found is None:
-            found = _headers(said)
+            found = _headers(headers_data)
             if len(self._read) < _REMEMBERED:
-                self._read[said] = found
+                self._read[headers_data] = found
         kind = found.get(":message-type")
         if kind == "event":
             return found.get(":event-type"), payload
@@ -319,7 +319,7 @@ class _EventStream:
 
 
 def _headers(data: bytes) -> dict[str, str]:
-    """The headers that are text."""
+    """The headers of type string."""
     found: dict[str, str] = {}
     position = 0
     try:
@@ -338,27 +338,27 @@ def _headers(data: bytes) -> dict[str, str]:
             else:
                 position += _SIZES[kind]
     except (IndexError, KeyError, UnicodeDecodeError):
-        raise RemoteProtocolError("not an event stream: the headers of a message are damaged") from None
+        raise RemoteProtocolError("not an AWS event stream: invalid message headers") from None
     return found
 
 
 def event_messages(**headers: str) -> Callable[[bytes], bytes]:
-    """What makes messages of an AWS event stream that have the same headers; `event_type` is `:event-type`."""
-    told = b"".join(
+    """An encoder for AWS event-stream messages with these headers; `event_type` becomes `:event-type`."""
+    encoded = b"".join(
         bytes([len(name)]) + name + bytes([_STRING]) + len(value).to_bytes(2, "big") + value
         for name, value in ((f":{key.replace('_', '-')}".encode(), text.encode()) for key, text in headers.items())
     )
-    around = _PRELUDE.size + len(told) + 4
-    pack, crc32, size = struct.Struct(">II").pack, zlib.crc32, len(told)
+    overhead = _PRELUDE.size + len(encoded) + 4
+    pack, crc32, size = struct.Struct(">II").pack, zlib.crc32, len(encoded)
 
     def message(payload: bytes) -> bytes:
-        prelude = pack(around + len(payload), size)
-        begun = b"%b%b%b%b" % (prelude, crc32(prelude).to_bytes(4, "big"), told, payload)
-        return begun + crc32(begun).to_bytes(4, "big")
+        prelude = pack(overhead + len(payload), size)
+        content = b"%b%b%b%b" % (prelude, crc32(prelude).to_bytes(4, "big"), encoded, payload)
+        return content + crc32(content).to_bytes(4, "big")
 
     return message
 
 
 def event_message(payload: bytes, **headers: str) -> bytes:
-    """One message of an AWS event stream."""
+    """One AWS event-stream message."""
     return event_messages(**headers)(payload)

@@ -1,7 +1,7 @@
-"""Canonical ids to the ids of a target: one to one over the whole transcript, and the same for a call and its result.
+"""Projects canonical ids to ids of the target: injective over the transcript, equal for a call and its result.
 
 Ids are assigned in transcript order. The first holder of an id keeps it; a later collision gets the projection of its
-canonical id, then a salt counted up. So what stands earlier never depends on what comes later.
+canonical id, then a salt counted up. So earlier ids never depend on later messages.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _compiled = cache(re.compile)
 
 
 class Named(Protocol):
-    """A call as far as its id goes."""
+    """Anything with a canonical call id."""
 
     @property
     def id(self) -> str: ...
@@ -45,15 +45,15 @@ class _Named(Struct, frozen=True, gc=False):
 
 
 class IdScheme(Struct, frozen=True):
-    """How a target's ids are made. `make(call, name, ordinal, salt)`: `name` is spelled as the target spells it."""
+    """How a target's ids are made and which it accepts. The `name` that `make` gets is the projected tool name."""
 
     name: str
     lawful: str
     make: Callable[[Named, str, int, int], str]
     counts: bool = False
-    """Whether ids hold an index: then an index that is taken counts up, whatever the name."""
+    """True if ids contain an index that must be unique over all tools; a taken index is counted up."""
     prefix: str | None = None
-    """Where all there is to an id is this and the suffix of a hashed canonical id."""
+    """Set where an id is always this prefix plus the suffix of a hashed canonical id."""
 
     def takes(self, raw_id: str) -> bool:
         return _compiled(self.lawful).fullmatch(raw_id) is not None
@@ -64,9 +64,9 @@ def _suffix(call_id: str) -> str:
 
 
 def prefix_scheme(name: str, prefix: str, *, limit: int, lawful: str) -> IdScheme:
-    """`prefix` and the canonical suffix; a hash of the suffix where that is too long."""
+    """`prefix` plus the canonical suffix, or plus a hash of the suffix where that is too long."""
 
-    def make(call: Named, _spelled: str, _ordinal: int, salt: int) -> str:
+    def make(call: Named, _tool_name: str, _ordinal: int, salt: int) -> str:
         suffix = _suffix(call.id)
         if salt:
             suffix = short_hash(f"{suffix}|{salt}")
@@ -81,16 +81,16 @@ def prefix_scheme(name: str, prefix: str, *, limit: int, lawful: str) -> IdSchem
 def kimi_scheme() -> IdScheme:
     """`functions.{tool}:{index}`, the index counted over the whole transcript (KIM-01)."""
 
-    def make(_call: Named, spelled: str, ordinal: int, salt: int) -> str:
-        return f"functions.{spelled}:{ordinal + salt}"
+    def make(_call: Named, tool_name: str, ordinal: int, salt: int) -> str:
+        return f"functions.{tool_name}:{ordinal + salt}"
 
     return IdScheme("kimi", r"(?:functions\.)?\$?[a-zA-Z0-9_-]+:\d+", make, counts=True)
 
 
 def mistral_scheme(*, lawful: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
-    """Nine letters and digits (MIS-01); some models take others of their own back (MIS-02)."""
+    """Nine letters and digits (MIS-01); some models accept other ids that they made themselves (MIS-02)."""
 
-    def make(call: Named, _spelled: str, _ordinal: int, salt: int) -> str:
+    def make(call: Named, _tool_name: str, _ordinal: int, salt: int) -> str:
         return nine_characters(f"{call.id}|{salt}")
 
     return IdScheme("mistral", lawful, make)
@@ -107,7 +107,7 @@ def nine_characters(text: str) -> str:
 
 
 class IdMap:
-    """The ids of one request. Calls of a reply that comes later may be added with `assign`."""
+    """The projected ids of one request. Calls of a later reply are added with `assign`."""
 
     def __init__(
         self, scheme: IdScheme, *, provider: str, policy: str = "auto", repeats: bool = False, free: bool = False
@@ -124,8 +124,8 @@ class IdMap:
         self._first_free = 0
 
     @classmethod
-    def project(cls, transcript: Transcript, scheme: IdScheme, spell: Callable[[str], str]) -> IdMap:
-        """The ids of every call in a transcript."""
+    def project(cls, transcript: Transcript, scheme: IdScheme, project_name: Callable[[str], str]) -> IdMap:
+        """Assigns an id to every call of a transcript."""
         made = cls(
             scheme,
             provider=transcript.demands.provider,
@@ -133,74 +133,74 @@ class IdMap:
             repeats=transcript.demands.unique_ids == "turn",
             free=transcript.demands.unique_ids == "never",
         )
-        made.add_messages(transcript.messages, spell)
+        made.add_messages(transcript.messages, project_name)
         return made
 
-    def add_messages(self, messages: Iterable[Message], spell: Callable[[str], str]) -> None:
+    def add_messages(self, messages: Iterable[Message], project_name: Callable[[str], str]) -> None:
         for message in messages:
             calls = calls_of(message)
             if not calls:
                 continue
             in_turn: set[str] = set()
             for call in calls:
-                name = spell(call.name) if call.kind != "hosted" else call.name
+                name = project_name(call.name) if call.kind != "hosted" else call.name
                 in_turn.add(self.assign(call, name, in_turn))
 
-    def assign(self, call: ToolCall, spelled: str, in_turn: set[str] | None = None) -> str:
-        """The id of a call, given at its first sight and kept."""
+    def assign(self, call: ToolCall, tool_name: str, in_turn: set[str] | None = None) -> str:
+        """The id of a call, assigned the first time and kept."""
         known = self._out.get(call.id)
         if known is not None:
             return known
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
-        made = self._own(call, spelled, in_turn or set()) or self._made(call, spelled, ordinal)
+        made = self._own(call, tool_name, in_turn or set()) or self._made(call, tool_name, ordinal)
         self._out[call.id] = made
         if _is_conflated(call) and call.kind == "hosted":
-            # An item of its own, which no result has to name: it takes no id from those that meet on one.
+            # A hosted item has no separate result that refers to it, so its id does not count as taken.
             return made
         self._taken.add(made)
         if self._scheme.counts:
             self._indexes.add(_index_of(made))
         return made
 
-    def _own(self, call: ToolCall, spelled: str, in_turn: set[str]) -> str | None:
-        """The provider's own id where policy, the target and uniqueness allow it."""
-        at_home = call.origin.provider == self._provider
-        if self._policy == "canonical" or not (at_home or self._policy == "native"):
+    def _own(self, call: ToolCall, tool_name: str, in_turn: set[str]) -> str | None:
+        """The raw id where policy, target and uniqueness allow it."""
+        same_provider = call.origin.provider == self._provider
+        if self._policy == "canonical" or not (same_provider or self._policy == "native"):
             return None
-        # OAI-RESP-21, AZF-05: where an item's own id was all there was, no result of another item may name it.
+        # OAI-RESP-21, AZF-05: an item id used for want of a call id; no result item may refer to it.
         if _is_conflated(call) and call.kind != "hosted":
             return None
-        # An item's own id is no id to meet on; only a text that stood in such an id's place is.
-        stood = call.origin.item_id if raw_id_or_none(call.origin.item_id) is None else None
-        raw_id = call.origin.raw_id or (stood if at_home else None)
-        if raw_id is None or not self._keeps(raw_id, spelled):
+        # A real item id does not link call and result; only other text in its place does.
+        misplaced = call.origin.item_id if raw_id_or_none(call.origin.item_id) is None else None
+        raw_id = call.origin.raw_id or (misplaced if same_provider else None)
+        if raw_id is None or not self._keeps(raw_id, tool_name):
             return None
-        if self._free and at_home:
+        if self._free and same_provider:
             return raw_id
-        return None if raw_id in (in_turn if self._repeats and at_home else self._taken) else raw_id
+        return None if raw_id in (in_turn if self._repeats and same_provider else self._taken) else raw_id
 
-    def _keeps(self, raw_id: str, spelled: str) -> bool:
-        """Whether an id of the provider's own kind is lawful for a tool of this name."""
+    def _keeps(self, raw_id: str, tool_name: str) -> bool:
+        """Whether the target accepts this raw id for a tool of this name."""
         if not self._scheme.takes(raw_id):
             return False
-        return not self._scheme.counts or raw_id.removeprefix("functions.").rsplit(":", 1)[0] == spelled
+        return not self._scheme.counts or raw_id.removeprefix("functions.").rsplit(":", 1)[0] == tool_name
 
-    def _made(self, call: Named, spelled: str, ordinal: int) -> str:
+    def _made(self, call: Named, tool_name: str, ordinal: int) -> str:
         if self._scheme.counts:
             index = max(ordinal, self._first_free)
             while index in self._indexes:
                 index += 1
-            # Ordinals only grow, and every index from this one's to the one found is taken.
+            # Ordinals only grow, and every index between this ordinal and the one found is taken.
             self._first_free = index + 1
-            return self._scheme.make(call, spelled, index, 0)
+            return self._scheme.make(call, tool_name, index, 0)
         for salt in range(len(self._taken) + 1):
-            made = self._scheme.make(call, spelled, ordinal, salt)
+            made = self._scheme.make(call, tool_name, ordinal, salt)
             if made not in self._taken:
                 return made
         raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
 
     def assign_plain(self, plain: Plain, provider: str) -> list[str]:
-        """The ids of a plain conversation: its raw ids are all different, so either all are kept or none is."""
+        """The ids of a fast-path conversation: its raw ids are all different, so either all are kept or none is."""
         if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
             raw_ids = [raw_id for raw_id in plain.raw_ids if raw_id is not None]
             if raw_ids:
@@ -217,11 +217,11 @@ class IdMap:
         return made
 
     def anew(self) -> IdMap:
-        """A map of the same kind with nothing in it."""
+        """An empty map with the same scheme and policy."""
         return IdMap(self._scheme, provider=self._provider, policy=self._policy, repeats=self._repeats, free=self._free)
 
     def render(self, call_id: str) -> str:
-        """The target's id of a call that was assigned one."""
+        """The projected id of an assigned call; raises `ProjectionError` for any other."""
         try:
             return self._out[call_id]
         except KeyError:

@@ -1,7 +1,7 @@
-"""The express lane of a wire: how it reads and writes plain conversations, typed from the first byte to the last.
+"""The fast path of a wire: typed parsing and rendering of conversations without unusual content.
 
-A reader takes what is usual in bodies of its API and nothing else: a key, type or value that it does not expect is an
-error, and an error means the long way. A writer gives the very items that the long way would write.
+The parser accepts only what is usual in bodies of its API: an unexpected key, type or value raises, and the full
+pipeline is used instead. The renderer returns exactly the items that the full pipeline would.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def _always(_given: object) -> bool:
 
 @dataclass(frozen=True)
 class Lane:
-    """`key` is where a body holds the conversation, `items` the type of the list that stands there.
+    """`conversation_key` is the key of a body that holds the messages, `items_type` the type of their list.
 
-    `body_keys` are those that usually stand beside it; others are no harm, but cost another look at the body.
+    `body_keys` are its usual other keys; any other key only costs a second decoding of the body.
     """
 
     key: str
@@ -41,14 +41,14 @@ class Lane:
     body_keys: frozenset[str]
     read: Callable[[list[Any]], Plain]
     write: Callable[[Plain, Sequence[Event], Ways], list[Any]]
-    """The conversation with its columns, its events as they are told, and how they are."""
+    """Gets the conversation, its events to render, and how to render them."""
     goes_home: Callable[[list[Any]], bool] = _always
-    """Whether the items may go home as they are, as far as no sample could show it."""
+    """Whether the items may be sent same-API as they are, for conditions that a sample of them cannot show."""
     suits: Callable[[Request], bool] = _always
-    """Whether what stands around a conversation lets it be read without looking at more than itself."""
+    """Whether the rest of the request permits parsing the conversation on its own."""
 
     def take_apart(self, data: bytes) -> tuple[list[Any], dict[str, Raw]]:
-        """The typed items of a body, and everything else in it."""
+        """The typed items of a body, and its other fields undecoded."""
         try:
             body = self._body.decode(data)
         except msgspec.ValidationError:
@@ -58,7 +58,7 @@ class Lane:
         return getattr(body, self.key), rest
 
     def typed(self, items: Raw) -> list[Any]:
-        """The items of a body that was taken apart already."""
+        """The typed items of a body that is split already."""
         return self._list.decode(items)
 
     @cached_property
@@ -75,5 +75,5 @@ class Lane:
 
 
 def members_of(data: bytes) -> dict[str, Raw]:
-    """The values of an object, each still as it is written."""
+    """The members of a JSON object, each value undecoded."""
     return _members.decode(data)

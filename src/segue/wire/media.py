@@ -1,4 +1,4 @@
-"""What wires share when they say pictures, sounds and files."""
+"""Media helpers shared by all wires: file names and audio types."""
 
 from __future__ import annotations
 
@@ -31,19 +31,21 @@ _EXTENSIONS = {
     "text/markdown": "md",
     "text/xml": "xml",
 }
-# A title may well end in a number (`Release 1.2`), which no file is known by.
+# Begins with a letter, because a title may end in a number (`Release 1.2`).
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
 
 
-def report_lost_name(media: Media, said: Mapping[str, Any], report: Report) -> None:
-    """Writes down that the name of a file is not in what is said of it."""
-    if media.name and not _holds(said, media.name):
-        report.add("dropped", f"the name of {media.kind} content has no place here", subject=media.name)
+def report_lost_name(media: Media, rendered: Mapping[str, Any], report: Report) -> None:
+    """Reports a file name that the rendered part does not contain."""
+    if media.name and not _holds(rendered, media.name):
+        report.add(
+            "dropped", f"file name of the {media.kind} dropped: the target has no field for it", subject=media.name
+        )
 
 
-def _holds(said: Mapping[str, Any], name: str) -> bool:
-    """Whether one of the texts in here is the name, or tells it."""
-    for key, value in said.items():
+def _holds(rendered: Mapping[str, Any], name: str) -> bool:
+    """Whether one of the texts in the part is or contains the name."""
+    for key, value in rendered.items():
         if value == name or (key in ("text", "filename") and isinstance(value, str) and name in value):
             return True
         if isinstance(value, dict) and _holds(cast("dict[str, Any]", value), name):
@@ -52,7 +54,7 @@ def _holds(said: Mapping[str, Any], name: str) -> bool:
 
 
 def file_name(name: str | None, mime: str) -> str:
-    """The name of a file, with an ending by which its type is told."""
+    """The file name, with an extension for its media type where it has none."""
     ending = _EXTENSIONS.get(mime.partition(";")[0].strip().lower())
     if name is None or not name.strip():
         name = "document"
@@ -60,14 +62,14 @@ def file_name(name: str | None, mime: str) -> str:
 
 
 def sound_type(data: str) -> str | None:
-    """The type of a sound in base64, by its first bytes; None where they do not tell it."""
+    """The media type of base64 audio by its first bytes; None if unknown."""
     try:
         head = b64decode(data[:16].encode())
     except (Error, ValueError):
         return None
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         return "audio/wav"
-    # A tag of ID3, or the eleven bits that every frame of MPEG audio begins with, of its third layer.
+    # An ID3 tag, or the sync bits of an MPEG audio layer III frame.
     framed = len(head) > 1 and head[0] == 0xFF and head[1] & 0xE6 == 0xE2
     if head[:3] == b"ID3" or framed:
         return "audio/mpeg"

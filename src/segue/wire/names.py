@@ -1,7 +1,7 @@
-"""Tool names as a target can spell them: one to one, and back again on replies.
+"""Projects tool names to names the target accepts, one to one, and maps them back in replies.
 
-A name that the target takes stays. Any other gets its forbidden characters replaced and a hash of the whole name
-behind it, so what a name becomes never depends on which other names there are.
+A valid name stays. In any other, invalid characters are replaced and a hash of the whole name is appended, so the
+projection of a name never depends on the other names.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _HASH = 8
 
 
 class NameRule(Struct, frozen=True):
-    """`allowed` is a character class; names are 1 to `limit` characters of it, the first one of `first` if that is set.
+    """Names have 1 to `limit` characters of the class `allowed`; the first one is of `first_allowed` if that is set.
 
-    At home also what only some of the API's models are known to take (`home_allowed`, `home_limit`) stays, and a name
-    in two parts where the API keeps them apart (`home_joint` stands between them). `home_free`: names of free-text
-    tools are not known to be looked at.
+    Same-API, `same_api_allowed` and `same_api_limit` extend this to what only some of the API's models accept, and
+    `same_api_separator` is kept between two parts of a name. `same_api_custom_unchecked`: the API is not known to
+    validate names of custom tools.
     """
 
     allowed: str = "a-zA-Z0-9_-"
@@ -37,9 +37,9 @@ class NameRule(Struct, frozen=True):
     home_free: bool = False
     joint: str = ""
     replayed: bool = False
-    """Whether at home the names of tools that are not declared stay, whatever they are."""
+    """True if same-API names of undeclared tools are kept as they are."""
     bound: frozenset[str] | None = None
-    """The names that this rule is for; None where it is for all."""
+    """The names that this rule applies to; None for all names."""
 
     def at_home(self, declared: Iterable[str] = ()) -> NameRule:
         limit = max(self.limit, self.home_limit)
@@ -72,11 +72,11 @@ def _lawful(first: str, allowed: str, limit: int) -> re.Pattern[str]:
 
 
 ANY_NAME = NameRule(allowed=r"\s\S", limit=1_000_000)
-"""What takes every name as it is."""
+"""Accepts every name as it is."""
 
 
 class NameMap:
-    """The names of one request, both ways."""
+    """The tool names of one request, in both directions."""
 
     def __init__(self, rule: NameRule, names: Iterable[str] = ()) -> None:
         self._rule = rule
@@ -86,23 +86,24 @@ class NameMap:
             self.render(name)
 
     def render(self, name: str) -> str:
-        """The target's spelling."""
-        spelled = self._out.get(name)
-        if spelled is None:
-            spelled = self._rule.project(name)
-            if self._back.setdefault(spelled, name) != name:
-                raise ProjectionError(f"the tool names {name!r} and {self._back[spelled]!r} both become {spelled!r}")
-            self._out[name] = spelled
-        return spelled
+        """The projected name; raises `ProjectionError` if two names would get the same projection."""
+        projected = self._out.get(name)
+        if projected is None:
+            projected = self._rule.project(name)
+            if self._back.setdefault(projected, name) != name:
+                other = self._back[projected]
+                raise ProjectionError(f"the tool names {name!r} and {other!r} both become {projected!r}")
+            self._out[name] = projected
+        return projected
 
     def keep(self, name: str) -> None:
-        """Leaves a name as it is, whatever is in it."""
+        """Registers a name that is sent unchanged, valid or not."""
         self._out[name] = self._back[name] = name
 
-    def parse(self, spelled: str) -> str:
-        """The name that the target's spelling stands for; a name we never gave stays as it is."""
-        return self._back.get(spelled, spelled)
+    def parse(self, projected: str) -> str:
+        """The canonical name of a projected one; a name that was not projected stays as it is."""
+        return self._back.get(projected, projected)
 
     @property
     def changed(self) -> list[tuple[str, str]]:
-        return [(name, spelled) for name, spelled in self._out.items() if name != spelled]
+        return [(name, projected) for name, projected in self._out.items() if name != projected]

@@ -1,4 +1,4 @@
-"""What OpenAI's two APIs share: which models take what, bytes and URLs of media, and error bodies."""
+"""Shared by OpenAI's two APIs: options by model, vendor options, media data, and error bodies."""
 
 from __future__ import annotations
 
@@ -53,43 +53,43 @@ def is_gpt(model: Model) -> bool:
 
 
 def reasons(model: Model) -> bool:
-    """Whether the model is known to reason; those named `…-chat-latest` do not."""
+    """Whether the model is a known reasoning model; those named `…-chat-latest` are not."""
     if model.family != "gpt" or model.name.endswith("chat-latest"):
         return False
     return model.line == "o" or model.at_least(5)
 
 
 def is_openai(native: Native | None) -> bool:
-    """Whether something was said to OpenAI already: its two APIs take the same schemas."""
+    """Whether a fragment comes from one of OpenAI's two APIs, which accept the same schemas."""
     return native is not None and native.api in APIS
 
 
-# What an option is called in reports where that is not the canonical name.
+# Names of options in reports where they differ from the canonical name.
 _KEYS = {"parallel": "parallel_tool_calls"}
 
 
 def left_out(options: Options, report: Report, why: str, *names: str) -> Options:
-    """The options without these; each that was set is reported."""
-    said = [name for name in names if getattr(options, name) is not None]
-    for name in said:
+    """The options without these names; each that was set is reported with the reason."""
+    present = [name for name in names if getattr(options, name) is not None]
+    for name in present:
         key = _KEYS.get(name, name)
-        report.add("adjusted", f"{key} is left out: {why}", subject=key)
-    return msgspec.structs.replace(options, **dict.fromkeys(said)) if said else options
+        report.add("adjusted", f"{key} dropped: {why}", subject=key)
+    return msgspec.structs.replace(options, **dict.fromkeys(present)) if present else options
 
 
 def fit_to_model(options: Options, model: Model, report: Report) -> Options:
-    """Without what OpenAI's models refuse, by generation. What nobody knows of a model is not kept from it."""
+    """The options without those that OpenAI rejects for this model; for unknown models nothing is dropped."""
     options = fit_user(options, OPENAI_USERS, report)
     if reasons(model):
-        options = left_out(options, report, "reasoning models refuse it", *_REFUSED_WHILE_REASONING)
-    asked = options.reasoning
-    if asked is None:
+        options = left_out(options, report, "reasoning models reject it", *_REFUSED_WHILE_REASONING)
+    reasoning = options.reasoning
+    if reasoning is None:
         return options
-    if asked.enabled is False or asked.effort == "none":
+    if reasoning.enabled is False or reasoning.effort == "none":
         return _switched_off(options, model, report)
     if _never_reasons(model):
-        return left_out(options, report, "this model does not reason", "reasoning")
-    return _with_effort(options, asked, model, report)
+        return left_out(options, report, "the model does not support reasoning", "reasoning")
+    return _with_effort(options, reasoning, model, report)
 
 
 def _never_reasons(model: Model) -> bool:
@@ -97,40 +97,48 @@ def _never_reasons(model: Model) -> bool:
 
 
 def _switched_off(options: Options, model: Model, report: Report) -> Options:
-    """Only newer models have the effort `none`. Those that never reason need no word for it."""
+    """Disables reasoning with the effort `none` where the model has it; models without reasoning get no field."""
     if _never_reasons(model):
         return msgspec.structs.replace(options, reasoning=None)
     if not model.name or (is_gpt(model) and model.at_least(5, 1)):
         return options
-    why = "this model always reasons" if reasons(model) else "not every model can be told not to reason"
+    why = "reasoning cannot be disabled on this model" if reasons(model) else "not every model can disable reasoning"
     return left_out(options, report, why, "reasoning")
 
 
-def _with_effort(options: Options, asked: Reasoning, model: Model, report: Report) -> Options:
-    effort = asked.effort or (None if asked.budget is None else effort_of(asked.budget))
+def _with_effort(options: Options, reasoning: Reasoning, model: Model, report: Report) -> Options:
+    effort = reasoning.effort or (None if reasoning.budget is None else effort_of(reasoning.budget))
     if effort == "none":
-        off = msgspec.structs.replace(asked, enabled=False, effort=effort, budget=None)
+        off = msgspec.structs.replace(reasoning, enabled=False, effort=effort, budget=None)
         return _switched_off(msgspec.structs.replace(options, reasoning=off), model, report)
-    unasked = reasons(model) and not (is_gpt(model) and model.at_least(5, 1))
-    if effort is None and asked.enabled and not asked.adaptive and not unasked:
-        report.add("adjusted", "reasoning is switched on by an effort here: medium is asked for", subject="reasoning")
-        return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(asked, effort="medium"))
+    by_default = reasons(model) and not (is_gpt(model) and model.at_least(5, 1))
+    if effort is None and reasoning.enabled and not reasoning.adaptive and not by_default:
+        report.add(
+            "adjusted",
+            "reasoning effort set to medium: the target enables reasoning by its effort",
+            subject="reasoning",
+        )
+        return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort="medium"))
     known = _efforts(model) if reasons(model) else _STEPS
     if effort is None or effort in known:
         return options
     nearest = next((step for step in reversed(known) if _STEPS.index(step) < _STEPS.index(effort)), known[0])
-    report.add("adjusted", f"this model has no effort {effort}: {nearest} is asked for", subject="reasoning")
-    return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(asked, effort=nearest))
+    report.add(
+        "adjusted", f"reasoning effort set to {nearest}: the model does not support {effort}", subject="reasoning"
+    )
+    return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort=nearest))
 
 
 def with_effort(options: Options, report: Report) -> Options:
-    """The options with a budget said as an effort, where there is no word for tokens."""
-    asked = options.reasoning
-    if asked is None or asked.budget is None or asked.effort is not None or asked.enabled is False:
+    """The options with a reasoning budget converted to an effort, for targets without budgets."""
+    reasoning = options.reasoning
+    if reasoning is None or reasoning.budget is None or reasoning.effort is not None or reasoning.enabled is False:
         return options
-    effort = effort_of(asked.budget)
-    report.add("adjusted", f"a budget of {asked.budget} tokens is said as effort {effort}", subject="reasoning")
-    return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(asked, effort=effort))
+    effort = effort_of(reasoning.budget)
+    report.add(
+        "adjusted", f"reasoning budget of {reasoning.budget} tokens converted to effort {effort}", subject="reasoning"
+    )
+    return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort=effort))
 
 
 def _efforts(model: Model) -> tuple[Effort, ...]:
@@ -143,14 +151,14 @@ def _efforts(model: Model) -> tuple[Effort, ...]:
 
 # --------------------------------------------------------------------------------------------------------------- tools
 
-# All in one object, or under a key of their kind, as the two APIs have it.
+# Flat (Responses), or under a key of their kind (Chat).
 _DETAILS = frozenset({"name", "description", "parameters", "strict", "format"})
 TOOL_KEYS = _DETAILS | {"type"} | {f"{kind}.{key}" for kind in ("function", "custom") for key in _DETAILS}
 
 
 # ------------------------------------------------------------------------------------------------------------- options
 
-# What both APIs take and nobody else does, by the type of its value.
+# Options that only OpenAI's two APIs have, with the type of the value.
 _KINDRED: dict[str, type] = {
     "store": bool,
     "metadata": dict,
@@ -161,22 +169,22 @@ _KINDRED: dict[str, type] = {
     "user": str,
     "safety_identifier": str,
 }
-KINDRED = {word: word for word in _KINDRED}
+KINDRED = {name: name for name in _KINDRED}
 
 
 def parse_kindred(body: Mapping[str, Any]) -> JsonObject | None:
-    """The options that only OpenAI has; `body` has all of them at its top."""
-    said = {word: body[word] for word, kind in _KINDRED.items() if isinstance(body.get(word), kind)}
-    return said or None
+    """The vendor options of a body, which has all of them at its top level."""
+    found = {name: body[name] for name, kind in _KINDRED.items() if isinstance(body.get(name), kind)}
+    return found or None
 
 
 def render_kindred(options: Options, usual: str) -> JsonObject:
-    """The same for the other API. `usual` is the key of a user who was named to a third one."""
-    said = dict(options.kindred or {})
+    """The vendor options for a body. `user_key` is the key for a user id that came from another vendor's API."""
+    fields = dict(options.kindred or {})
     if options.user is None:
-        return {word: value for word, value in said.items() if word not in ("user", "safety_identifier")}
-    leading = next((key for key in ("safety_identifier", "user") if key in said), usual)
-    return {**said, leading: options.user}
+        return {name: value for name, value in fields.items() if name not in ("user", "safety_identifier")}
+    leading = next((key for key in ("safety_identifier", "user") if key in fields), usual)
+    return {**fields, leading: options.user}
 
 
 # --------------------------------------------------------------------------------------------------------------- media
@@ -185,12 +193,12 @@ APIS = frozenset({"openai-chat", "openai-responses"})
 
 
 def detail_of(detail: object) -> JsonObject | None:
-    """How closely a picture is to be looked at, where that is not left to the model."""
+    """The `detail` of an image, where it is not left to the model."""
     return {"detail": detail} if detail in ("low", "high", "original") else None
 
 
 def has_file(media: Media) -> bool:
-    """Whether OpenAI holds the file."""
+    """Whether the media is a file uploaded to OpenAI."""
     return media.file_id is not None and is_openai(media.native)
 
 
@@ -219,7 +227,7 @@ def data_url(mime: str, data: str) -> str:
 
 
 def fetched(media: Media, fetch: Fetch | None) -> tuple[str | None, str | None]:
-    """Base64 and media type, fetched where only a URL is known and the caller gave a way to."""
+    """Base64 data and media type; a URL is fetched where the caller gave `fetch`."""
     if media.data is not None or media.url is None or fetch is None:
         return media.data, media.mime
     content, mime = fetch(media.url)
@@ -229,7 +237,7 @@ def fetched(media: Media, fetch: Fetch | None) -> tuple[str | None, str | None]:
 # -------------------------------------------------------------------------------------------------------------- errors
 
 _ERROR_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
-# What a code says where no status does: a reply that failed bears an error without one.
+# HTTP status by error code, for errors without a status (in a failed reply).
 _CODES = {
     "server_error": 500,
     "internal_error": 500,
@@ -243,20 +251,20 @@ _CODES = {
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    """An error, also where a server leaves the envelope out, lists what it found, or says no more than a sentence."""
+    """Parses an error, also one without envelope, with a list of problems, or of only a string."""
     inner = body.get("error", body)
-    said = object_or_none(inner) or {"message": inner}
-    message = said.get("message") or said.get("detail")
-    code, param = said.get("code"), said.get("param")
+    fields = object_or_none(inner) or {"message": inner}
+    message = fields.get("message") or fields.get("detail")
+    code, param = fields.get("code"), fields.get("param")
     status = status or _CODES.get(str(code), code if isinstance(code, int) and 400 <= code < 600 else 0)
     usual = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
     return ApiError(
         status,
         _sentence(message) or "the provider gave no reason",
-        kind=string_or_none(said.get("type")) or usual,
+        kind=string_or_none(fields.get("type")) or usual,
         code=None if code is None else str(code),
         param=None if param is None else str(param),
-        details=_details(said.get("details")),
+        details=_details(fields.get("details")),
     )
 
 
@@ -266,7 +274,7 @@ def _details(found: object) -> tuple[JsonObject, ...]:
 
 
 def _sentence(message: object) -> str:
-    """What a message says: itself, or of each finding in a list of them the place and the reason."""
+    """The text of a message; of a list of problems, path and reason of each."""
     found = object_or_none(message)
     if found is not None:
         return _sentence(found.get("detail")) if "detail" in found else _finding(found)

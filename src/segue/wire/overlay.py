@@ -1,4 +1,4 @@
-"""At home nothing is written anew that need not be: the original is taken, and only what changed is laid over it."""
+"""Same-API merging: the original fragment is kept and only changed fields are written over it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["laid_over", "rewritten", "unmodelled"]
 
 
 def laid_over(fragment: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The fragment with the differences between two renderings of the modelled part applied; key order is kept."""
+    """The fragment with the difference between two renderings of its modelled fields applied; key order is kept."""
     body = dict(fragment)
     for key in [*before, *after]:
         if before.get(key) == after.get(key):
@@ -22,12 +22,12 @@ def laid_over(fragment: Mapping[str, Any], before: Mapping[str, Any], after: Map
 
 
 def unmodelled(fragment: Mapping[str, Any], modelled: frozenset[str]) -> dict[str, Any]:
-    """The keys of a fragment that no canonical field speaks for."""
+    """The fields of a fragment that no canonical field models."""
     return {key: value for key, value in fragment.items() if key not in modelled}
 
 
 def rewritten(fragment: Mapping[str, Any], anew: dict[str, Any], modelled: frozenset[str]) -> dict[str, Any]:
-    """The fragment with its modelled keys written anew; the other keys stay, and so does the order."""
+    """The fragment with its modelled fields replaced by the rendered ones; other fields and the key order stay."""
     body = {key: anew.get(key, value) for key, value in fragment.items() if key in anew or key not in modelled}
     body.update(anew)
     return body

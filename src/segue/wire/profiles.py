@@ -1,7 +1,7 @@
-"""Servers that speak `openai-chat` with rules of their own (COMP-*), as differences from the plain wire.
+"""Server profiles: servers that serve `openai-chat` with rules of their own (COMP-*), as differences from it.
 
-A profile is data: which columns of the demands and which fields of the dialect are others. `_PLAIN` holds for each of
-them: a server that knows the common wire, and nothing that only OpenAI has.
+A profile is data: the columns of the constraints and the fields of the dialect that differ. `_BASE` applies to all of
+them: a server that implements the common API, without what only OpenAI has.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _nothing_more(_model: Model) -> Row:
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """`dialect` and `demands` name what differs; `by_model` those columns that follow the model, `ids` its scheme."""
+    """`dialect` and `constraints` hold what differs; `by_model` returns the constraints that depend on the model."""
 
     dialect: Row = {}
     demands: Row = {}
@@ -41,13 +41,13 @@ _IDS = {"kimi": kimi_scheme(), "mistral": mistral_scheme()}
 
 
 def _ids_of_family(model: Model) -> IdScheme:
-    """Where a server hands ids on to the template of the model it runs, they are that model's own (KIM-01, COMP-15)."""
+    """The id scheme of the served model, for servers that pass ids to its chat template (KIM-01, COMP-15)."""
     own = model.family in _IDS and model.line != "k3"
     return _IDS[model.family] if own else OPENAI_DIALECT.ids(model)
 
 
 def _where_models_reason(model: Model) -> Row:
-    """COMP-02: reasoning goes back to models that have it, at home."""
+    """COMP-02: same-API reasoning is sent back to reasoning models only."""
     reasons = model.thinking or _is_gpt_oss(model) or model.family == "qwen"
     return {"reasoning": "none" if reasons else "refused"}
 
@@ -66,7 +66,7 @@ _MISTRAL_TURNS = {
 
 
 def _as_templates_have_it(model: Model) -> Row:
-    """What the chat template of a model wants, where the server runs that."""
+    """What the chat template of the served model requires."""
     # TPL-15
     if model.family == "mistral":
         return _MISTRAL_TURNS
@@ -81,7 +81,7 @@ def _as_templates_have_it(model: Model) -> Row:
 
 
 def _sealed_for_gemini(model: Model) -> Row:
-    """COMP-21: every message with calls has its signature; GEM-17 has one for those without."""
+    """COMP-21: every message with calls needs a signature; GEM-17 has a placeholder for it."""
     if model.family != "gemini" or not model.at_least(3):
         return {}
     row = {"reasoning": "plain", "reasoning_on_calls": "always"}
@@ -111,7 +111,7 @@ _PLAIN = Profile(
     },
 )
 _MEDIA = frozenset({"image", "audio", "document"})
-# TPL-16: most templates write no ids.
+# TPL-16: most templates render no ids.
 _TEMPLATES = {"in_call_order": True}
 _TOP_K = {"top_k": "top_k"}
 _FIREWORKS = (
@@ -123,12 +123,12 @@ _FIREWORKS = (
 )
 
 
-def _keys_of_messages(words: str) -> Mapping[str, frozenset[str]]:
-    return dict.fromkeys(("system", "user", "assistant", "tool"), frozenset(words.split()))
+def _keys_of_messages(keys: str) -> Mapping[str, frozenset[str]]:
+    return dict.fromkeys(("system", "user", "assistant", "tool"), frozenset(keys.split()))
 
 
 PROFILES: Mapping[str, Profile] = {
-    # COMP-01, COMP-02; `name` is documented to be refused.
+    # COMP-01, COMP-02; `name` is documented to be rejected.
     "groq": Profile(
         {
             "known_keys": _keys_of_messages("role content tool_calls tool_call_id reasoning"),
@@ -159,7 +159,7 @@ PROFILES: Mapping[str, Profile] = {
         {"render_error": errors.render_coded_error},
         {"unique_ids": "conversation", "first": "human", "human_wanted": True},
     ),
-    # COMP-12: the object itself is wanted by its own `/api/chat`; `/v1` takes a string that holds one.
+    # COMP-12: its own `/api/chat` requires the object itself; `/v1` accepts a string that contains one.
     "ollama": Profile({"arguments": "object"}, _TEMPLATES, ids=_ids_of_family),
     # COMP-14, COMP-15
     "vllm": Profile(
@@ -168,7 +168,7 @@ PROFILES: Mapping[str, Profile] = {
         by_model=_as_templates_have_it,
         ids=_ids_of_family,
     ),
-    # COMP-17, COMP-18; TPL-05, TPL-06, TPL-13: templates print null content, or break on it.
+    # COMP-17, COMP-18; TPL-05, TPL-06, TPL-13: templates print null content or fail on it.
     "llama.cpp": Profile(
         {
             "arguments": "json",
@@ -210,7 +210,7 @@ PROFILES: Mapping[str, Profile] = {
 @cache
 @cache
 def profiled(name: str) -> Wire:
-    """`openai-chat` as this server speaks it."""
+    """`openai-chat` with the rules of this server profile."""
     profile = PROFILES[name]
 
     def demands(model: Model) -> Demands:

@@ -1,4 +1,4 @@
-"""All wires there are, by name. The command line, the tests and the docs iterate this table."""
+"""All wires and dialects by name. The command line, the tests and the docs iterate this table."""
 
 from __future__ import annotations
 
@@ -36,18 +36,17 @@ WIRES: dict[str, Wire] = {wire.name: wire for wire in _ALL}
 
 
 def find(name: str, *, argument: str) -> Wire:
-    """The wire of this name."""
     text_argument(name, argument)
     wire = WIRES.get(name)
     if wire is None:
-        raise InputError(f"{name!r} is not a known API; known are {', '.join(WIRES)}", path=argument)
+        raise InputError(f"unknown API {name!r}; known APIs: {', '.join(WIRES)}", path=argument)
     return wire
 
 
 class Format(Struct, frozen=True):
-    """A row of the registry, as users see it. `on` is the wire that a dialect is spoken on.
+    """A row of the registry, as users see it. `on` is the wire that a dialect is a variant of.
 
-    A `text` format is no API of its own: it is put on one by `tool_format`, and has no default model.
+    A `text` format is not an API: `tool_format` selects it on any API, and it has no default model.
     """
 
     name: str
@@ -60,7 +59,7 @@ class Format(Struct, frozen=True):
 
 
 def formats() -> tuple[Format, ...]:
-    """Every API that segue speaks, and every way to tell tools in words."""
+    """Every API that segue implements, and every text tool format."""
     names = Format.__struct_fields__
     wires = [Format(*(getattr(wire, name) for name in names)) for wire in WIRES.values()]
     return (*wires, *(Format(form.name, "text", None, form.provider, "", form.name, form.title) for form in FORMATS))

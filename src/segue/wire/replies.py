@@ -1,4 +1,4 @@
-"""What wires share when they hand a reply to a client: what became of it elsewhere and can't stand in it."""
+"""Shared by all `render_reply` functions: reply blocks of another API that the client's API has no form for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["as_words", "is_own", "is_own_hosted", "ran_elsewhere", "report_other
 
 
 def is_own(block: Block, api: str) -> bool:
-    """Whether this API wrote the block, and its fragment still says everything."""
+    """Whether the block came from this API and its native fragment is unchanged."""
     return block.native is not None and block.native.intact and block.native.api == api
 
 
@@ -19,29 +19,29 @@ def is_own_hosted(block: Block, api: str) -> bool:
 
 
 def ran_elsewhere(block: Block, api: str, report: Report) -> bool:
-    """Whether another provider ran this, so that no client of the API can do anything with it; then it is reported."""
+    """True, and reported as dropped, for a hosted call or result of another provider, which the client cannot use."""
     if not _is_hosted(block) or is_own(block, api):
         return False
     tool = block.name if isinstance(block, ToolCall | ToolResponse) else None
-    report.add("dropped", f"{tool or 'a tool'}, which another provider ran, is left out", subject=tool)
+    report.add("dropped", f"dropped {tool or 'a tool call'}: it was run by another provider", subject=tool)
     return True
 
 
 def report_others(count: int, report: Report) -> None:
-    """Says of how many more answers nothing is brought back."""
+    """Reports choices after the first, which are not returned."""
     if count > 0:
-        report.add("dropped", f"{count} more answers: only the first is brought back", subject="choices")
+        report.add("dropped", f"dropped {count} more choices: only the first is returned", subject="choices")
 
 
 def _is_hosted(block: Block) -> bool:
-    """In a reply every result is one that a provider gave."""
+    """In a reply every tool result comes from a hosted tool."""
     return (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse)
 
 
 def as_words(block: Block, api: str, report: Report) -> Block:
-    """The block; of media from elsewhere, for which a reply of the API has no place, what can be said in words."""
+    """The block, or a text in place of another API's media, which a reply of this API cannot hold."""
     if not isinstance(block, Media) or is_own(block, api):
         return block
-    report.add("text", f"{block.kind} can't stand in a reply here: told as text", subject=block.kind)
-    said = (TEXTS.unsupported.format(kind=block.kind), block.name, block.url)
-    return Text(" ".join(word for word in said if word))
+    report.add("text", f"{block.kind} replaced by text: a reply of this API cannot contain it", subject=block.kind)
+    parts = (TEXTS.unsupported.format(kind=block.kind), block.name, block.url)
+    return Text(" ".join(part for part in parts if part))

@@ -1,6 +1,6 @@
-"""Bytes of a stream in, events out: what the streams of all APIs have in common. No input or output.
+"""The stream parser of all APIs: bytes in, events out, sans-IO.
 
-An API's `stream.py` has a `Reader` (payloads to events, and to the body that the API would have sent at once) and a
+A wire's `stream_in` has its `PayloadReader` (payloads to events and to the complete reply), its `stream_out` the
 `StreamRenderer` (events to payloads).
 """
 
@@ -25,7 +25,7 @@ from segue.wire.stream_reader import Reader
 __all__ = ["TURN_KEY", "StreamParser"]
 
 TURN_KEY = "turn-0"
-"""The turn key of a stream that is read outside any conversation."""
+"""The turn key of a stream that belongs to no conversation."""
 _DONE = b"[DONE]"
 _RECORDED = frozenset({"data", "event", "id", "retry", "time", "timestamp"})
 
@@ -33,7 +33,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class StreamParser:
-    """Bytes of one reply in, events out; `close` gives the reply. Anything but that is a `RemoteProtocolError`."""
+    """Bytes of one reply in, events out; `close` returns the reply. Invalid input raises `RemoteProtocolError`."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -54,7 +54,7 @@ class StreamParser:
                 self._read(name, payload)
 
     def take(self, payload: Mapping[str, Any], name: str | None = None) -> None:
-        """A payload that somebody decoded already; also as some write it down, with its event's name beside it."""
+        """Parses a decoded payload, also in a recorded form: an object with `event` and `data`."""
         value = cast("JsonObject", payload)
         if "data" in value and value.keys() <= _RECORDED and isinstance(value["data"], dict):
             name = value["event"] if isinstance(value.get("event"), str) else None
@@ -65,7 +65,7 @@ class StreamParser:
             raise RemoteProtocolError(f"not a stream of this API: {error}") from None
 
     def events(self) -> list[Event]:
-        """What happened since this was asked last."""
+        """The events since the last call."""
         events = self._reader.events
         self._reader.events = []
         return events
@@ -82,7 +82,7 @@ class StreamParser:
         if not reader.opened:
             error = reader.failed
             if error is None:
-                raise RemoteProtocolError("the stream holds no reply")
+                raise RemoteProtocolError("the stream contains no reply")
             raise RemoteProtocolError(
                 f"answered with an error: {error.kind}: {error.message}",
                 status=error.status or None,
@@ -114,14 +114,14 @@ class StreamParser:
             self.take(cast("JsonObject", value), name)
             self._reader.payload = b""
             return
-        # Some send a payload as a list of it.
+        # Some servers send payloads in a list.
         for one in cast("list[object]", value) if isinstance(value, list) else [value]:
             if not isinstance(one, dict):
-                raise RemoteProtocolError("a stream of objects was expected")
+                raise RemoteProtocolError("not a stream of this API: expected JSON objects")
             self.take(cast("JsonObject", one), name)
 
     def _with_halves(self, payload: bytes) -> object:
-        """A payload that msgspec refuses: with half a character in it, perhaps; the next has the other."""
+        """Decodes a payload that msgspec rejects, which may end in half of a surrogate pair continued in the next."""
         if payload.strip() in (b"", _DONE):
             self._reader.done = self._reader.done or bool(payload.strip())
             return {}

@@ -1,7 +1,7 @@
-"""Events to a stream in which numbered blocks follow one another, each with a beginning, deltas and an end.
+"""Renders streams of numbered blocks in sequence, each with a start, deltas and a stop (Anthropic, Bedrock).
 
-What a client can't be told is left out as it is of a reply that goes out at once. A block of text begins when it says
-something, and reasoning when it is known what it is.
+Blocks that the client's API has no form for are dropped as in complete replies. A text block starts with its first
+non-empty text, a reasoning block when its kind is known.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = ["BlockRenderer"]
 
 
 class BlockRenderer(StreamRenderer):
-    """`index` is the number of the block that is being told; `around` what the API itself said around the reply."""
+    """`index` is the number of the open block; `response_fields` the API's own fields of the reply."""
 
     api: str
-    """The API whose stream this is, which is also who made the reasoning that may be told."""
+    """The API of the stream; only reasoning from the same API is rendered."""
 
-    def __init__(self, projection: Projection, model: str | None) -> None:
-        super().__init__(projection, model)
+    def __init__(self, context: Projection, model: str | None) -> None:
+        super().__init__(context, model)
         self._order = InOrder()
         self._begun: Text | Thinking | ToolCall | None = None
         self._writing = False
@@ -52,7 +52,7 @@ class BlockRenderer(StreamRenderer):
         self.broken = False
         self.usage: Usage | None = None
 
-    # What an API's own renderer does.
+    # Implemented by each API's renderer.
 
     @abstractmethod
     def opened(self, event: Opened) -> bytes: ...
@@ -68,11 +68,11 @@ class BlockRenderer(StreamRenderer):
 
     @abstractmethod
     def delta(self, text: str) -> bytes:
-        """More of the block that was begun last."""
+        """A delta of the open block."""
 
     @abstractmethod
     def end_text(self, block: Text) -> bytes:
-        """What is told of a text behind its words."""
+        """What follows the text in a text block (citations)."""
 
     @abstractmethod
     def end_thinking(self, block: Thinking) -> bytes: ...
@@ -82,11 +82,11 @@ class BlockRenderer(StreamRenderer):
 
     @abstractmethod
     def sealed(self, block: Thinking) -> bytes:
-        """Reasoning that is sealed, from its beginning to its end."""
+        """A complete block of encrypted reasoning."""
 
     @abstractmethod
     def whole(self, block: Block) -> bytes:
-        """A block that a client can be told, from its beginning to its end."""
+        """A complete block, start to stop."""
 
     @abstractmethod
     def finished(self, event: Finished) -> bytes: ...
@@ -96,26 +96,26 @@ class BlockRenderer(StreamRenderer):
 
     @abstractmethod
     def for_client(self, block: Block) -> list[Block]:
-        """The block as a client can be told it, or nothing and a line in the report."""
+        """The block in a form that the client's API has, or nothing and a finding."""
 
     @abstractmethod
     def says(self, text: str) -> bool:
-        """Whether a text is one that the API takes back."""
+        """Whether the API accepts this text when it is sent back."""
 
-    # What all of them share.
+    # Shared.
 
     def render(self, events: Iterable[Event]) -> bytes:
-        told: list[bytes] = []
+        rendered: list[bytes] = []
         for event in self._order.sorted(events):
             if isinstance(event, TextDelta):
-                told.append(self.delta(event.text) if self._writing else self._first_words(event.text))
+                rendered.append(self.delta(event.text) if self._writing else self._first_words(event.text))
             elif isinstance(event, InputDelta):
-                told.append(self._input(event.text))
+                rendered.append(self._input(event.text))
             elif isinstance(event, ThinkingDelta):
-                told.append(self.delta(event.text) if self._writing else self._first_thought(event.text))
+                rendered.append(self.delta(event.text) if self._writing else self._first_thought(event.text))
             else:
-                told.append(self._rest(event))
-        return b"".join(told)
+                rendered.append(self._rest(event))
+        return b"".join(rendered)
 
     def _rest(self, event: Event) -> bytes:
         match event:
@@ -159,9 +159,9 @@ class BlockRenderer(StreamRenderer):
         if not isinstance(self._begun, Text):
             return b""
         self._writing = True
-        words = self._held.text()
-        begun = self.begin_text(self._begun)
-        return begun + self.delta(words) if words else begun
+        text = self._held.text()
+        start = self.begin_text(self._begun)
+        return start + self.delta(text) if text else start
 
     def _first_thought(self, text: str) -> bytes:
         block = self._begun
@@ -177,23 +177,23 @@ class BlockRenderer(StreamRenderer):
         return self.delta(text) if text else b""
 
     def _end_text(self, block: Text) -> bytes:
-        begun = b""
+        start = b""
         if not self._writing:
-            # What the API itself said goes out even where it says nothing.
+            # Same-API, also an empty text block is kept.
             if not (self.home and block.native is not None and block.native.api == self.api):
                 return b""
-            begun = self._words()
-        return begun + self.end_text(block) + self.stop()
+            start = self._words()
+        return start + self.end_text(block) + self.stop()
 
     def _end_thinking(self, block: Thinking) -> bytes:
-        begun = b""
+        start = b""
         if not self._writing:
             if not self.home and not self.for_client(block):
                 return b""
             if block.sealed is not None:
                 return self.sealed(block)
-            begun = self.begin_thinking(self._begun if isinstance(self._begun, Thinking) else block)
-        return begun + self.end_thinking(block) + self.stop()
+            start = self.begin_thinking(self._begun if isinstance(self._begun, Thinking) else block)
+        return start + self.end_thinking(block) + self.stop()
 
     def _end_call(self, call: ToolCall) -> bytes:
         self.called = True

@@ -1,4 +1,4 @@
-"""What a stream tells in pieces, put together; and a call's arguments in pieces for a target that wants an object."""
+"""Accumulates deltas of a stream, and renders arguments deltas for a target that needs a JSON object."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from segue.wire.tools import FREE_TEXT, render_arguments_object
 __all__ = ["PLACEHOLDERS", "GrowingText", "InputPieces", "grown", "input_value", "written_out"]
 
 PLACEHOLDERS = frozenset({"{}", "null"})
-"""What some servers say before the real arguments come."""
+"""Arguments that some servers send before the real ones."""
 
-# Below, what comes later replaces what came before.
+# Deeper values are replaced instead of merged.
 _DEEPEST = 32
 _MANY = 128
 
 
 class GrowingText:
-    """A text in pieces. Small ones take ten times the room of what they say, so there are never many of them."""
+    """A text that grows by deltas. They are joined now and then: many small strings take ten times the memory."""
 
     __slots__ = ("_joined", "_pieces")
 
@@ -47,85 +47,85 @@ class GrowingText:
 
 
 def grown(pieces: Sequence[Any], depth: int = 0) -> Any:
-    """One value of many: texts are joined, lists go on, objects grow member by member, and else the last one holds."""
-    said = [piece for piece in pieces if piece is not None]
-    if len(said) < 2 or depth > _DEEPEST:
-        return said[-1] if said else None
-    if all(isinstance(piece, str) for piece in said):
-        return "".join(said)
-    if all(isinstance(piece, list) for piece in said):
-        return [item for piece in said for item in piece]
-    if all(isinstance(piece, dict) for piece in said):
+    """Merges deltas of one value: texts and lists are joined, objects merged by member, else the last one wins."""
+    present = [value for value in pieces if value is not None]
+    if len(present) < 2 or depth > _DEEPEST:
+        return present[-1] if present else None
+    if all(isinstance(value, str) for value in present):
+        return "".join(present)
+    if all(isinstance(value, list) for value in present):
+        return [item for value in present for item in value]
+    if all(isinstance(value, dict) for value in present):
         members: dict[str, list[Any]] = {}
-        for piece in cast("list[dict[str, Any]]", said):
-            for key, value in piece.items():
+        for member in cast("list[dict[str, Any]]", present):
+            for key, value in member.items():
                 members.setdefault(key, []).append(value)
         return {key: grown(values, depth + 1) for key, values in members.items()}
-    return said[-1]
+    return present[-1]
 
 
 def written_out(value: object) -> str:
-    """The text of arguments; a value that stands in its place is written down."""
+    """Arguments as text; a value that is not text is encoded as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else write_text(plain(value))
 
 
 def input_value(text: str, *, ended: bool) -> tuple[Any, bool]:
-    """The input of a call as its API says it at once, and whether it was cut off; what was, and what is no JSON, stays
-    text. A whole object has nothing to wait for, so it is whole even where its end was not told."""
+    """The input of a call as in a complete reply, and whether it is truncated. Truncated or invalid JSON stays text; a
+    complete non-empty object counts as complete even if the stream did not end the block."""
     value, exact = parse_argument_text(text)
     broken = not (ended or (isinstance(value, dict) and value)) or (value is None and exact is not None)
     return text if broken or value is None or isinstance(value, str) else cast("Any", value), broken
 
 
 class InputPieces:
-    """The text of an object, as the text of a call's arguments comes in.
+    """Renders the arguments of one call as the text of a JSON object while their deltas arrive.
 
-    What begins as an object goes on at once (`through`), and so does free text, as the one member of an object. Any
-    other value, and what can be no JSON, can only be said when all of it is there.
+    Text that begins like an object is passed through at once, and so is free text, as the only member of an object.
+    Any other value, and invalid JSON, is rendered when it is complete.
     """
 
-    __slots__ = ("_free", "_held", "_said", "_waits", "through")
+    __slots__ = ("_buffer_all", "_free_text", "_held", "_opened", "through")
 
     def __init__(self, call: ToolCall) -> None:
         self.through = False
-        self._free = call.kind == "custom"
+        self._free_text = call.kind == "custom"
         self._held = ""
-        self._said = False
-        self._waits = False
+        self._opened = False
+        self._buffer_all = False
 
     def more(self, text: str) -> str:
         if self.through:
             return text
-        if self._free:
+        if self._free_text:
             return self._opening() + write_text(text)[1:-1]
-        if self._waits:
+        if self._buffer_all:
             return ""
         self._held += text
-        begun = self._held.strip()
-        second = begun[1:].lstrip()[:1]
-        if begun[:1] not in ("{", "") or second not in ('"', "}", ""):
-            self._waits = True
+        stripped = self._held.strip()
+        second = stripped[1:].lstrip()[:1]
+        if stripped[:1] not in ("{", "") or second not in ('"', "}", ""):
+            self._buffer_all = True
             return ""
-        # What has an end and is no JSON may be all that comes.
-        self.through = bool(second) and not (begun.endswith("}") and parse_argument_text(begun)[0] is None)
+        # Text that is closed but invalid JSON may be all of the arguments.
+        self.through = bool(second) and not (stripped.endswith("}") and parse_argument_text(stripped)[0] is None)
         return self._held if self.through else ""
 
     def _opening(self) -> str:
-        begun, self._said = self._said, True
-        return "" if begun else f'{{"{FREE_TEXT}":"'
+        opened, self._opened = self._opened, True
+        return "" if opened else f'{{"{FREE_TEXT}":"'
 
     def rest(self, call: ToolCall, report: Report) -> str:
-        """What the finished call still has to say. One that was cut off says no more than came of it."""
+        """The rest of the text once the call is finished; nothing is added to a truncated call."""
         if call.broken:
-            return "" if self.through or self._waits or self._free else self._held.lstrip()
+            return "" if self.through or self._buffer_all or self._free_text else self._held.lstrip()
         if self.through:
             if call.arguments is None and call.arguments_text:
-                said = "arguments that are not valid JSON had gone out before that was known"
-                report.add("argument", said, call_id=call.id, subject=call.name)
+                message = "arguments are not valid JSON; they were already streamed to the client"
+                report.add("argument", message, call_id=call.id, subject=call.name)
             return ""
-        if self._free:
+        if self._free_text:
             render_arguments_object(call, report)
             return self._opening() + '"}'
         if not self._held and call.arguments in ({}, None):

@@ -1,4 +1,4 @@
-"""What readers of all APIs have in common: how a reply is told in events while its payloads come."""
+"""The payload reader of all APIs: turns decoded payloads of one reply into events."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ __all__ = ["ENDED_EARLY", "Reader", "mended", "with_calls_told"]
 
 ENDED_EARLY = ApiError(0, "the stream ended before the reply did", kind="stream_ended")
 
-# A server that puts something new into each payload is not looked at for likeness any longer.
+# After this many misses no delta template is tried any more.
 _UNLIKE = 32
-# To tell payloads apart that differ in more than their text costs too much for a few.
+# A template with variable fields costs too much for shorter runs of deltas.
 _ENOUGH = 8
 
 
 class Reader(ABC):
-    """Payloads of one reply to events. `calls` are those of the body in its order, with their canonical ids.
+    """Turns payloads of one reply into events. It accumulates the text of open blocks (`text_so_far`).
 
-    What grows is kept here: `said` gives the text of an open block. Whoever begins a block ends it.
+    A subclass ends every block that it starts.
     """
 
     def __init__(self, provider: str, turn_key: str) -> None:
@@ -59,25 +59,25 @@ class Reader(ABC):
         self._half: dict[int, tuple[str, type[TextDelta | ThinkingDelta | InputDelta]]] = {}
         self.halves = False
         self.alike: Alike | None = None
-        """What the next payload is likely to be. Whoever tells deltas sets it, and unsets it when the block ends."""
+        """Template for the next payload; set while deltas of one block arrive, cleared when the block ends."""
         self.unlike = 0
         self._likely = 0
         self.name: str | None = None
         self.payload = b""
-        """The payload at hand, as it is written; empty where it came decoded."""
+        """The current payload undecoded; empty where it was fed decoded."""
 
-    # What an API's own reader does.
+    # Implemented by each API's reader.
 
     @abstractmethod
     def read(self, payload: JsonObject, name: str | None) -> None:
-        """Takes in one payload; `name` is that of the event where the framing has names."""
+        """Parses one payload; `name` is the name of the event where the framing has names."""
 
     @abstractmethod
     def finish(self) -> Reply:
-        """Ends what is open, tells usage and finish, and gives the reply: the one that its API would have sent at
-        once, its calls under their canonical ids, `concluded`."""
+        """Ends open blocks, emits usage and finish, and returns the reply as the API would have sent it unstreamed, its
+        calls with their canonical ids, through `emit_finish`."""
 
-    # What all readers tell it with.
+    # Emitting events.
 
     def open(self, id: str | None, model: str | None, created: int | None = None, native: Native | None = None) -> None:
         if not self.opened:
@@ -109,30 +109,30 @@ class Reader(ABC):
             self.events.append(InputDelta(index, text))
 
     def said(self, index: int) -> str:
-        """All that was told of an open block."""
+        """The text of an open block so far."""
         return self._pieces[index].text()
 
     def ended(self, index: int) -> str:
-        """All that was told of a block at its end: half a character without its other half is told as none."""
+        """The complete text of a block at its end; an unpaired surrogate becomes U+FFFD."""
         half = self._half.pop(index, None)
         if half is not None:
             self._pieces[index].append("\ufffd")
             self.events.append(half[1](index, "\ufffd"))
         return self.said(index)
 
-    def expect(self, key: str, text: str, tell: Callable[[str], object]) -> None:
-        """Like the payload at hand, but for the text under this key, the next ones are likely to be."""
+    def expect(self, key: str, text: str, emit: Callable[[str], object]) -> None:
+        """Sets a template: the next payloads probably equal the current one except for the text under `key`."""
         self._likely += 1
         if not self.payload or self.halves or self.unlike >= _UNLIKE:
             return
         if self._likely >= _ENOUGH or not Alike.varies(self.payload):
-            self.alike = Alike.of(self.payload, self.name, key, text, tell)
+            self.alike = Alike.of(self.payload, self.name, key, text, emit)
 
     def end(self, index: int, block: Text | Thinking | ToolCall) -> None:
         self.alike = None
         self._likely = 0
         if not self._pieces[index] and isinstance(block, ToolCall) and block.kind == "function" and not block.broken:
-            # No arguments, of which clients want to read something.
+            # A call without arguments: clients expect at least one delta.
             self.events.append(InputDelta(index, "{}"))
         del self._pieces[index]
         self.events.append(End(index, block))
@@ -143,16 +143,16 @@ class Reader(ABC):
         return index
 
     def tell_block(self, block: Block) -> Block:
-        """A block that came in one piece: what can grow is told as if it had, and a call under its canonical id."""
+        """Emits the events of a complete block, a call with its canonical id, and returns the block."""
         if isinstance(block, ToolCall):
             block = self.named(block)
-        told = events_of_block(self.blocks, block)
+        events = events_of_block(self.blocks, block)
         self.blocks += 1
-        self.events += told
+        self.events += events
         return block
 
     def concluded(self, reply: Reply) -> Reply:
-        """Tells the end of a reply. Of one that failed it tells that, and gives what there is of it."""
+        """Emits usage and the end of the reply; of a failed reply emits the error and returns what arrived of it."""
         if reply.usage is not None:
             self.events.append(UsageTold(reply.usage))
         if self.failed is None:
@@ -162,23 +162,23 @@ class Reader(ABC):
         return _cut_off(reply, self.failed)
 
     def named(self, call: ToolCall) -> ToolCall:
-        """The call under its canonical id: by the turn, and its place among the calls of the turn."""
+        """The call with its canonical id, made from the turn key and its index among the calls of the turn."""
         index, self._calls = self._calls, self._calls + 1
-        made = canonical_tool_id(
+        call_id = canonical_tool_id(
             provider=self.provider,
             raw_id=call.origin.raw_id,
             tool_name=call.name,
             turn_key=self.turn_key,
             call_index=index,
         )
-        if made in self._ids:
-            # A canonical id that came back from a provider, and comes a second time.
-            made = hashed_tool_id(self.provider, call.origin.raw_id, call.name, self.turn_key, index)
-        self._ids.add(made)
-        return msgspec.structs.replace(call, id=made)
+        if call_id in self._ids:
+            # A provider returned a canonical id that this reply has already.
+            call_id = hashed_tool_id(self.provider, call.origin.raw_id, call.name, self.turn_key, index)
+        self._ids.add(call_id)
+        return msgspec.structs.replace(call, id=call_id)
 
     def tell_at_once(self, reply: Reply) -> Reply:
-        """A reply that came whole though a stream was expected, told as one."""
+        """Emits the events of a reply that arrived complete although a stream was requested."""
         blocks = tuple(self.named(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
         reply = msgspec.structs.replace(reply, blocks=blocks)
         self.opened = True
@@ -186,7 +186,7 @@ class Reader(ABC):
         return reply
 
     def _joined(self, index: int, text: str, kind: type[TextDelta | ThinkingDelta | InputDelta]) -> str:
-        """Text with the halves of characters that deltas were cut in put together."""
+        """The text with surrogate pairs joined that were split between deltas."""
         half = self._half.pop(index, None)
         text = text if half is None else half[0] + text
         if text and "\ud800" <= text[-1] <= "\udbff":
@@ -196,28 +196,29 @@ class Reader(ABC):
 
 
 def mended(text: str) -> str:
-    """Text with the halves of characters that deltas were cut in put together."""
+    """The text with split surrogate pairs joined; unpaired ones become U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _cut_off(reply: Reply, error: ApiError) -> Reply:
-    """A reply that did not come to its end; what its API said of it is not all that there is to say."""
+    """The reply with finish `error`; its native fragment no longer counts as intact."""
     native = reply.native if reply.native is None else Native(reply.native.api, reply.native.fragment, intact=False)
     return msgspec.structs.replace(reply, finish="error", cause=error.message, native=native)
 
 
-def with_calls_told(reply: Reply, told: Iterable[ToolCall]) -> Reply:
-    """The reply with its calls under the ids that they were told with, and broken where they are."""
-    following = iter(told)
+def with_calls_told(reply: Reply, streamed: Iterable[ToolCall]) -> Reply:
+    """The reply with the ids of its streamed calls, and `broken` where a streamed call is."""
+    following = iter(streamed)
     blocks = (
         _as_told(block, next(following, block)) if isinstance(block, ToolCall) else block for block in reply.blocks
     )
     return msgspec.structs.replace(reply, blocks=tuple(blocks))
 
 
-def _as_told(parsed: ToolCall, told: ToolCall) -> ToolCall:
-    if not told.broken:
-        return msgspec.structs.replace(parsed, id=told.id)
-    return msgspec.structs.replace(parsed, id=told.id, arguments=None, arguments_text=told.arguments_text, broken=True)
+def _as_told(parsed: ToolCall, streamed: ToolCall) -> ToolCall:
+    if not streamed.broken:
+        return msgspec.structs.replace(parsed, id=streamed.id)
+    text = streamed.arguments_text
+    return msgspec.structs.replace(parsed, id=streamed.id, arguments=None, arguments_text=text, broken=True)

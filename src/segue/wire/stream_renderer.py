@@ -1,4 +1,4 @@
-"""What renderers of all APIs have in common: events in and bytes out, in the order that an API tells blocks in."""
+"""The stream renderer of all APIs (events in, bytes out), and the ordering of interleaved blocks."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["InOrder", "StreamRenderer"]
 
 
 class StreamRenderer(ABC):
-    """Events of one reply to the bytes of an API's stream. `model` is said where the reply names none."""
+    """Renders the events of one reply as a stream of bytes. `model` is used where the reply names none."""
 
-    def __init__(self, projection: Projection, model: str | None = None) -> None:
-        self.ids = projection.ids
-        self.report = projection.report
-        self.projection = projection
+    def __init__(self, context: Projection, model: str | None = None) -> None:
+        self.ids = context.ids
+        self.report = context.report
+        self.projection = context
         self.model = model or ""
 
     @abstractmethod
@@ -42,33 +42,33 @@ _APART = (Opened, UsageTold, Finished, Failed)
 
 
 class InOrder:
-    """Events of a stream in which one block follows another: those of later blocks wait until the first has ended."""
+    """Orders events for an API whose blocks follow one another: events of later blocks wait until the open one ends."""
 
     def __init__(self) -> None:
         self.open: int | None = None
-        """The block that is told now."""
+        """Index of the open block."""
         self._waiting: dict[int, list[Event]] = {}
 
     def sorted(self, events: Iterable[Event]) -> list[Event]:
-        told: list[Event] = []
+        ordered: list[Event] = []
         for event in events:
             if (isinstance(event, _GROWING) and event.index == self.open) or isinstance(event, _APART):
-                told.append(event)
+                ordered.append(event)
             elif self.open is None or self.open == event.index:
-                self._pass(event, told)
+                self._pass(event, ordered)
             else:
                 self._waiting.setdefault(event.index, []).append(event)
-        return told
+        return ordered
 
-    def _pass(self, event: Start | TextDelta | ThinkingDelta | InputDelta | End | Whole, told: list[Event]) -> None:
-        told.append(event)
+    def _pass(self, event: Start | TextDelta | ThinkingDelta | InputDelta | End | Whole, ordered: list[Event]) -> None:
+        ordered.append(event)
         if isinstance(event, Start):
             self.open = event.index
         elif isinstance(event, End):
             self.open = None
             while self.open is None and self._waiting:
                 index = min(self._waiting)
-                held = self._waiting.pop(index)
-                told += held
-                if not isinstance(held[-1], End | Whole):
+                queued = self._waiting.pop(index)
+                ordered += queued
+                if not isinstance(queued[-1], End | Whole):
                     self.open = index

@@ -1,4 +1,4 @@
-"""Streams that tell a message in blocks, each under a key: how a block that is open ends, and the message with it."""
+"""Payload reader for streams of keyed blocks (Anthropic, Bedrock): open blocks, their end, and the reply."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _FULL = ("max_tokens", "model_context_window_exceeded")
 
 
 class Slot:
-    """A block that is being told. `place` is its number among the events, as soon as it has one.
+    """A block that has not ended. `block_index` is its index in the events, -1 before it has one.
 
-    `given` is input that came with its beginning, `begun` whether more came; that of a call which the provider runs is
-    in `pieces`, and `cut` is all of it where it was cut off.
+    `initial_input` is input in the start event, `has_input` whether deltas of it followed. Input of a hosted call is
+    collected in `input_parts`; `truncated_input` is the whole input where it was truncated.
     """
 
     __slots__ = ("begun", "call", "cut", "fragment", "given", "key", "pieces", "place", "stopped")
@@ -43,7 +43,7 @@ S = TypeVar("S", bound=Slot)
 
 
 class BlockReader(Reader, Generic[S]):
-    """`slots` are the blocks that are open by their keys, `closed` the keys of those that have ended."""
+    """`open_blocks` has the open blocks by key, `closed_keys` the keys of those that have ended."""
 
     def __init__(self, provider: str, turn_key: str) -> None:
         super().__init__(provider, turn_key)
@@ -53,20 +53,20 @@ class BlockReader(Reader, Generic[S]):
         self._told: list[S] = []
         self._blocks: dict[int, Block] = {}
 
-    # What an API's own reader does.
+    # Implemented by each API's reader.
 
     @abstractmethod
     def stop_reason(self) -> object:
-        """Why the message ended, as soon as that was said."""
+        """The stop reason, once it has arrived."""
 
     @abstractmethod
     def block_of(self, slot: S, *, ended: bool) -> Block | None:
-        """Puts the fragment of a block together, as it stands in an answer at once, and reads it."""
+        """Completes the fragment of a block as in an unstreamed reply, and parses it."""
 
     @abstractmethod
     def reply_of(self, content: list[JsonObject]) -> Reply: ...
 
-    # What they have in common.
+    # Shared.
 
     def place(self, slot: S, place: int) -> None:
         slot.place = place
@@ -80,7 +80,7 @@ class BlockReader(Reader, Generic[S]):
             slot.pieces.append(text)
 
     def input_of(self, slot: S, *, ended: bool) -> object:
-        """The input of a call, all of which has come."""
+        """The complete input of a call."""
         text = "".join(slot.pieces) if slot.call is None else self.ended(slot.place)
         value, broken = input_value(text, ended=ended)
         slot.cut = text if broken else None
@@ -88,7 +88,7 @@ class BlockReader(Reader, Generic[S]):
 
     def stop_slot(self, slot: S) -> None:
         if slot.call is not None and not slot.begun and not slot.given:
-            # Whether it has no arguments, or was cut off before they came, the end of the reply tells.
+            # The stop reason decides whether it has no arguments or was truncated before them.
             slot.stopped = True
         else:
             self.end_slot(slot)
@@ -117,7 +117,7 @@ class BlockReader(Reader, Generic[S]):
         return self.done or self.stop_reason() is not None
 
     def end_slots(self, *, finished: bool) -> None:
-        """Ends all that is open. Where there was no room for more, the last one was cut off."""
+        """Ends all open blocks. If the reply hit its length limit, the last one is truncated."""
         full = self.stop_reason() in _FULL
         for slot in list(self.slots.values()):
             last = slot is next(reversed(self.slots.values()))

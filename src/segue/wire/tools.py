@@ -1,7 +1,7 @@
-"""Arguments and tool declarations in the shapes that targets want.
+"""Tool-call arguments and tool declarations in the form that a target needs.
 
-A target that wants an object always gets one: `{"input": text}` for free text, `{"_raw": text}` for text that is not
-JSON, `{"value": …}` for any other value. A target that wants text gets the exact text where there is one.
+A target that requires an object always gets one: `{"input": text}` for free text, `{"_raw": text}` for text that is
+not JSON, `{"value": …}` for any other value. A target that takes text gets the exact text where there is one.
 """
 
 from __future__ import annotations
@@ -34,27 +34,25 @@ FREE_TEXT = "input"
 
 
 def repeated(text: object, value: object) -> dict[str, Any] | None:
-    """What is noted of a call in the text of whose arguments a key stands twice."""
+    """Extra fields of a call whose arguments text has a duplicate key."""
     key = repeated_key(text, value) if isinstance(text, str) and value else None
     return None if key is None else {"repeated": key}
 
 
 def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:
-    """The arguments as an object."""
+    """The arguments as a JSON object; anything else is wrapped and reported."""
     if call.arguments is None and call.arguments_text is not None:
-        report.add(
-            "argument", "arguments that are not valid JSON are sent as `_raw`", call_id=call.id, subject=call.name
-        )
+        report.add("argument", "arguments sent as `_raw`: they are not valid JSON", call_id=call.id, subject=call.name)
         return {"_raw": call.arguments_text}
     if isinstance(call.arguments, dict):
         return cast("dict[str, Any]", call.arguments)
     key = FREE_TEXT if call.kind == "custom" else "value"
-    report.add("argument", f"arguments that are no object are sent as `{key}`", call_id=call.id, subject=call.name)
+    report.add("argument", f"arguments sent as `{key}`: they are not an object", call_id=call.id, subject=call.name)
     return {key: call.arguments}
 
 
 def render_arguments_text(call: ToolCall, report: Report) -> str:
-    """The arguments as JSON text; a free-text call to a target without such calls is wrapped."""
+    """The arguments as JSON text; free text is wrapped, for targets without custom tools."""
     if call.kind == "custom":
         return write_text(render_arguments_object(call, report))
     if call.arguments_text is not None and call.arguments is None:
@@ -63,22 +61,22 @@ def render_arguments_text(call: ToolCall, report: Report) -> str:
 
 
 def free_text_back(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:
-    """A reply's call to a tool that the caller declared as free text, unwrapped again."""
+    """A reply's call with its free text unwrapped, if the caller declared the tool as a custom tool."""
     if call.name not in custom_names or call.kind == "custom":
         return call
     match call.arguments:
         case {"input": str(text), **rest} if not rest:
-            said = text
+            free_text = text
         case None if call.arguments_text is not None:
-            said = call.arguments_text
+            free_text = call.arguments_text
         case arguments:
-            # Not what was declared, but the caller's tool takes free text and nothing else.
-            said = write_text(arguments)
-    return msgspec.structs.replace(call, kind="custom", arguments=said, arguments_text=None, native=None)
+            # Not the declared form, but the caller's tool accepts only free text.
+            free_text = write_text(arguments)
+    return msgspec.structs.replace(call, kind="custom", arguments=free_text, arguments_text=None, native=None)
 
 
 def strict_back(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
-    """A reply's call to a tool that was declared as strict, without nulls that only the declaration asked for."""
+    """A reply's call to a strict tool without the nulls that only strict mode requires."""
     tool = strict.get(call.name)
     if tool is None or tool.parameters is None or not isinstance(call.arguments, dict):
         return call
@@ -88,15 +86,15 @@ def strict_back(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
 
 
 def only_elsewhere(tool: Tool) -> str:
-    """What is to be said of a tool that its own API alone defines."""
-    return f"{tool.name}: a tool that only its own API defines can't be declared here"
+    """The finding for a hosted tool that the target does not have."""
+    return f"tool {tool.name} not declared: only its own API has this type of tool"
 
 
 def as_function(tool: Tool, report: Report) -> Tool:
-    """A free-text tool declared as a function that takes one string; any other tool as it is."""
+    """A custom tool as a function with one string parameter; any other tool unchanged."""
     if tool.kind != "custom":
         return tool
-    report.add("tools", "a free-text tool is declared as a function with one string", subject=tool.name)
+    report.add("tools", "custom tool declared as a function with one string parameter", subject=tool.name)
     return msgspec.structs.replace(tool, kind="function", parameters=_free_text_schema(tool), native=None)
 
 
@@ -108,7 +106,7 @@ def _free_text_schema(tool: Tool) -> dict[str, Any]:
 
 
 def object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The schema as one of an object, which is what arguments become (`{"value": …}` for any other value)."""
+    """The schema of an object; a schema of another type moves into the property `value`, as arguments do."""
     if not parameters:
         return {"type": "object", "properties": {}}
     if parameters.get("type") == "object":
@@ -119,7 +117,7 @@ def object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def lawful_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[str, Any]:
-    """The schema as its own API wrote it where that is one of an object, else as one that is; a change is reported."""
+    """The schema unchanged if it is an object schema, else converted to one and reported."""
     given = tool.parameters
     if not given or given.get("type") == "object":
         return object_schema(given)
@@ -127,9 +125,9 @@ def lawful_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[str, A
 
 
 def declared_choice(options: Options, declared: Collection[str], report: Report) -> Options:
-    """The options without a choice of a tool that is not among the declared ones. Where none is, wires say so."""
+    """The options without a `tool_choice` of an undeclared tool. With no tools at all, the wires report it."""
     choice = options.tool_choice
     if choice is None or choice.mode != "tool" or not declared or choice.name in declared:
         return options
-    report.add("adjusted", f"`tool_choice` is left out: the tool {choice.name} is not declared", subject="tool_choice")
+    report.add("adjusted", f"`tool_choice` dropped: the tool {choice.name} is not declared", subject="tool_choice")
     return msgspec.structs.replace(options, tool_choice=None)

@@ -1,4 +1,4 @@
-"""Who asks, as a target can be told: an id that it does not take goes out as its hash, always the same one."""
+"""End-user ids: one that the target does not accept is replaced by its hash, which is always the same."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from segue.render.report import Report
 
 __all__ = ["OPENAI_USERS", "fit_user"]
 
-# The reference of `safety_identifier`, and the error on a longer `user`. A hash of 64 digits just fits.
+# From the reference of `safety_identifier` and the error on a longer `user`. A hash has exactly 64 digits.
 OPENAI_USERS = r"[\s\S]{0,64}"
 
 
 def fit_user(options: Options, lawful: str, report: Report) -> Options:
-    """The options with a user id that the pattern `lawful` holds for."""
+    """The options with a user id that matches `pattern`."""
     if options.user is None or re.fullmatch(lawful, options.user):
         return options
-    report.add("adjusted", "the user's id is not one that is taken here: its hash is sent", subject="user")
+    report.add("adjusted", "user id replaced by its hash: the target does not accept it", subject="user")
     return replace(options, user=sha256(options.user.encode()).hexdigest())

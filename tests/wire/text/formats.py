@@ -69,10 +69,10 @@ def told(text: str, form: TextFormat, declared: Declared | None = None) -> list[
     """Words as they are, calls as name and arguments, what was lost as a list of its text. Nothing is ever missing."""
     pieces = pieces_of(text, form, declared)
     assert as_written(pieces) == text
-    return [_told(piece) for piece in pieces]
+    return [_summarize_piece(piece) for piece in pieces]
 
 
-def _told(piece: Piece) -> Any:
+def _summarize_piece(piece: Piece) -> Any:
     match piece:
         case Found():
             return (piece.name, piece.arguments if piece.arguments_text is None else piece.arguments_text)
@@ -113,10 +113,10 @@ def some_calls(form: TextFormat) -> st.SearchStrategy[list[ToolCall]]:
     names = st.sampled_from(["look", "get_weather", "a-b_c.d"])
     keys = st.one_of(st.sampled_from(["city", "a_b", "x-y"]), texts)
     calls = st.builds(ToolCall, names, st.dictionaries(keys, values, max_size=3))
-    return st.lists(calls, min_size=1, max_size=1 if form.one_call else 3).filter(_of_one_mind)
+    return st.lists(calls, min_size=1, max_size=1 if form.one_call else 3).filter(_has_consistent_types)
 
 
-def _of_one_mind(calls: list[ToolCall]) -> bool:
+def _has_consistent_types(calls: list[ToolCall]) -> bool:
     types: dict[tuple[str, str], str] = {}
     pairs = [((call.name, key), type_of(value)) for call in calls for key, value in _items(call.arguments)]
     return all(types.setdefault(place, kind) == kind for place, kind in pairs)

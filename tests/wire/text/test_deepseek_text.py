@@ -114,7 +114,7 @@ READ = {
 
 
 @pytest.mark.parametrize("case", READ)
-def test_calls_are_read_and_all_else_are_words(case: str) -> None:
+def test_calls_are_parsed_and_the_rest_is_text(case: str) -> None:
     text, expected, around = READ[case]
     pieces = read(text, DEEPSEEK_TEXT)
     assert (calls(pieces), words(pieces), lost(pieces)) == (expected, around, [])
@@ -175,7 +175,7 @@ def test_a_broken_call_stays_and_the_next_one_is_found(case: str) -> None:
     assert (lost(pieces), [name for name, _ in calls(pieces)]) == (broken, names)
 
 
-def test_a_parameter_that_does_not_say_its_type_is_what_the_tool_declares() -> None:
+def test_untyped_parameter_gets_the_declared_type() -> None:
     text = "".join(
         f'<｜DSML｜invoke name="get"><｜DSML｜parameter name="{key}">10</｜DSML｜parameter></｜DSML｜invoke>'
         for key in "sno"
@@ -188,7 +188,7 @@ def test_a_parameter_that_does_not_say_its_type_is_what_the_tool_declares() -> N
     ]
 
 
-def test_a_call_that_was_cut_off_before_what_it_needs_is_none() -> None:
+def test_call_cut_off_before_required_content_is_no_call() -> None:
     text = dsml("get", ("a", "true", "x")).partition("</｜DSML｜invoke>")[0]
     required: dict[str, Any] = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]}
     assert calls(read(text, DEEPSEEK_TEXT, Declared([Tool("get", parameters={**required, "required": ["a"]})])))

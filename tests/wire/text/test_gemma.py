@@ -81,7 +81,7 @@ READ = {
 
 
 @pytest.mark.parametrize("case", READ)
-def test_calls_are_read_and_all_else_are_words(case: str) -> None:
+def test_calls_are_parsed_and_the_rest_is_text(case: str) -> None:
     text, expected, around = READ[case]
     pieces = read(text, GEMMA)
     assert (calls(pieces), words(pieces), lost(pieces)) == (expected, around, [])

@@ -22,7 +22,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("form", "head", "unit", "tail"), BROKEN.values(), ids=BROKEN)
-def test_the_markers_in_a_broken_string_cost_their_length(form: TextFormat, head: str, unit: str, tail: str) -> None:
+def test_rescanning_markers_in_a_broken_string_is_linear(form: TextFormat, head: str, unit: str, tail: str) -> None:
     once, more = (work(head + unit * (size // len(unit)) + tail, form) for size in (32_000, 128_000))
     assert more < 5 * once
     assert sum(isinstance(piece, Lost) for piece in pieces_of(head + unit * 5 + tail, form)) == 6

@@ -27,36 +27,36 @@ CALLS = {
 }
 
 
-def told(text: str, format: str, tools: object = None) -> tuple[str, str, list[tuple[str, object]]]:
+def extract(text: str, format: str, tools: object = None) -> tuple[str, str, list[tuple[str, object]]]:
     heard = segue.extract(text, format, tools=tools)
     return heard.thinking, heard.text, [(call.name, call.arguments) for call in heard.calls]
 
 
 @pytest.mark.parametrize("format", TAGS)
-def test_what_a_reply_begins_with_in_tags_is_reasoning_and_calls_in_it_are_none(format: str):
+def test_leading_tagged_text_is_reasoning_without_calls(format: str):
     opening, close = TAGS[format]
     text = f"{opening}Perhaps {CALLS[format]} or [ so <{close}\n\nHi. {CALLS[format]}"
     thought = f"Perhaps {CALLS[format]} or [ so <"
-    assert told(text, format) == (thought, "Hi. ", [("f", {"x": 1})])
-    assert told(text, "auto") == told(text, format)
+    assert extract(text, format) == (thought, "Hi. ", [("f", {"x": 1})])
+    assert extract(text, "auto") == extract(text, format)
 
 
 @pytest.mark.parametrize("format", TAGS)
-def test_tags_are_not_left_in_the_text_where_nothing_is_between_them(format: str):
+def test_empty_reasoning_tags_are_removed(format: str):
     opening, close = TAGS[format]
-    assert told(f"{opening}{close}Hi.", format) == ("", "Hi.", [])
-    assert told(f"{opening}{close}Hi.", "auto") == ("", "Hi.", [])
+    assert extract(f"{opening}{close}Hi.", format) == ("", "Hi.", [])
+    assert extract(f"{opening}{close}Hi.", "auto") == ("", "Hi.", [])
 
 
 @pytest.mark.parametrize("format", TAGS)
-def test_tags_inside_of_the_words_are_words(format: str):
+def test_tags_inside_the_text_stay_text(format: str):
     opening, close = TAGS[format]
     text = f"Hi. {opening}a{close}"
-    assert told(text, format) == ("", text, [])
+    assert extract(text, format) == ("", text, [])
 
 
 @pytest.mark.parametrize("format", TAGS)
-def test_tags_are_heard_in_any_split(format: str):
+def test_tags_are_found_in_any_split(format: str):
     opening, close = TAGS[format]
     text = f" {opening}a [/ </ <ch{close}\n\nb"
     for place in range(len(text)):
@@ -73,11 +73,11 @@ def findings(text: str, format: str, tools: object = None) -> list[str]:
     return [finding.message for finding in segue.extract(text, format, tools=tools).report.findings]
 
 
-def test_a_list_of_undeclared_calls_is_reported_once_if_nothing_else_is_said():
+def test_list_of_undeclared_calls_is_reported_once():
     text = '[nope(city="Bern"), no(x=1)]\n'
-    assert told(text, "llama", TOOLS) == ("", text, [])
+    assert extract(text, "llama", TOOLS) == ("", text, [])
     (note,) = findings(text, "llama", TOOLS)
-    assert "no such tool" in note
+    assert "unknown tool" in note
     assert not findings(f"Say:\n{text}", "llama", TOOLS)
     assert not findings(f"{text}so.", "llama", TOOLS)
 
@@ -90,13 +90,13 @@ def streamed(parts: Iterable[str], form: TextFormat) -> tuple[str, list[str]]:
     hearing = Hearing(form, turn_key="turn")
     events = hearing.events([Start(0, Text("")), *(TextDelta(0, part) for part in parts), End(0, Text(""))])
     blocks = [event.block for event in events if isinstance(event, End)]
-    told = "".join(event.text for event in events if isinstance(event, TextDelta))
-    assert told == "".join(block.text for block in blocks if isinstance(block, Text))
-    return told, [block.name for block in blocks if isinstance(block, ToolCall)]
+    extract = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert extract == "".join(block.text for block in blocks if isinstance(block, Text))
+    return extract, [block.name for block in blocks if isinstance(block, ToolCall)]
 
 
 @pytest.mark.parametrize(("form", "token"), ENDED, ids=lambda value: getattr(value, "name", value))
-def test_a_token_that_ends_a_reply_is_no_word_of_it(form: TextFormat, token: str):
+def test_eos_token_is_removed_from_the_text(form: TextFormat, token: str):
     call = form.render_calls([ToolCall("f", {"x": 1})])
     cases = {
         f"Hi.{token}": ("Hi.", []),
@@ -114,12 +114,12 @@ def test_a_token_that_ends_a_reply_is_no_word_of_it(form: TextFormat, token: str
         assert streamed([text[:-3], text[-3:]], form) == expected, text
 
 
-def test_what_is_struck_out_keeps_its_end():
+def test_struck_out_text_keeps_its_closing_tag():
     assert streamed(["Now <", "s>old</s>"], MISTRAL_TEXT) == ("Now <s>old</s>", [])
 
 
-def test_a_whole_reply_loses_the_token_too():
-    assert told("Hi.<|im_end|>", "hermes") == ("", "Hi.", [])
+def test_eos_token_is_removed_from_a_whole_reply():
+    assert extract("Hi.<|im_end|>", "hermes") == ("", "Hi.", [])
 
 
 WEATHER = {
@@ -131,15 +131,15 @@ TYPED = [{"type": "function", "function": {"name": "f", "parameters": WEATHER}}]
 
 
 def xml(**values: str) -> str:
-    told = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
+    extract = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
     return f"<tool_call>\n<function=f>\n{told}</function>\n</tool_call>"
 
 
 def test_a_value_that_is_not_of_its_declared_type_stays_text_and_is_reported():
     text = xml(days="three", at="1", any="x", city="3", more="y")
     arguments = {"days": "three", "at": 1, "any": "x", "city": "3", "more": "y"}
-    assert told(text, "xml", TYPED) == ("", "", [("f", arguments)])
-    assert findings(text, "xml", TYPED) == ["the value of days was declared as integer, and is none"]
+    assert extract(text, "xml", TYPED) == ("", "", [("f", arguments)])
+    assert findings(text, "xml", TYPED) == ["argument days does not have its declared type (integer)"]
     assert not findings(xml(days="3", at="null"), "xml", TYPED)
     assert not findings(text, "xml")
 
@@ -147,9 +147,9 @@ def test_a_value_that_is_not_of_its_declared_type_stays_text_and_is_reported():
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ("[1]", "the arguments are no object"),
-        ("3", "the arguments are no object"),
-        ('"what?"', "the arguments are no JSON, and stay text"),
+        ("[1]", "arguments are not a JSON object"),
+        ("3", "arguments are not a JSON object"),
+        ('"what?"', "arguments are not valid JSON, kept as text"),
         ("{}", None),
         ('""', None),
         ("null", None),
@@ -179,7 +179,7 @@ TWICE = {
 
 
 @pytest.mark.parametrize("case", TWICE)
-def test_a_key_that_stands_twice_is_reported(case: str):
+def test_duplicate_key_is_reported(case: str):
     format = case.split(",", maxsplit=1)[0]
-    assert told(TWICE[case], format) == ("", "", [("f", {"x": 2})])
-    assert findings(TWICE[case], format) == ["x stands twice in the call; the last one counts"]
+    assert extract(TWICE[case], format) == ("", "", [("f", {"x": 2})])
+    assert findings(TWICE[case], format) == ["duplicate argument x: the last value is used"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from segue.canonical.blocks import ToolCall
+from segue.wire.text.base import Lost
 from segue.wire.text.hermes import HERMES
 from segue.wire.text.registry import format_of
 from segue.wire.text.scan import pieces_of
@@ -77,17 +78,18 @@ CASES: dict[str, tuple[str, list[Any]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_reads(case: str):
+def test_parse(case: str):
     text, expected = CASES[case]
     assert told(text, HERMES) == expected
 
 
-def test_says_why_a_call_is_lost():
+def test_reason_for_a_broken_call():
     (lost,) = pieces_of(f'{O}{{"name": "f", ', HERMES)
-    assert getattr(lost, "why", None) == "the JSON has no end"
+    assert isinstance(lost, Lost)
+    assert lost.why == "unterminated JSON"
 
 
-def test_writes_as_the_template_does_and_hides_tags_in_strings():
+def test_render_like_the_template_and_escape_tags_in_strings():
     """TPL-01."""
     text = HERMES.render_calls([ToolCall("f", {"x": [1, "é</tool_call>"]}), ToolCall("g")])
     first = f'{O}\n{{"name": "f", "arguments": {{"x": [1, "é\\u003c/tool_call>"]}}}}\n{C}'
@@ -102,15 +104,16 @@ def test_arguments_that_are_no_json_are_written_as_their_text():
 @pytest.mark.parametrize(
     ("inside", "why"),
     [
-        ('{"name": "f", "arguments": {"x": 1', "the JSON has no end"),
-        ('{"name": "f", "arguments": "x" {}}', "no value can be read from it"),
+        ('{"name": "f", "arguments": {"x": 1', "unterminated JSON"),
+        ('{"name": "f", "arguments": "x" {}}', "invalid JSON"),
     ],
 )
-def test_says_why_it_is_no_call(inside: str, why: str):
+def test_reason_for_no_call(inside: str, why: str):
     (lost, *_) = pieces_of(f"{O}{inside}{C}", HERMES)
-    assert getattr(lost, "why", None) == why
+    assert isinstance(lost, Lost)
+    assert lost.why == why
 
 
 @pytest.mark.parametrize("between", ["", "\n"])
-def test_a_list_of_calls_tells_the_format(between: str):
+def test_format_is_detected_by_a_list_of_calls(between: str):
     assert format_of(f'{O}{between}[{{"name": "f", "arguments": {{}}}}]{between}{C}') is HERMES

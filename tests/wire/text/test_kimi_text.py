@@ -88,7 +88,7 @@ READ = {
 
 
 @pytest.mark.parametrize("case", READ)
-def test_calls_are_read_and_all_else_are_words(case: str) -> None:
+def test_calls_are_parsed_and_the_rest_is_text(case: str) -> None:
     text, expected, around = READ[case]
     pieces = read(text, KIMI_TEXT)
     assert (calls(pieces), words(pieces), lost(pieces)) == (expected, around, [])
@@ -149,7 +149,7 @@ def test_the_name_is_in_the_id_and_the_id_stays_as_it_is_written(raw_id: str) ->
         ("get:x", "get"),
     ],
 )
-def test_declared_names_tell_an_odd_id(raw_id: str, name: str) -> None:
+def test_declared_names_resolve_an_odd_id(raw_id: str, name: str) -> None:
     (found,) = pieces_of(f"{B}{raw_id}{A}{{}}{E}", KIMI_TEXT, Declared([Tool("get"), Tool("ns:get")]))
     assert isinstance(found, Found)
     assert found.name == name

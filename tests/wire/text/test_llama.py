@@ -76,24 +76,24 @@ CASES: dict[str, tuple[str, list[Any]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_reads(case: str):
+def test_parse(case: str):
     text, expected = CASES[case]
     assert told(text, LLAMA, DECLARED) == expected
 
 
-def test_without_tools_any_name_will_do_that_comes_with_arguments():
+def test_without_tools_any_name_with_arguments_is_a_call():
     assert told('{"name": "h", "parameters": {}}', LLAMA) == [("h", {})]
     assert told('{"name": "h"}', LLAMA) == ['{"name": "h"}']
     assert told("[h(x=1)]", LLAMA) == [("h", {"x": 1})]
 
 
 @pytest.mark.parametrize("text", ["[h(x=1+2)]", '[h(x=g("y"))]', "[h(x=1), h(x=y)]"])
-def test_without_tools_what_is_plainly_a_list_of_calls_is_missed(text: str):
+def test_without_tools_a_list_of_calls_is_reported_as_missed(text: str):
     assert told(text, LLAMA) == [[text]]
 
 
 @pytest.mark.parametrize("text", ["[h(x)]", "[h(x)](y)", "[h(x==1)]", "[h(x=1"])
-def test_without_tools_other_brackets_are_words(text: str):
+def test_without_tools_other_brackets_are_text(text: str):
     assert told(text, LLAMA) == [text]
 
 
@@ -103,11 +103,11 @@ def test_code_goes_to_the_tool_that_runs_it():
     assert told(text, LLAMA, declared) == [("code_interpreter", {"code": "import math\nmath.sqrt(2)"})]
 
 
-def test_the_tokens_of_llama_4_tell_the_format():
+def test_format_is_detected_by_llama_4_tokens():
     assert format_of('Well.\n<|python_start|>[get_weather(city="Rome")]<|python_end|><|eot|>') is LLAMA
 
 
-def test_writes_as_the_template_does():
+def test_render_like_the_template():
     assert LLAMA.render_calls([ToolCall("f", {"x": [1, "é"]})]) == '{"name": "f", "parameters": {"x": [1, "é"]}}'
 
 

@@ -26,14 +26,14 @@ from tests.budget import examples
         ('"\\ud83d"', "\N{REPLACEMENT CHARACTER}"),
     ],
 )
-def test_what_was_meant_is_read(text: str, value: object):
+def test_unambiguous_json_is_parsed(text: str, value: object):
     assert read_loose(text) == value
 
 
 @pytest.mark.parametrize(
     "text", ["", " ", "{", '"a', "'a", '"a\\"', '{"a" 1}', "{1}", "a b", '{"a": 1} x', "[" * 600 + "]" * 600]
 )
-def test_what_means_nothing_is_refused(text: str):
+def test_ambiguous_json_is_rejected(text: str):
     with pytest.raises(NotReadableError):
         read_loose(text)
 
@@ -54,7 +54,7 @@ def test_a_value_ends_where_its_brackets_do(text: str, end: int):
     ("text", "end"),
     [('{"a": <', 6), ('{"a": \\', 6), ('{"a" "b"}', 5), ('{"a": 1 {', 8), ("{{", 1), ("}", 0), ('{"a": oh "', 9)],
 )
-def test_a_value_breaks_off_where_it_is_none_any_more(text: str, end: int):
+def test_value_ends_where_it_becomes_invalid(text: str, end: int):
     scan = JsonScan("<")
     assert (scan.feed(text), scan.broken) == (end, True)
 

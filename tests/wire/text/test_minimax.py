@@ -104,7 +104,7 @@ def test_a_broken_call_stays_and_the_next_one_is_found(broken: str) -> None:
     ).map("".join),
     st.integers(1, 9),
 )
-def test_nothing_is_ever_lost(text: str, step: int) -> None:
+def test_no_character_is_lost(text: str, step: int) -> None:
     whole = pieces_of(text, XML, DECLARED)
     assert text_of(whole) == text
     parts = [text[place : place + step] for place in range(0, len(text), step)]

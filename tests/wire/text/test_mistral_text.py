@@ -59,7 +59,7 @@ READ = {
 
 
 @pytest.mark.parametrize("case", READ)
-def test_calls_are_read_and_all_else_are_words(case: str) -> None:
+def test_calls_are_parsed_and_the_rest_is_text(case: str) -> None:
     text, expected, around = READ[case]
     pieces = read(text, MISTRAL_TEXT)
     assert (calls(pieces), words(pieces), lost(pieces)) == (expected, around, [])
@@ -176,21 +176,21 @@ def encoded(version: int, told: list[tuple[str, dict[str, Any], str]]) -> str:
     return made.decode(made.encode_instruct(request).tokens, special_token_policy=SpecialTokenPolicy.KEEP)
 
 
-TOLD = [("get", NESTED, "abcdefghi"), ("put_it", {}, "123456789")]
+ENCODED_CALLS = [("get", NESTED, "abcdefghi"), ("put_it", {}, "123456789")]
 
 
 @pytest.mark.parametrize("version", ENCODERS)
-def test_what_mistral_encodes_is_read(version: int) -> None:
-    reply = encoded(version, TOLD).partition("[/INST]")[2].partition("</s>")[0]
+def test_mistral_encoding_is_parsed(version: int) -> None:
+    reply = encoded(version, ENCODED_CALLS).partition("[/INST]")[2].partition("</s>")[0]
     found = [piece for piece in read(reply, MISTRAL_TEXT) if isinstance(piece, Found)]
-    assert [(piece.name, piece.arguments) for piece in found] == [(name, arguments) for name, arguments, _ in TOLD]
-    assert [piece.raw_id for piece in found] == [raw_id if version < 13 else None for *_, raw_id in TOLD]
+    assert [(piece.name, piece.arguments) for piece in found] == [(name, arguments) for name, arguments, _ in ENCODED_CALLS]
+    assert [piece.raw_id for piece in found] == [raw_id if version < 13 else None for *_, raw_id in ENCODED_CALLS]
 
 
-def test_what_is_rendered_is_what_mistral_encodes() -> None:
-    calls_text = MISTRAL_TEXT.render_calls([ToolCall(name, arguments, id=raw_id) for name, arguments, raw_id in TOLD])
+def test_rendering_equals_mistral_encoding() -> None:
+    calls_text = MISTRAL_TEXT.render_calls([ToolCall(name, arguments, id=raw_id) for name, arguments, raw_id in ENCODED_CALLS])
     results = MISTRAL_TEXT.render_results(
-        [Answered(one[0], one[2], f"result {number}") for number, one in enumerate(TOLD)]
+        [Answered(one[0], one[2], f"result {number}") for number, one in enumerate(ENCODED_CALLS)]
     )
     tools = MISTRAL_TEXT.render_tools([Tool("get", "Gets.", SCHEMA)])
-    assert encoded(13, TOLD) == f"<s>{tools}[INST]Go.[/INST]{calls_text}</s>{results}"
+    assert encoded(13, ENCODED_CALLS) == f"<s>{tools}[INST]Go.[/INST]{calls_text}</s>{results}"

@@ -42,7 +42,7 @@ def test_no_character_is_lost_and_splits_change_nothing(form: TextFormat, data: 
 @every_format
 @examples(3, items=len(EACH))
 @given(data=st.data())
-def test_what_is_written_is_read_back(form: TextFormat, data: st.DataObject):
+def test_rendered_calls_are_parsed_back(form: TextFormat, data: st.DataObject):
     calls = data.draw(some_calls(form))
     text = form.render_calls(calls)
     pieces = pieces_of(text, form, declared_for(calls))
@@ -60,7 +60,7 @@ def conversation(form: TextFormat) -> str:
 
 
 @every_format
-def test_every_split_in_two_is_read_alike(form: TextFormat):
+def test_every_split_in_two_gives_the_same(form: TextFormat):
     text = conversation(form)
     whole = pieces_of(text, form, DECLARED)
     assert sum(isinstance(piece, Found) for piece in whole) >= 2
@@ -70,14 +70,14 @@ def test_every_split_in_two_is_read_alike(form: TextFormat):
 
 @every_format
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 10])
-def test_pieces_of_any_size_are_read_alike(form: TextFormat, size: int):
+def test_chunks_of_any_size_give_the_same(form: TextFormat, size: int):
     text = conversation(form)
     parts = [text[start : start + size] for start in range(0, len(text), size)]
     assert in_parts(parts, form, DECLARED) == pieces_of(text, form, DECLARED)
 
 
 @every_format
-def test_words_are_passed_on_at_once_and_no_half_marker_is_shown(form: TextFormat):
+def test_text_is_emitted_at_once_without_partial_markers(form: TextFormat):
     call = form.render_calls([CALL])
     scanner = CallScanner(form, DECLARED)
     assert scanner.feed("Let me see.\n") == ["Let me see.\n"]
@@ -90,7 +90,7 @@ def test_words_are_passed_on_at_once_and_no_half_marker_is_shown(form: TextForma
 
 @every_format
 @pytest.mark.parametrize("around", ["```\n{}\n```", "```xml\n{}\n```\n", "~~~\n{}\n~~~", "  ```\n{}\n  ```", "a `{}`"])
-def test_what_is_quoted_is_no_call(form: TextFormat, around: str):
+def test_quoted_call_is_no_call(form: TextFormat, around: str):
     text = around.format(form.render_calls([CALL]))
     assert pieces_of(text, form, DECLARED) == [text]
 
@@ -99,7 +99,7 @@ def test_what_is_quoted_is_no_call(form: TextFormat, around: str):
 @pytest.mark.parametrize(
     "behind", ["```\nx\n```\n", "````\n```\n````\n", "```py\nx```\n", "~~~\n```\n~~~\n", "`a` ``` b\n"]
 )
-def test_a_call_behind_a_quotation_is_one(form: TextFormat, behind: str):
+def test_call_after_a_quotation_is_parsed(form: TextFormat, behind: str):
     pieces = pieces_of(behind + form.render_calls([CALL]), form, DECLARED)
     assert [piece.arguments for piece in pieces if isinstance(piece, Found)] == [CALL.arguments]
 
@@ -131,7 +131,7 @@ def test_every_fragment_alone_keeps_its_characters(form: TextFormat):
 
 
 @every_format
-def test_declarations_and_results_say_what_they_are_given(form: TextFormat):
+def test_declarations_and_results_contain_their_input(form: TextFormat):
     schema = {
         "type": "object",
         "properties": {"city": {"type": "string", "description": "where"}},

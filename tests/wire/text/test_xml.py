@@ -125,12 +125,12 @@ CASES: dict[str, tuple[str, list[Any]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_reads(case: str):
+def test_parse(case: str):
     text, expected = CASES[case]
     assert told(text, XML) == expected
 
 
-def test_reads_prefixed_tags():
+def test_parse_prefixed_tags():
     text = prefixed('<function_calls><invoke name="f"><parameter name="x">1</parameter></invoke></function_calls>')
     assert text.count(PREFIX) == 6
     assert told(text, XML) == [("f", {"x": 1})]
@@ -176,7 +176,7 @@ DECLARED = Declared(
         ("unknown", "1, 2", "1, 2"),
     ],
 )
-def test_values_are_what_the_schema_says(key: str, text: str, value: object):
+def test_values_have_the_declared_type(key: str, text: str, value: object):
     call = qwen(f"<parameter={key}>\n{text}\n</parameter>\n")
     assert told(call, XML, DECLARED) == [("f", {key: value})]
 
@@ -190,7 +190,7 @@ def test_the_last_parameter_without_its_end_ends_with_the_call():
     assert told(qwen("<parameter=s>\na\n"), XML, DECLARED) == [("f", {"s": "a"})]
 
 
-def test_a_call_without_its_end_is_one_if_nothing_required_is_missing():
+def test_unclosed_call_is_valid_if_nothing_required_is_missing():
     head = "<tool_call>\n<function=f>\n"
     assert told(f"{head}<parameter=s>\na\n</parameter>", XML, DECLARED) == [("f", {"s": "a"})]
     lacking = f"{head}<parameter=n>\n1\n</parameter>"
@@ -210,11 +210,11 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_writes_each_spelling(spelling: str):
+def test_render_each_variant(spelling: str):
     assert SPELLINGS[spelling].render_calls(CALLS) == WRITTEN[spelling]
 
 
-def test_arguments_that_are_no_object_are_named():
+def test_non_object_arguments_are_rejected():
     text = XML.render_calls([ToolCall("f", 5), ToolCall("f", None, arguments_text='{"x')])
     assert [piece for piece in told(text, XML) if isinstance(piece, tuple)] == [
         ("f", {"value": 5}),

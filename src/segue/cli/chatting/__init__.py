@@ -1,4 +1,4 @@
-"""The terminal chat. A view over a session's events, an input line below it, and commands.
+"""The terminal chat: a view of a session's events, an input line below it, and commands.
 
-What a model or a tool says reaches the terminal through `clean.harmless` alone.
+Text of models and tools reaches the terminal only through `sanitize`.
 """

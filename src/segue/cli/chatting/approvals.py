@@ -1,6 +1,6 @@
-"""Questions before a call may run, and what the answers mean.
+"""Approval prompts for tool calls, and the parsing of answers.
 
-Nothing but `y`, `yes`, `a` and `always` lets a call run: whoever was in the middle of a sentence has not said yes.
+Only `y`, `yes`, `a` and `always` allow a call: any other text, such as a half-typed message, denies it.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from segue.view.clean import harmless, harmless_line
 __all__ = ["choices", "meant", "question_rows"]
 
 _LINES = 400
-"""How many lines of a detail are shown; more of them nobody reads before saying yes."""
+"""The maximum number of detail lines shown."""
 _WORDS = {"y": "once", "yes": "once", "a": "always", "always": "always", "n": "no", "no": "no"}
 _FILES = ("--- ", "+++ ")
 _DIFF = {"+": "class:added", "-": "class:removed", "@": "class:place"}
 
 
 def meant(line: str) -> tuple[str, str]:
-    """An answer, and the words that go with a no."""
-    words = line.strip()
-    answer = _WORDS.get(words.lower())
+    """The answer (`once`, `always` or `no`), and the reason given with a no."""
+    text = line.strip()
+    answer = _WORDS.get(text.lower())
     if answer is not None:
         return answer, ""
-    head, _, rest = words.partition(" ")
-    return "no", rest.lstrip(" ,:") if head.lower().rstrip(",:") in ("n", "no") else words
+    head, _, rest = text.partition(" ")
+    return "no", rest.lstrip(" ,:") if head.lower().rstrip(",:") in ("n", "no") else text
 
 
 def question_rows(question: Question, width: int) -> list[Row]:
-    """The question with all that it is about."""
+    """The question with its details, such as a diff."""
     head = wrapped(harmless_line(question.title or question.tool), width, "class:bold", indent="    ", first="  ? ")
     head[0][0] = "class:ask", "  ? "
     lines = harmless(question.detail).strip("\n").expandtabs(4).split("\n") if question.detail.strip() else []
@@ -48,20 +48,20 @@ def question_rows(question: Question, width: int) -> list[Row]:
         )
         rows += wrapped(line, width, style, indent="    ")
     if (rest := len(lines) - _LINES) > 0:
-        rows.append([("class:warn", f"    … {counted(rest, 'line')} more that are not shown")])
+        rows.append([("class:warn", f"    … {counted(rest, 'more line')} not shown")])
     return [*rows, []]
 
 
 def choices(width: int) -> Row:
-    """What can be answered, in one row."""
+    """The possible answers in one row; those that do not fit are dropped."""
     row: Row = []
-    for key, words, brief in (
+    for key, label, brief in (
         ("y", "yes", "yes"),
         ("a", "always", "always"),
         ("n", "no", "no"),
-        ("…", "or say why not, then Enter", "why not"),
+        ("…", "or type why not, then Enter", "why not"),
     ):
-        piece: list[Piece] = [("", "  "), ("class:ask", key), ("class:dim", f" {words if width >= 60 else brief}")]
-        if columns(row) + columns(piece) <= width:
-            row += piece
+        choice: list[Piece] = [("", "  "), ("class:ask", key), ("class:dim", f" {label if width >= 60 else brief}")]
+        if columns(row) + columns(choice) <= width:
+            row += choice
     return row

@@ -1,4 +1,4 @@
-"""The calls of a turn as lines: one a call, those of a subagent below the call it works for."""
+"""The tool calls of a turn as rows: one for each call, a subagent's calls below the call that started it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _TOLD: dict[Outcome, str] = {"cancelled": "cancelled", "timed-out": "timed out",
 _INDENT = "  "
 _NAME = 28
 _DETAIL = 8
-"""How many lines of a result are shown where everything is."""
+"""The number of result lines shown with `full`."""
 
 
 class _Call:
-    """What is known of a call."""
+    """The state of one call."""
 
     def __init__(self, event: CallQueued) -> None:
         self.tool = harmless_line(event.tool)
@@ -45,7 +45,7 @@ class _Call:
 
 
 class Calls:
-    """All calls that are under way, in call order. Those that are over are taken away from the beginning."""
+    """The calls in progress, in call order. Finished calls are taken from the front."""
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
@@ -57,8 +57,8 @@ class Calls:
 
     def queue(self, event: CallQueued) -> None:
         call = _Call(event)
-        above = self._tasks.get(event.task) if event.task is not None else None
-        (above.inner if above is not None else self._calls).append(call)
+        parent = self._tasks.get(event.task) if event.task is not None else None
+        (parent.inner if parent is not None else self._calls).append(call)
         self._known[event.task, event.id] = call
         self._tasks[event.id] = call
 
@@ -77,13 +77,13 @@ class Calls:
                 call.state, call.ended = event.outcome, event
 
     def heard(self, task: str, text: str) -> None:
-        """What a subagent says: the newest line of the call that it works for."""
+        """Set the last line of the call that a subagent works for."""
         call = self._tasks.get(task)
         if call is not None and call.ended is None and (line := harmless_line(text)):
             call.newest = line
 
     def take(self, width: int, *, all_of_them: bool = False, full: bool = False) -> list[Row]:
-        """The rows of calls that are over, from the first one up to one that is not."""
+        """Remove and return the rows of finished calls, up to the first unfinished one."""
         rows: list[Row] = []
         while self._calls and (all_of_them or self._calls[0].all_ended()):
             rows += _rows(self._calls.pop(0), width, 0.0, full=full)
@@ -93,14 +93,14 @@ class Calls:
         return rows
 
     def rows(self, width: int, height: int, now: float) -> list[Row]:
-        """All of them as they are now, in so many rows."""
+        """The current rows of all calls, at most `height`."""
         rows = [row for call in self._calls for row in _rows(call, width, now)]
         if len(rows) <= height:
             return rows
-        # Those that run are worth a look more than those that are over or wait.
-        live = [row for call in self._calls for row in _running(call, width, now)][: max(1, height - 1)]
-        rest = sum(1 for call in self._calls for _ in _walked(call)) - len(live)
-        return [*live, [("class:dim", f"{_INDENT}… and {counted(rest, 'more call')}")]]
+        # Running calls take priority over finished and queued ones.
+        running = [row for call in self._calls for row in _running(call, width, now)][: max(1, height - 1)]
+        hidden = sum(1 for call in self._calls for _ in _walked(call)) - len(running)
+        return [*running, [("class:dim", f"{_INDENT}… and {counted(hidden, 'more call')}")]]
 
 
 def _walked(call: _Call) -> Iterator[_Call]:
@@ -127,12 +127,12 @@ def _line(call: _Call, width: int, now: float, depth: int) -> Row:
     mark, style = _MARKS[call.state]
     name = cut(call.tool, _NAME)
     row: Row = [("", _INDENT * depth), (style, mark), ("", " "), ("class:tool", name)]
-    told = _state(call, now)
-    room = width - columns(row) - columns(told) - 4
+    state = _state(call, now)
+    room = width - columns(row) - columns(state) - 4
     if call.shown and room > 3:
         row += [("", "  "), ("", cut(call.shown, room))]
-        room = width - columns(row) - columns(told) - 4
-    row.append(("class:dim", f"  {told}" if told else ""))
+        room = width - columns(row) - columns(state) - 4
+    row.append(("class:dim", f"  {state}" if state else ""))
     if call.newest and call.ended is None and room > 8:
         row.append(("class:dim", f"  {cut(call.newest, room)}"))
     return row
@@ -142,18 +142,18 @@ def _state(call: _Call, now: float) -> str:
     if call.ended is None:
         if call.state == "running" and call.began is not None:
             return f"{max(0, int(now - call.began))} s"
-        return call.state
+        return "needs permission" if call.state == "asks" else call.state
     parts = [_TOLD.get(call.ended.outcome, "")]
     lines = call.ended.text.count("\n") + 1
     if call.ended.outcome == "complete" and lines > 1:
         parts.append(counted(lines, "line"))
     parts.append(seconds(call.ended.seconds) if call.began is not None else "")
-    parts.append(f"{call.ended.cut:,} characters left out" if call.ended.cut else "")
+    parts.append(f"{call.ended.cut:,} characters truncated" if call.ended.cut else "")
     return ", ".join(filter(None, parts))
 
 
 def _result(call: _Call, width: int, depth: int, *, full: bool) -> list[Row]:
-    """Why a call failed; where everything is to be seen, how it ended in any case."""
+    """The first line of an error; with `full` the beginning of any result."""
     if call.ended is None:
         return []
     indent = _INDENT * depth + "  "
@@ -161,14 +161,14 @@ def _result(call: _Call, width: int, depth: int, *, full: bool) -> list[Row]:
     if full:
         rest = len(lines) - _DETAIL
         rows: list[Row] = [[("", indent), ("class:dim", cut(line, width - len(indent)))] for line in lines[:_DETAIL]]
-        return [*rows, [("", indent), ("class:dim", f"… {counted(rest, 'line')} more")]] if rest > 0 else rows
+        return [*rows, [("", indent), ("class:dim", f"… {counted(rest, 'more line')}")]] if rest > 0 else rows
     if call.ended.outcome != "error" or not lines:
         return []
     return [[("", indent), ("class:bad", cut(lines[0].strip(), width - len(indent)))]]
 
 
 def _arguments(arguments: object) -> str:
-    """What a call is about, where its tool does not say: the first of its short values."""
+    """A summary for tools without one of their own: the first single-line argument."""
     if not isinstance(arguments, dict):
         return arguments if isinstance(arguments, str) else ""
     values: list[object] = list(arguments.values())  # pyright: ignore[reportUnknownArgumentType]

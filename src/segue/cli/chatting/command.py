@@ -1,4 +1,4 @@
-"""What a command of the chat is."""
+"""The type of a chat command."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["Command", "Offer", "Offers"]
 
 Offer: TypeAlias = tuple[str, str]
-"""Something to complete, and what is said beside it."""
+"""A completion and its description."""
 Run: TypeAlias = "Callable[[Chat, str], Awaitable[None]]"
 Offers: TypeAlias = "Callable[[Chat], Iterable[Offer]]"
 
 
 class Command(Struct, frozen=True):
-    """One command. `busy` says whether it may be given while a turn runs; `offers` what may follow it,
-    and `most` how many words: where nothing is said, as many as there are in `takes`."""
+    """One command. `suggestions` lists completions for its arguments; `max_words` limits their number (default: as many
+    as in `parameters`)."""
 
     name: str
     about: str
@@ -38,10 +38,10 @@ class Command(Struct, frozen=True):
         return f"/{self.name} {self.takes}".rstrip()
 
     def checked(self, words: str) -> str:
-        """What follows the name; more than the command takes is a slip, and nothing is done."""
-        most = len(self.takes.split()) if self.most is None else self.most
-        if len(words.split()) > most:
-            raise InputError(f"{harmless_line(words)!r} is more than /{self.name} takes: {self.usage}")
+        """Return the arguments; raises `InputError` if there are too many."""
+        limit = len(self.takes.split()) if self.most is None else self.most
+        if len(words.split()) > limit:
+            raise InputError(f"too many arguments: {harmless_line(words)!r}; usage: {self.usage}")
         return words
 
     async def __call__(self, chat: Chat, words: str) -> None:

@@ -1,4 +1,4 @@
-"""The commands of the chat: one table. `/help`, completion and what is said of a slip are made from it."""
+"""The table of chat commands, from which `/help`, completion and suggestions for typos are made."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "find", "run"]
 
-# Two letters that changed places in a word of three are a slip; half of the letters are another word.
+# Low enough for two swapped letters in a name of three, high enough to skip unrelated names.
 _NEAR = 0.65
 
 
-async def _help(chat: Chat, words: str) -> None:
-    commands = COMMANDS.values() if not words else [find(words.removeprefix("/"))]
+async def _help(chat: Chat, arguments: str) -> None:
+    commands = COMMANDS.values() if not arguments else [find(arguments.removeprefix("/"))]
     rows = table([(command.usage, command.about) for command in commands], ("class:name", ""), chat.width)
-    if not words:
+    if not arguments:
         rows += [[], *table(list(KEYS.items()), ("class:name", ""), chat.width)]
     chat.say([[], *rows, []])
 
@@ -33,44 +33,44 @@ def _names(chat: Chat) -> list[Offer]:
     return [(name, command.about) for name, command in COMMANDS.items()]
 
 
-async def _quit(chat: Chat, words: str) -> None:
+async def _quit(chat: Chat, arguments: str) -> None:
     chat.left()
 
 
 COMMANDS: dict[str, Command] = {
     command.name: command
     for command in (
-        Command("help", "the commands and the keys", _help, "[COMMAND]", offers=_names),
+        Command("help", "list commands and keys", _help, "[COMMAND]", offers=_names),
         *models.COMMANDS,
         *looking.TOOLS,
         *keeping.COMMANDS,
         *looking.COMMANDS,
-        Command("quit", "leave", _quit),
+        Command("quit", "exit", _quit),
     )
 }
 
 
 def find(name: str) -> Command:
-    """The command of this name, or the one that begins so."""
+    """The command with this name or unique prefix."""
     name = name.lower()
     if name in COMMANDS:
         return COMMANDS[name]
-    begun = [command for command in COMMANDS if command.startswith(name)] if name else []
-    if len(begun) == 1:
-        return COMMANDS[begun[0]]
-    near = begun or get_close_matches(name, COMMANDS, 3, _NEAR)
+    matches = [command for command in COMMANDS if command.startswith(name)] if name else []
+    if len(matches) == 1:
+        return COMMANDS[matches[0]]
+    near = matches or get_close_matches(name, COMMANDS, 3, _NEAR)
     hint = f"did you mean {' or '.join(f'/{other}' for other in near)}?" if near else "/help lists them"
-    raise InputError(f"there is no command /{harmless_line(name)}; {hint}")
+    raise InputError(f"unknown command /{harmless_line(name)}; {hint}")
 
 
 async def run(chat: Chat, line: str) -> None:
-    """One line that begins with a slash. What goes wrong is told, and nothing else happens."""
-    name, _, words = line.removeprefix("/").partition(" ")
+    """Run a line that starts with a slash; errors are printed."""
+    name, _, arguments = line.removeprefix("/").partition(" ")
     try:
         command = find(name)
         if chat.busy and not command.busy:
-            raise InputError(f"/{command.name} has to wait until the turn is over; Ctrl-C ends it")
-        await command(chat, command.checked(words.strip()))
+            raise InputError(f"/{command.name} is not available during a turn; Ctrl-C cancels the turn")
+        await command(chat, command.checked(arguments.strip()))
     except InputError as error:
         chat.tell(f"✗ {error.message}", "class:bad")
     except SegueError as error:

@@ -1,4 +1,4 @@
-"""What Tab offers: commands, what may follow them, and paths after `@`."""
+"""Tab completion: commands, their arguments, and paths after `@`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PATHS = 50
 
 
 class ChatCompleter(Completer):
-    """Looks at what stands before the cursor."""
+    """Completes the text before the cursor."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
@@ -37,28 +37,30 @@ class ChatCompleter(Completer):
         elif word.startswith("@"):
             yield from self._paths(word[1:])
 
-    def _commands(self, begun: str) -> Iterator[Completion]:
+    def _commands(self, prefix: str) -> Iterator[Completion]:
         for name, command in COMMANDS.items():
-            if name.startswith(begun.lower()):
-                yield _completion(f"/{name}", -len(begun) - 1, command.about)
+            if name.startswith(prefix.lower()):
+                yield _completion(f"/{name}", -len(prefix) - 1, command.about)
 
-    def _following(self, name: str, begun: str) -> Iterator[Completion]:
+    def _following(self, name: str, prefix: str) -> Iterator[Completion]:
         command = COMMANDS.get(name.lower())
         if command is None:
             return
         try:
-            offers = list(command.offered(self._chat))
+            suggestions = list(command.offered(self._chat))
         except SegueError:
             return
-        wanted = begun.lower()
-        first = [offer for offer in offers if offer[0].lower().startswith(wanted)]
-        within = [offer for offer in offers if wanted in offer[0].lower() and offer not in first]
+        lowered = prefix.lower()
+        first = [suggestion for suggestion in suggestions if suggestion[0].lower().startswith(lowered)]
+        within = [
+            suggestion for suggestion in suggestions if lowered in suggestion[0].lower() and suggestion not in first
+        ]
         for text, about in (*first, *within):
-            yield _completion(text, -len(begun), about)
+            yield _completion(text, -len(prefix), about)
 
-    def _paths(self, begun: str) -> Iterator[Completion]:
-        folder, _, start = begun.rpartition("/")
-        place = self._chat.folder / (Path(f"{folder}/").expanduser() if folder or begun[:1] == "/" else "")
+    def _paths(self, prefix: str) -> Iterator[Completion]:
+        folder, _, start = prefix.rpartition("/")
+        place = self._chat.folder / (Path(f"{folder}/").expanduser() if folder or prefix[:1] == "/" else "")
         try:
             found = sorted(os.scandir(place), key=lambda entry: (not entry.is_dir(), entry.name))
         except OSError:
@@ -66,7 +68,7 @@ class ChatCompleter(Completer):
         shown = 0
         for entry in found:
             hidden = entry.name.startswith(".") and not start.startswith(".")
-            # A name that would drive the terminal is not offered at all.
+            # Names with control characters are skipped.
             if hidden or not entry.name.lower().startswith(start.lower()) or not entry.name.isprintable():
                 continue
             yield Completion(f"{entry.name}{'/' if entry.is_dir() else ''}", -len(start))

@@ -1,4 +1,4 @@
-"""What other processes do to the conversation that is held here."""
+"""Watches the open conversation for leases and changes of other processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Elsewhere"]
 
 
 class Elsewhere:
-    """Looks into the store; where that can't be read, whoever writes next tells why."""
+    """Checks the store. Read errors are ignored, because the next write reports them."""
 
     def __init__(self, store: HistoryStore | None, book: Book) -> None:
         self._store = store
@@ -25,7 +25,7 @@ class Elsewhere:
 
     @property
     def held(self) -> bool:
-        """Whether another process has the conversation in hand."""
+        """Whether another process holds the lease of the conversation."""
         if self._store is None:
             return False
         with suppress(SegueError):
@@ -34,15 +34,15 @@ class Elsewhere:
         return False
 
     def catch_up(self) -> int:
-        """Reads what others have written meanwhile; gives how many messages that are."""
+        """Reload the conversation if another process has changed it; returns the number of new messages."""
         from segue.store.conversation import StoredConversation
 
-        book: object = self._book
-        if self._store is None or not isinstance(book, StoredConversation):
+        log: object = self._book
+        if self._store is None or not isinstance(log, StoredConversation):
             return 0
         with suppress(SegueError):
-            if self._store.get(book.id).seq != book.timeline.seq:
-                before = len(book.messages)
-                book.reload()
-                return max(0, len(book.messages) - before)
+            if self._store.get(log.id).seq != log.timeline.seq:
+                before = len(log.messages)
+                log.reload()
+                return max(0, len(log.messages) - before)
         return 0

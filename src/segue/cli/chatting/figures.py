@@ -1,4 +1,4 @@
-"""Numbers as they are told in few columns."""
+"""Formats numbers, durations and money in few columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def seconds(span: float) -> str:
 
 
 def money(amount: float) -> str:
-    """Dollars, with as many places as it takes to see something."""
+    """Dollars, with more decimals for amounts below one."""
     return f"${amount:.2f}" if amount >= 1 or not amount else f"${amount:.4f}"
 
 
@@ -34,7 +34,7 @@ def counted(number: int, word: str) -> str:
 
 
 def ago(span: float) -> str:
-    """How long since, roughly."""
+    """The age of something, rounded."""
     for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
         if span >= size:
             return f"{int(span // size)} {unit} ago"

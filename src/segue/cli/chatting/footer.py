@@ -1,4 +1,4 @@
-"""The line below the input: who is asked, how full the conversation is, cache hits, cost."""
+"""The line below the input: model, tokens, cache hits, cost, tool format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def footer(
     tool_format: str = "auto",
     note: str = "",
 ) -> Row:
-    """As much of it as there is room for; what matters most is left out last."""
+    """The parts that fit into `width`, in order of importance."""
     parts = [note, _tokens(holds, context), _cached(meter), _cost(meter), _tools(tool_format)]
     row = _INDENT + cut(harmless_line(model), max(8, width - len(_INDENT)))
     for part in filter(None, parts):
@@ -39,8 +39,8 @@ def _tokens(holds: int, context: int | None) -> str:
 
 
 def _cached(meter: Meter) -> str:
-    share = hits(meter.total)
-    return f"cache {share} %" if share else ""
+    percent = hits(meter.total)
+    return f"cache {percent} %" if percent else ""
 
 
 def _cost(meter: Meter) -> str:

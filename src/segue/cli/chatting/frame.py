@@ -1,4 +1,4 @@
-"""A terminal that is written to once a frame: what is held back goes out in one piece."""
+"""A terminal output that can buffer a whole frame and write it at once, to avoid flicker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _SIZE = Size(rows=24, columns=80)
 
 
 class Frame(Vt100_Output):
-    """While `held`, a flush does nothing. The cursor's place is never asked for: the answer could look like typing."""
+    """While `is_buffering`, a flush does nothing. The cursor position is never queried: the terminal's answer could be
+    taken for typed input."""
 
     def __init__(self, stdout: TextIO, *, coloured: bool) -> None:
         def size() -> Size:
@@ -34,6 +35,6 @@ class Frame(Vt100_Output):
             super().flush()
 
     def release(self) -> None:
-        """Lets everything out."""
+        """Stop buffering and flush."""
         self.held = False
         self.flush()

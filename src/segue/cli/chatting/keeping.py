@@ -1,4 +1,4 @@
-"""Commands about the conversation: shorter, one step back, another one, a copy, a file."""
+"""Chat commands on the conversation: compress, undo, new, sessions, fork, export."""
 
 from __future__ import annotations
 
@@ -35,72 +35,72 @@ _FORMS = {".html": "html", ".md": "md", ".json": "json"}
 
 
 def _kept(chat: Chat) -> tuple[HistoryStore, StoredConversation]:
-    """The store and the conversation in it."""
+    """The store and the open conversation; raises `InputError` if it is not stored."""
     from segue.store.conversation import StoredConversation
 
-    book = cast("object", chat.session.book)
-    if chat.agent.store is None or not isinstance(book, StoredConversation):
-        raise InputError("this conversation is not kept, so there is no way back")
-    return chat.agent.store, book
+    log = cast("object", chat.session.book)
+    if chat.agent.store is None or not isinstance(log, StoredConversation):
+        raise InputError("this conversation is not stored")
+    return chat.agent.store, log
 
 
-# ----------------------------------------------------------------------------------------------------- fit, take back
+# ----------------------------------------------------------------------------------------------------- compress, undo
 
 
-async def _compress(chat: Chat, words: str) -> None:
+async def _compress(chat: Chat, arguments: str) -> None:
     strategy, budget = chat.strategy, None
-    for word in words.replace(",", "").split():
+    for word in arguments.replace(",", "").split():
         if word in STRATEGIES:
             strategy = word
         elif word.isdecimal():
             budget = int(word)
         else:
             raise InputError(f"{word!r} is neither a strategy ({', '.join(STRATEGIES)}) nor a number of tokens")
-    book, before = chat.session.book, chat.holds
-    # Only messages become fewer; the tools and the system text count too, here as everywhere else.
-    beside = min(before, ceil(weigh_settings(book.chat.request) * book.chat.estimate.ratio()))
-    made = book.compress(strategy, max(1, (before - beside) // 2 if budget is None else budget - beside))
-    if not made.notes:
-        chat.tell(f"about {before:,} tokens, {beside:,} of them tools and system text: nothing to leave out")
+    log, before = chat.session.book, chat.holds
+    # The budget includes tools and system text, but only messages are compressed.
+    fixed = min(before, ceil(weigh_settings(log.chat.request) * log.chat.estimate.ratio()))
+    compressed = log.compress(strategy, max(1, (before - fixed) // 2 if budget is None else budget - fixed))
+    if not compressed.notes:
+        chat.tell(f"about {before:,} tokens, {fixed:,} of them tools and system text: nothing to compress")
         return
-    chat.tell(f"compressed ({strategy}): about {before:,} → {chat.holds:,} tokens; /undo takes it back")
-    if not made.reached:
-        alone = budget is not None and budget <= beside
-        why = f"the tools and the system text alone are about {beside:,}" if alone else made.reason
-        chat.tell(f"less can't be done: {why}")
+    chat.tell(f"compressed ({strategy}): about {before:,} → {chat.holds:,} tokens; /undo restores it")
+    if not compressed.reached:
+        alone = budget is not None and budget <= fixed
+        why = f"tools and system text alone take about {fixed:,}" if alone else compressed.reason
+        chat.tell(f"the budget can't be reached: {why}")
 
 
-async def _undo(chat: Chat, words: str) -> None:
-    """Whatever came last: a compression, or an exchange."""
-    store, book = _kept(chat)
-    if _compressed_last(store, book):
-        book.undo()
-        chat.tell(f"the compression is taken back: {counted(len(book.messages), 'message')} again")
+async def _undo(chat: Chat, arguments: str) -> None:
+    """Undo the last compression or exchange, whichever came last."""
+    store, log = _kept(chat)
+    if _compressed_last(store, log):
+        log.undo()
+        chat.tell(f"compression undone: {counted(len(log.messages), 'message')}")
         return
-    place = _last_words(book.messages)
-    if place is None:
-        raise InputError("nothing was said yet; there is nothing to take back")
-    said = cut(harmless_line(_text(book.messages[place])), 50)
-    turn = next((message.turn_key for message in reversed(book.messages[:place]) if message.turn_key), None)
+    index = _last_words(log.messages)
+    if index is None:
+        raise InputError("nothing to undo: there are no messages yet")
+    quoted = cut(harmless_line(_text(log.messages[index])), 50)
+    turn = next((message.turn_key for message in reversed(log.messages[:index]) if message.turn_key), None)
     if turn is None:
-        chat.tell(f"the first exchange is taken back («{said}»): a new conversation begins")
+        chat.tell(f"first exchange undone («{quoted}»): starting a new conversation")
         await chat.open(chat.agent.new())
         return
-    book.rewind(turn)
-    chat.tell(f"the last exchange is taken back («{said}»); files that tools changed stay as they are")
+    log.rewind(turn)
+    chat.tell(f"last exchange undone («{quoted}»); files changed by tools are not restored")
 
 
 def _compressed_last(store: HistoryStore, book: StoredConversation) -> bool:
     from segue.store.events import Said
 
-    line = book.timeline
-    if not line.compressions:
+    timeline = book.timeline
+    if not timeline.compressions:
         return False
-    return not any(isinstance(record.event, Said) for record in store.events(book.id, line.compressions[-1]))
+    return not any(isinstance(record.event, Said) for record in store.events(book.id, timeline.compressions[-1]))
 
 
 def _last_words(messages: tuple[Message, ...]) -> int | None:
-    return next((place for place in reversed(range(len(messages))) if messages[place].speaker == "human"), None)
+    return next((index for index in reversed(range(len(messages))) if messages[index].speaker == "human"), None)
 
 
 def _text(message: Message) -> str:
@@ -109,22 +109,22 @@ def _text(message: Message) -> str:
     return " ".join(block.text for block in message.blocks if isinstance(block, Text))
 
 
-# --------------------------------------------------------------------------------------------------------- other ones
+# ------------------------------------------------------------------------------------------------ other conversations
 
 
-async def _new(chat: Chat, words: str) -> None:
+async def _new(chat: Chat, arguments: str) -> None:
     await chat.open(chat.agent.new())
 
 
-async def _sessions(chat: Chat, words: str) -> None:
+async def _sessions(chat: Chat, arguments: str) -> None:
     store = chat.agent.store
     if store is None:
-        raise InputError("conversations are not kept here")
-    if words:
-        book = chat.agent.kept(words)
-        if book.id == chat.agent.conversation:
-            raise InputError(f"{book.id} is this conversation")
-        await chat.open(book)
+        raise InputError("conversations are not stored (--no-store)")
+    if arguments:
+        log = chat.agent.kept(arguments)
+        if log.id == chat.agent.conversation:
+            raise InputError(f"{log.id} is already open")
+        await chat.open(log)
         return
     now = time.time()
     rows = [
@@ -140,42 +140,42 @@ async def _sessions(chat: Chat, words: str) -> None:
     styles = ("class:mark", "class:name", "class:dim", "class:dim", "")
     if chat.width < 90:
         rows, styles = [(row[0], row[1], row[2], row[4]) for row in rows], (*styles[:3], "")
-    chat.say([[], *table(rows, styles, chat.width), [("class:dim", "  /sessions ID goes on with one")], []])
+    chat.say([[], *table(rows, styles, chat.width), [("class:dim", "  /sessions ID continues one")], []])
 
 
 def _title(row: Summary) -> str:
     return harmless_line(row.title or row.opening or "-")
 
 
-async def _fork(chat: Chat, words: str) -> None:
-    _, book = _kept(chat)
-    if not book.messages:
-        raise InputError("nothing was said yet; there is nothing to copy")
-    copy = book.fork()
-    chat.tell(f"a copy of {book.id}, which stays as it is")
+async def _fork(chat: Chat, arguments: str) -> None:
+    _, log = _kept(chat)
+    if not log.messages:
+        raise InputError("nothing to copy: there are no messages yet")
+    copy = log.fork()
+    chat.tell(f"forked from {log.id}, which is unchanged")
     await chat.open(copy)
 
 
-async def _export(chat: Chat, words: str) -> None:
+async def _export(chat: Chat, arguments: str) -> None:
     from segue.cli.export import written
     from segue.cli.streams import replace_file
 
-    store, book = _kept(chat)
-    head, _, last = words.rpartition(" ")
-    over = last == _OVER
-    file = Path((head.strip() if over else words) or f"segue-{book.id[:12]}.md").expanduser()
-    form = _FORMS.get(file.suffix.lower())
-    if form is None:
-        raise InputError(f"{file.name} says no form; its name ends with {', '.join(_FORMS)}")
+    store, log = _kept(chat)
+    head, _, last = arguments.rpartition(" ")
+    overwrite = last == _OVER
+    file = Path((head.strip() if overwrite else arguments) or f"segue-{log.id[:12]}.md").expanduser()
+    file_format = _FORMS.get(file.suffix.lower())
+    if file_format is None:
+        raise InputError(f"unknown file type: {file.name}; use {', '.join(_FORMS)}")
     target = chat.folder / file
-    if os.path.lexists(target) and not over:
-        raise InputError(f"{file} is there already; /export {file} {_OVER} writes over it")
-    data, _ = written(store, store.get(book.id), form, None)
+    if os.path.lexists(target) and not overwrite:
+        raise InputError(f"{file} already exists; /export {file} {_OVER} overwrites it")
+    data, _ = written(store, store.get(log.id), file_format, None)
     if target.is_file():
-        with suppress(OSError):  # what it held others could read; a conversation is its owner's
+        with suppress(OSError):  # others could read the old file, but must not read a conversation
             target.chmod(stat.S_IMODE(target.stat().st_mode) & ~0o077)
     replace_file(str(target), data, private=True)
-    chat.tell(f"written to {file}, for you alone to read")
+    chat.tell(f"written to {file} (readable only by you)")
 
 
 def _offer_sessions(chat: Chat) -> list[Offer]:
@@ -193,19 +193,21 @@ def _offer_files(chat: Chat) -> list[Offer]:
 
 
 COMMANDS = (
-    Command("compress", "make it fit", _compress, "[STRATEGY] [TOKENS]", busy=False, offers=_offer_strategies),
-    Command("undo", "take back the last exchange or compression", _undo, busy=False),
-    Command("new", "another conversation", _new, busy=False),
+    Command(
+        "compress", "compress the conversation", _compress, "[STRATEGY] [TOKENS]", busy=False, offers=_offer_strategies
+    ),
+    Command("undo", "undo the last exchange or compression", _undo, busy=False),
+    Command("new", "start a new conversation", _new, busy=False),
     Command(
         "sessions",
-        "the conversations that were kept; go on with one",
+        "list stored conversations, or continue one",
         _sessions,
         "[ID]",
         busy=False,
         offers=_offer_sessions,
     ),
-    Command("fork", "go on in a copy", _fork, busy=False),
+    Command("fork", "continue in a copy", _fork, busy=False),
     Command(
-        "export", "write it to a file (.md, .html, .json)", _export, "[FILE [--force]]", offers=_offer_files, most=_ANY
+        "export", "export to a file (.md, .html, .json)", _export, "[FILE [--force]]", offers=_offer_files, most=_ANY
     ),
 )

@@ -1,4 +1,4 @@
-"""The keys of the chat, beside those of any line editor."""
+"""Key bindings of the chat, beyond those of a line editor."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ if TYPE_CHECKING:
 
 __all__ = ["KEYS", "bindings"]
 
-# As /help tells them.
+# For /help.
 KEYS = {
     "Enter": "send",
-    "Alt-Enter, Ctrl-J": "a new line",
-    "Tab": "complete commands, models, conversations, paths after @",
-    "Up, Down": "what was typed before",
-    "Ctrl-T": "show or fold the last thought",
-    "Ctrl-C": "end the turn, or empty the line; again: leave",
-    "Ctrl-D": "leave",
+    "Alt-Enter, Ctrl-J": "insert a new line",
+    "Tab": "complete commands, models, conversation ids, paths after @",
+    "Up, Down": "previous inputs",
+    "Ctrl-T": "show or hide the last reasoning",
+    "Ctrl-C": "cancel the turn, or clear the line; twice: exit",
+    "Ctrl-D": "exit",
 }
-_AGAIN = "Ctrl-C again leaves"
+_AGAIN = "press Ctrl-C again to exit"
 
 
 def bindings(terminal: Terminal, hands: Hands) -> KeyBindings:
-    """The keys of a terminal that is in somebody's hands."""
-    does = _Keys(terminal, hands)
+    """The key bindings for a terminal and the handler of its input."""
+    actions = _Keys(terminal, hands)
     keys = KeyBindings()
     asking = Condition(lambda: terminal.asks)
-    keys.add("enter", filter=~asking)(does.send)
-    keys.add("enter", filter=asking)(does.answer)
-    keys.add("escape", "enter", filter=~asking)(does.new_line)
-    keys.add("c-j", filter=~asking)(does.new_line)
-    keys.add("c-c", eager=True)(does.interrupt)
-    keys.add(Keys.SIGINT)(does.interrupt)
-    keys.add("c-d", eager=True)(does.leave)
-    keys.add("c-t", eager=True)(does.fold)
-    keys.add("c-l")(does.clear)
-    terminal.draft.on_text_insert += does.typed
-    terminal.reply.on_text_insert += does.typed
+    keys.add("enter", filter=~asking)(actions.send)
+    keys.add("enter", filter=asking)(actions.answer)
+    keys.add("escape", "enter", filter=~asking)(actions.new_line)
+    keys.add("c-j", filter=~asking)(actions.new_line)
+    keys.add("c-c", eager=True)(actions.interrupt)
+    keys.add(Keys.SIGINT)(actions.interrupt)
+    keys.add("c-d", eager=True)(actions.leave)
+    keys.add("c-t", eager=True)(actions.fold)
+    keys.add("c-l")(actions.clear)
+    terminal.draft.on_text_insert += actions.typed
+    terminal.reply.on_text_insert += actions.typed
     return keys
 
 
 class _Keys:
-    """What each key does."""
+    """The actions of the keys."""
 
     def __init__(self, terminal: Terminal, hands: Hands) -> None:
         self._terminal = terminal
@@ -98,7 +98,7 @@ class _Keys:
 
 
 def _completed(buffer: Buffer) -> bool:
-    """Whether Enter took what was chosen in the menu."""
+    """Accept the selected completion; returns whether there was one."""
     state = buffer.complete_state
     if state is None or state.current_completion is None:
         return False

@@ -1,4 +1,4 @@
-"""What rows are made of, and how they look. A row is a list of pieces, each with its style, and holds no line end."""
+"""Styled rows: a row is a list of (style, text) without line ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["STYLES", "Piece", "Row", "columns", "cut", "plain", "table", "wrappe
 Piece: TypeAlias = tuple[str, str]
 Row: TypeAlias = list[Piece]
 
-# The terminal's own sixteen colours, so that they fit its ground. Nothing is said by colour alone.
+# The terminal's own sixteen colours, which suit its background. No meaning depends on colour alone.
 STYLES = {
     "user": "bold",
     "mark": "ansicyan bold",
@@ -46,17 +46,17 @@ _TAB = 4
 
 
 def columns(row: str | Sequence[Piece]) -> int:
-    """How wide something is on the terminal."""
+    """The width of a text or row in terminal columns."""
     return get_cwidth(row) if isinstance(row, str) else sum(get_cwidth(text) for _, text in row)
 
 
 def plain(rows: Iterable[Sequence[Piece]]) -> str:
-    """Rows as text."""
+    """Rows as plain text."""
     return "".join(f"{''.join(text for _, text in row)}\n" for row in rows)
 
 
 def cut(text: str, width: int) -> str:
-    """The beginning of one line of text that fits."""
+    """Truncate one line to `width` columns."""
     if columns(text) <= width:
         return text
     kept, used = "", 1
@@ -69,56 +69,56 @@ def cut(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, style: str = "", *, indent: str = "", first: str | None = None) -> list[Row]:
-    """A text in rows that fit, broken at blanks; `first` stands before the first row, `indent` before the others."""
+    """Wrap a text at blanks; `first` is the prefix of the first row, `indent` of the others."""
     rows: list[Row] = []
-    lead = indent if first is None else first
+    prefix = indent if first is None else first
     for line in text.expandtabs(_TAB).split("\n"):
-        left = line.rstrip()
+        rest = line.rstrip()
         while True:
-            piece, left = _broken(left, max(8, width - columns(lead)))
-            rows.append([("", lead), (style, piece)] if lead else [(style, piece)])
-            lead = indent
-            if not left:
+            part, rest = _broken(rest, max(8, width - columns(prefix)))
+            rows.append([("", prefix), (style, part)] if prefix else [(style, part)])
+            prefix = indent
+            if not rest:
                 break
     return rows
 
 
 def _broken(line: str, width: int) -> tuple[str, str]:
-    """A line up to where it has to be broken, and the rest."""
+    """The part of a line that fits, and the rest."""
     if columns(line) <= width:
         return line, ""
     used, blank = 0, -1
-    for place, char in enumerate(line):
+    for index, char in enumerate(line):
         used += get_cwidth(char)
         if used > width:
             if char == " ":
-                return line[:place].rstrip(), line[place:].lstrip()
+                return line[:index].rstrip(), line[index:].lstrip()
             if blank > 0 and line[:blank].strip():
                 return line[:blank].rstrip(), line[blank:].lstrip()
-            return line[: max(1, place)], line[max(1, place) :]
+            return line[: max(1, index)], line[max(1, index) :]
         if char == " ":
-            blank = place
+            blank = index
     return line, ""
 
 
 def table(rows: Sequence[Sequence[str]], styles: Sequence[str], width: int, *, indent: str = "  ") -> list[Row]:
-    """Columns side by side. What has no room is cut, from the last column on."""
+    """Rows with aligned columns; the last columns are truncated where there is no room."""
     if not rows:
         return []
-    wide = [max(columns(cell) for cell in column) for column in zip(*rows, strict=True)]
-    made: list[Row] = []
+    widths = [max(columns(cell) for cell in column) for column in zip(*rows, strict=True)]
+    output: list[Row] = []
     for cells in rows:
         room = width - len(indent)
         row: Row = [("", indent)]
-        for place, (cell, style) in enumerate(zip(cells, styles, strict=True)):
-            last = place == len(cells) - 1
+        for index, (cell, style) in enumerate(zip(cells, styles, strict=True)):
+            last = index == len(cells) - 1
             text = cut(cell, room)
             row.append((style, text))
-            room -= wide[place] + 2
+            room -= widths[index] + 2
             if last or room < 4:
                 break
-            row.append(("", " " * (wide[place] - columns(text) + 2)))
+            row.append(("", " " * (widths[index] - columns(text) + 2)))
         while len(row) > 1 and not row[-1][1].strip():
             row.pop()
-        made.append(row)
-    return made
+        output.append(row)
+    return output

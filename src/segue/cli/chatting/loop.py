@@ -1,4 +1,4 @@
-"""A chat: what is typed becomes exchanges and commands, one exchange at a time, until somebody leaves."""
+"""The chat loop: input becomes commands and exchanges, one exchange at a time, until the user exits."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Chat"]
 
-# A path is no command.
+# A path such as /etc/hosts is not a command.
 _COMMAND = re.compile(r"/[\w-]*(\s|$)")
-_HELD = "this conversation is open elsewhere; /fork goes on in a copy"
+_HELD = "this conversation is open in another process; /fork continues in a copy"
 
 
 class Chat:
-    """What holds a surface and an agent together. `strategy` is how conversations are made shorter."""
+    """Connects a UI and an agent. `strategy` is the default of `/compress`."""
 
     def __init__(self, *, strategy: str = "dense") -> None:
         self.strategy = strategy
@@ -65,7 +65,7 @@ class Chat:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Whom the next request goes to, as far as that can be said beforehand."""
+        """The endpoint of the next request, as far as it is known before the request."""
         return self.session.route.choose(Situation(self.session.book.chat)).endpoint
 
     @property
@@ -74,9 +74,9 @@ class Chat:
 
     @property
     def holds(self) -> int:
-        """About how many tokens the conversation is by now, with what the model is told beside it."""
-        book = self.session.book
-        return book.chat.tokens if book.messages else 0
+        """The estimated tokens of the conversation, including tools and system text."""
+        log = self.session.book
+        return log.chat.tokens if log.messages else 0
 
     @property
     def folder(self) -> Path:
@@ -84,7 +84,7 @@ class Chat:
 
     @property
     def servers(self) -> Sequence[tuple[str, str]]:
-        """The MCP servers, and how each is."""
+        """The MCP servers and the state of each."""
         servers = self.agent.tools.servers
         return tuple(servers.states.items()) if servers is not None else ()
 
@@ -94,7 +94,7 @@ class Chat:
 
     @property
     def waiting(self) -> Sequence[str]:
-        """What will be sent when the turn is over."""
+        """Messages that will be sent when the turn is over."""
         return tuple(self._waiting)
 
     def say(self, rows: list[Row]) -> None:
@@ -104,30 +104,30 @@ class Chat:
         self.say(wrapped(harmless_line(text), self.width, style, indent="    ", first="  "))
 
     async def open(self, book: Book) -> None:
-        """Goes on with another conversation."""
-        before = self.session.book
+        """Continue with another conversation."""
+        previous = self.session.book
         await self.agent.take(book)
-        self._drop(before)
+        self._drop(previous)
         self.greet()
 
     def _drop(self, book: Book) -> None:
-        """A conversation in which nothing was said is not kept."""
+        """Delete a conversation without messages."""
         store = self.agent.store
         if store is not None and not book.messages:
             with suppress(SegueError):
                 store.delete(book.id)
 
     def begin(self) -> None:
-        """The first lines."""
+        """Print version, model and conversation."""
         from importlib.metadata import version
 
         agent = self.agent
         head: Row = [("class:bold", f"segue {version('segue')}"), ("class:name", f"  {harmless_line(agent.model)}")]
-        why = f"  {harmless_line(agent.why)}" if agent.why else ""
-        fits = columns(head) + columns(why) <= self.width
-        self.say([[*head, ("class:dim", why)] if fits else head])
+        reason = f"  {harmless_line(agent.why)}" if agent.why else ""
+        fits = columns(head) + columns(reason) <= self.width
+        self.say([[*head, ("class:dim", reason)] if fits else head])
         if agent.emulated:
-            self.tell("nobody real is asked: an emulated model answers, with the tools of this folder", "class:warn")
+            self.tell("no real model is used: an emulated model answers, with the tools of this folder", "class:warn")
         self.greet()
 
     def footer(self, width: int) -> Row:
@@ -143,13 +143,13 @@ class Chat:
         )
 
     def greet(self) -> None:
-        """Which conversation it is, and how it ended."""
-        book = self.session.book
-        kept = f"conversation {self.agent.conversation}" if self.agent.conversation else "not kept"
-        said = f", {counted(len(book.messages), 'message')}" if book.messages else ""
-        self.tell(f"{kept}{said}")
-        self.say(recap(book.messages, self.width))
-        if Elsewhere(self.agent.store, book).held:
+        """Print the conversation id and its last exchange."""
+        log = self.session.book
+        name = f"conversation {self.agent.conversation}" if self.agent.conversation else "not stored"
+        count = f", {counted(len(log.messages), 'message')}" if log.messages else ""
+        self.tell(f"{name}{count}")
+        self.say(recap(log.messages, self.width))
+        if Elsewhere(self.agent.store, log).held:
             self.tell(_HELD, "class:warn")
 
     def left(self) -> None:
@@ -163,25 +163,25 @@ class Chat:
         self.surface.hear(event)
 
     async def approve(self, question: Question) -> Answer:
-        """Asks whoever sits there, one question at a time. The words of a no are told to the model."""
+        """Ask the user for permission, one question at a time. The reason of a denial is sent to the model."""
         async with self._asking:
-            answer, words = meant(await self.surface.ask(question))
+            answer, reason = meant(await self.surface.ask(question))
         title = cut(harmless_line(question.title or question.tool), 60)
         match answer:
             case "once":
-                self.tell(f"yes: {title}")
+                self.tell(f"allowed: {title}")
                 return "once"
             case "always":
-                self.tell(f"yes, from now on: {title}")
+                self.tell(f"always allowed: {title}")
                 return "always"
             case _:
-                self.tell(f"no: {words or title}", "class:warn")
-                return Refused(words) if words else "no"
+                self.tell(f"denied: {reason or title}", "class:warn")
+                return Refused(reason) if reason else "no"
 
-    # ------------------------------------------------------------------------------------------------ for the surface
+    # ----------------------------------------------------------------------------------------------------- for the UI
 
     def entered(self, text: str) -> None:
-        """Commands are done at once, one by one; words wait for the turn, and for commands that were given before."""
+        """Run a command at once, in order; queue a message until the turn and earlier commands are over."""
         if _COMMAND.match(text):
             self._spawn(self._command(text))
             return
@@ -197,21 +197,21 @@ class Chat:
         self._give_back()
         return True
 
-    def _give_back(self, *words: str) -> None:
-        """What was not sent is in the input line again."""
-        if unsent := [*words, *self._waiting]:
+    def _give_back(self, *texts: str) -> None:
+        """Put unsent messages back into the input line."""
+        if unsent := [*texts, *self._waiting]:
             self._waiting.clear()
             self.surface.refill("\n".join(unsent))
 
     # ----------------------------------------------------------------------------------------------------------- turns
 
     async def idle(self) -> None:
-        """Until nothing is under way."""
+        """Wait until no turn and no command is running."""
         while self._turn is not None or self._tasks:
             await asyncio.wait([*([self._turn] if self._turn is not None else []), *self._tasks])
 
     async def end(self) -> None:
-        """Ends what is under way."""
+        """Cancel the turn and close the session."""
         self._over.set()
         if self._turn is not None:
             self.session.cancel()
@@ -220,7 +220,7 @@ class Chat:
         self._drop(self.session.book)
 
     def _go_on(self) -> None:
-        """The next words, where nothing is under way that they have to wait for."""
+        """Send the next queued message, unless a turn or a command is running."""
         if self._waiting and not self.busy and not self._tasks and not self._over.is_set():
             self._turn = asyncio.create_task(self._exchange(self._waiting.popleft()))
 
@@ -233,16 +233,16 @@ class Chat:
             self.surface.redraw()
 
     async def _asked(self, text: str) -> None:
-        """Words that could not be written down are given back."""
-        hands = Elsewhere(self.agent.store, self.session.book)
-        if added := hands.catch_up():
-            self.tell(f"{counted(added, 'message')} came from elsewhere meanwhile", "class:warn")
+        """Run an exchange; a message that could not be stored is put back into the input line."""
+        watcher = Elsewhere(self.agent.store, self.session.book)
+        if added := watcher.catch_up():
+            self.tell(f"{counted(added, 'new message')} from another process", "class:warn")
             self.say(recap(self.session.book.messages, self.width))
-        before = _human(self.session.book)
+        count = _human(self.session.book)
         ended = await self.agent.ask(text)
-        if ended.how == "failed" and _human(self.session.book) == before:
+        if ended.how == "failed" and _human(self.session.book) == count:
             self._give_back(text)
-            if hands.held:
+            if watcher.held:
                 self.tell(_HELD, "class:warn")
 
     async def _command(self, line: str) -> None:
@@ -259,14 +259,14 @@ class Chat:
         self._go_on()
 
     async def _guarded(self, work: Coroutine[Any, Any, object]) -> None:
-        """What goes wrong is told, and the chat goes on."""
+        """Await something and print its error; the chat continues."""
         try:
             await work
         except click.ClickException as error:
             self.tell(f"✗ {error.format_message()}", "class:bad")
         except Exception as error:  # noqa: BLE001  a user never sees a traceback
-            told = f"{type(error).__name__}: {error}"
-            self.tell(f"✗ this is a bug in segue, please report it: {told}", "class:bad")
+            description = f"{type(error).__name__}: {error}"
+            self.tell(f"✗ this is a bug in segue, please report it: {description}", "class:bad")
             if os.environ.get("SEGUE_DEBUG"):
                 self.say(wrapped(harmless(traceback.format_exc()), self.width, "class:dim", indent="    "))
 

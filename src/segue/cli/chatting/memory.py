@@ -1,4 +1,4 @@
-"""What was typed before: a file of one's own, for nobody else to read. Lines that hold a secret are not kept."""
+"""The input history: a file readable by its owner only. Lines that contain a secret are not stored."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ _KEPT = 2_000
 
 
 def place() -> Path:
-    """Where it is kept."""
     from platformdirs import user_state_path
 
     return user_state_path("segue") / "input.jsonl"
 
 
 class InputHistory(History):
-    """One JSON string a line, the newest last. A file that can't be written is no reason to stop."""
+    """One JSON string per line, the newest last. Write errors are ignored."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -43,8 +42,10 @@ class InputHistory(History):
             return
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            opened = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-            with os.fdopen(opened, "ab") as stream:
+            descriptor = os.open(
+                self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600
+            )
+            with os.fdopen(descriptor, "ab") as stream:
                 stream.write(msgspec.json.encode(string.encode(errors="replace").decode()) + b"\n")
         except OSError:
             return

@@ -1,4 +1,4 @@
-"""What a session has used: tokens, cache hits and money, by model. It hears events, those of subagents too."""
+"""Usage of a session by model, from its events: tokens, cache hits, cost. Includes subagents."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from segue.runtime.events import Event, Replied
 __all__ = ["Meter", "Price"]
 
 Price: TypeAlias = Callable[[str, str, Usage], float | None]
-"""Provider, model and usage to dollars; None where no price is known."""
+"""Maps provider, model and usage to dollars; None where no price is known."""
 
 
 class Meter:
-    """Adds up, from the beginning of this chat on, whatever conversations it is about."""
+    """Totals since the chat was opened, over all its conversations."""
 
     def __init__(self, price: Price = lambda provider, model, usage: None) -> None:
         self._price = price
@@ -45,18 +45,18 @@ class Meter:
 
     @property
     def cost(self) -> float | None:
-        """What all of it cost as far as prices are known; None where none is."""
+        """The total cost of models with a known price; None where there is none."""
         known = [cost for cost in self.costs.values() if cost is not None]
         return sum(known) if known else None
 
     @property
     def complete(self) -> bool:
-        """Whether the cost is that of everything."""
+        """Whether the price of every model is known."""
         return None not in self.costs.values()
 
 
 def hits(usage: Usage) -> int | None:
-    """How much of what was read came out of the cache, of a hundred."""
+    """The percentage of input tokens read from the prompt cache."""
     return round(100 * usage.cache_read / usage.input) if usage.input else None
 
 

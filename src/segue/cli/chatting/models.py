@@ -1,4 +1,4 @@
-"""Commands that say whom to ask, and how tools are written for it. All of them take effect at the next request."""
+"""Chat commands for model, provider, route and tool format. They take effect at the next request."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _KINDS: dict[str, Callable[[Sequence[Endpoint]], Route]] = {
 }
 _ABOUT = {
     "fixed": "one model",
-    "failover": "the first that answers",
-    "round-robin": "another one for each exchange",
-    "rules": "by the rules of the configuration",
+    "failover": "the first model that answers",
+    "round-robin": "the next model for each exchange",
+    "rules": "by the rules in the configuration",
 }
 
 
@@ -48,19 +48,19 @@ def kind_of(route: Route) -> str:
 # ------------------------------------------------------------------------------------------------------------- models
 
 
-async def _model(chat: Chat, words: str) -> None:
-    if not words:
+async def _model(chat: Chat, arguments: str) -> None:
+    if not arguments:
         endpoint = chat.endpoint
-        chat.tell(f"{endpoint.name} over {endpoint.api}, tools as {_told(endpoint)}; /models lists others")
+        chat.tell(f"{endpoint.name}, API {endpoint.api}, tool format {_told(endpoint)}; /models lists others")
         return
-    _take(chat, Fixed(_usable(chat, words)))
+    _take(chat, Fixed(_usable(chat, arguments)))
 
 
-async def _models(chat: Chat, words: str) -> None:
+async def _models(chat: Chat, arguments: str) -> None:
     rows: list[Row] = []
-    names = [name for name in chat.agent.known.providers if not words or name == words or words in name]
+    names = [name for name in chat.agent.known.providers if not arguments or name == arguments or arguments in name]
     if not names:
-        raise InputError(f"there is no provider {words!r}; /provider lists them")
+        raise InputError(f"unknown provider {arguments!r}; /provider lists them")
     for name in names:
         provider = chat.agent.known.providers[name]
         key = "" if _has_key(chat, name) else f"  set {provider.variables[0] if provider.variables else 'a model'}"
@@ -77,9 +77,9 @@ async def _models(chat: Chat, words: str) -> None:
     chat.say([*rows, []])
 
 
-async def _provider(chat: Chat, words: str) -> None:
-    if words:
-        _take(chat, Fixed(_usable(chat, words)))
+async def _provider(chat: Chat, arguments: str) -> None:
+    if arguments:
+        _take(chat, Fixed(_usable(chat, arguments)))
         return
     cells = [
         (
@@ -96,7 +96,7 @@ async def _provider(chat: Chat, words: str) -> None:
 def _usable(chat: Chat, name: str) -> Endpoint:
     endpoint = chat.agent.endpoint(name)
     if endpoint.lacks_key:
-        raise InputError(f"{endpoint.provider} has no key: set {' or '.join(endpoint.variables)} and start again")
+        raise InputError(f"no key for {endpoint.provider}: set {' or '.join(endpoint.variables)} and restart")
     return endpoint
 
 
@@ -108,31 +108,31 @@ def _has_key(chat: Chat, provider: str) -> bool:
 
 
 def _take(chat: Chat, route: Route) -> None:
-    """From the next request on. A reply in flight stays with whoever began it."""
-    before = chat.endpoint
+    """Set the route from the next request on; the current reply and its tools stay with their model."""
+    previous = chat.endpoint
     chat.session.take(route)
     endpoint = chat.endpoint
-    meanwhile = f"; the reply in flight and its tools stay with {before.name}" if chat.busy else ""
+    meanwhile = f"; the current reply and its tools stay with {previous.name}" if chat.busy else ""
     others = f", {kind_of(route)} of {len(route.endpoints)}" if len(route.endpoints) > 1 else ""
-    chat.tell(f"→ {endpoint.name}{others} from the next request on{meanwhile}", "class:mark")
-    if before.tool_format != _AUTO and endpoint.tool_format == _AUTO:
-        chat.tell("  tools are written as the model is used to again (auto)")
+    chat.tell(f"→ {endpoint.name}{others} from the next request{meanwhile}", "class:mark")
+    if previous.tool_format != _AUTO and endpoint.tool_format == _AUTO:
+        chat.tell("  tool format reset to auto")
 
 
 # -------------------------------------------------------------------------------------------------------------- route
 
 
-async def _route(chat: Chat, words: str) -> None:
+async def _route(chat: Chat, arguments: str) -> None:
     route = chat.session.route
-    if not words:
+    if not arguments:
         rows = [("▸" if end.name == chat.endpoint.name else " ", end.name) for end in route.endpoints]
         kind = kind_of(route)
         head: Row = [("", "  "), ("class:bold", kind), ("class:dim", f"  {_ABOUT[kind]}")]
         chat.say([[], head, *table(rows, ("class:mark", "class:name"), chat.width), []])
         return
-    kind, *names = words.split()
+    kind, *names = arguments.split()
     if kind not in _KINDS:
-        raise InputError(f"{kind!r} is no route; there are {', '.join(_KINDS)}, each with models behind it")
+        raise InputError(f"unknown route {kind!r}; use {', '.join(_KINDS)}, followed by models")
     endpoints = [_usable(chat, name) for name in names] or list(route.endpoints)
     _take(chat, _KINDS[kind](endpoints))
 
@@ -140,37 +140,37 @@ async def _route(chat: Chat, words: str) -> None:
 # --------------------------------------------------------------------------------------------------------- toolformat
 
 
-async def _toolformat(chat: Chat, words: str) -> None:
+async def _toolformat(chat: Chat, arguments: str) -> None:
     from segue.wire.formats import TOOL_FORMATS, known_format
 
     endpoint = chat.endpoint
-    if not words:
-        rows = [(_AUTO, f"as {endpoint.model} is used to: {_habit(endpoint)}", "")]
+    if not arguments:
+        rows = [(_AUTO, f"default of {endpoint.model}: {_habit(endpoint)}", "")]
         rows += [
-            (name, _way(name), "" if endpoint.api in form.wires else f"not over {endpoint.api}")
-            for name, form in TOOL_FORMATS.items()
+            (name, _way(name), "" if endpoint.api in tool_format.wires else f"not with {endpoint.api}")
+            for name, tool_format in TOOL_FORMATS.items()
         ]
         marked = [("▸" if row[0] == endpoint.tool_format else " ", *row) for row in rows]
         state = "auto" if endpoint.tool_format == _AUTO else "manual"
-        head: Row = [("", "  tools are written as "), ("class:bold", _told(endpoint)), ("class:dim", f" ({state})")]
+        head: Row = [("", "  tool format "), ("class:bold", _told(endpoint)), ("class:dim", f" ({state})")]
         chat.say([[], head, *table(marked, ("class:mark", "class:name", "", "class:dim"), chat.width), []])
         return
-    form = known_format(words.lower())
-    if form is not None and endpoint.api not in form.wires:
-        fitting = [name for name, other in TOOL_FORMATS.items() if endpoint.api in other.wires]
-        raise InputError(f"{endpoint.api} does not take {words!r}; it takes auto, {', '.join(fitting)}")
+    tool_format = known_format(arguments.lower())
+    if tool_format is not None and endpoint.api not in tool_format.wires:
+        supported = [name for name, other in TOOL_FORMATS.items() if endpoint.api in other.wires]
+        raise InputError(f"{endpoint.api} does not support tool format {arguments!r}; use auto, {', '.join(supported)}")
     if isinstance(chat.session.route, ByRule):
-        raise InputError("rules choose the model here; name one with /model first")
-    chat.session.take(_formatted(chat.session.route, words.lower()))
-    how = f"auto: {_habit(endpoint)}" if form is None else f"{form.name}, whatever the model is used to"
-    chat.tell(f"→ tools are written as {how}, from the next request on", "class:mark")
+        raise InputError("the model is chosen by rules; select one with /model first")
+    chat.session.take(_formatted(chat.session.route, arguments.lower()))
+    description = f"auto ({_habit(endpoint)})" if tool_format is None else tool_format.name
+    chat.tell(f"→ tool format {description} from the next request", "class:mark")
 
 
 def _formatted(route: Route, name: str) -> Route:
-    def changed(endpoint: Endpoint) -> Endpoint:
+    def with_format(endpoint: Endpoint) -> Endpoint:
         return msgspec.structs.replace(endpoint, tool_format=name)
 
-    return _KINDS[kind_of(route)]([changed(endpoint) for endpoint in route.endpoints])
+    return _KINDS[kind_of(route)]([with_format(endpoint) for endpoint in route.endpoints])
 
 
 def _told(endpoint: Endpoint) -> str:
@@ -178,7 +178,7 @@ def _told(endpoint: Endpoint) -> str:
 
 
 def _habit(endpoint: Endpoint) -> str:
-    """How the model is used to tools, where nothing else is said."""
+    """The tool format of the API or model by default."""
     import segue
 
     row = next((row for row in segue.formats() if row.name == endpoint.api), None)
@@ -188,10 +188,10 @@ def _habit(endpoint: Endpoint) -> str:
 def _way(name: str) -> str:
     from segue.wire.text.registry import TEXT_FORMATS
 
-    return "in words" if name in TEXT_FORMATS else "declared"
+    return "as text" if name in TEXT_FORMATS else "native"
 
 
-# ------------------------------------------------------------------------------------------------------------- offers
+# -------------------------------------------------------------------------------------------------------- completion
 
 
 def _offer_models(chat: Chat) -> list[Offer]:
@@ -213,13 +213,22 @@ def _offer_routes(chat: Chat) -> list[Offer]:
 def _offer_formats(chat: Chat) -> list[Offer]:
     from segue.wire.formats import TOOL_FORMATS
 
-    return [(_AUTO, "as the model is used to"), *((name, _way(name)) for name in TOOL_FORMATS)]
+    return [(_AUTO, "the model's default"), *((name, _way(name)) for name in TOOL_FORMATS)]
 
 
 COMMANDS = (
-    Command("model", "whom to ask from the next request on", _model, "[PROVIDER/MODEL]", offers=_offer_models),
-    Command("models", "the models that are known", _models, "[PROVIDER]", offers=_offer_providers),
-    Command("provider", "a provider's default model", _provider, "[NAME]", offers=_offer_providers),
-    Command("route", "fixed, failover, round-robin", _route, "[KIND [MODEL…]]", offers=_offer_routes, most=1_000),
-    Command("toolformat", "how tools are written", _toolformat, "[NAME|auto]", offers=_offer_formats),
+    Command("model", "show or switch the model", _model, "[PROVIDER/MODEL]", offers=_offer_models),
+    Command("models", "list known models", _models, "[PROVIDER]", offers=_offer_providers),
+    Command(
+        "provider", "list providers, or switch to one's default model", _provider, "[NAME]", offers=_offer_providers
+    ),
+    Command(
+        "route",
+        "show or set the route: fixed, failover, round-robin",
+        _route,
+        "[KIND [MODEL…]]",
+        offers=_offer_routes,
+        most=1_000,
+    ),
+    Command("toolformat", "show or set the tool format", _toolformat, "[NAME|auto]", offers=_offer_formats),
 )

@@ -1,4 +1,4 @@
-"""The chat without a terminal's tricks: lines in, lines out, no control sequences. For pipes and dumb terminals."""
+"""The chat for pipes and dumb terminals: lines in, lines out, no control sequences."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from segue.view.clean import harmless
 __all__ = ["Plain", "forget_typed"]
 
 _PROMPT = "> "
-_QUESTION = "? y(es), a(lways), n(o), or say why not: "
+_QUESTION = "? y(es), a(lways), n(o), or type why not: "
 
 
 class Plain:
-    """The surface of a chat where lines are read and written."""
+    """A `ChatUI` that reads and writes plain lines."""
 
     def __init__(self) -> None:
         self._typed = streams.on_terminal(sys.stdin)
@@ -57,10 +57,10 @@ class Plain:
         return self._view.thought
 
     def refill(self, text: str) -> None:
-        """Lines are gone once they are read."""
+        """Not possible: lines are consumed when they are read."""
 
     def redraw(self) -> None:
-        """Nothing moves here."""
+        """Nothing to redraw."""
 
     async def ask(self, question: Question) -> str:
         if not self._typed:
@@ -76,8 +76,11 @@ class Plain:
             if not hands.interrupted():
                 hands.left()
 
+        # A background job is started with SIGINT ignored, and it stays ignored.
+        handled = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
         with suppress(NotImplementedError, ValueError):
-            loop.add_signal_handler(signal.SIGINT, interrupt)
+            if handled:
+                loop.add_signal_handler(signal.SIGINT, interrupt)
         try:
             while not self._over.is_set():
                 line = await self._line(_PROMPT if self._typed else "")
@@ -90,13 +93,14 @@ class Plain:
                 raise self._unwritten
         finally:
             with suppress(NotImplementedError, ValueError):
-                loop.remove_signal_handler(signal.SIGINT)
+                if handled:
+                    loop.remove_signal_handler(signal.SIGINT)
 
     def stop(self) -> None:
         self._over.set()
 
     def _write(self, rows: list[Row]) -> None:
-        """What can't be written ends the chat, and is told when that is over."""
+        """Write rows; an error ends the chat and is raised by `run`."""
         if self._unwritten is None:
             try:
                 streams.write(harmless(plain(rows)))
@@ -105,7 +109,7 @@ class Plain:
                 self._over.set()
 
     async def _unless_over(self, work: Awaitable[object]) -> None:
-        """Waits for something, or for the end of the chat."""
+        """Wait for `work` or the end of the chat."""
         waits = [asyncio.ensure_future(work), asyncio.ensure_future(self._over.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -115,7 +119,7 @@ class Plain:
                     wait.cancel()
 
     async def _line(self, prompt: str) -> str | None:
-        """One line; None where there is no more. The thread that waits for it holds nobody back."""
+        """Read a line; None at the end of input. The reading thread is a daemon and does not block exit."""
         loop = asyncio.get_running_loop()
         read: asyncio.Future[str] = loop.create_future()
         if prompt:
@@ -135,7 +139,7 @@ class Plain:
 
 
 def forget_typed() -> None:
-    """Whatever was typed before the question."""
+    """Discard what was typed before a question was shown."""
     import termios
 
     with suppress(termios.error, OSError, ValueError):

@@ -1,7 +1,7 @@
-"""What a model says, as rows, while it is being said. Markdown lightly: code, bold, headings, lists keep their indent.
+"""Formats streamed Markdown as rows: code, bold, headings; lists keep their indent.
 
-A row that was given out never changes. What may still change is `partial`: the row that is being written, and a few
-before it while a mark in them waits for its partner.
+A returned row never changes. Rows that may still change are in `partial`: the current row, and a few before it while a
+mark such as `**` is not closed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HEADING = re.compile(r"^#{1,6}\s+")
 _LINE = re.compile(r"^\s*([-*_])(?:\s*\1){2,}\s*$")
 _MARKS = re.compile(r"\*\*|`+")
 _PARTNER = 400
-"""How far a mark may stand from its partner."""
+"""The maximum length between an opening and a closing mark."""
 _TAB = "    "
 
 
@@ -34,38 +34,38 @@ class _Cell(NamedTuple):
 
 
 class Prose:
-    """Feed it text, take rows."""
+    """Formats Markdown; `feed` and `close` return finished rows."""
 
     def __init__(self, width: Callable[[], int]) -> None:
         self._width = width
         self._line = ""
         self._begun = False
-        """Whether rows of this line were given out already."""
+        """Whether rows of this line were already returned."""
         self._style = ""
         self._hang = ""
         self._open = ""
-        """The mark that is open where the rest of the line begins."""
+        """The mark that is open at the start of `_line`."""
         self._fence = ""
 
     def feed(self, text: str) -> list[Row]:
-        """More text, made harmless already; gives the rows that are finished by it."""
+        """Add sanitized text; returns the rows that it finishes."""
         rows: list[Row] = []
         *ended, rest = text.replace("\t", _TAB).split("\n")
-        for piece in ended:
-            self._line += piece
+        for part in ended:
+            self._line += part
             rows += self._end_of_line()
         self._line += rest
         return rows + self._finished()
 
     def close(self) -> list[Row]:
-        """The rest. What comes after begins anew."""
+        """Return the remaining rows and reset."""
         rows = self._end_of_line() if self._line or self._begun else []
         self._fence = ""
         return rows
 
     @property
     def partial(self) -> list[Row]:
-        """What is being written."""
+        """The rows that may still change."""
         if not self._line:
             return []
         if self._is_block():
@@ -75,7 +75,7 @@ class Prose:
     # ------------------------------------------------------------------------------------------------------------ lines
 
     def _is_block(self) -> bool:
-        """Whether this line goes as it is."""
+        """Whether this line is shown as it is: in a fence, or a table row."""
         return bool(self._fence) or (not self._begun and bool(_FENCE.match(self._line) or self._line.startswith("|")))
 
     def _end_of_line(self) -> list[Row]:
@@ -102,22 +102,22 @@ class Prose:
         return [("", line)]
 
     def _finished(self) -> list[Row]:
-        """Rows of the line that is being written, all but those that may still change."""
+        """Take the rows of the current line that can no longer change."""
         if self._is_block() or not self._line:
             return []
-        laid, waiting = self._laid_out()
+        rows, waiting = self._laid_out()
         done: list[Row] = []
-        for place, (row, _) in enumerate(laid[:-1]):
-            if self._may_move(laid[place + 1][1].place, waiting):
+        for index, (row, _) in enumerate(rows[:-1]):
+            if self._may_move(rows[index + 1][1].place, waiting):
                 break
             done.append(row)
         if done:
-            begins = laid[len(done)][1]
-            self._line, self._begun, self._open = self._line[begins.place :], True, begins.style
+            first = rows[len(done)][1]
+            self._line, self._begun, self._open = self._line[first.place :], True, first.style
         return done
 
     def _may_move(self, begins: int, waiting: int | None) -> bool:
-        """Whether the word that begins a row may yet fit into the one before: a mark that finds its partner goes."""
+        """Whether a row's first word may still move to the row before, which a closing mark makes shorter."""
         end = self._line.find(" ", begins)
         if end < 0:
             end = len(self._line)
@@ -128,21 +128,21 @@ class Prose:
     # ------------------------------------------------------------------------------------------------------------- rows
 
     def _laid_out(self, *, whole: bool = False) -> tuple[list[tuple[Row, _Cell]], int | None]:
-        """The rows of the line, each with where it begins (and in which mark), and the first mark without a partner."""
+        """The rows of the line, each with its first cell, and the position of the first unclosed mark."""
         text, start = self._line, 0
         if not self._begun:
             start = self._beginning(text)
         cells, waiting = self._cells(text, start, whole=whole)
-        lead = "" if self._begun else text[:start] if not _HEADING.match(text) else ""
+        prefix = "" if self._begun else text[:start] if not _HEADING.match(text) else ""
         rows: list[tuple[Row, _Cell]] = []
         for line in _broken(cells, self._width() - len(self._hang)):
-            head = self._hang if self._begun or rows else lead
-            begins = line[0] if line else _Cell("", "", 0)
-            rows.append((_row(head, line, self._style), begins))
-        return rows or [(_row(lead, [], ""), _Cell("", "", 0))], waiting
+            head = self._hang if self._begun or rows else prefix
+            first = line[0] if line else _Cell("", "", 0)
+            rows.append((_row(head, line, self._style), first))
+        return rows or [(_row(prefix, [], ""), _Cell("", "", 0))], waiting
 
     def _beginning(self, text: str) -> int:
-        """Looks at how a line begins; gives where its words do."""
+        """Set style and indent from the start of a line; returns where its text starts."""
         self._style, self._hang = "", ""
         if found := _HEADING.match(text):
             self._style = "class:head"
@@ -155,31 +155,31 @@ class Prose:
         return found.end()
 
     def _cells(self, text: str, start: int, *, whole: bool) -> tuple[list[_Cell], int | None]:
-        """Each character with the mark it stands in. A mark with a partner is not shown; one that waits is, for now."""
+        """Each character with its enclosing mark. Closed marks are removed, unclosed ones shown for now."""
         cells: list[_Cell] = []
-        opened, waiting, place = self._open, None, start
+        open_mark, waiting, place = self._open, None, start
         while place < len(text):
             found = _MARKS.match(text, place)
-            if found is None or (opened.startswith("`") and found[0] != opened):
-                taken = found[0] if found else text[place]
-                cells += (_Cell(char, opened, place + at) for at, char in enumerate(taken))
-                place += len(taken)
+            if found is None or (open_mark.startswith("`") and found[0] != open_mark):
+                chunk = found[0] if found else text[place]
+                cells += (_Cell(char, open_mark, place + at) for at, char in enumerate(chunk))
+                place += len(chunk)
                 continue
             mark = found[0]
-            if opened == mark:
-                opened = ""
-            elif not opened and _has_partner(text, place, mark):
-                opened = mark
+            if open_mark == mark:
+                open_mark = ""
+            elif not open_mark and _has_partner(text, place, mark):
+                open_mark = mark
             else:
-                if waiting is None and not whole and len(text) - place < _PARTNER and not opened:
+                if waiting is None and not whole and len(text) - place < _PARTNER and not open_mark:
                     waiting = place
-                cells += (_Cell(char, opened, place + at) for at, char in enumerate(mark))
+                cells += (_Cell(char, open_mark, place + at) for at, char in enumerate(mark))
             place += len(mark)
         return cells, waiting
 
 
 class Exact:
-    """The same for where nothing is marked or broken: lines as they are."""
+    """The same interface without formatting or wrapping."""
 
     def __init__(self) -> None:
         self._line = ""
@@ -198,7 +198,7 @@ class Exact:
 
 
 def _has_partner(text: str, place: int, mark: str) -> bool:
-    """Whether a mark that opens something is closed again."""
+    """Whether an opening mark is closed later."""
     after = place + len(mark)
     if mark == "**" and (text[after : after + 1].isspace() or (place and text[place - 1].isalnum())):
         return False
@@ -209,24 +209,24 @@ def _has_partner(text: str, place: int, mark: str) -> bool:
 
 
 def _broken(cells: list[_Cell], width: int) -> list[list[_Cell]]:
-    """Cells in lines that fit. A word that is longer than a line has one of its own."""
+    """Wrap cells at words. A word longer than a line gets its own line."""
     lines: list[list[_Cell]] = [[]]
     used = 0
     for word in _words(cells):
-        wide = sum(get_cwidth(cell.char) for cell in word)
+        word_width = sum(get_cwidth(cell.char) for cell in word)
         blank = word[0].char == " "
-        if used + wide > max(width, 8) and used and not blank:
+        if used + word_width > max(width, 8) and used and not blank:
             lines.append([])
             used = 0
         if blank and not used and len(lines) > 1:
             continue
         lines[-1] += word
-        used += wide
+        used += word_width
     return lines
 
 
 def _words(cells: list[_Cell]) -> list[list[_Cell]]:
-    """Runs of blanks and of others; a wide character is a word of its own."""
+    """Split into words and runs of blanks; a wide character is a word of its own."""
     words: list[list[_Cell]] = []
     kind = ""
     for cell in cells:
@@ -239,15 +239,15 @@ def _words(cells: list[_Cell]) -> list[list[_Cell]]:
     return words
 
 
-def _row(lead: str, cells: list[_Cell], style: str) -> Row:
-    row: Row = [("", lead)] if lead else []
+def _row(prefix: str, cells: list[_Cell], style: str) -> Row:
+    row: Row = [("", prefix)] if prefix else []
     while cells and cells[-1].char == " ":
         cells = cells[:-1]
     for cell in cells:
-        look = {"**": "class:bold", "": ""}.get(cell.style, "class:code")
-        look = f"{style} {look}".strip()
-        if row and row[-1][0] == look:
-            row[-1] = look, row[-1][1] + cell.char
+        cell_style = {"**": "class:bold", "": ""}.get(cell.style, "class:code")
+        cell_style = f"{style} {cell_style}".strip()
+        if row and row[-1][0] == cell_style:
+            row[-1] = cell_style, row[-1][1] + cell.char
         else:
-            row.append((look, cell.char))
+            row.append((cell_style, cell.char))
     return row

@@ -1,4 +1,4 @@
-"""How a conversation ended that is gone on with: the last exchange, as it looked."""
+"""The last exchange of a conversation that is continued, as it looked in the chat."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _ROWS = 40
 
 
 def recap(messages: tuple[Message, ...], width: int) -> list[Row]:
-    """From the last human words on; the end of it where it is long."""
-    begins = next((at for at in reversed(range(len(messages))) if messages[at].speaker == "human"), None)
-    if begins is None:
+    """Rows from the last user message on; a long exchange is cut at its start."""
+    start = next((at for at in reversed(range(len(messages))) if messages[at].speaker == "human"), None)
+    if start is None:
         return []
     rows: list[Row] = []
-    answers = answers_of(messages)
-    for message in messages[begins:]:
+    index = answers_of(messages)
+    for message in messages[start:]:
         for block in message.blocks:
             if isinstance(block, Text) and block.text.strip():
                 rows += [[], *_words(message.speaker, block.text, width), []]
             elif isinstance(block, ToolCall):
-                results = answers.of(block)
+                results = index.of(block)
                 mark, style = _MARKS.get(state_of(results[-1]) if results else "pending", _OTHER)
                 name = harmless_line(block.name)
                 about = cut(harmless_line(argument_text(block)), max(4, width - len(name) - 8))
                 rows.append([("", "  "), (style, mark), ("class:tool", f" {name}"), ("class:dim", f"  {about}")])
-    over = len(rows) - _ROWS
-    if over > 0:
-        rows = [[("class:dim", f"  … {counted(over, 'row')} above")], *rows[over:]]
+    hidden = len(rows) - _ROWS
+    if hidden > 0:
+        rows = [[("class:dim", f"  … {counted(hidden, 'earlier row')} not shown")], *rows[hidden:]]
     return [*rows, []]
 
 
 def _words(speaker: str, text: str, width: int) -> list[Row]:
     if speaker == "human":
         return user_rows(text, width)
-    prose = Prose(lambda: width)
-    return prose.feed(harmless(text.strip("\n"))) + prose.close()
+    formatter = Prose(lambda: width)
+    return formatter.feed(harmless(text.strip("\n"))) + formatter.close()

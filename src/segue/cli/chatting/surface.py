@@ -1,4 +1,4 @@
-"""What a chat needs of the place where it is held, and what that place needs of the chat."""
+"""The protocols between a chat and its user interface."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ __all__ = ["Hands", "Surface"]
 
 
 class Hands(Protocol):
-    """What somebody does."""
+    """Handles the user's input; implemented by `Chat`."""
 
     def entered(self, text: str) -> None:
-        """A message or a command."""
+        """Handle a message or a command."""
 
     def interrupted(self) -> bool:
-        """Ctrl-C: whether there was something to end."""
+        """Ctrl-C; returns whether there was something to cancel."""
         ...
 
     def left(self) -> None:
-        """Ctrl-D."""
+        """Exit the chat, as with Ctrl-D."""
 
     async def idle(self) -> None:
-        """Until nothing is under way."""
+        """Wait until nothing is running."""
 
 
 class Surface(Protocol):
-    """Where a chat is held."""
+    """A user interface for a chat."""
 
     @property
     def full(self) -> bool:
-        """Whether results and decisions are shown."""
+        """Whether tool results and findings are shown."""
         ...
 
     @full.setter
@@ -42,18 +42,18 @@ class Surface(Protocol):
     def say(self, rows: list[Row]) -> None: ...
     def hear(self, event: Event) -> None: ...
     def thought(self) -> str:
-        """What the model thought last."""
+        """The model's last reasoning."""
         ...
 
     def refill(self, text: str) -> None:
-        """Gives back what was typed and not sent."""
+        """Put unsent text back into the input line."""
 
     def redraw(self) -> None: ...
     async def ask(self, question: Question) -> str:
-        """The line that somebody typed after the question was seen."""
+        """Show an approval question and return the line typed after it was visible."""
         ...
 
     async def run(self, hands: Hands) -> None:
-        """Until `stop`."""
+        """Run until `stop`."""
 
     def stop(self) -> None: ...

@@ -1,6 +1,6 @@
-"""The chat on a terminal: what was said scrolls away above, what moves and the input line stay below.
+"""The chat on a terminal: finished rows scroll up, live rows and the input line stay at the bottom.
 
-What is new is put above the part that moves, and that part drawn again, in one write: nothing flickers.
+New rows are printed above the live part, which is redrawn in the same write, so that nothing flickers.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ __all__ = ["Terminal"]
 
 _NARROWEST, _WIDEST = 20, 110
 _RULE = "─" * _NARROWEST
-"""Above the input line nothing stays that a window made smaller would wrap: nobody says by how many rows it did, and so
-what is drawn anew would leave a part of it behind."""
+"""The rule above the input is short: when a window is made narrower, a wrapped line would leave remains behind, because
+the number of wrapped rows is unknown."""
 _FRAME = 0.03
 _TICK = 0.5
 _MENU = 6
@@ -59,7 +59,7 @@ _PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 
 
 class Terminal:
-    """The surface of a chat where somebody sits before it. `waiting` are the messages that will be sent."""
+    """A `ChatUI` for interactive terminals. `queued` returns the messages that will be sent next."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Terminal:
         self._question: Question | None = None
         self._answer: asyncio.Future[str] | None = None
         self._seen = False
-        """Whether the question was on the screen. What was typed before that is no answer to it."""
+        """Whether the question is on the screen. Input typed before that is not an answer to it."""
         self._height = 0
         self._over = False
         self.hint = ""
@@ -178,15 +178,15 @@ class Terminal:
         return self._question is not None
 
     def answered(self) -> None:
-        """Enter below a question."""
+        """Enter below a question: submit the answer."""
         if self._answer is not None and self._seen and not self._answer.done() and self.reply.text.strip():
             self._answer.set_result(self.reply.text)
 
     def fold(self) -> None:
-        """Shows the last thought, or folds it."""
+        """Show or hide the last reasoning."""
         self.view.unfolded = not self.view.unfolded
         if not self.view.thought:
-            self.hint = "nothing was thought yet"
+            self.hint = "no reasoning yet"
 
     # -------------------------------------------------------------------------------------------------------- frames
 
@@ -197,7 +197,7 @@ class Terminal:
         self.redraw()
 
     def _before_render(self) -> None:
-        """What is new goes above. The part that moves begins anew below it, also where it has become smaller."""
+        """Print new rows above the live part, and erase the live part first where it became smaller."""
         app = self._app
         if app is None:
             return
@@ -216,7 +216,7 @@ class Terminal:
         self._seen = self._question is not None
 
     def _forget_typed(self, app: Application[None]) -> None:
-        """Whatever was typed before the question could be read."""
+        """Discard what was typed before the question was shown."""
         with suppress(termios.error, OSError, ValueError):
             termios.tcflush(self._input.fileno(), termios.TCIFLUSH)
         self._input.flush_keys()
@@ -230,7 +230,7 @@ class Terminal:
             print_formatted_text(self._output, pieces, self._style, color_depth=self._depth)
 
     async def _tick(self) -> None:
-        """Seconds go by."""
+        """Redraw running times."""
         while True:
             await asyncio.sleep(_TICK)
             if self.view.moves:
@@ -239,12 +239,12 @@ class Terminal:
     # -------------------------------------------------------------------------------------------------------- layout
 
     def _made_layout(self) -> HSplit:
-        live = Window(
+        live_window = Window(
             FormattedTextControl(self._live), wrap_lines=True, dont_extend_height=True, always_hide_cursor=True
         )
         return HSplit(
             [
-                ConditionalContainer(live, Condition(lambda: bool(self._live_rows()))),
+                ConditionalContainer(live_window, Condition(lambda: bool(self._live_rows()))),
                 Window(height=1),
                 Window(FormattedTextControl([("class:rule", _RULE)]), height=1),
                 ConditionalContainer(self._draft_window, ~self._asking),
@@ -257,8 +257,8 @@ class Terminal:
 
     def _made_draft(self) -> Window:
         empty = Condition(lambda: not self.draft.text and not self.view.moves)
-        words = AfterInput("ask anything, or / for commands", style="class:dim")
-        control = BufferControl(self.draft, input_processors=[ConditionalProcessor(words, empty)])
+        placeholder = AfterInput("ask anything, or / for commands", style="class:dim")
+        control = BufferControl(self.draft, input_processors=[ConditionalProcessor(placeholder, empty)])
         return Window(
             control,
             wrap_lines=True,
@@ -269,8 +269,8 @@ class Terminal:
 
     def _live_rows(self) -> list[Row]:
         size = self._output.get_size()
-        queued: list[Row] = [[("class:dim", f"  + {_brief(text)}")] for text in self._waiting()]
-        rows = [*self.view.live(max(3, size.rows - 9 - len(queued))), *queued]
+        queued_rows: list[Row] = [[("class:dim", f"  + {_brief(text)}")] for text in self._waiting()]
+        rows = [*self.view.live(max(3, size.rows - 9 - len(queued_rows))), *queued_rows]
         return [[], *rows] if rows and self.view.parted else rows
 
     def _live(self) -> StyleAndTextTuples:

@@ -1,4 +1,4 @@
-"""A session's events as rows. What is over is given to `push` and never touched again; `live` is what still moves."""
+"""A session's events as rows. Finished rows go to `push` and never change; `live_rows` are those still changing."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ __all__ = ["View", "user_rows"]
 _USER = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 _THOUGHT = "✻"
 _THOUGHTS = 200_000
-"""How many characters of one thought are kept to be looked at."""
+"""The maximum number of reasoning characters kept for display."""
 
 
 class View:
-    """`width` tells the columns that there are now."""
+    """`width` returns the current number of columns."""
 
     def __init__(
         self,
@@ -52,9 +52,9 @@ class View:
         exact: bool = False,
     ) -> None:
         self.unfolded = False
-        """Whether the last thought is to be seen."""
+        """Whether the last reasoning is shown."""
         self.full = False
-        """Whether results and decisions are to be seen."""
+        """Whether tool results and findings are shown."""
         self.thought = ""
         self._push = push
         self._width = width
@@ -67,12 +67,11 @@ class View:
         self._asked: tuple[str, float] | None = None
         self._begun = False
         self._gap = 0
-        """How many empty rows stand before the next one."""
+        """The number of empty rows before the next row."""
 
     # -------------------------------------------------------------------------------------------------------- events
 
     def hear(self, event: Event) -> None:
-        """One event."""
         if event.task is not None:
             self._hear_task(event)
             return
@@ -105,38 +104,38 @@ class View:
                 assert_never(event)
 
     def say(self, rows: Sequence[Row], *, exact: bool = False) -> None:
-        """Rows above everything that moves. An empty one is a distance, and comes with what stands below it.
+        """Print rows above the live part. Empty rows are printed only before the next row with text.
 
-        Several are one, except in what is told exactly.
+        Several empty rows become one, unless `exact`.
         """
-        kept: list[Row] = []
+        output: list[Row] = []
         for row in rows:
             if not any(text.strip() for _, text in row):
                 self._gap = self._gap + 1 if exact else max(1, self._gap)
                 continue
-            kept += [[] for _ in range(self._gap if self._begun else 0)]
-            kept.append(row)
+            output += [[] for _ in range(self._gap if self._begun else 0)]
+            output.append(row)
             self._gap, self._begun = 0, True
-        if kept:
-            self._push(kept)
+        if output:
+            self._push(output)
 
     def _hear_notice(self, event: Waiting | Moved | Broke | Late | Compressed) -> None:
         match event:
             case Waiting():
-                self._tell(f"{_model(event)}: {event.why}; again in {seconds(event.seconds)}", "class:warn")
+                self._tell(f"{_model(event)}: {event.why}; retrying in {seconds(event.seconds)}", "class:warn")
             case Moved():
-                self._tell(f"→ {_model(event)} from now on ({event.why})", "class:mark")
+                self._tell(f"→ switched to {_model(event)} ({event.why})", "class:mark")
             case Broke():
                 self._stop_speaking()
-                then = "it is asked again" if event.again else "given up"
-                self._tell(f"the reply of {_model(event)} broke off: {event.why}; {then}", "class:warn")
+                next_step = "retrying" if event.again else "giving up"
+                self._tell(f"the reply of {_model(event)} was interrupted: {event.why}; {next_step}", "class:warn")
             case Late():
-                self._tell(f"{event.tool} came to an end after all; kept as evidence", "class:dim")
+                self._tell(f"{event.tool} finished late; its result is stored but not sent", "class:dim")
             case Compressed():
                 self._tell(f"compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens", "class:dim")
 
     def _hear_task(self, event: Event) -> None:
-        """A subagent's: its calls are lines, what it says is the newest line of the call that it works for."""
+        """A subagent's event: its calls are rows, its text is the last line of the call that started it."""
         match event:
             case CallQueued():
                 self._calls.queue(event)
@@ -145,7 +144,7 @@ class View:
             case Words() | Thoughts():
                 self._calls.heard(event.task or "", event.text)
             case Requested():
-                self._calls.heard(event.task or "", f"asks {event.provider}/{event.model}")
+                self._calls.heard(event.task or "", f"requests {event.provider}/{event.model}")
             case Waiting() | Broke():
                 self._calls.heard(event.task or "", event.why)
             case _:
@@ -176,8 +175,8 @@ class View:
         if self._thinking is not None:
             span = self._clock() - self._thinking
             self._thinking = None
-            told = f"thought for {seconds(span)}" if span >= 0.1 else "thought"
-            self.say([[], [("class:dim", f"{_THOUGHT} {told}  {self._fold_key}".rstrip())], []])
+            label = f"thought for {seconds(span)}" if span >= 0.1 else "thought"
+            self.say([[], [("class:dim", f"{_THOUGHT} {label}  {self._fold_key}".rstrip())], []])
 
     def _stop_speaking(self) -> None:
         self._stop_thinking()
@@ -212,16 +211,16 @@ class View:
 
     @property
     def moves(self) -> bool:
-        """Whether anything changes by itself as time goes on."""
+        """Whether the live rows change with time."""
         return self._asked is not None or self._thinking is not None or bool(self._calls)
 
     @property
     def parted(self) -> bool:
-        """Whether what is under way keeps a distance from what is above it."""
+        """Whether the live rows are separated from those above by an empty row."""
         return self._begun and self._gap > 0
 
     def live(self, height: int) -> list[Row]:
-        """What is under way, in so many rows."""
+        """The rows still changing, at most `height`."""
         rows: list[Row] = []
         if self.unfolded and self.thought:
             rows += self._unfolded(max(3, height // 2))
@@ -245,17 +244,17 @@ class View:
         return [*row, ("class:thought", f"  {_end_of(newest, room)}")] if room > 8 else row
 
     def _unfolded(self, height: int) -> list[Row]:
-        """The last thought, or the end of a long one."""
+        """The last reasoning, or the end of a long one."""
         width = self._width()
         tail = self.thought.strip()[-2 * height * width :]
         rows = wrapped(tail, width, "class:thought", indent="  ")
         head = f"{_THOUGHT} {'thinking' if self._thinking is not None else 'thought'}"
-        more = ", the end of it" if len(rows) > height else ""
-        return [[("class:dim", f"{head}{more}  Ctrl-T folds it")], *rows[-height:]]
+        more = " (end)" if len(rows) > height else ""
+        return [[("class:dim", f"{head}{more}  Ctrl-T hides it")], *rows[-height:]]
 
 
 def user_rows(words: str, width: int) -> list[Row]:
-    """What somebody asked."""
+    """The rows of a user message."""
     rows = wrapped(harmless(words).strip("\n"), width, "class:user", indent="  ", first=_USER)
     rows[0][0] = "class:mark", _USER
     return rows
@@ -266,5 +265,5 @@ def _model(event: Requested | Waiting | Moved | Broke) -> str:
 
 
 def _end_of(text: str, width: int) -> str:
-    """The end of a line that fits."""
+    """Truncate a line at its start."""
     return text if columns(text) <= width else f"…{cut(text[::-1], width)[::-1].lstrip('…')}"

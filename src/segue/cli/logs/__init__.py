@@ -1,7 +1,7 @@
-"""Conversations that others recorded: bodies, lists of messages, and the logs of clients, told apart by their shape.
+"""Reads request bodies, lists of messages and session logs of coding clients, detected by their shape.
 
-A client's log becomes the request body that the client would go on from, in the API that it speaks. Whatever can't be
-read is an `InputError` that names the line.
+A session log becomes the request body with which the client would continue, in the client's API. Unreadable input is
+an `InputError` that names the line.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ __all__ = ["Recorded", "read_log", "with_line"]
 
 _BODIES = frozenset({"messages", "input", "contents"})
 _CLIENTS = (claude_code, codex)
-# The line of a file is told once, as its place.
+# The line number is given as the error's path, so the JSON parser's own "line 1" is removed.
 _OWN_LINE = re.compile(r"\bat line 1, ")
 _ENTRY = re.compile(r"\w+\[(\d+)\]")
 
 
 def read_log(data: bytes, source: str | None = None) -> Recorded | dict[str, Any]:
-    """The body that a file holds; or, where it is an export of ours, that value."""
-    lines, torn = _lines(data)
-    found = _recorded(data, lines, source, torn=torn is not None)
-    if torn is None or not isinstance(found, Recorded):
+    """The log in a file; for a segue export, its decoded JSON."""
+    lines, cut_off = _lines(data)
+    found = _recorded(data, lines, source, torn=cut_off is not None)
+    if cut_off is None or not isinstance(found, Recorded):
         return found
-    counted = {**found.left_out, f"line at the end that is cut off (line {torn})": 1}
-    return msgspec.structs.replace(found, left_out=counted)
+    left_out = {**found.left_out, f"line at the end that is cut off (line {cut_off})": 1}
+    return msgspec.structs.replace(found, left_out=left_out)
 
 
 def _recorded(data: bytes, lines: list[Line] | None, source: str | None, *, torn: bool) -> Recorded | dict[str, Any]:
@@ -49,27 +49,27 @@ def _recorded(data: bytes, lines: list[Line] | None, source: str | None, *, torn
     for client in _CLIENTS:
         if any(map(client.is_line, lines)):
             if source not in (None, client.API):
-                raise InputError(f"this is a log of {client.NAME}, which speaks {client.API} and not {source}")
+                raise InputError(f"this is a session log of {client.NAME}, which uses {client.API}, not {source}")
             return client.recorded(lines)
     if len(lines) == 1 and (not torn or _BODIES & lines[0].value.keys()):
         return Recorded("body", lines[0].value, source)
     if all(_BODIES & line.value.keys() for line in lines):
-        raise InputError(f"each of the {len(lines)} lines is a body of its own: import them one by one", path="line 1")
+        raise InputError(f"each of the {len(lines)} lines is a request body: import them one by one", path="line 1")
     return _messages(lines, source)
 
 
 def with_line(error: InputError, recorded: Recorded) -> InputError:
-    """The error with the line of the file that it is about, where that can be told."""
+    """The error with the line number of the message it is about, where known."""
     found = _ENTRY.match(error.path)
-    place = int(found[1]) if found else -1
-    if not 0 <= place < len(recorded.lines) or not recorded.lines[place]:
+    index = int(found[1]) if found else -1
+    if not 0 <= index < len(recorded.lines) or not recorded.lines[index]:
         return error
-    return InputError(error.message, path=f"line {recorded.lines[place]}: {error.path}")
+    return InputError(error.message, path=f"line {recorded.lines[index]}: {error.path}")
 
 
 def _lines(data: bytes) -> tuple[list[Line] | None, int | None]:
-    """The objects of JSON lines; None where this is one JSON value. And the last line, if it came to no end: whoever
-    wrote it was still writing, or is no more."""
+    """The objects of JSON lines (None for a single JSON value), and the number of the last line if it is cut off, as
+    in a log that is still being written."""
     rows = [(number, row) for number, row in enumerate(data.split(b"\n"), 1) if row.strip()]
     if len(rows) < 2 or not _is_whole(rows[0][1]):
         return None, None
@@ -82,13 +82,13 @@ def _lines(data: bytes) -> tuple[list[Line] | None, int | None]:
                 return lines, number
             raise InputError(_OWN_LINE.sub("at ", error.message), path=f"line {number}") from None
         if not isinstance(value, dict):
-            raise InputError(f"an object was expected, not {type(value).__name__}", path=f"line {number}")
+            raise InputError(f"expected a JSON object, not {type(value).__name__}", path=f"line {number}")
         lines.append(Line(number, cast("dict[str, Any]", value)))
     return lines, None
 
 
 def _is_whole(row: bytes) -> bool:
-    """Whether a line is a JSON object by itself, and not the beginning of one."""
+    """Whether a line is a complete JSON object."""
     try:
         return isinstance(read(row)[0], dict)
     except InputError:
@@ -99,17 +99,17 @@ def _listed(value: object) -> list[Mapping[str, Any]]:
     items = cast("list[object]", value) if isinstance(value, list) else [value]
     if not items or not all(isinstance(item, dict) for item in items):
         empty = "" if items else "; this list is empty"
-        raise InputError(f"a body, or a list of messages was expected{empty}")
+        raise InputError(f"expected a request body or a list of messages{empty}")
     return cast("list[Mapping[str, Any]]", items)
 
 
 def _messages(lines: list[Line], source: str | None) -> Recorded:
-    """Messages without a body around them: chat messages, Gemini's contents or items of Responses."""
+    """Wrap bare messages into a body: Chat messages, Gemini contents or Responses items."""
     values = [line.value for line in lines]
-    stranger = next((line for line in lines if not {"role", "type"} & line.value.keys()), None)
-    if stranger is not None:
-        where = f"line {stranger.number}" if stranger.number else ""
-        raise InputError("this is neither a message nor a line of a log that is known here", path=where)
+    unknown = next((line for line in lines if not {"role", "type"} & line.value.keys()), None)
+    if unknown is not None:
+        path = f"line {unknown.number}" if unknown.number else ""
+        raise InputError("neither a message nor a line of a supported session log", path=path)
     root = "contents" if any("parts" in value for value in values) else "messages"
     if root == "messages" and any("role" not in value for value in values):
         root = "input"

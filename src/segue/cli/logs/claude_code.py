@@ -1,15 +1,15 @@
-"""Claude Code's log of a session: `~/.claude/projects/…/SESSION.jsonl`.
+"""Parses Claude Code session logs: `~/.claude/projects/…/SESSION.jsonl`.
 
-Each line is an entry with the `uuid` of itself and of its parent; `user` and `assistant` entries hold a `message` of
-Anthropic's. The entries are a tree, and what the client goes on from is one way through it:
+Each line is an entry with its own `uuid` and its parent's; `user` and `assistant` entries have an Anthropic `message`.
+The entries are a tree, and the client continues from one branch of it:
 
-- the way leads from the last entry up to the root; other branches were left behind when somebody went back;
-- one reply stands on several lines, a block each, with the same `message.id`; where its calls ran in parallel, each
-  result hangs below its own line, so that the way up from the last one misses the others;
-- subagents (`isSidechain`) are conversations of their own;
-- a `compact_boundary` begins anew with a summary, and with entries from before that it names.
+- the active branch leads from the last entry up to the root; other branches were abandoned by a rewind;
+- one reply takes several lines, a block each, with the same `message.id`; where its calls ran in parallel, each result
+  is a child of its own line, so the path up from the last one misses the others;
+- subagents (`isSidechain`) are separate conversations;
+- a `compact_boundary` starts over with a summary and the earlier entries that it names.
 
-What the client prints with `--output-format stream-json` has the same entries one after the other, without parents.
+The output of `--output-format stream-json` has the same entries in sequence, without parents.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ _TITLES = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary",
 
 def is_line(line: Line) -> bool:
     value = line.value
-    told = value.get("type") in _SPOKEN and isinstance(value.get("message"), dict)
-    return told and not {"parentUuid", "sessionId", "session_id", "uuid"}.isdisjoint(value)
+    has_message = value.get("type") in _SPOKEN and isinstance(value.get("message"), dict)
+    return has_message and not {"parentUuid", "sessionId", "session_id", "uuid"}.isdisjoint(value)
 
 
 def recorded(lines: list[Line]) -> Recorded:
-    """What the client would go on from."""
-    spoken = [line for line in lines if is_line(line)]
-    own = [line for line in spoken if not _is_aside(line)] or spoken
-    counted = {"lines of subagents": len(spoken) - len(own)}
-    boundary = max((line.number for line in lines if _is_boundary(line, own is spoken)), default=0)
-    kept = _kept_over(lines, boundary)
-    known = [line for line in own if line.number > boundary or line.value.get("uuid") in kept]
-    counted["lines before the client's own compaction"] = len(own) - len(known)
-    way = _way(lines, known, boundary, kept)
-    counted["lines on branches that were left"] = len(known) - len(way)
-    real = [line for line in way if not _is_the_clients(line)]
-    counted["lines that no model wrote"] = len(way) - len(real)
-    # The summary stands for what was there before it, and so before what was kept of that.
-    ordered = sorted(real, key=lambda line: (not line.value.get("isCompactSummary"), line.number))
-    return _body(ordered, _title(lines) or _opening(ordered, own), counted)
+    """The body with which the client would continue."""
+    messages = [line for line in lines if is_line(line)]
+    main = [line for line in messages if not _is_aside(line)] or messages
+    left_out = {"lines of subagents": len(messages) - len(main)}
+    boundary = max((line.number for line in lines if _is_boundary(line, main is messages)), default=0)
+    preserved = _kept_over(lines, boundary)
+    current = [line for line in main if line.number > boundary or line.value.get("uuid") in preserved]
+    left_out["lines before the client's own compaction"] = len(main) - len(current)
+    branch = _way(lines, current, boundary, preserved)
+    left_out["lines on branches that were left"] = len(current) - len(branch)
+    written = [line for line in branch if not _is_the_clients(line)]
+    left_out["lines that no model wrote"] = len(branch) - len(written)
+    # The summary replaces earlier messages, so it comes before the preserved ones.
+    ordered = sorted(written, key=lambda line: (not line.value.get("isCompactSummary"), line.number))
+    return _body(ordered, _title(lines) or _opening(ordered, main), left_out)
 
 
 def _is_aside(line: Line) -> bool:
@@ -61,49 +61,49 @@ def _is_boundary(line: Line, aside: bool) -> bool:
 
 
 def _kept_over(lines: list[Line], boundary: int) -> set[Any]:
-    """The entries before a compaction that are still told after it."""
-    about = next(
+    """The uuids of entries before a compaction that are still sent after it."""
+    metadata = next(
         (_object(line.value.get("compactMetadata")) for line in lines if line.number == boundary), _object(None)
     )
-    kept = set(cast("list[Any]", _object(about.get("preservedMessages")).get("uuids") or []))
-    segment = _object(about.get("preservedSegment"))
+    kept = set(cast("list[Any]", _object(metadata.get("preservedMessages")).get("uuids") or []))
+    segment = _object(metadata.get("preservedSegment"))
     parents = _parents(lines)
-    at = segment.get("tailUuid")
-    while at in parents and at not in kept:
-        kept.add(at)
-        at = parents[at] if at != segment.get("headUuid") else None
+    uuid = segment.get("tailUuid")
+    while uuid in parents and uuid not in kept:
+        kept.add(uuid)
+        uuid = parents[uuid] if uuid != segment.get("headUuid") else None
     return kept
 
 
 def _way(lines: list[Line], known: list[Line], boundary: int, kept: set[Any]) -> list[Line]:
-    """The entries on the way from the last one to its root, and what belongs to the same replies."""
+    """The entries from the last one up to its root, plus the other lines and results of the same replies."""
     if not any("parentUuid" in line.value for line in known):
         return known
-    # Other entries stand between those that are spoken.
+    # Entries of other types can be parents too.
     parents = _parents(line for line in lines if line.number > boundary or line.value.get("uuid") in kept)
-    passed: set[Any] = set()
-    at = known[-1].value.get("uuid")
-    while at is not None and at not in passed:
-        passed.add(at)
-        at = parents.get(at)
-    passed |= kept | {line.value.get("uuid") for line in known if line.value.get("isCompactSummary")}
-    on_way = [line for line in known if line.value.get("uuid") in passed]
-    # The same result may stand on the branches that were left too: the way has it already, then.
-    answered = {name for line in on_way for name in _answers(line)}
-    replies = {name for line in on_way if (name := _reply(line))}
-    passed |= {line.value.get("uuid") for line in known if _reply(line) in replies}
-    called = {
+    uuids: set[Any] = set()
+    uuid = known[-1].value.get("uuid")
+    while uuid is not None and uuid not in uuids:
+        uuids.add(uuid)
+        uuid = parents.get(uuid)
+    uuids |= kept | {line.value.get("uuid") for line in known if line.value.get("isCompactSummary")}
+    branch = [line for line in known if line.value.get("uuid") in uuids]
+    # An abandoned branch may repeat a result that the active branch already has.
+    answered = {name for line in branch for name in _answers(line)}
+    replies = {name for line in branch if (name := _reply(line))}
+    uuids |= {line.value.get("uuid") for line in known if _reply(line) in replies}
+    call_ids = {
         block.get("id")
         for line in known
-        if line.value.get("uuid") in passed
+        if line.value.get("uuid") in uuids
         for block in _blocks(line)
         if block.get("type") == "tool_use"
     }
     return [
         line
         for line in known
-        if line.value.get("uuid") in passed
-        or (line.value.get("parentUuid") in passed and not (called - answered).isdisjoint(_answers(line)))
+        if line.value.get("uuid") in uuids
+        or (line.value.get("parentUuid") in uuids and not (call_ids - answered).isdisjoint(_answers(line)))
     ]
 
 
@@ -122,14 +122,14 @@ def _answers(line: Line) -> list[Any]:
 
 
 def _is_the_clients(line: Line) -> bool:
-    """An error that the client shows in the place of a reply."""
+    """An error message of the client in place of a reply."""
     message = _object(line.value.get("message"))
     return bool(line.value.get("isApiErrorMessage")) or message.get("model") == "<synthetic>"
 
 
 def _body(lines: list[Line], title: str | None, counted: dict[str, int]) -> Recorded:
     if not lines:
-        raise InputError("nothing was said in this session")
+        raise InputError("this session has no messages")
     messages: list[dict[str, Any]] = []
     numbers: list[int] = []
     times: list[int | None] = []
@@ -141,16 +141,16 @@ def _body(lines: list[Line], title: str | None, counted: dict[str, int]) -> Reco
         if uuid is not None and uuid in seen:
             continue
         seen.add(uuid)
-        said = _object(line.value["message"])
-        model = said.get("model") or model
+        source = _object(line.value["message"])
+        model = source.get("model") or model
         name = _reply(line)
         if name in replies:
-            message, place = replies[name]
-            whole = cast("list[Any]", message["content"])
-            whole += [block for block in _blocks(line) if not _is_there(block, whole)]
-            times[place] = line.at or times[place]
+            message, index = replies[name]
+            blocks = cast("list[Any]", message["content"])
+            blocks += [block for block in _blocks(line) if not _is_there(block, blocks)]
+            times[index] = line.at or times[index]
             continue
-        message = {"role": said.get("role", line.value["type"]), "content": said.get("content")}
+        message = {"role": source.get("role", line.value["type"]), "content": source.get("content")}
         if name is not None:
             message["content"] = list(_blocks(line))
             replies[name] = message, len(messages)
@@ -162,7 +162,7 @@ def _body(lines: list[Line], title: str | None, counted: dict[str, int]) -> Reco
 
 
 def _is_there(block: Mapping[str, Any], blocks: list[Mapping[str, Any]]) -> bool:
-    """Whether a call stands there already: a line may tell a reply so far once more."""
+    """Whether a block is already there: a line may repeat the reply so far."""
     if block.get("type") == "tool_use":
         return any(other.get("type") == "tool_use" and other.get("id") == block.get("id") for other in blocks)
     return block in blocks
@@ -177,11 +177,11 @@ def _blocks(line: Line) -> list[Mapping[str, Any]]:
 
 
 def _title(lines: list[Line]) -> str | None:
-    """What the user called it, or else the client. A file may also have the titles of other sessions."""
+    """The title set by the user, else by the client. A file may also have titles of other sessions."""
     entries = {line.value.get("uuid") for line in lines} - {None}
     sessions = {line.value.get("sessionId") for line in lines if is_line(line)} - {None}
     for kind, key in _TITLES:
-        named = [
+        titles = [
             title
             for line in lines
             if line.value.get("type") == kind
@@ -190,26 +190,26 @@ def _title(lines: list[Line]) -> str | None:
             and isinstance(title := line.value.get(key), str)
             and title
         ]
-        if named:
-            return named[-1]
+        if titles:
+            return titles[-1]
     return None
 
 
 def _opening(told: list[Line], own: list[Line]) -> str | None:
-    """The user's first words, where what is told does not begin with them."""
+    """The first user text as title, where the imported messages do not start with it."""
     first = next((line for line in told if line.value.get("type") == "user"), None)
     if first is None or _users_words(first):
         return None
-    return next((title_of(words) for line in own if (words := _users_words(line))), None)
+    return next((title_of(text) for line in own if (text := _users_words(line))), None)
 
 
 def _users_words(line: Line) -> str:
-    """What the user said himself in an entry; nothing where the client speaks in his name."""
+    """The text that the user typed in an entry; empty for text that the client inserted."""
     if line.value.get("type") != "user" or line.value.get("isMeta") or line.value.get("isCompactSummary"):
         return ""
     texts = [block.get("text") for block in _blocks(line) if block.get("type") == "text"]
-    said = [text for text in texts if isinstance(text, str) and not is_the_clients(text)]
-    return "\n".join(said).strip()
+    typed = [text for text in texts if isinstance(text, str) and not is_the_clients(text)]
+    return "\n".join(typed).strip()
 
 
 def _object(value: object) -> dict[str, Any]:

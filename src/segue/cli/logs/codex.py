@@ -1,8 +1,8 @@
-"""Codex's log of a session, a rollout: `~/.codex/sessions/…/rollout-….jsonl`.
+"""Parses Codex session logs (rollouts): `~/.codex/sessions/…/rollout-….jsonl`.
 
-Each line has a `type` and a `payload`; a `response_item` is an item of the Responses API, and these in their order are
-the conversation. `event_msg` tells the same once more for the screen, and also what was rolled back; `compacted` puts a
-shorter history in the place of all before it. In the oldest logs the items stand on their lines as they are.
+Each line has a `type` and a `payload`; the `response_item` lines are Responses items and make up the conversation.
+`event_msg` repeats them for display and records rollbacks; `compacted` replaces everything before it by a shorter
+history. In the oldest logs the items are on their lines without an envelope.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ NAME = "Codex"
 API = "openai-responses"
 _ENVELOPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
 _BARE = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call"})
-# What the client keeps for itself among the items.
+# Items for the client's internal use.
 _OWN = frozenset({"ghost_snapshot", "compaction_trigger", "other"})
-# What it says in the user's name.
+# Prefixes of user messages that the client inserts.
 _CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
 
 
@@ -36,7 +36,7 @@ def _is_bare_head(value: Any) -> bool:
 
 
 class _Rollout:
-    """The items so far, each with its line."""
+    """The items so far, each with its line number."""
 
     def __init__(self) -> None:
         self.items: list[tuple[int, dict[str, Any]]] = []
@@ -72,7 +72,7 @@ class _Rollout:
 
     def _add(self, number: int, item: dict[str, Any]) -> None:
         if not isinstance(item.get("type"), str):
-            raise InputError("an item without a type", path=f"line {number}")
+            raise InputError("item without a type", path=f"line {number}")
         if item["type"] not in _OWN:
             self.items.append((number, item))
             if self.opening is None and number not in self._compacted:
@@ -80,27 +80,27 @@ class _Rollout:
 
     def _meta(self, payload: dict[str, Any]) -> None:
         base = payload.get("base_instructions")
-        told = cast("dict[str, Any]", base).get("text") if isinstance(base, dict) else payload.get("instructions")
-        if isinstance(told, str) and self.instructions is None:
-            self.instructions = told
+        text = cast("dict[str, Any]", base).get("text") if isinstance(base, dict) else payload.get("instructions")
+        if isinstance(text, str) and self.instructions is None:
+            self.instructions = text
 
     def _compact(self, number: int, payload: dict[str, Any]) -> None:
         self.counted["items before the client's own compaction"] += len(self.items)
         self._compacted.add(number)
-        instead = payload.get("replacement_history")
-        if isinstance(instead, list):
+        replacement = payload.get("replacement_history")
+        if isinstance(replacement, list):
             self.items = []
-            for item in cast("list[Any]", instead):
+            for item in cast("list[Any]", replacement):
                 self._add(number, cast("dict[str, Any]", item) if isinstance(item, dict) else {})
             return
-        said = [{"type": "input_text", "text": str(payload.get("message", ""))}]
+        content = [{"type": "input_text", "text": str(payload.get("message", ""))}]
         self.items = [entry for entry in self.items if _is_users(entry[1])]
-        self.items.append((number, {"type": "message", "role": "user", "content": said}))
+        self.items.append((number, {"type": "message", "role": "user", "content": content}))
 
     def _roll_back(self, line: Line, turns: object) -> None:
-        """Takes back the last so many times that the user spoke, and all after them."""
+        """Remove the last `turns` user messages and everything after them."""
         if not isinstance(turns, int) or turns < 0:
-            raise InputError(f"a number of turns was expected, not {turns!r}", path=f"line {line.number}")
+            raise InputError(f"expected a number of turns, not {turns!r}", path=f"line {line.number}")
         places = [at for at, (_, item) in enumerate(self.items) if _is_users(item)]
         cut = 0 if turns > len(places) else places[-turns] if turns else len(self.items)
         self.counted["items that were rolled back"] += len(self.items) - cut
@@ -108,7 +108,7 @@ class _Rollout:
 
     @property
     def title(self) -> str | None:
-        """The user's first words, where the session does not begin with them."""
+        """The first user text as title, where the session does not start with it."""
         first = next(((number, item) for number, item in self.items if item.get("role") == "user"), None)
         if first is None or self.opening is None or (first[0] not in self._compacted and _users_words(first[1])):
             return None
@@ -116,14 +116,14 @@ class _Rollout:
 
 
 def _is_users(item: dict[str, Any]) -> bool:
-    """Whether the user said this."""
+    """Whether this is a user message that the client did not insert as context."""
     if item.get("type") != "message" or item.get("role") != "user":
         return False
     return not _text(item).lstrip().startswith(_CONTEXT)
 
 
 def _users_words(item: dict[str, Any]) -> str:
-    """What the user said himself; nothing where the client speaks in his name."""
+    """The text that the user typed; empty for text that the client inserted."""
     text = _text(item).strip() if _is_users(item) else ""
     return "" if is_the_clients(text) else text
 
@@ -136,12 +136,12 @@ def _text(item: dict[str, Any]) -> str:
 
 
 def recorded(lines: list[Line]) -> Recorded:
-    """What the client would go on from."""
+    """The body with which the client would continue."""
     rollout = _Rollout()
     for line in lines:
         rollout.take(line)
     if not rollout.items:
-        raise InputError("nothing was said in this session")
+        raise InputError("this session has no messages")
     body: dict[str, Any] = {"model": rollout.model} if rollout.model else {}
     if rollout.instructions:
         body["instructions"] = rollout.instructions

@@ -1,4 +1,4 @@
-"""What a log is read from, and what it becomes."""
+"""The lines of a log file, and the request body parsed from them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Line(Struct, frozen=True):
 
     @property
     def at(self) -> int | None:
-        """When it was written, where it says so."""
+        """The line's `timestamp`, if any."""
         return parse_iso(self.value.get("timestamp"))
 
 
 class Recorded(Struct, frozen=True):
-    """A request body. `lines` has the line of each of its messages, `at` when each was said, where that is told;
-    `left_out` counts what is not in it."""
+    """A request body from a log. `lines` and `times` have the line number and the time (if known) of each message;
+    `left_out` counts what is not in the body."""
 
     kind: str
     body: Mapping[str, Any]
@@ -42,11 +42,11 @@ class Recorded(Struct, frozen=True):
 
 
 def is_the_clients(text: str) -> bool:
-    """Whether a client said this in the user's name: what is in tags, or a file that it reads aloud."""
+    """Whether a client inserted this text into a user message: text in tags, or the contents of AGENTS.md."""
     return bool(_TAG.match(text)) or text.lstrip().startswith("# AGENTS.md instructions")
 
 
 def title_of(text: str) -> str:
-    """The user's first words, to go by."""
+    """A title from the user's first text."""
     line = " ".join(text.split())
     return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"

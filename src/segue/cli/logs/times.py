@@ -1,4 +1,4 @@
-"""When the messages of a conversation were said, by the entries of the log that they were read from."""
+"""The times of a conversation's messages, from the log entries that they were parsed from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["times_of"]
 
 
 def times_of(messages: Sequence[Message], recorded: Recorded) -> list[int | None]:
-    """A time for each message: that of the last entry that it was made of. Entries are known by what they say."""
+    """A time for each message: that of its last log entry. Entries are matched by content."""
     if not any(recorded.at):
         return []
     entries = cast("list[Any]", next(recorded.body[key] for key in ("messages", "input") if key in recorded.body))
@@ -24,11 +24,11 @@ def times_of(messages: Sequence[Message], recorded: Recorded) -> list[int | None
     found: list[int | None] = []
     for message in messages:
         natives = [message.native, *(block.native for block in message.blocks)]
-        known = [at for native in natives if (at := _time(native, times)) is not None]
-        found.append(max(known, default=None))
+        times_found = [at for native in natives if (at := _time(native, times)) is not None]
+        found.append(max(times_found, default=None))
     return found
 
 
 def _time(native: Native | None, times: dict[bytes, deque[int | None]]) -> int | None:
-    waiting = times.get(write_sorted(native.fragment)) if native is not None and native.fragment else None
-    return waiting.popleft() if waiting else None
+    queue = times.get(write_sorted(native.fragment)) if native is not None and native.fragment else None
+    return queue.popleft() if queue else None

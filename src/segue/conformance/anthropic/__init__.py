@@ -1,6 +1,6 @@
-"""The rules of Anthropic Messages (ANT-*) that a request body can show.
+"""The rules of Anthropic Messages (ANT-*) that can be checked on a request body.
 
-Every rulebook number is either a check in one of the modules beside this one or a row of `UNSHOWABLE`, never both.
+Every rulebook number is either a check in a module of this package or a row of `NOT_CHECKABLE`, never both.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["BOOK", "UNSHOWABLE"]
 
 UNSHOWABLE: Mapping[str, str] = {
     "ANT-06": "older wording of ANT-04 and ANT-05; reported under those numbers",
-    "ANT-17": "says what is allowed: empty, blank or absent content of a tool_result",
-    "ANT-21": "says what is allowed: the same role twice; pairing is judged on turns merged accordingly",
-    "ANT-28": "a body alone does not show with which prefix a thinking block was made; ANT-26 checks the signature",
-    "ANT-29": "a body alone does not show which model or account made a thinking block",
+    "ANT-17": "permits empty, blank or absent content of a tool_result",
+    "ANT-21": "permits the same role twice; pairing is checked on merged turns",
+    "ANT-28": "a body does not show the prefix that a thinking block was created with; ANT-26 checks the signature",
+    "ANT-29": "a body does not show which model or account created a thinking block",
     "ANT-37": "about reply streams; a request body holds no deltas",
     "ANT-38": "about reply streams; a lost signature shows as ANT-26",
     "ANT-39": "about replies; a request body holds no stop_reason",
-    "ANT-40": "text behind a tool_use is allowed, its results are judged by ANT-04 and ANT-05; reported there",
+    "ANT-40": "text after a tool_use is allowed; its results are reported under ANT-04 and ANT-05",
 }
 
 BOOK: Book[AnthropicRequest] = Book(

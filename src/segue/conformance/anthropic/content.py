@@ -1,6 +1,6 @@
-"""What blocks and messages of Anthropic bodies may hold: ANT-11 to ANT-20, ANT-32 and ANT-33.
+"""The content of blocks and messages in Anthropic bodies: ANT-11 to ANT-20, ANT-32 and ANT-33.
 
-A block of a type that is not in `KEYS` is never judged.
+The keys of a block whose type is not in `KEYS` are not checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ table: Table[AnthropicRequest] = Table()
 
 _RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "cache_control"})
 
-# Keys as the request types of the SDK (2.8.0, plain and beta together) have them.
+# The keys of the request types of the SDK (2.8.0, stable and beta).
 KEYS: Mapping[str, frozenset[str]] = {
     "text": frozenset({"type", "text", "citations", "cache_control"}),
     "image": frozenset({"type", "source", "transformations", "cache_control"}),
@@ -50,7 +50,7 @@ _IN_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_ref
 # ANT-11
 @table.rule("ANT-11")
 def input_is_object(request: AnthropicRequest) -> Iterator[Finding]:
-    """The input of a call is an object."""
+    """The input of a tool call is an object."""
     for block in request.of("tool_use", "server_tool_use", "mcp_tool_use"):
         value = block.data.get("input")
         if not is_object(value):
@@ -69,16 +69,18 @@ def keys_known(request: AnthropicRequest) -> Iterator[Finding]:
             yield Finding(f"{path}.type", f"the type of the block is {kind(block_type)}; a string is expected")
         elif known is not None and not data.keys() <= known:
             unknown = (key for key in data if key not in known)
-            yield from (Finding(f"{path}.{key}", f"{quoted(key)} is no key of {block_type} blocks") for key in unknown)
+            yield from (
+                Finding(f"{path}.{key}", f"{quoted(key)} is not a key of {block_type} blocks") for key in unknown
+            )
     for message in request.messages:
         if message.role in ("user", "assistant") and not message.data.keys() <= _MESSAGE_KEYS:
             unknown = (key for key in message.data if key not in _MESSAGE_KEYS)
             for key in unknown:
-                yield Finding(f"{message.path}.{key}", f"{quoted(key)} is no key of a message", "risk")
+                yield Finding(f"{message.path}.{key}", f"{quoted(key)} is not a key of a message", "risk")
 
 
 def _every_block(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Blocks of the messages, of the results in them, and of the system text."""
+    """Yields the blocks of the messages, of the results in them, and of the system prompt."""
     for message in request.messages:
         yield from ((block.path, block.data) for block in message.blocks)
     for block in request.of("tool_result", "web_search_tool_result"):
@@ -92,7 +94,7 @@ def _every_block(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, 
 # ANT-13
 @table.rule("ANT-13")
 def no_empty_text(request: AnthropicRequest) -> Iterator[Finding]:
-    """Text blocks are not empty, not even beside a call or inside a result."""
+    """Text blocks are not empty, not even next to a call or inside a result."""
     for block in request.of("text"):
         yield from _empty_text(block.path, block.data)
     for block in request.of("tool_result"):
@@ -104,33 +106,33 @@ def no_empty_text(request: AnthropicRequest) -> Iterator[Finding]:
 def _empty_text(path: str, data: Mapping[str, object]) -> Iterator[Finding]:
     text = data.get("text")
     if not is_text(text):
-        yield Finding(f"{path}.text", f"the text is {kind(text)}; a text block must say something")
+        yield Finding(f"{path}.text", f"the text is {kind(text)}; a text block must not be empty")
 
 
 # ANT-14
 @table.rule("ANT-14")
 def not_only_blank(request: AnthropicRequest) -> Iterator[Finding]:
-    """A message does not consist of white space alone."""
+    """A message is not only white space."""
     for message in request.messages:
         texts = [text_of(block.data.get("text")) if block.type == "text" else "…" for block in message.blocks]
         if any(texts) and not any(text.strip() for text in texts):
-            yield Finding(f"{message.path}.content", "the message holds nothing but white space")
+            yield Finding(f"{message.path}.content", "the message is only white space")
 
 
 # ANT-15
 @table.rule("ANT-15")
-def user_says_something(request: AnthropicRequest) -> Iterator[Finding]:
+def user_has_content(request: AnthropicRequest) -> Iterator[Finding]:
     """User content is not empty."""
     for message in request.messages:
         if message.role == "user" and not message.content:
             seen = "an empty list" if is_list(message.content) else kind(message.content)
-            yield Finding(f"{message.path}.content", f"content is {seen}; a user message needs it")
+            yield Finding(f"{message.path}.content", f"content is {seen}; a user message needs content")
 
 
 # ANT-16
 @table.rule("ANT-16", severity="risk")
-def assistant_says_something(request: AnthropicRequest) -> Iterator[Finding]:
-    """Assistant content is not empty, except at the end; refused until early 2026 and by older deployments."""
+def assistant_has_content(request: AnthropicRequest) -> Iterator[Finding]:
+    """Assistant content is not empty, except at the end; older deployments (until early 2026) reject it."""
     last = len(request.messages) - 1
     for message in request.messages:
         if message.role != "assistant" or message.content:
@@ -139,15 +141,15 @@ def assistant_says_something(request: AnthropicRequest) -> Iterator[Finding]:
             yield Finding(f"{message.path}.content", "content is null; a string or a list is expected", "reject")
         elif message.index != last:
             seen = "an empty list" if is_list(message.content) else "an empty string"
-            yield Finding(f"{message.path}.content", f"content is {seen}; older deployments refuse that")
+            yield Finding(f"{message.path}.content", f"content is {seen}; older deployments reject it")
 
 
 # ANT-18
 @table.rule("ANT-18")
-def result_content_lawful(request: AnthropicRequest) -> Iterator[Finding]:
+def result_content_valid(request: AnthropicRequest) -> Iterator[Finding]:
     """A tool_result holds a string or text, image, document, search_result and tool_reference blocks.
 
-    is_error is a boolean, and a result that is an error holds text only.
+    is_error is a boolean, and an error result holds text only.
     """
     for block in request.of("tool_result"):
         error = block.data.get("is_error", False)
@@ -162,26 +164,26 @@ def result_content_lawful(request: AnthropicRequest) -> Iterator[Finding]:
 def _result_entries(block: Block, *, error: bool) -> Iterator[Finding]:
     for path, entry in nested(block):
         if not is_object(entry):
-            yield Finding(path, f"{kind(entry)} among the blocks of a result; an object is expected")
+            yield Finding(path, f"{kind(entry)} in the content of a result; a block object is expected")
             continue
         entry_type = text_of(entry.get("type"))
         if entry_type in KEYS and entry_type not in _IN_RESULTS:
-            yield Finding(path, f"a {entry_type} block can't stand in a tool_result")
+            yield Finding(path, f"a {entry_type} block is not allowed in a tool_result")
         elif error and entry_type in _IN_RESULTS and entry_type != "text":
-            # Inferred, not probed.
-            yield Finding(path, f"a {entry_type} block in a result with is_error; errors hold text only", "risk")
+            # Inferred from the documentation, not tested.
+            yield Finding(path, f"a {entry_type} block in a result with is_error; error results hold text only", "risk")
 
 
 # ANT-19
 @table.rule("ANT-19")
-def system_says_something(request: AnthropicRequest) -> Iterator[Finding]:
-    """System text is absent, the empty string, or says something in every block."""
+def system_not_blank(request: AnthropicRequest) -> Iterator[Finding]:
+    """The system prompt is absent, the empty string, or has no blank block."""
     if "system" not in request.body:
         return
     system = request.body["system"]
     if isinstance(system, str):
         if system and not system.strip():
-            yield Finding("system", "system is white space; leave it out or empty")
+            yield Finding("system", "system is white space; omit it or send an empty string")
     elif not is_list(system):
         severity: Severity = "risk" if system is None else "reject"
         yield Finding("system", f"system is {kind(system)}; a string or a list of text blocks is expected", severity)
@@ -192,16 +194,16 @@ def system_says_something(request: AnthropicRequest) -> Iterator[Finding]:
                 yield Finding(f"system[{position}]", f"{kind(entry)} in system; a text block is expected")
             elif entry.get("type") == "text" and not text_of(text).strip():
                 seen = "white space" if is_text(text) else kind(text)
-                yield Finding(f"system[{position}].text", f"the text is {seen}; a text block must say something")
+                yield Finding(f"system[{position}].text", f"the text is {seen}; a text block must not be blank")
 
 
 # ANT-20
 @table.rule("ANT-20")
 def roles_known(request: AnthropicRequest) -> Iterator[Finding]:
-    """Messages are the user's or the assistant's; only the newest API takes system messages among them."""
+    """Messages have the role user or assistant; only the newest API accepts the role system."""
     for message in request.messages:
         if message.role == "system":
-            seen = "a system message among the messages; use the top-level system"
+            seen = "a message with the role system; use the top-level system"
             yield Finding(f"{message.path}.role", seen, "risk")
         elif message.role not in ("user", "assistant"):
             yield Finding(f"{message.path}.role", f"the role is {quoted(message.role)}; user or assistant is expected")
@@ -209,12 +211,14 @@ def roles_known(request: AnthropicRequest) -> Iterator[Finding]:
 
 # ANT-32
 @table.rule("ANT-32")
-def search_content_kept(request: AnthropicRequest) -> Iterator[Finding]:
-    """The encrypted_content of a web_search_result is the string that the server gave."""
+def search_content_valid(request: AnthropicRequest) -> Iterator[Finding]:
+    """The encrypted_content of a web_search_result is the string that the server returned."""
     for path, entry in _search_results(request):
         if "encrypted_content" in entry and not is_text(entry["encrypted_content"]):
             seen = kind(entry["encrypted_content"])
-            yield Finding(f"{path}.encrypted_content", f"encrypted_content is {seen}; send back what the server gave")
+            yield Finding(
+                f"{path}.encrypted_content", f"encrypted_content is {seen}; send back what the server returned"
+            )
 
 
 # ANT-33
@@ -223,7 +227,9 @@ def search_content_present(request: AnthropicRequest) -> Iterator[Finding]:
     """A web_search_result has its encrypted_content."""
     for path, entry in _search_results(request):
         if "encrypted_content" not in entry:
-            yield Finding(f"{path}.encrypted_content", "encrypted_content is missing; send back what the server gave")
+            yield Finding(
+                f"{path}.encrypted_content", "encrypted_content is missing; send back what the server returned"
+            )
 
 
 def _search_results(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, object]]]:

@@ -1,6 +1,6 @@
 """Ids, calls and results of Anthropic bodies: ANT-01 to ANT-10.
 
-All pairing is judged on merged turns; a result pairs only with the assistant turn directly before its own.
+Pairing is checked on merged turns; a result pairs only with the assistant turn directly before its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOBODY = Turn("", [])
 
 
 def _with_neighbours(request: AnthropicRequest) -> Iterator[tuple[Turn, Turn, Turn]]:
-    """Each turn between the one before and the one after; `_NOBODY` beyond the ends."""
+    """Yields each turn with the one before and the one after; `_NO_TURN` at the ends."""
     turns = [_NOBODY, *request.turns, _NOBODY]
     yield from zip(turns, turns[1:], turns[2:], strict=False)
 
@@ -33,7 +33,7 @@ def _results(turn: Turn) -> list[Block]:
 
 # ANT-01
 @table.rule("ANT-01")
-def client_ids_lawful(request: AnthropicRequest) -> Iterator[Finding]:
+def client_ids_valid(request: AnthropicRequest) -> Iterator[Finding]:
     """tool_use.id and tool_result.tool_use_id are letters, digits, `_` and `-`."""
     for block_type, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
         for block in request.of(block_type):
@@ -42,13 +42,13 @@ def client_ids_lawful(request: AnthropicRequest) -> Iterator[Finding]:
                 seen = kind(value) if key in block.data else "missing"
                 yield Finding(f"{block.path}.{key}", f"{key} is {seen}; letters, digits, '_' and '-' are expected")
             elif not _ID.fullmatch(value):
-                seen = f"{key} {quoted(value)} has characters besides letters, digits, '_' and '-'"
+                seen = f"{key} {quoted(value)} has characters other than letters, digits, '_' and '-'"
                 yield Finding(f"{block.path}.{key}", seen)
 
 
 # ANT-02
 @table.rule("ANT-02")
-def server_ids_lawful(request: AnthropicRequest) -> Iterator[Finding]:
+def server_ids_valid(request: AnthropicRequest) -> Iterator[Finding]:
     """The id of a server_tool_use is `srvtoolu_` and letters, digits or `_`."""
     for block in request.of("server_tool_use"):
         if not is_text(block.id) or not _SERVER_ID.fullmatch(block.id):
@@ -58,17 +58,17 @@ def server_ids_lawful(request: AnthropicRequest) -> Iterator[Finding]:
 # ANT-03
 @table.rule("ANT-03")
 def ids_unique(request: AnthropicRequest) -> Iterator[Finding]:
-    """No two tool_use blocks of a conversation bear the same id."""
+    """No two tool_use blocks of a conversation have the same id."""
     first: dict[str, str] = {}
     for block in request.of("tool_use"):
         if is_text(block.id) and first.setdefault(block.id, block.path) != block.path:
-            yield Finding(f"{block.path}.id", f"{quoted(block.id)} is the id of {first[block.id]} already")
+            yield Finding(f"{block.path}.id", f"{quoted(block.id)} is already the id of {first[block.id]}")
 
 
-# ANT-04, ANT-40: also where text stands behind the call
+# ANT-04, ANT-40: also if text follows the call
 @table.rule("ANT-04")
-def calls_answered(request: AnthropicRequest) -> Iterator[Finding]:
-    """Each tool_use is the assistant's and is answered in the user message right after."""
+def calls_have_results(request: AnthropicRequest) -> Iterator[Finding]:
+    """Each tool_use is in an assistant message and has its tool_result in the next user message."""
     for _, turn, following in _with_neighbours(request):
         answers = _results(following) if following.role == "user" else []
         answered = {block.tool_use_id for block in answers if is_text(block.tool_use_id)}
@@ -76,7 +76,7 @@ def calls_answered(request: AnthropicRequest) -> Iterator[Finding]:
             if block.type != "tool_use":
                 continue
             if turn.role != "assistant":
-                yield Finding(block.path, f"the call {quoted(block.id)} stands in a {turn.role} message")
+                yield Finding(block.path, f"the call {quoted(block.id)} is in a {turn.role} message")
             elif is_text(block.id) and block.id not in answered:
                 yield Finding(block.path, f"the next message has no tool_result for the call {quoted(block.id)}")
 
@@ -84,7 +84,7 @@ def calls_answered(request: AnthropicRequest) -> Iterator[Finding]:
 # ANT-05, ANT-06, ANT-40
 @table.rule("ANT-05")
 def results_first(request: AnthropicRequest) -> Iterator[Finding]:
-    """In the user message after a call the results come before anything else."""
+    """In the user message after a call the tool_result blocks come first."""
     for before, turn, _ in _with_neighbours(request):
         if turn.role != "user" or before.role != "assistant":
             continue
@@ -96,75 +96,82 @@ def results_first(request: AnthropicRequest) -> Iterator[Finding]:
             elif is_text(block.tool_use_id) and block.tool_use_id in waiting:
                 waiting.discard(block.tool_use_id)
                 if other:
-                    yield Finding(block.path, f"the result of {quoted(block.tool_use_id)} stands behind {other}")
+                    yield Finding(
+                        block.path,
+                        f"the result of {quoted(block.tool_use_id)} comes after {other}; it must come first",
+                    )
 
 
 # ANT-07
 @table.rule("ANT-07")
-def results_asked_for(request: AnthropicRequest) -> Iterator[Finding]:
-    """A tool_result is the user's and names a tool_use of the assistant message right before."""
+def results_match_calls(request: AnthropicRequest) -> Iterator[Finding]:
+    """A tool_result is in a user message and has the id of a tool_use in the assistant message before."""
     remote = {block.id for block in request.of("mcp_tool_use") if is_text(block.id)}
     thread = request.body.get("thread")
     for before, turn, _ in _with_neighbours(request):
-        # A thread that goes on: the calls of its first message lie with the provider.
+        # A continued thread: the provider stores the calls before its first message.
         if turn is request.turns[0] and is_object(thread) and thread.get("type") == "continue":
             continue
-        asked = before.ids("tool_use") if before.role == "assistant" else set[str]()
+        call_ids = before.ids("tool_use") if before.role == "assistant" else set[str]()
         for block in _results(turn):
             name = block.tool_use_id
             if turn.role != "user":
-                yield Finding(block.path, f"the result of {quoted(name)} stands in a {turn.role} message")
-            # ANT-10 speaks about answers to calls of MCP tools.
-            elif is_text(name) and name not in asked and name not in remote:
+                yield Finding(block.path, f"the result of {quoted(name)} is in a {turn.role} message")
+            # ANT-10 covers results for calls of MCP tools.
+            elif is_text(name) and name not in call_ids and name not in remote:
                 yield Finding(block.path, f"the message before has no tool_use with the id {quoted(name)}")
 
 
 # ANT-08
 @table.rule("ANT-08")
-def one_result_a_call(request: AnthropicRequest) -> Iterator[Finding]:
+def one_result_per_call(request: AnthropicRequest) -> Iterator[Finding]:
     """A call has one tool_result."""
     for turn in request.turns:
         first: dict[str, str] = {}
         for block in _results(turn):
             name = block.tool_use_id
             if is_text(name) and first.setdefault(name, block.path) != block.path:
-                yield Finding(block.path, f"{quoted(name)} was answered in {first[name]} already")
+                yield Finding(block.path, f"{quoted(name)} already has a result in {first[name]}")
 
 
 # ANT-09
 @table.rule("ANT-09")
-def server_results_behind_calls(request: AnthropicRequest) -> Iterator[Finding]:
-    """The result of a server tool stands in assistant content behind its server_tool_use.
+def server_results_follow_calls(request: AnthropicRequest) -> Iterator[Finding]:
+    """The result of a server tool follows its server_tool_use in assistant content.
 
-    A client call may come between the two (code execution that calls tools), the user's own words may not.
+    A client tool call may come between the two (code execution that calls tools), user content may not.
     """
     for block in request.of("server_tool_use"):
         if block.role != "assistant":
-            yield Finding(block.path, f"the server_tool_use {quoted(block.id)} stands in a {block.role} message")
+            yield Finding(block.path, f"the server_tool_use {quoted(block.id)} is in a {block.role} message")
     for block in _stray(request, "server_tool_use", SERVER_RESULTS):
-        seen = f"no server_tool_use with the id {quoted(block.tool_use_id)} stands before this {block.type}"
+        seen = f"there is no server_tool_use with the id {quoted(block.tool_use_id)} before this {block.type}"
         yield Finding(block.path, seen)
 
 
 # ANT-10
 @table.rule("ANT-10")
-def mcp_stays_with_assistant(request: AnthropicRequest) -> Iterator[Finding]:
-    """Calls of MCP tools and their results are the assistant's, and no tool_result answers them."""
+def mcp_blocks_in_assistant(request: AnthropicRequest) -> Iterator[Finding]:
+    """Calls of MCP tools and their results are in assistant messages; they have no tool_result."""
     remote = {block.id for block in request.of("mcp_tool_use") if is_text(block.id)}
     local = {block.id for block in request.of("tool_use") if is_text(block.id)}
     for block in request.of("mcp_tool_use"):
         if block.role != "assistant":
-            yield Finding(block.path, f"the mcp_tool_use {quoted(block.id)} stands in a {block.role} message")
+            yield Finding(block.path, f"the mcp_tool_use {quoted(block.id)} is in a {block.role} message")
     for block in _stray(request, "mcp_tool_use", {MCP_RESULT}):
-        yield Finding(block.path, f"no mcp_tool_use with the id {quoted(block.tool_use_id)} stands before this result")
+        yield Finding(
+            block.path, f"there is no mcp_tool_use with the id {quoted(block.tool_use_id)} before this result"
+        )
     for block in request.of("tool_result"):
         name = block.tool_use_id
         if is_text(name) and name in remote and name not in local:
-            yield Finding(block.path, f"{quoted(name)} is an mcp_tool_use; the server answers it, not the client")
+            yield Finding(
+                block.path, f"{quoted(name)} is an mcp_tool_use; its result comes from the server, not from the client"
+            )
 
 
 def _stray(request: AnthropicRequest, call: str, results: set[str] | frozenset[str]) -> Iterator[Block]:
-    """Results without their call before them in the assistant's part of the same exchange."""
+    """Yields results without their call before them in the same exchange."""
     if not any(block_type in request.kinds for block_type in results):
         return
     known: set[str] = set()

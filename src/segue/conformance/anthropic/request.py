@@ -1,6 +1,6 @@
-"""An Anthropic Messages body as its rules look at it: messages, blocks, and turns merged as the server merges them.
+"""An Anthropic Messages body parsed for its rules: messages, blocks, and turns merged as the server merges them.
 
-ANT-21: consecutive messages of one role are one turn, so pairing is judged on turns. String content counts as one
+ANT-21: consecutive messages of one role are one turn, so pairing is checked on turns. String content counts as one
 text block. Block order inside a turn is the order of the body.
 """
 
@@ -31,7 +31,7 @@ MCP_RESULT = "mcp_tool_result"
 
 
 class Block(msgspec.Struct, frozen=True, gc=False):
-    """A content block with its place. `type` is `""` where the block has none."""
+    """A content block with its path. `type` is `""` if the block has none."""
 
     path: str
     role: str
@@ -71,28 +71,28 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     blocks: list[Block]
 
     def ids(self, block_type: str) -> set[str]:
-        """The ids of the blocks of this type."""
+        """Returns the ids of the blocks of this type."""
         return {block.id for block in self.blocks if block.type == block_type and is_text(block.id)}
 
     def speaks(self) -> bool:
-        """Whether this is the user's own word and not only tool results."""
+        """True for a user turn with more than tool results."""
         return self.role == "user" and any(block.type != "tool_result" for block in self.blocks)
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """An entry of `tools`; `data` is empty where the entry is no object."""
+    """An entry of `tools`; `data` is empty if the entry is not an object."""
 
     path: str
     data: Mapping[str, object]
 
     @property
     def is_custom(self) -> bool:
-        """Whether the client declares it in full; every other type is defined by the provider."""
+        """True for a tool that the client declares in full; all other types are defined by the provider."""
         return self.data.get("type") in (None, "custom")
 
 
 class AnthropicRequest(msgspec.Struct, frozen=True):
-    """The body, read once for all rules."""
+    """The body, parsed once for all rules."""
 
     body: Mapping[str, object]
     model: Model
@@ -102,19 +102,19 @@ class AnthropicRequest(msgspec.Struct, frozen=True):
     tools: Sequence[Tool]
 
     def of(self, *block_types: str) -> Iterator[Block]:
-        """All blocks of these types, type by type, in the order of the body."""
+        """Yields the blocks of these types, type by type, in the order of the body."""
         for block_type in block_types:
             yield from self.kinds.get(block_type, ())
 
     @property
     def thinking(self) -> str:
-        """The type of the thinking setting: `enabled`, `adaptive`, `disabled` …, `""` where there is none."""
+        """The type of the thinking setting: `enabled`, `adaptive`, `disabled` …, `""` if there is none."""
         thinking = self.body.get("thinking")
         return text_of(thinking.get("type")) if is_object(thinking) else ""
 
 
 def nested(block: Block) -> Iterator[tuple[str, object]]:
-    """The entries of a block's own list content with their paths."""
+    """Yields the entries of a block's own list content with their paths."""
     content = block.data.get("content")
     for position, entry in enumerate(content if is_list(content) else ()):
         yield f"{block.path}.content[{position}]", entry
@@ -140,7 +140,7 @@ def _merged(messages: Sequence[Message]) -> list[Turn]:
 
 
 def read(body: Mapping[str, object], model: Model) -> AnthropicRequest:
-    """The body as a request; raises `InputError` where it is none."""
+    """Parses a body; raises `InputError` if it is not a Messages request."""
     messages = [
         Message(index, role, data, _blocks(f"messages[{index}]", role, data.get("content")))
         for index, role, data in messages_of(body)

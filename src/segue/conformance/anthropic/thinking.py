@@ -1,6 +1,6 @@
-"""Thinking, and how an Anthropic body may end: ANT-22 to ANT-27, ANT-30 and ANT-31.
+"""Thinking blocks and prefill in Anthropic bodies: ANT-22 to ANT-27, ANT-30 and ANT-31.
 
-Whether a signature is genuine only the provider can tell; what is judged is that it is there and could be one.
+Only the provider can verify a signature; the check is that it is present and plausible.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{
 
 
 def _takes_prefill(model: Model) -> bool:
-    """Whether the model is known to be one that takes it: 4.5 and older."""
+    """True for the models that support prefill: 4.5 and older."""
     return model.family == "claude" and bool(model.version) and not model.at_least(4, 6)
 
 
@@ -32,9 +32,9 @@ OLDER = Holds("4.5 and older", _takes_prefill)
 
 
 def _ending(request: AnthropicRequest) -> Turn | None:
-    """The assistant turn that ends the body, where it reads as the beginning of an answer.
+    """Returns the assistant turn at the end of the body if it is a prefill.
 
-    Not so with open calls (ANT-04), nor where the server stopped in its own tools and is to go on (ANT-39).
+    It is not with unanswered calls (ANT-04), nor after a pause within the provider's own tools (ANT-39).
     """
     turn = request.turns[-1] if request.turns else None
     if turn is None or turn.role != "assistant" or any(block.type == "tool_use" for block in turn.blocks):
@@ -45,9 +45,9 @@ def _ending(request: AnthropicRequest) -> Turn | None:
 # ANT-22
 @table.rule("ANT-22")
 def no_prefill(request: AnthropicRequest) -> Iterator[Finding]:
-    """Models after 4.5, and older ones with thinking on, want a user message at the end.
+    """Models after 4.5, and older ones with thinking on, require a user message at the end.
 
-    An unknown model counts as the newest.
+    An unknown model is checked as the newest.
     """
     ending = _ending(request)
     if ending is None:
@@ -56,21 +56,23 @@ def no_prefill(request: AnthropicRequest) -> Iterator[Finding]:
     if older and request.thinking not in _ON:
         return
     if older:
-        why = "with thinking on the model takes no prefill"
+        why = "with thinking on the model does not support prefill"
     elif request.model.version:
-        why = f"{request.model.name} takes no prefill"
+        why = f"{request.model.name} does not support prefill"
     else:
-        name = f"{quoted(request.model.name)} says no version" if request.model.name else "no model is named"
-        why = f"{name}, judged as the newest, which takes no prefill"
-    # ANT-16: an empty message at the end was seen to pass.
+        name = f"{quoted(request.model.name)} has no version" if request.model.name else "no model given"
+        why = f"{name}, checked as the newest, which does not support prefill"
+    # ANT-16: an empty message at the end is known to be accepted.
     severity: Severity = "reject" if ending.blocks else "risk"
     where = request.messages[-1].path
-    yield Finding(where, f"the last message is the assistant's; {why}, so a user message must come last", severity)
+    yield Finding(
+        where, f"the last message is the assistant's; {why}, so the last message must be the user's", severity
+    )
 
 
 # ANT-23
 @table.rule("ANT-23", holds=OLDER)
-def prefill_ends_in_text(request: AnthropicRequest) -> Iterator[Finding]:
+def prefill_without_trailing_space(request: AnthropicRequest) -> Iterator[Finding]:
     """A prefill does not end in white space."""
     ending = _ending(request)
     if ending is None or not ending.blocks or request.thinking in _ON:
@@ -83,8 +85,8 @@ def prefill_ends_in_text(request: AnthropicRequest) -> Iterator[Finding]:
 
 # ANT-24
 @table.rule("ANT-24")
-def loop_opens_with_thinking(request: AnthropicRequest) -> Iterator[Finding]:
-    """With thinking enabled, the assistant message that opens the current tool loop begins with thinking."""
+def loop_starts_with_thinking(request: AnthropicRequest) -> Iterator[Finding]:
+    """With thinking enabled, the first assistant message of the current tool loop starts with thinking."""
     if request.thinking != "enabled":
         return
     opener: Turn | None = None
@@ -97,36 +99,38 @@ def loop_opens_with_thinking(request: AnthropicRequest) -> Iterator[Finding]:
         return
     first = opener.blocks[0]
     if first.type not in _THINKING:
-        seen = f"the current tool loop opens with {quoted(first.type)}"
-        yield Finding(first.path, f"{seen}; with thinking enabled it must open with thinking or redacted_thinking")
+        seen = f"the current tool loop starts with {quoted(first.type)}"
+        yield Finding(first.path, f"{seen}; with thinking enabled it must start with thinking or redacted_thinking")
 
 
 # ANT-25
 @table.rule("ANT-25")
 def thinking_as_returned(request: AnthropicRequest) -> Iterator[Finding]:
-    """A thinking block stands where and as the model made it: in assistant content, its thinking a string."""
+    """A thinking block is sent back as returned: in an assistant message, with a string."""
     for block in request.of(*_THINKING):
         if block.role != "assistant":
-            yield Finding(block.path, f"a {block.type} block stands in a {block.role} message")
+            yield Finding(block.path, f"a {block.type} block is in a {block.role} message")
         if block.type == "thinking" and not isinstance(block.data.get("thinking"), str):
             yield Finding(
-                f"{block.path}.thinking", f"thinking is {kind(block.data.get('thinking'))}, never returned so"
+                f"{block.path}.thinking", f"thinking is {kind(block.data.get('thinking'))}; a string is expected"
             )
 
 
 # ANT-26
 @table.rule("ANT-26")
 def signature_plausible(request: AnthropicRequest) -> Iterator[Finding]:
-    """A replayed thinking block has its signature, which is base64 text."""
+    """A replayed thinking block has its signature, a base64 string."""
     for block in request.of("thinking"):
         signature = block.data.get("signature")
         if not is_text(signature):
             seen = kind(signature) if "signature" in block.data else "missing"
-            yield Finding(f"{block.path}.signature", f"the signature is {seen}; drop the block or send it whole")
+            yield Finding(f"{block.path}.signature", f"the signature is {seen}; drop the block or send it unchanged")
         elif not _BASE64.fullmatch(signature):
-            # Only the provider can prove it: the rule says what is refused, not how a signature is written.
+            # Only the provider can verify it: the rule covers rejected signatures, not their format.
             seen = f"the signature {quoted(signature)} is not base64"
-            yield Finding(f"{block.path}.signature", f"{seen}, so hardly one of this provider; drop the block", "risk")
+            yield Finding(
+                f"{block.path}.signature", f"{seen}, so it is probably not from this provider; drop the block", "risk"
+            )
 
 
 # ANT-27
@@ -135,7 +139,7 @@ def no_thinking_at_end(request: AnthropicRequest) -> Iterator[Finding]:
     """With thinking disabled, an assistant message at the very end holds no thinking."""
     if not request.turns or request.turns[-1].role != "assistant" or request.thinking not in ("", "disabled"):
         return
-    # Left out, the setting means disabled on older models; newer ones may think by default.
+    # If omitted, thinking is disabled on older models; newer ones may think by default.
     certain = request.thinking == "disabled" or _takes_prefill(request.model)
     severity: Severity = "reject" if certain else "risk"
     for block in _thinking_of(request.turns[-1]):
@@ -149,7 +153,7 @@ def _thinking_of(turn: Turn) -> Iterator[Block]:
 # ANT-30
 @table.rule("ANT-30")
 def no_forced_tool(request: AnthropicRequest) -> Iterator[Finding]:
-    """A tool_choice that forces a call goes without thinking; with adaptive thinking only some models refuse it."""
+    """tool_choice can't force a call with thinking on; with adaptive thinking only some models reject it."""
     choice = request.body.get("tool_choice")
     forced = choice.get("type") if is_object(choice) else None
     if forced in ("any", "tool") and request.thinking in _ON:
@@ -161,8 +165,8 @@ def no_forced_tool(request: AnthropicRequest) -> Iterator[Finding]:
 # ANT-31
 @table.rule("ANT-31")
 def redacted_has_data(request: AnthropicRequest) -> Iterator[Finding]:
-    """A redacted_thinking block carries its data."""
+    """A redacted_thinking block has its data."""
     for block in request.of("redacted_thinking"):
         if not is_text(block.data.get("data")):
             seen = kind(block.data["data"]) if "data" in block.data else "missing"
-            yield Finding(f"{block.path}.data", f"data is {seen}; send back what the server gave")
+            yield Finding(f"{block.path}.data", f"data is {seen}; send back what the server returned")

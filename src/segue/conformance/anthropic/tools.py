@@ -1,6 +1,6 @@
 """Tool declarations of Anthropic bodies: ANT-34 to ANT-36.
 
-Tools of a type other than `custom` are defined by the provider: only their names are looked at, for uniqueness.
+Tools of a type other than `custom` are defined by the provider; only the uniqueness of their names is checked.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _LONGEST_NAME = 128
 
 # ANT-34
 @table.rule("ANT-34")
-def names_lawful(request: AnthropicRequest) -> Iterator[Finding]:
-    """Tool names, declared and replayed, are letters, digits, `_` and `-`: 64 everywhere, 128 on newer deployments."""
+def names_valid(request: AnthropicRequest) -> Iterator[Finding]:
+    """Tool names, declared and replayed, are up to 64 (on newer deployments 128) letters, digits, `_` and `-`."""
     for tool in request.tools:
         if tool.is_custom:
             yield from _name_findings(f"{tool.path}.name", tool.data.get("name"))
@@ -36,7 +36,7 @@ def _name_findings(path: str, name: object) -> Iterator[Finding]:
     if not is_text(name):
         yield Finding(path, f"the name is {kind(name)}; letters, digits, '_' and '-' are expected")
     elif not _NAME.fullmatch(name):
-        yield Finding(path, f"the name {quoted(name)} has characters besides letters, digits, '_' and '-'")
+        yield Finding(path, f"the name {quoted(name)} has characters other than letters, digits, '_' and '-'")
     elif len(name) > _LONGEST_NAME:
         yield Finding(path, f"the name {quoted(name)} has {len(name)} characters; at most {_LONGEST_NAME} are allowed")
     elif len(name) > _LONG_NAME:
@@ -52,7 +52,7 @@ def names_unique(request: AnthropicRequest) -> Iterator[Finding]:
     for tool in request.tools:
         name = tool.data.get("name")
         if is_text(name) and first.setdefault(name, tool.path) != tool.path:
-            yield Finding(f"{tool.path}.name", f"{quoted(name)} is the name of {first[name]} already")
+            yield Finding(f"{tool.path}.name", f"{quoted(name)} is already the name of {first[name]}")
 
 
 # ANT-36
@@ -76,6 +76,6 @@ def schema_is_object(request: AnthropicRequest) -> Iterator[Finding]:
 # ANT-36
 @table.rule("ANT-36", severity="risk")
 def tools_declared(request: AnthropicRequest) -> Iterator[Finding]:
-    """Where messages hold calls or results, at least one tool is declared; gateways enforce it."""
+    """If messages contain calls or results, at least one tool is declared; gateways enforce it."""
     if not request.tools and any(block_type in request.kinds for block_type in ("tool_use", "tool_result")):
-        yield Finding("tools", "the messages hold tool blocks and no tool is declared; gateways refuse that")
+        yield Finding("tools", "the history has tool calls or results but no tools are declared; gateways reject it")

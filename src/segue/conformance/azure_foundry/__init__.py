@@ -1,7 +1,7 @@
-"""The rules of the agents service of Azure AI Foundry (AZF-*) that a request body can show.
+"""The rules of the agents service of Azure AI Foundry (AZF-*) that can be checked on a request body.
 
-Every rulebook number is either a check in one of the modules beside this one or a row of `UNSHOWABLE`, never both.
-Behind the service stands a model with the rules of Responses, told by their own numbers (OAI-RESP-*).
+Every rulebook number is either a check in a module of this package or a row of `NOT_CHECKABLE`, never both. The model
+behind the service has the rules of Responses, reported under their own numbers (OAI-RESP-*).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from segue.conformance.rule import Book
 __all__ = ["BOOK", "UNSHOWABLE"]
 
 UNSHOWABLE: Mapping[str, str] = {
-    "AZF-09": "says what is allowed: items without id or call_id; AZF-08 speaks about those that only replies hold",
+    "AZF-09": "permits items without id or call_id; AZF-08 covers item types that are only in replies",
     "AZF-12": "about reply streams; a request body holds no events",
-    "AZF-13": "says what the service leaves to the model behind it; reported under OAI-RESP-01, 04, 05 and 25",
+    "AZF-13": "about what the model behind the service checks; reported under OAI-RESP-01, 04, 05 and 25",
 }
 
 BOOK: Book[FoundryRequest] = Book("azure-foundry", read, (*rules.table, *backend.RULES), UNSHOWABLE)

@@ -1,4 +1,4 @@
-"""The body of a Foundry request as a form (AZF-03); of keys that are not here nothing is said."""
+"""The spec of a Foundry request body (AZF-03); other keys are not checked."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _INCLUDED = text(
 )
 
 BODY = members(
-    # AZF-02 speaks about it; its form is the same.
+    # AZF-02 covers it; its spec is the same.
     agent=_AGENT,
     agent_reference=_AGENT,
     agent_session_id=TEXT,

@@ -1,4 +1,4 @@
-"""The items that Foundry takes in `input`, as forms: a closed list of types, each with its members (AZF-03, AZF-08)."""
+"""Specs of the items that Foundry accepts in `input`: a closed list of types (AZF-03, AZF-08)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from segue.conformance.form import (
 
 __all__ = ["BREAKPOINT", "CONTENT", "ITEMS", "OUTPUT_ONLY"]
 
-# Items of the service's own tools, workflows and consents: in replies only.
+# Items of the service's own tools, workflows and consents: only in replies.
 _SERVER_TOOLS = (
     *("a2a_preview", "azure_ai_search", "azure_function", "bing_custom_search_preview", "bing_grounding"),
     *("browser_automation_preview", "fabric_dataagent_preview", "openapi", "sharepoint_grounding_preview"),
@@ -43,7 +43,7 @@ BREAKPOINT = members({"mode": text("explicit")})
 _DETAIL = text("low", "high", "auto", "original")
 _FILE_DETAIL = text("auto", "low", "high")
 
-# Parts of messages and of the outputs of custom tools; outputs of functions take null in more places.
+# Parts of messages and of the outputs of custom tools; outputs of function tools allow null in more places.
 _INPUT_TEXT = members({"text": TEXT}, prompt_cache_breakpoint=BREAKPOINT)
 _INPUT_FILE = members(
     detail=_FILE_DETAIL,

@@ -1,4 +1,4 @@
-"""A Foundry body as its rules look at it: a Responses request, and the faults against the service's own schema."""
+"""A Foundry body parsed for its rules: a Responses request, and mismatches with the service's own schema."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["FoundryRequest", "read"]
 
 
 class FoundryRequest(msgspec.Struct, frozen=True):
-    """The body, read once for all rules."""
+    """The body, parsed once for all rules."""
 
     responses: ResponsesRequest
     found: Mapping[str, Sequence[Finding]]
-    """Rule → where the body departs from the schema."""
+    """Rule → mismatches of the body with the schema."""
     refused: frozenset[str]
-    """The paths of all of these: the backend never sees them."""
+    """The paths of all mismatches: the model behind the service never receives them."""
 
     @property
     def body(self) -> Mapping[str, object]:
@@ -37,7 +37,7 @@ _SPOKEN: Mapping[Kind, str] = {"list": "array", "map": "object", "bytes": "strin
 
 
 def _number(fault: Fault) -> str:
-    """What each fault breaks: AZF-03 where nothing more special is said."""
+    """Returns the rule that a mismatch breaks: AZF-03 if there is no more specific one."""
     place = _ITEM.sub("", fault.path, count=1) if _ITEM.match(fault.path) else ""
     if place == ".type" and fault.wrong == "choice":
         return "AZF-08"
@@ -69,8 +69,8 @@ def _told(fault: Fault) -> str:
     form = fault.form
     match fault.wrong:
         case "type" if form.either:
-            wanted = ", ".join(dict.fromkeys(_SPOKEN.get(option.kind, option.kind) for option in form.either))
-            return f"Expected one of: {wanted}; got {_kind(fault.value)}"
+            expected = ", ".join(dict.fromkeys(_SPOKEN.get(option.kind, option.kind) for option in form.either))
+            return f"Expected one of: {expected}; got {_kind(fault.value)}"
         case "type":
             return f"Expected {_SPOKEN.get(form.kind, form.kind)}, got {_kind(fault.value)}"
         case "missing":
@@ -84,10 +84,10 @@ def _told(fault: Fault) -> str:
 
 
 def read(body: Mapping[str, object], model: Model) -> FoundryRequest:
-    """The body as a request."""
+    """Parses a body; any object is accepted."""
     found: dict[str, list[Finding]] = {}
-    refused: set[str] = set()
+    rejected: set[str] = set()
     for fault in faults(BODY, body):
         found.setdefault(_number(fault), []).append(Finding(fault.path, _told(fault)))
-        refused.add(fault.path)
-    return FoundryRequest(read_responses(body, model), found, frozenset(refused))
+        rejected.add(fault.path)
+    return FoundryRequest(read_responses(body, model), found, frozenset(rejected))

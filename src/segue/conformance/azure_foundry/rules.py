@@ -1,4 +1,4 @@
-"""The service's own rules: AZF-01 to AZF-11. What the model behind it adds is in `backend`."""
+"""The service's own rules: AZF-01 to AZF-11. `backend` has those of the model behind it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PREFIXES = frozenset(
         *("ctc", "ctco", "cu", "cuo", "lsh", "lsho", "ap", "apo", "cmp", "wfa", "prog", "progo"),
     }
 )
-# Prefix, then partition key and entropy; the older form has 48 characters.
+# Prefix, then partition key and entropy; the older format has 48 characters.
 _ID = re.compile(r"([^_]+)_(?:.{50}|.{48})", re.DOTALL)
 
 
 # AZF-01
 @table.rule("AZF-01")
 def tools_with_agent(request: FoundryRequest) -> Iterator[Finding]:
-    """Where an agent is named no tools are sent: they live in its definition."""
+    """With an agent no tools are sent: they are part of its definition."""
     if "tools" in request.body and any(request.body.get(key) is not None for key in ("agent_reference", "agent")):
         yield Finding("tools", "Not allowed when agent is specified.")
 
@@ -35,7 +35,7 @@ def tools_with_agent(request: FoundryRequest) -> Iterator[Finding]:
 # AZF-02
 @table.rule("AZF-02")
 def agent_by_reference(request: FoundryRequest) -> Iterator[Finding]:
-    """An agent is named by agent_reference."""
+    """An agent is referenced by agent_reference."""
     if "agent" in request.body:
         yield Finding("agent", "The 'agent' property is deprecated. Use 'agent_reference' instead.")
 
@@ -49,8 +49,8 @@ def payload_valid(request: FoundryRequest) -> Iterator[Finding]:
 
 # AZF-03
 @table.rule("AZF-03")
-def settings_agree(request: FoundryRequest) -> Iterator[Finding]:
-    """What runs in the background is stored, and only a stream has stream_options."""
+def settings_consistent(request: FoundryRequest) -> Iterator[Finding]:
+    """A background request is stored, and only a stream has stream_options."""
     body = request.body
     if body.get("background") is True and body.get("store") is False:
         yield Finding("background", "background=true requires store=true")
@@ -61,7 +61,7 @@ def settings_agree(request: FoundryRequest) -> Iterator[Finding]:
 # AZF-03
 @table.rule("AZF-03")
 def no_null_status(request: FoundryRequest) -> Iterator[Finding]:
-    """A status that is not known is left out, never null."""
+    """An unknown status is omitted, not null."""
     for item in request.responses.items:
         path = f"{item.path}.status"
         if "status" in item.data and item.data["status"] is None and path not in request.refused:
@@ -70,72 +70,72 @@ def no_null_status(request: FoundryRequest) -> Iterator[Finding]:
 
 # AZF-04
 @table.rule("AZF-04")
-def assistant_items_whole(request: FoundryRequest) -> Iterator[Finding]:
-    """The assistant's items say that they are messages, and their output_text has annotations, be they empty."""
+def assistant_items_complete(request: FoundryRequest) -> Iterator[Finding]:
+    """Assistant messages have a type, and their output_text has annotations, which may be empty."""
     for item in request.responses.of("message", "output_message"):
         if item.is_assistant and item.data.get("type") is None and f"{item.path}.type" not in request.refused:
             yield Finding(f"{item.path}.type", 'required: Required properties ["type"] are not present')
         content = item.data.get("content")
         for position, part in enumerate(content if is_list(content) else ()):
             if is_object(part) and part.get("type") == "output_text" and "annotations" not in part:
-                told = 'required: Required properties ["annotations"] are not present'
-                yield Finding(f"{item.path}.content[{position}].annotations", told)
+                reason = 'required: Required properties ["annotations"] are not present'
+                yield Finding(f"{item.path}.content[{position}].annotations", reason)
 
 
 # AZF-06
 @table.rule("AZF-06")
-def newest_reasoning_alone(request: FoundryRequest) -> Iterator[Finding]:
-    """Encrypted reasoning is replayed of the newest turn or not at all."""
-    # Each encrypted reasoning item with its reply and exchange; what is not the model's ends a reply.
-    sealed: list[tuple[Item, int, int]] = []
+def only_newest_reasoning(request: FoundryRequest) -> Iterator[Finding]:
+    """Only the encrypted reasoning of the newest turn is sent back."""
+    # Encrypted reasoning items with the numbers of their reply and exchange; items not by the model end a reply.
+    encrypted: list[tuple[Item, int, int]] = []
     reply = exchange = last_exchange = 0
-    goes_on = False
+    in_reply = False
     for item in request.responses.items:
-        asks = item.type == "message" and not item.is_assistant
-        by_model = not asks and not item.type.endswith("_output") and item.type != "mcp_approval_response"
-        reply += by_model and not goes_on
-        exchange += asks
-        goes_on = by_model
+        is_prompt = item.type == "message" and not item.is_assistant
+        by_model = not is_prompt and not item.type.endswith("_output") and item.type != "mcp_approval_response"
+        reply += by_model and not in_reply
+        exchange += is_prompt
+        in_reply = by_model
         if item.type == "reasoning" and is_text(item.data.get("encrypted_content")):
-            sealed.append((item, reply, exchange))
+            encrypted.append((item, reply, exchange))
         last_exchange = exchange if by_model else last_exchange
-    for item, of_reply, of_exchange in sealed:
+    for item, of_reply, of_exchange in encrypted:
         if of_reply < reply:
-            # Within one exchange the report does not tell what is older.
+            # Within one exchange it is unknown which reasoning counts as older.
             severity: Severity = "reject" if of_exchange < last_exchange else "risk"
             yield Finding(item.path, "Invalid payload: the encrypted reasoning of an older turn", severity)
 
 
 # AZF-07
 @table.rule("AZF-07")
-def ids_of_the_service(request: FoundryRequest) -> Iterator[Finding]:
-    """previous_response_id is an id of a response (`caresp_`), and ids of items are such as the service makes."""
+def ids_valid(request: FoundryRequest) -> Iterator[Finding]:
+    """previous_response_id is the id of a response (`caresp_`), and item ids have the service's format."""
     previous = request.body.get("previous_response_id")
     if is_text(previous) and _prefix(previous) != "caresp":
-        yield Finding("previous_response_id", f"Malformed identifier. {quoted(previous)} is no id of a response.")
+        yield Finding("previous_response_id", f"Malformed identifier. {quoted(previous)} is not the id of a response.")
     for item in request.responses.items:
-        # It bears the id of its call.
+        # It has the id of its call.
         if is_text(item.id) and item.type != "local_shell_call_output" and _prefix(item.id) not in PREFIXES:
-            seen = f"Malformed identifier. {quoted(item.id)} is none of this service; leave it out where that is lawful"
+            seen = f"Malformed identifier. {quoted(item.id)} is not an id of this service; omit it if it is optional"
             yield Finding(f"{item.path}.id", seen, "risk")
 
 
 def _prefix(name: str) -> str:
-    """The prefix of an id of the service's own form, else `""`."""
+    """Returns the prefix of an id in the service's own format, else `""`."""
     found = _ID.fullmatch(name)
     return found[1] if found else ""
 
 
 # AZF-08
 @table.rule("AZF-08")
-def items_accepted(request: FoundryRequest) -> Iterator[Finding]:
-    """Items are of a closed list of types; those of the service's own tools stand in replies only."""
+def item_types_known(request: FoundryRequest) -> Iterator[Finding]:
+    """Items are of a closed list of types; those of the service's own tools are only in replies."""
     yield from request.found.get("AZF-08", ())
 
 
 # AZF-10
 @table.rule("AZF-10")
-def arguments_are_text(request: FoundryRequest) -> Iterator[Finding]:
+def arguments_are_strings(request: FoundryRequest) -> Iterator[Finding]:
     """The arguments of a call are a string."""
     yield from request.found.get("AZF-10", ())
 

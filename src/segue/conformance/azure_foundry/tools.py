@@ -1,4 +1,4 @@
-"""The tools that Foundry takes, as forms: those of Responses, and those of the service itself (AZF-03)."""
+"""Specs of the tools that Foundry accepts: those of Responses and those of the service itself (AZF-03)."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ _SEARCHED = members(
 
 
 def _configured(name: str, form: Form) -> Form:
-    """A tool of the service with its settings under its own name."""
+    """Returns the spec of a tool of the service with its settings under its own name."""
     return members({name: form}, **_TITLE)
 
 

@@ -1,7 +1,7 @@
-"""The rules of Amazon Bedrock Converse (BED-*) that a request body can show, and those of the model behind it.
+"""The rules of Amazon Bedrock Converse (BED-*) that can be checked on a request body, and those of the served model.
 
-Every rulebook number is either a check in one of the modules beside this one or a row of `UNSHOWABLE`, never both.
-Claude and Mistral bring rules of their own, told by their own numbers (ANT-*, MIS-01).
+Every rulebook number is either a check in a module of this package or a row of `NOT_CHECKABLE`, never both. The own
+rules of Claude and Mistral are reported under their own numbers (ANT-*, MIS-01).
 """
 
 from __future__ import annotations

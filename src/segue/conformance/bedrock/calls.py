@@ -1,7 +1,7 @@
 """Ids, names, calls and results of Converse bodies: BED-01 to BED-05, MIS-01, and ANT-01 and ANT-03 for Claude.
 
-A result answers a call of the assistant turn right before its own. Tools that the service runs itself (`type` is
-`server_tool_use`) are answered by it, in the assistant's own turn.
+A result pairs with a call of the assistant turn directly before its own. The results of hosted tools (`type` is
+`server_tool_use`) are in the assistant turn itself.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _SAID = "The model returned the following errors:"
 
 # BED-01
 @table.rule("BED-01")
-def ids_lawful(request: BedrockRequest) -> Iterator[Finding]:
+def ids_valid(request: BedrockRequest) -> Iterator[Finding]:
     """toolUseId is 1 to 64 letters, digits, `_`, `.`, `:` and `-`, on calls and on results."""
     yield from request.found.get("BED-01", ())
 
 
 def _lawful_ids(request: BedrockRequest) -> Iterator[tuple[str, str]]:
-    """The ids that the service itself takes, with their places."""
+    """Yields the ids that the service itself accepts, with their paths."""
     for _, block in request.of("toolUse", "toolResult"):
         if not any(faults(TOOL_USE_ID, block.data.get("toolUseId"))):
             yield f"{block.path}.toolUseId", block.id
@@ -43,8 +43,8 @@ def _lawful_ids(request: BedrockRequest) -> Iterator[tuple[str, str]]:
 
 # ANT-01
 @table.rule("ANT-01", holds=CLAUDE)
-def claude_ids_lawful(request: BedrockRequest) -> Iterator[Finding]:
-    """Claude's own API looks at the ids too: letters, digits, `_` and `-`."""
+def claude_ids_valid(request: BedrockRequest) -> Iterator[Finding]:
+    """Claude's own API also checks the ids: letters, digits, `_` and `-`."""
     for path, name in _lawful_ids(request):
         if not _CLAUDE_ID.fullmatch(name):
             seen = f"String should match pattern '{_CLAUDE_ID.pattern}'; the id is {quoted(name)}"
@@ -53,7 +53,7 @@ def claude_ids_lawful(request: BedrockRequest) -> Iterator[Finding]:
 
 # MIS-01
 @table.rule("MIS-01", holds=MISTRAL)
-def mistral_ids_of_nine(request: BedrockRequest) -> Iterator[Finding]:
+def mistral_ids_have_nine_characters(request: BedrockRequest) -> Iterator[Finding]:
     """Mistral's ids are nine letters and digits."""
     for path, name in _lawful_ids(request):
         if not _MISTRAL_ID.fullmatch(name):
@@ -64,17 +64,17 @@ def mistral_ids_of_nine(request: BedrockRequest) -> Iterator[Finding]:
 # ANT-03
 @table.rule("ANT-03", holds=CLAUDE)
 def claude_ids_unique(request: BedrockRequest) -> Iterator[Finding]:
-    """No two calls of a conversation with Claude bear the same id."""
+    """No two calls of a conversation with Claude have the same id."""
     first: dict[str, str] = {}
     for _, block in request.of("toolUse"):
         if block.id and first.setdefault(block.id, block.path) != block.path:
-            seen = f"`tool_use` ids must be unique; {quoted(block.id)} is that of {first[block.id]}"
+            seen = f"`tool_use` ids must be unique; {quoted(block.id)} is already the id of {first[block.id]}"
             yield Finding(f"{block.path}.toolUseId", f"{_SAID} {seen}")
 
 
 # BED-02
 @table.rule("BED-02")
-def names_lawful(request: BedrockRequest) -> Iterator[Finding]:
+def names_valid(request: BedrockRequest) -> Iterator[Finding]:
     """Tool names are 1 to 64 letters, digits, `_` and `-`, declared, chosen and replayed."""
     yield from request.found.get("BED-02", ())
 
@@ -82,7 +82,7 @@ def names_lawful(request: BedrockRequest) -> Iterator[Finding]:
 # BED-03
 @table.rule("BED-03")
 def tools_declared(request: BedrockRequest) -> Iterator[Finding]:
-    """Where messages hold calls or results, tools are declared."""
+    """If messages contain calls or results, tools are declared."""
     if "toolConfig" not in request.body and any(request.of("toolUse", "toolResult")):
         seen = "The toolConfig field must be defined when using toolUse and toolResult content blocks."
         yield Finding("toolConfig", seen)
@@ -90,15 +90,15 @@ def tools_declared(request: BedrockRequest) -> Iterator[Finding]:
 
 # BED-04
 @table.rule("BED-04")
-def calls_answered(request: BedrockRequest) -> Iterator[Finding]:
-    """Each toolUse is the assistant's and has its toolResult in the user turn right after."""
+def calls_have_results(request: BedrockRequest) -> Iterator[Finding]:
+    """Each toolUse is in an assistant message and has its toolResult in the next user turn."""
     turns = [*request.turns, _NOBODY]
     for turn, following in pairwise(turns):
         answered = {block.id for block in following.of("toolResult")} if following.role == "user" else set[str]()
         last = turn.messages[-1].index if turn.messages else 0
         for block in turn.calls():
             if turn.role != "assistant":
-                yield Finding(block.path, f"toolUse blocks can't stand in {turn.role} messages: {quoted(block.id)}")
+                yield Finding(block.path, f"toolUse blocks are not allowed in {turn.role} messages: {quoted(block.id)}")
             elif block.id and block.id not in answered:
                 place = f"messages.{last + 1}.content"
                 yield Finding(block.path, f"Expected toolResult blocks at {place} for the following Ids: {block.id}")
@@ -106,21 +106,21 @@ def calls_answered(request: BedrockRequest) -> Iterator[Finding]:
 
 # BED-05
 @table.rule("BED-05")
-def results_asked_for(request: BedrockRequest) -> Iterator[Finding]:
-    """Each toolResult is the user's and the only one for a toolUse of the assistant turn right before."""
+def results_match_calls(request: BedrockRequest) -> Iterator[Finding]:
+    """Each toolResult is in a user message and the only one for a toolUse of the assistant turn before."""
     before = _NOBODY
     for turn in request.turns:
         waiting = {block.id for block in before.calls()} if before.role == "assistant" else set[str]()
-        served = {block.id for block in turn.of("toolUse") if not block.is_call}
+        hosted_ids = {block.id for block in turn.of("toolUse") if not block.is_call}
         for message in turn.messages:
             place = f"messages.{message.index}.content"
             for block in message.blocks:
-                if block.type != "toolResult" or (turn.role == "assistant" and block.id in served):
+                if block.type != "toolResult" or (turn.role == "assistant" and block.id in hosted_ids):
                     continue
                 if turn.role != "user":
-                    yield Finding(block.path, f"toolResult blocks can't stand in {turn.role} messages: {place}")
+                    yield Finding(block.path, f"toolResult blocks are not allowed in {turn.role} messages: {place}")
                 elif block.id and block.id not in waiting:
-                    told = f"The number of toolResult blocks at {place} exceeds the number of toolUse blocks"
-                    yield Finding(block.path, f"{told} of previous turn: nothing waits for {quoted(block.id)}.")
+                    reason = f"The number of toolResult blocks at {place} exceeds the number of toolUse blocks"
+                    yield Finding(block.path, f"{reason} of previous turn: no open call has the id {quoted(block.id)}.")
                 waiting.discard(block.id)
         before = turn

@@ -1,7 +1,7 @@
-"""Claude behind Converse: its own rules of thinking and endings surface there (BED-11), told by their own numbers.
+"""Claude behind Converse: its own rules about thinking and prefill (BED-11), reported under their own numbers.
 
-The body is read as the Messages body that the service makes of it; the checks are those of `anthropic`. To which
-prefix, model and account a block is bound (ANT-28, ANT-29) no body shows.
+The body is converted to the Messages body that the service sends to Claude and checked by the rules of `anthropic`. A
+body does not show the prefix, model and account of a thinking block (ANT-28, ANT-29).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from segue.models import Model
 
 __all__ = ["RULES", "SHARED"]
 
-# The checks of Messages that hold here too, by their names. ANT-25 is the service's own here: BED-11.
+# The checks of Messages that apply here too, by name. Instead of ANT-25 the service has its own rule, BED-11.
 SHARED = frozenset(
     {
-        *("no_prefill", "prefill_ends_in_text", "loop_opens_with_thinking", "signature_plausible"),
+        *("no_prefill", "prefill_without_trailing_space", "loop_starts_with_thinking", "signature_plausible"),
         *("no_thinking_at_end", "no_forced_tool", "redacted_has_data"),
     }
 )
 _SAID = "The model returned the following errors:"
-# Members of Messages blocks by their paths here.
+# Endings of Messages paths, and the endings of the Converse paths for them.
 _HERE = (
     (".redactedContent.data", ".redactedContent"),
     ("tool_choice.type", "toolConfig.toolChoice"),
@@ -47,21 +47,22 @@ def _as_messages_block(block: Block, role: str) -> AnthropicBlock:
         case "toolResult":
             return AnthropicBlock(path, role, "tool_result", {"tool_use_id": block.id})
         case "reasoningContent" if is_object(data.get("reasoningText")):
-            said = data["reasoningText"]
-            signed = {"signature": said["signature"]} if is_object(said) and "signature" in said else {}
-            thought: Mapping[str, object] = {"thinking": said.get("text") if is_object(said) else None, **signed}
+            reasoning = data["reasoningText"]
+            signed = {"signature": reasoning["signature"]} if is_object(reasoning) and "signature" in reasoning else {}
+            thinking = reasoning.get("text") if is_object(reasoning) else None
+            thought: Mapping[str, object] = {"thinking": thinking, **signed}
             return AnthropicBlock(f"{path}.reasoningText", role, "thinking", thought)
         case "reasoningContent" if "redactedContent" in data:
-            kept = data["redactedContent"]
-            # Raw bytes are what an SDK has in memory; on the wire they are text.
-            shown = "…" if isinstance(kept, bytes | bytearray) and kept else kept
+            redacted = data["redactedContent"]
+            # An SDK holds raw bytes in memory; in the HTTP body they are text.
+            shown = "…" if isinstance(redacted, bytes | bytearray) and redacted else redacted
             return AnthropicBlock(f"{path}.redactedContent", role, "redacted_thinking", {"data": shown})
         case _:
             return AnthropicBlock(path, role, block.type or "block", {})
 
 
 def _as_messages(request: BedrockRequest) -> AnthropicRequest:
-    """The request as Messages has it, with the paths of this body. Cache points are no blocks there."""
+    """Converts the request to a Messages request with the paths of this body, without cache points."""
     messages: list[AnthropicMessage] = []
     turns: list[AnthropicTurn] = []
     kinds: dict[str, list[AnthropicBlock]] = {}
@@ -77,11 +78,11 @@ def _as_messages(request: BedrockRequest) -> AnthropicRequest:
 
 
 def _settings(body: Mapping[str, object]) -> dict[str, object]:
-    """Thinking and the choice of a tool as Messages has them."""
+    """Converts thinking and tool choice to those of Messages."""
     settings: dict[str, object] = {}
     extra = body.get("additionalModelRequestFields")
     if is_object(extra):
-        # The second name is that of Claude 3.7.
+        # Claude 3.7 calls it reasoning_config.
         settings["thinking"] = extra.get("thinking", extra.get("reasoning_config"))
     config = body.get("toolConfig")
     choice = config.get("toolChoice") if is_object(config) else None
@@ -91,19 +92,19 @@ def _settings(body: Mapping[str, object]) -> dict[str, object]:
 
 
 def _here(path: str) -> str:
-    for ending, ours in _HERE:
+    for ending, converse_ending in _HERE:
         if path.endswith(ending):
-            return path.removesuffix(ending) + ours
+            return path.removesuffix(ending) + converse_ending
     return path
 
 
 def _behind_converse(rule: Rule[AnthropicRequest]) -> Rule[BedrockRequest]:
     def check(request: BedrockRequest) -> Iterator[Finding]:
-        # What the service refuses by its own model never reaches Claude.
-        refused = {finding.path for finding in request.found.get("BED-11", ())}
+        # What the service rejects by its own model never reaches Claude.
+        rejected = {finding.path for finding in request.found.get("BED-11", ())}
         for finding in rule.check(_as_messages(request)):
             path = _here(finding.path)
-            if path not in refused:
+            if path not in rejected:
                 yield Finding(path, f"{_SAID} {finding.message}", finding.severity)
 
     def holds(model: Model) -> bool:

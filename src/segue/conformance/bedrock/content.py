@@ -1,4 +1,4 @@
-"""What Converse messages hold and who speaks when: BED-06 to BED-11."""
+"""The content and the roles of Converse messages: BED-06 to BED-11."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _NOT_BESIDE_RESULTS = ("document", "video")
 
 # BED-06
 @table.rule("BED-06")
-def messages_given(request: BedrockRequest) -> Iterator[Finding]:
-    """There is a message, unless the model is a stored prompt with messages of its own."""
+def messages_present(request: BedrockRequest) -> Iterator[Finding]:
+    """There is a message, unless the model is a stored prompt, which has its own messages."""
     given = request.body.get("messages", [])
     if is_list(given) and not given and not is_prompt(request.body, request.model):
         yield Finding("messages", _START)
@@ -38,37 +38,37 @@ def user_first(request: BedrockRequest) -> Iterator[Finding]:
 
 # BED-07
 @table.rule("BED-07", holds=SEPARATE)
-def results_apart(request: BedrockRequest) -> Iterator[Finding]:
-    """A turn that holds results holds nothing else."""
+def results_separate(request: BedrockRequest) -> Iterator[Finding]:
+    """A turn with results has no other blocks."""
     for turn in request.turns:
         if any(turn.of("toolResult")):
             for message in turn.messages:
                 for block in message.blocks:
                     if block.type not in ("toolResult", "cachePoint", "") and turn.role == "user":
-                        told = "Conversation blocks and tool result blocks cannot be provided in the same turn."
-                        yield Finding(block.path, f"messages.{message.index}.content: {told}")
+                        reason = "Conversation blocks and tool result blocks cannot be provided in the same turn."
+                        yield Finding(block.path, f"messages.{message.index}.content: {reason}")
 
 
 # BED-07
 @table.rule("BED-07", holds=CLAUDE)
 def no_documents_beside_results(request: BedrockRequest) -> Iterator[Finding]:
-    """Documents and videos do not stand beside results; they may stand in them."""
+    """Documents and videos are not in a turn with results, except inside the results."""
     for turn in request.turns:
         if turn.role == "user" and any(turn.of("toolResult")):
             for block_type in _NOT_BESIDE_RESULTS:
                 for block in turn.of(block_type):
-                    yield Finding(block.path, f"a {block_type} block stands beside tool result blocks")
+                    yield Finding(block.path, f"a {block_type} block is in the same turn as tool result blocks")
 
 
 # BED-08
 @table.rule("BED-08")
-def texts_say_something(request: BedrockRequest) -> Iterator[Finding]:
-    """Text blocks and content lists are not empty, also in results and in the system text."""
+def texts_not_empty(request: BedrockRequest) -> Iterator[Finding]:
+    """Text blocks and content lists are not empty, also in results and in the system prompt."""
     yield from request.found.get("BED-08", ())
     for message in request.messages:
         if is_list(message.content) and not message.content:
-            told = f"The content field in the Message object at messages.{message.index} is empty."
-            yield Finding(f"{message.path}.content", told)
+            reason = f"The content field in the Message object at messages.{message.index} is empty."
+            yield Finding(f"{message.path}.content", reason)
     for path, text in _texts(request):
         if text == "":
             yield Finding(path, "messages: text content blocks must be non-empty")
@@ -77,7 +77,7 @@ def texts_say_something(request: BedrockRequest) -> Iterator[Finding]:
 # BED-08
 @table.rule("BED-08", severity="risk")
 def texts_not_blank(request: BedrockRequest) -> Iterator[Finding]:
-    """Text is not white space alone, which several models refuse; Claude refuses messages of nothing else."""
+    """Text is not only white space: several models reject it, Claude if the whole message is blank."""
     blank = {
         message.path
         for message in request.messages
@@ -85,16 +85,16 @@ def texts_not_blank(request: BedrockRequest) -> Iterator[Finding]:
     }
     for path, text in _texts(request):
         if text and not text.strip():
-            refused = is_claude(request.model) and path.split(".")[0] in blank
-            severity: Severity = "reject" if refused else "risk"
+            rejected = is_claude(request.model) and path.split(".")[0] in blank
+            severity: Severity = "reject" if rejected else "risk"
             yield Finding(path, "messages: text content blocks must contain non-whitespace text", severity)
     for _, block in request.of("toolResult"):
         if is_list(block.data.get("content")) and not block.data["content"]:
-            yield Finding(f"{block.path}.content", "the content of this result is an empty list; some models refuse it")
+            yield Finding(f"{block.path}.content", "the content of this result is an empty list; some models reject it")
 
 
 def _texts(request: BedrockRequest) -> Iterator[tuple[str, str | None]]:
-    """The text blocks of messages and of results; `None` where the text is none."""
+    """Yields the text blocks of messages and results with their paths."""
     for message in request.messages:
         entries = message.content if is_list(message.content) else ()
         for block, entry in zip(message.blocks, entries, strict=False):
@@ -108,7 +108,7 @@ def _texts(request: BedrockRequest) -> Iterator[tuple[str, str | None]]:
 
 # BED-09
 @table.rule("BED-09")
-def shaped(request: BedrockRequest) -> Iterator[Finding]:
+def matches_service_model(request: BedrockRequest) -> Iterator[Finding]:
     """The body has the members of the service model and no others, each with its type, values and bounds.
 
     The input of a call is an object, the content of a result a list, and toolChoice is auto, any or a tool.
@@ -119,45 +119,45 @@ def shaped(request: BedrockRequest) -> Iterator[Finding]:
 # BED-09
 @table.rule("BED-09", holds=WRITER)
 def no_status(request: BedrockRequest) -> Iterator[Finding]:
-    """Palmyra takes no status of a result."""
+    """Palmyra does not support the status of a result."""
     for _, block in request.of("toolResult"):
         if "status" in block.data:
-            told = "This model doesn't support the status field. Remove status and try again."
-            yield Finding(f"{block.path}.status", told)
+            reason = "This model doesn't support the status field. Remove status and try again."
+            yield Finding(f"{block.path}.status", reason)
 
 
 # BED-10
 @table.rule("BED-10")
 def roles_known(request: BedrockRequest) -> Iterator[Finding]:
-    """Messages are the user's or the assistant's; that the model takes the role system is not known of any."""
+    """Messages have the role user or assistant; no model is known to accept the role system."""
     yield from request.found.get("BED-10", ())
     for message in request.messages:
         if message.role == "system":
-            yield Finding(
-                f"{message.path}.role", "a system message among the messages; use the top-level system", "risk"
-            )
+            yield Finding(f"{message.path}.role", "a message with the role system; use the top-level system", "risk")
 
 
 # BED-10
 @table.rule("BED-10")
 def roles_alternate(request: BedrockRequest) -> Iterator[Finding]:
-    """User and assistant take turns; Claude has the same role twice merged into one turn."""
-    # ANT-21 says so of Claude's own API.
+    """The roles user and assistant alternate; Claude merges consecutive messages of one role."""
+    # ANT-21: Claude's own API merges them.
     severity: Severity = "risk" if is_claude(request.model) else "reject"
-    told = "A conversation must alternate between user and assistant roles."
+    reason = "A conversation must alternate between user and assistant roles."
     for turn in request.turns:
         for _, message in pairwise(turn.messages):
             if turn.role in ("user", "assistant"):
-                advice = f"Make sure the conversation alternates; {message.path} is the {turn.role}'s again."
-                yield Finding(message.path, f"{told} {advice}", severity)
+                advice = f"Make sure the conversation alternates; {message.path} has the role {turn.role} again."
+                yield Finding(message.path, f"{reason} {advice}", severity)
 
 
 # BED-11
 @table.rule("BED-11")
-def reasoning_shaped(request: BedrockRequest) -> Iterator[Finding]:
-    """reasoningContent is a reasoningText with its text, or redactedContent, and stands with the assistant."""
+def reasoning_valid(request: BedrockRequest) -> Iterator[Finding]:
+    """reasoningContent is a reasoningText with its text, or redactedContent, in an assistant message."""
     yield from request.found.get("BED-11", ())
     for message, block in request.of("reasoningContent"):
         if message.role == "user":
-            told = "User messages cannot contain reasoning content. Please remove the reasoning content and try again."
-            yield Finding(block.path, told)
+            reason = (
+                "User messages cannot contain reasoning content. Please remove the reasoning content and try again."
+            )
+            yield Finding(block.path, reason)

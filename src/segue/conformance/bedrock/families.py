@@ -1,4 +1,4 @@
-"""Which models a rule of Converse holds for. A name that says no family has the rules of most families."""
+"""The models that a rule of Converse applies to. An unknown name has the rules that most families have."""
 
 from __future__ import annotations
 

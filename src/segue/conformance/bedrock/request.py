@@ -1,6 +1,6 @@
-"""A Converse body as its rules look at it: messages, blocks, merged turns, and the faults against the service model.
+"""A Converse body parsed for its rules: messages, blocks, merged turns, and mismatches with the service model.
 
-A block is named by its only member (`toolUse`). Reading never fails: what has no form is among the faults.
+The type of a block is its only member (`toolUse`). Parsing never fails: malformed values are reported as problems.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["BedrockRequest", "Block", "Message", "Turn", "is_prompt", "read"]
 
 
 class Block(msgspec.Struct, frozen=True, gc=False):
-    """A content block. `data` is its only member where that is an object, else empty; `type` is `""` for no block."""
+    """A content block. `data` is its only member if that is an object, else empty; `type` is `""` if malformed."""
 
     path: str
     type: str
@@ -33,7 +33,7 @@ class Block(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_call(self) -> bool:
-        """Whether the client has to answer it; the service runs its own tools itself."""
+        """True for a call that the client must answer; the service runs hosted tools itself."""
         return self.type == "toolUse" and self.data.get("type") != "server_tool_use"
 
 
@@ -49,7 +49,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
 
 class Turn(msgspec.Struct, frozen=True, gc=False):
-    """Consecutive messages of one role; system messages among them are left out."""
+    """Consecutive messages of one role; system messages are skipped."""
 
     role: str
     messages: list[Message]
@@ -58,22 +58,22 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
         return (block for message in self.messages for block in message.blocks if block.type == block_type)
 
     def calls(self) -> Iterator[Block]:
-        """The calls that the client has to answer."""
+        """Yields the calls that the client must answer."""
         return (block for block in self.of("toolUse") if block.is_call)
 
 
 class BedrockRequest(msgspec.Struct, frozen=True):
-    """The body, read once for all rules."""
+    """The body, parsed once for all rules."""
 
     body: Mapping[str, object]
     model: Model
     messages: Sequence[Message]
     turns: Sequence[Turn]
     found: Mapping[str, Sequence[Finding]]
-    """Rule → where the body departs from the service model."""
+    """Rule → mismatches of the body with the service model."""
 
     def of(self, *types: str) -> Iterator[tuple[Message, Block]]:
-        """All blocks of these types in the order of the body, with their messages."""
+        """Yields the blocks of these types in the order of the body, with their messages."""
         return ((message, block) for message in self.messages for block in message.blocks if block.type in types)
 
 
@@ -106,7 +106,7 @@ def _merged(messages: Sequence[Message]) -> list[Turn]:
     return turns
 
 
-# What each fault breaks: BED-09 where nothing more special is said.
+# The rule that a mismatch breaks: BED-09 if there is no more specific one.
 def _number(fault: Fault) -> str:
     last = fault.path.rsplit(".", 1)[-1]
     if last == "toolUseId":
@@ -129,7 +129,7 @@ _PYTHON = {"string": "str", "list": "list", "object": "dict", "map": "dict", "in
 
 
 def _member(path: str) -> str:
-    """A path as the service writes it: `messages.2.member.content`, counted from one."""
+    """Formats a path as the service does: `messages.2.member.content`, counted from one."""
     return _STEP.sub(lambda step: f".{int(step[1]) + 1}.member", path)
 
 
@@ -161,7 +161,7 @@ def _told(fault: Fault) -> str:
 
 
 def _open_objects(body: Mapping[str, object], messages: Sequence[Message]) -> Iterator[Finding]:
-    """Where the model says any document and the service wants an object."""
+    """Reports values that the service model leaves open and the service requires to be objects."""
     places = [
         (f"{block.path}.input", block.data["input"])
         for message in messages
@@ -183,7 +183,7 @@ def _open_objects(body: Mapping[str, object], messages: Sequence[Message]) -> It
 
 
 def read(body: Mapping[str, object], model: Model) -> BedrockRequest:
-    """The body as a request."""
+    """Parses a body; any object is accepted."""
     messages = list(_messages(body.get("messages")))
     found: dict[str, list[Finding]] = {"BED-09": list(_open_objects(body, messages))}
     for fault in faults(REQUEST, body):
@@ -192,5 +192,5 @@ def read(body: Mapping[str, object], model: Model) -> BedrockRequest:
 
 
 def is_prompt(body: Mapping[str, object], model: Model) -> bool:
-    """Whether the model is a stored prompt, which brings its own messages."""
+    """True if the model is a stored prompt, which has its own messages."""
     return any(is_text(name) and ":prompt/" in name for name in (model.name, body.get("modelId")))

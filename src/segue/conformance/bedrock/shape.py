@@ -1,6 +1,6 @@
-"""The service model of Converse as data: what the body holds, with patterns, lengths and sets of values.
+"""The service model of Converse as data: members with patterns, lengths and sets of values.
 
-`REQUEST` has the whole input but for `modelId`, which most bodies leave to the address. Media are base64 text.
+`REQUEST` is the whole input; `modelId` is usually in the URL instead. Media are base64 text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The rules of Gemini generateContent (GEM-*) that a request body can show.
+"""The rules of Gemini generateContent (GEM-*) that can be checked on a request body.
 
-Every rulebook number is either a check in one of the modules beside this one or a row of `UNSHOWABLE`, never both.
-Shapes that the JSON parser refuses have no number of their own: they go with GEM-14, in declarations with GEM-23.
+Every rulebook number is either a check in a module of this package or a row of `NOT_CHECKABLE`, never both. Values that
+the JSON parser rejects have no number of their own: they are reported under GEM-14, in declarations under GEM-23.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["BOOK", "UNSHOWABLE"]
 
 UNSHOWABLE: Mapping[str, str] = {
     "GEM-16": "Vertex's wording of GEM-15; reported there",
-    "GEM-17": "says what is allowed: the documented dummies, which GEM-15 and GEM-18 take",
-    "GEM-19": "a body alone does not show which endpoint made a signature, nor to which it goes",
-    "GEM-20": "says what is allowed: no signature before Gemini 3; GEM-15 holds for newer models only",
-    "GEM-22": "says what is allowed: thought parts may be sent back or left out",
+    "GEM-17": "permits the documented dummy signatures, which GEM-15 and GEM-18 accept",
+    "GEM-19": "a body does not show which endpoint created a signature, nor to which it is sent",
+    "GEM-20": "permits missing signatures before Gemini 3; GEM-15 applies to newer models only",
+    "GEM-22": "permits thought parts to be sent back or omitted",
     "GEM-25": "about reply streams; a request body holds no chunks",
     "GEM-26": "about replies; a request body holds no finishReason",
     "GEM-29": "about the OpenAI-compatible endpoint, whose bodies are Chat Completions",

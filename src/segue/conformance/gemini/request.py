@@ -1,8 +1,8 @@
-"""A Gemini body as its rules look at it: contents, their parts, declarations, and which generation is asked.
+"""A Gemini body parsed for its rules: contents, their parts, declarations, and the model's generation.
 
-A key may be camelCase or snake_case, and null means that it is not there. A response turn is one content with
-functionResponse parts (GEM-01: not several). A turn of the model may come in several contents, one behind the other:
-the vendor's own client appends what it streams so.
+A key may be camelCase or snake_case, and null means absent. A response turn is one content with functionResponse parts
+(GEM-01: not several). A model turn may be split into several consecutive contents: the vendor's own client appends
+streamed replies like this.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Content", "GeminiRequest", "Node", "Part", "node", "read"]
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """A JSON object with its place: `data` by field name without nulls, `keys` the spelling of each name."""
+    """A JSON object with its path: `data` by field name without nulls, `keys` maps a name to the body's key."""
 
     path: str
     data: Mapping[str, object]
@@ -30,25 +30,25 @@ class Node(msgspec.Struct, frozen=True, gc=False):
         return self.data.get(name)
 
     def text(self, name: str) -> str:
-        """The string in this field, `""` where there is none."""
+        """Returns the string in this field, `""` if there is none."""
         return text_of(self.data.get(name))
 
     def at(self, name: str) -> str:
-        """The path of this field, as the body spells it."""
+        """Returns the path of this field with the body's own key."""
         key = self.keys.get(name) or camel(name)
         return f"{self.path}.{key}" if self.path else key
 
     def child(self, name: str) -> Node:
-        """The object in this field; an empty one where there is none."""
+        """Returns the object in this field; an empty one if there is none."""
         return node(self.data.get(name), self.at(name))
 
     def children(self, name: str) -> Iterator[Node]:
-        """The objects in this list field."""
+        """Yields the objects in this list field."""
         return (node(entry, path) for path, entry in each(self.data.get(name), self.at(name)) if is_object(entry))
 
 
 def node(value: object, path: str) -> Node:
-    """The value as a node; empty where it is no object."""
+    """Returns the value as a node; empty if it is not an object."""
     data: dict[str, object] = {}
     keys: dict[str, str] = {}
     for key, entry in value.items() if is_object(value) else ():
@@ -60,7 +60,7 @@ def node(value: object, path: str) -> Node:
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """A part; `members` are the kinds of data it has, one where it is lawful."""
+    """A part; `members` are its data fields, exactly one if it is valid."""
 
     node: Node
     role: str
@@ -79,7 +79,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
 
 class Content(msgspec.Struct, frozen=True, gc=False):
-    """A content. `role` is `""` where there is none, which means the user; `blank` where it has no parts at all."""
+    """A content. `role` is `""` if absent, which means user."""
 
     node: Node
     role: str
@@ -98,31 +98,31 @@ class Content(msgspec.Struct, frozen=True, gc=False):
 
 
 class GeminiRequest(msgspec.Struct, frozen=True):
-    """The body, read once for all rules."""
+    """The body, parsed once for all rules."""
 
     body: Mapping[str, object]
     node: Node
     model: Model
     contents: Sequence[Content]
     turns: Sequence[Content]
-    """The contents, those of the model that follow each other as one."""
+    """The contents; consecutive model contents are merged."""
     system: Content | None
     tools: Sequence[Node]
     declarations: Sequence[Node]
 
     def parts(self) -> Iterator[Part]:
-        """All parts of all contents, in the order of the body."""
+        """Yields all parts of all contents, in the order of the body."""
         for content in self.contents:
             yield from content.parts
 
     @property
     def has_cache(self) -> bool:
-        """Whether the provider holds what stands before the contents, and perhaps the tools."""
+        """True if cached_content holds earlier contents and possibly the tools."""
         return bool(self.node.text("cached_content"))
 
     @property
     def is_older(self) -> bool:
-        """Whether this is known to be a Gemini before 3."""
+        """True if the model is known to be older than Gemini 3."""
         return self.model.family == "gemini" and bool(self.model.version) and not self.model.at_least(3)
 
 
@@ -136,7 +136,7 @@ def _content(value: object, path: str) -> Content:
     content = node(value, path)
     role = content.text("role")
     listed = content.get("parts")
-    # What is neither a part nor null is a wrong type and judged as such (GEM-14), not as an empty part.
+    # An entry that is neither an object nor null has a wrong type (GEM-14); it is not an empty part.
     parts = [
         _part(entry, place, role)
         for place, entry in each(listed, content.at("parts"))
@@ -151,22 +151,22 @@ def _content(value: object, path: str) -> Content:
 
 
 def _turns(contents: Sequence[Content]) -> Iterator[Content]:
-    for of_model, run in groupby(contents, key=lambda content: content.is_model and not content.responses):
+    for by_model, run in groupby(contents, key=lambda content: content.is_model and not content.responses):
         together = list(run)
-        if not of_model or len(together) == 1:
+        if not by_model or len(together) == 1:
             yield from together
             continue
-        # Findings point to where the calls begin.
-        speaking = next((content for content in together if content.calls), together[0])
+        # Problems point to the first content with calls.
+        first = next((content for content in together if content.calls), together[0])
         yield msgspec.structs.replace(
-            speaking,
+            first,
             parts=[part for content in together for part in content.parts],
             calls=[call for content in together for call in content.calls],
         )
 
 
 def read(body: Mapping[str, object], model: Model) -> GeminiRequest:
-    """The body as a request. Any object is one; what it lacks is for the rules to say."""
+    """Parses a body. Any object is accepted; the rules report what is missing."""
     request = node(body, "")
     contents = [
         _content(entry, path)

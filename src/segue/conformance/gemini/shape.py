@@ -1,7 +1,7 @@
-"""The messages of a Gemini request as its JSON parser knows them: which names, and what each of them holds.
+"""The protobuf messages of a Gemini request as its JSON parser accepts them: field names and their types.
 
-Names are in snake case here; the parser takes camelCase too. It also takes null for "left out" and a lone value where
-a list is meant. `walk` says what it refuses; whatever stands in a field of kind `any` or `object` is not looked into.
+Names are in snake case here; the parser also accepts camelCase, null for an absent field, and one value for a list.
+`check_fields` reports what it rejects; values of type `any` or `object` are not checked further.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from segue.conformance.values import is_list, is_object, kind, quoted
 
 __all__ = ["DATA", "FIELDS", "OTHER_SURFACE", "base64_fault", "camel", "each", "newer_kind", "snake", "walk"]
 
-# The members of a part of which it has exactly one.
+# The data fields of a part, of which it has exactly one.
 DATA = (
     *("text", "inline_data", "file_data", "function_call", "function_response", "executable_code"),
     *("code_execution_result", "tool_call", "tool_response"),
 )
 
-# Message: its fields with their kinds, as in the SDK (google-genai 3.1.0); `[]` is a list, `{}` a map, a field
-# without a kind is a string. `signature` and `result` are for rules of their own.
+# Message: its fields with their types, as in the SDK (google-genai 3.1.0); `[]` is a list, `{}` a map, a field
+# without a type is a string. `signature` and `result` have their own rules.
 _MESSAGES = """
 request: model contents=[]content system_instruction=content tools=[]tool tool_config=tool_config
     safety_settings=[]object generation_config=object cached_content service_tier=any store=any labels=object
@@ -59,14 +59,14 @@ function_calling_config: mode=mode allowed_function_names=[]string stream_functi
 
 def _fields(lines: str) -> dict[str, str]:
     fields = (field.partition("=") for field in lines.split())
-    return {name: what or "string" for name, _, what in fields}
+    return {name: field_type or "string" for name, _, field_type in fields}
 
 
 FIELDS: Mapping[str, Mapping[str, str]] = {
     message: _fields(lines) for message, lines in re.findall(r"^(\w+):((?:.|\n )*)", _MESSAGES, re.MULTILINE)
 }
 
-# Known to Vertex or to newer endpoints only: elsewhere the same unknown name.
+# Fields that only Vertex or newer endpoints know; other endpoints report an unknown name.
 OTHER_SURFACE = frozenset(
     {
         *(("request", "model_armor_config"), ("request", "output_config")),
@@ -90,7 +90,7 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9_-]*|[A-Za-z0-9+/]*)(={0,2})")
 
 @cache
 def camel(name: str) -> str:
-    """The camelCase spelling of a field."""
+    """Returns the camelCase name of a field."""
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)
 
@@ -99,12 +99,12 @@ _NAMES: Mapping[str, str] = {camel(name): name for fields in FIELDS.values() for
 
 
 def snake(key: str) -> str:
-    """The field that a key means; keys that no message has stay as they are."""
+    """Returns the snake_case field name of a key; unknown keys are returned unchanged."""
     return _NAMES.get(key, key)
 
 
 def each(value: object, path: str) -> Iterator[tuple[str, object]]:
-    """The entries of a list field with their paths: a lone value counts as one entry, null as none."""
+    """Yields the entries of a list field with their paths: a single value counts as one entry, null as none."""
     if is_list(value):
         yield from ((f"{path}[{position}]", entry) for position, entry in enumerate(value))
     elif value is not None:
@@ -112,7 +112,7 @@ def each(value: object, path: str) -> Iterator[tuple[str, object]]:
 
 
 def base64_fault(text: str) -> bool:
-    """Whether the parser can't decode this: foreign characters, a wrong length, or bits left over at the end."""
+    """True if the parser can't decode this: invalid characters, a wrong length, or trailing bits."""
     match = _BASE64.fullmatch(text)
     if match is None:
         return True
@@ -129,7 +129,7 @@ def base64_fault(text: str) -> bool:
 
 
 def walk(value: object, what: str, path: str, depth: int = 0) -> Iterator[Finding]:
-    """Unknown names and wrong types in a value of this kind."""
+    """Reports unknown names and wrong types in a value of this type."""
     if value is None or what in ("any", "result"):
         return
     if what.startswith("[]"):
@@ -150,10 +150,10 @@ def walk(value: object, what: str, path: str, depth: int = 0) -> Iterator[Findin
 
 
 def newer_kind(part: Mapping[str, object]) -> str | None:
-    """The only data of a part where that is an object under a name not known here: a kind that came later."""
-    said = [key for key, entry in part.items() if entry is not None]
-    unknown = [key for key in said if snake(key) not in FIELDS["part"]]
-    if len(unknown) != 1 or not is_object(part[unknown[0]]) or any(snake(key) in DATA for key in said):
+    """Returns the key of the only data of a part if it is an object under an unknown name: a newer part type."""
+    present = [key for key, entry in part.items() if entry is not None]
+    unknown = [key for key in present if snake(key) not in FIELDS["part"]]
+    if len(unknown) != 1 or not is_object(part[unknown[0]]) or any(snake(key) in DATA for key in present):
         return None
     return unknown[0]
 
@@ -170,11 +170,11 @@ def _walk_message(value: object, message: str, path: str, depth: int) -> Iterato
             place = f"{path}.{key}" if path else str(key)
             name = snake(key)
             if key == newer:
-                yield Finding(place, f"a kind of part that is not known here: Unknown name {quoted(key)}", "risk")
+                yield Finding(place, f"unknown part type, possibly a newer one: Unknown name {quoted(key)}", "risk")
             elif name not in fields:
                 yield Finding(place, f"Invalid JSON payload received. Unknown name {quoted(key)}: Cannot find field.")
             elif (message, name) in OTHER_SURFACE and entry is not None:
-                yield Finding(place, f"not every endpoint knows it: Unknown name {quoted(key)}", "risk")
+                yield Finding(place, f"not supported by every endpoint: Unknown name {quoted(key)}", "risk")
             else:
                 yield from walk(entry, fields[name], place, depth)
 

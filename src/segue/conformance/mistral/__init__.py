@@ -1,8 +1,8 @@
-"""The rules of Mistral's chat API (MIS-*), and those of Chat Completions that hold on its wire too.
+"""The rules of Mistral's chat API (MIS-*), and the Chat Completions rules that apply there too.
 
-The hosted API is the measure. Where rules follow the tokenizer, the name of the model tells its version by its date;
-a name that does not tell is judged as the hosted API judges its newest: as v11 and later, with nine characters an id.
-Every MIS number is either a check here or a row of `UNSHOWABLE`.
+The hosted API is the reference. Some rules depend on the tokenizer version, which the date in a model name gives; names
+without a date are checked as the newest models: v11 and later, ids of nine characters. Every MIS number is either a
+check here or a row of `NOT_CHECKABLE`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from segue.conformance.rule import Book
 __all__ = ["BOOK", "UNSHOWABLE"]
 
 UNSHOWABLE: Mapping[str, str] = {
-    "MIS-16": "about reply streams; an id that comes again in a later turn is no fault of a request (MIS-06)",
+    "MIS-16": "about reply streams; a request may repeat an id in a later turn (MIS-06)",
 }
 
 BOOK: Book[ChatRequest] = Book("mistral", read, (*calls.table, *order.table, *content.table, *keys.table), UNSHOWABLE)

@@ -1,4 +1,4 @@
-"""Calls and results: their ids (MIS-01, MIS-02), their numbers (MIS-03) and what belongs together (MIS-04 to 06)."""
+"""Calls and results: their ids (MIS-01, MIS-02), their number (MIS-03) and their pairing (MIS-04 to 06)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ table: Table[ChatRequest] = Table()
 
 # MIS-01
 @table.rule("MIS-01")
-def ids_of_nine(request: ChatRequest) -> Iterator[Finding]:
-    """The id of a call and of a result is nine letters and digits: the API holds to it for every model."""
+def ids_have_nine_characters(request: ChatRequest) -> Iterator[Finding]:
+    """The id of a call or result is nine letters and digits; the API enforces it for every model."""
     for path, found in _ids(request):
         if is_text(found) and found != "null" and not _ID.fullmatch(found):
             yield Finding(path, f"Tool call id was {quoted(found)} but must be a-z, A-Z, 0-9, with a length of 9.")
@@ -29,8 +29,8 @@ def ids_of_nine(request: ChatRequest) -> Iterator[Finding]:
 
 # MIS-02
 @table.rule("MIS-02")
-def ids_given(request: ChatRequest) -> Iterator[Finding]:
-    """A call and a result have an id, and it is not the word null."""
+def ids_present(request: ChatRequest) -> Iterator[Finding]:
+    """A call and a result have an id other than the string null."""
     for path, found in _ids(request):
         if not is_text(found) or found == "null":
             seen = quoted(found) if is_text(found) else kind(found)
@@ -45,13 +45,13 @@ def _ids(request: ChatRequest) -> Iterator[tuple[str, object]]:
             yield f"{message.path}.tool_call_id", message.data.get("tool_call_id")
 
 
-# MIS-15 speaks about a first message with calls: the API counts from the second message on.
+# MIS-15 covers calls in the first message: the API counts from the second message on.
 def _counted(request: ChatRequest) -> Iterator[Round]:
     return (turn for turn in request.rounds if turn.calls[0].message > 0)
 
 
 def _strays(request: ChatRequest) -> Iterator[Result]:
-    """Results without a call that stand in a lawful place, so that no rule about order speaks of them."""
+    """Yields results without a call at a valid position, so that no rule about order reports them."""
     for result in request.orphans:
         index = result.message.index
         if index and request.messages[index - 1].role in ("assistant", "tool"):
@@ -60,10 +60,10 @@ def _strays(request: ChatRequest) -> Iterator[Result]:
 
 # MIS-03
 @table.rule("MIS-03", holds=V11)
-def calls_answered(request: ChatRequest) -> Iterator[Finding]:
-    """There are as many results as calls before the next assistant message and at the end."""
+def calls_have_results(request: ChatRequest) -> Iterator[Finding]:
+    """Before the next assistant message, and at the end, every call has a result."""
     for turn in _counted(request):
-        # MIS-04 and MIS-05 speak about a surplus, MIS-06 about calls that share an id.
+        # MIS-04 and MIS-05 cover surplus results, MIS-06 calls with the same id.
         known = turn.call_ids()
         calls = len(known) + sum(not is_text(call.id) for call in turn.calls)
         if len(turn.results) < calls:
@@ -72,13 +72,13 @@ def calls_answered(request: ChatRequest) -> Iterator[Finding]:
 
 # MIS-03
 @table.rule("MIS-03", holds=BEFORE_V11)
-def as_many_results_as_calls(request: ChatRequest) -> Iterator[Finding]:
-    """Before v11 results are counted and nothing else."""
+def result_count_matches(request: ChatRequest) -> Iterator[Finding]:
+    """Before v11 only the number of results is checked."""
     for turn in _counted(request):
         if len(turn.results) != len(turn.calls):
             yield _uneven(turn)
     for result in _strays(request):
-        yield Finding(result.path, "Not the same number of function calls and responses: nothing was called")
+        yield Finding(result.path, "Not the same number of function calls and responses: there is no call")
 
 
 def _uneven(turn: Round) -> Finding:
@@ -89,8 +89,8 @@ def _uneven(turn: Round) -> Finding:
 
 # MIS-04
 @table.rule("MIS-04")
-def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
-    """A result names a call that waits for it."""
+def results_match_calls(request: ChatRequest) -> Iterator[Finding]:
+    """A result has the id of a call without a result."""
     # Before v11 ids are not compared; a stray result breaks MIS-03 there.
     severity: Severity = "risk" if older_than(11, request.model) else "reject"
     if severity == "reject":
@@ -106,7 +106,7 @@ def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
 
 # MIS-05
 @table.rule("MIS-05")
-def results_given_once(request: ChatRequest) -> Iterator[Finding]:
+def one_result_per_call(request: ChatRequest) -> Iterator[Finding]:
     """No call has two results."""
     older = older_than(11, request.model)
     for turn in _counted(request):
@@ -117,8 +117,8 @@ def results_given_once(request: ChatRequest) -> Iterator[Finding]:
             if not is_text(result.id) or result.id not in room:
                 continue
             if not room[result.id]:
-                told = f"Duplicate tool call id {quoted(result.id)} in tool results"
-                yield Finding(f"{result.path}.tool_call_id", told, "risk" if older else None)
+                seen = f"Duplicate tool call id {quoted(result.id)} in tool results"
+                yield Finding(f"{result.path}.tool_call_id", seen, "risk" if older else None)
             else:
                 room[result.id] -= 1
 
@@ -132,7 +132,7 @@ def ids_unique_in_message(request: ChatRequest) -> Iterator[Finding]:
         seen: set[str] = set()
         for call in turn.calls:
             if is_text(call.id) and call.id in seen:
-                told = f"Duplicate tool call id {quoted(call.id)} in assistant message"
-                yield Finding(f"{call.path}.id", told, severity)
+                reason = f"Duplicate tool call id {quoted(call.id)} in assistant message"
+                yield Finding(f"{call.path}.id", reason, severity)
             elif is_text(call.id):
                 seen.add(call.id)

@@ -1,4 +1,4 @@
-"""What messages hold: content or calls (MIS-11), chunks of which type, and prefixes (MIS-14)."""
+"""The content of messages: content or calls (MIS-11), chunk types and prefixes (MIS-14)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ table: Table[ChatRequest] = Table()
 
 # MIS-11
 @table.rule("MIS-11")
-def assistant_says_something(request: ChatRequest) -> Iterator[Finding]:
+def assistant_has_content(request: ChatRequest) -> Iterator[Finding]:
     """An assistant message has content or calls."""
     for message in request.messages:
         if message.role == "assistant" and not message.content and not message.data.get("tool_calls"):
             seen = "an empty list" if is_list(message.content) else kind(message.content)
-            told = f"Assistant message must have either content or tool_calls: content is {seen}"
-            yield Finding(f"{message.path}.content", told)
+            reason = f"Assistant message must have either content or tool_calls: content is {seen}"
+            yield Finding(f"{message.path}.content", reason)
 
 
 # MIS-11
@@ -32,8 +32,8 @@ def content_or_calls(request: ChatRequest) -> Iterator[Finding]:
     """Up to v3 an assistant message has content or calls, never both."""
     for message in request.messages:
         if message.role == "assistant" and message.content and message.data.get("tool_calls"):
-            told = "Assistant message must have either content or tool_calls, but not both."
-            yield Finding(f"{message.path}.content", told)
+            reason = "Assistant message must have either content or tool_calls, but not both."
+            yield Finding(f"{message.path}.content", reason)
 
 
 # MIS-14
@@ -45,7 +45,7 @@ def prefix_last(request: ChatRequest) -> Iterator[Finding]:
             yield Finding(f"{message.path}.prefix", "Assistant message with prefix True must be last message")
 
 
-# What the vendor's library knows and the roles it takes it from; the hosted API knows more types than it.
+# The chunk types of the vendor's library; the hosted API supports more.
 _COMMON = frozenset({"text", "image_url", "input_audio", "thinking"})
 _ONLY_HOSTED = frozenset({"document_url", "reference", "file", "resource", "resource_link"})
 CHUNKS = _COMMON | _ONLY_HOSTED
@@ -53,8 +53,8 @@ CHUNKS = _COMMON | _ONLY_HOSTED
 
 # MIS-14
 @table.rule("MIS-14")
-def chunks_in_place(request: ChatRequest) -> Iterator[Finding]:
-    """Results hold text before v15, assistant messages text and, since v11, thinking; nobody else thinks but system."""
+def chunk_types_allowed(request: ChatRequest) -> Iterator[Finding]:
+    """Before v15 results hold text only; thinking is allowed in assistant (since v11) and system messages."""
     for message in request.messages:
         for path, part in message.parts():
             chunk = part.get("type", "text")
@@ -70,12 +70,12 @@ def _chunk_severity(role: str, chunk: object, model: Model) -> Severity | None:
     if not isinstance(chunk, str) or chunk not in CHUNKS:
         return "reject"
     if chunk in _ONLY_HOSTED:
-        # Assistant replies come with references and may go back as they are; the rest is documented for users.
+        # Replies contain references and may be sent back unchanged; the rest is documented for users.
         return None if role == "user" or (role == "assistant" and chunk == "reference") else "risk"
     if chunk == "thinking":
         return _thinking_severity(role, model)
     if role == "tool":
-        # Only the newest validator takes them; of the API nothing is known.
+        # Only the newest validator accepts them; for the API it is unknown.
         return "reject" if older_than(15, model) else "risk"
     return None if role == "user" or (role == "system" and chunk == "input_audio") else "reject"
 
@@ -91,7 +91,7 @@ def _thinking_severity(role: str, model: Model) -> Severity | None:
 # MIS-14
 @table.rule("MIS-14", severity="risk")
 def thinking_is_a_list(request: ChatRequest) -> Iterator[Finding]:
-    """A chunk of thinking holds a list of text chunks; the vendor's library takes a string in its stead."""
+    """A thinking chunk holds a list of text chunks; the vendor's library also accepts a string."""
     for message in request.messages:
         for path, part in message.parts():
             if part.get("type") == "thinking" and not is_list(part.get("thinking")):
@@ -111,17 +111,17 @@ def calls_are_a_list(request: ChatRequest) -> Iterator[Finding]:
 
 # OAI-CHAT-10
 @table.rule("OAI-CHAT-10")
-def arguments_given(request: ChatRequest) -> Iterator[Finding]:
+def arguments_present(request: ChatRequest) -> Iterator[Finding]:
     """function.arguments is a JSON string or the object itself."""
     for call in request.calls:
         if call.is_function and call.function:
             arguments = call.function.get("arguments")
             if not isinstance(arguments, str) and not is_object(arguments):
-                # The vendor's library reads null as no arguments.
+                # The vendor's library parses null as no arguments.
                 null = arguments is None and "arguments" in call.function
                 seen = kind(arguments) if "arguments" in call.function else "missing"
-                told = f"arguments is {seen}; a JSON string or an object is expected"
-                yield Finding(f"{call.path}.function.arguments", told, "risk" if null else None)
+                reason = f"arguments is {seen}; a JSON string or an object is expected"
+                yield Finding(f"{call.path}.function.arguments", reason, "risk" if null else None)
 
 
 # OAI-CHAT-11
@@ -130,8 +130,8 @@ def others_have_content(request: ChatRequest) -> Iterator[Finding]:
     """User, system and tool messages have content."""
     for message in request.messages:
         if message.role in ("user", "system", "tool") and message.content is None:
-            # The API's types let user and tool have null, the vendor's library does not.
+            # The API's types allow null for user and tool, the vendor's library does not.
             null = "content" in message.data and message.role != "system"
             seen = kind(message.content) if "content" in message.data else "missing"
-            told = f"content is {seen}; a string or a list is expected"
-            yield Finding(f"{message.path}.content", told, "risk" if null else None)
+            reason = f"content is {seen}; a string or a list is expected"
+            yield Finding(f"{message.path}.content", reason, "risk" if null else None)

@@ -1,4 +1,4 @@
-"""Which tokenizer a model has: many rules of the vendor follow its version, and dated names tell it."""
+"""The tokenizer version of a model, which many rules depend on. Dated model names give it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SINCE = ((2603, 15), (2509, 13), (2506, 11), (2411, 7))
 
 @lru_cache(maxsize=128)
 def tokenizer(model: Model) -> int | None:
-    """The version of the tokenizer that a name of the family tells: 3, 7, 11, 13, 15 or `None`."""
+    """Returns the tokenizer version by model name: 3, 7, 11, 13, 15, or `None` if unknown."""
     name = model.name.lower()
     if model.family != "mistral":
         return None
@@ -31,10 +31,10 @@ def tokenizer(model: Model) -> int | None:
 
 
 def older_than(version: int, model: Model) -> bool:
-    known = tokenizer(model)
-    return known is not None and known < version
+    actual = tokenizer(model)
+    return actual is not None and actual < version
 
 
 V3 = Holds("models of the v3 tokenizer, up to October 2024", lambda model: older_than(7, model))
 BEFORE_V11 = Holds("models before June 2025 (tokenizers v3 and v7)", lambda model: older_than(11, model))
-V11 = Holds("models since June 2025, and names that do not say", lambda model: not older_than(11, model))
+V11 = Holds("models since June 2025, and names without a date", lambda model: not older_than(11, model))

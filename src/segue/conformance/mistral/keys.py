@@ -38,13 +38,13 @@ table: Table[ChatRequest] = Table()
 
 # MIS-12
 @table.rule("MIS-12")
-def names_lawful(request: ChatRequest) -> Iterator[Finding]:
+def names_valid(request: ChatRequest) -> Iterator[Finding]:
     """Names of functions, declared, called and in results, are 1 to 64 letters, digits, `_` or `-`."""
     for path, name in _names(request):
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             seen = quoted(name) if isinstance(name, str) else kind(name)
-            told = "must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64."
-            yield Finding(path, f"Function name was {seen} but {told}")
+            expected = "must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64."
+            yield Finding(path, f"Function name was {seen} but {expected}")
 
 
 def _names(request: ChatRequest) -> Iterator[tuple[str, object]]:
@@ -63,17 +63,17 @@ def _names(request: ChatRequest) -> Iterator[tuple[str, object]]:
 # MIS-13
 @table.rule("MIS-13")
 def keys_known(request: ChatRequest) -> Iterator[Finding]:
-    """Body, messages and calls hold the keys of the API's own types and no others; a role is one of four."""
+    """Body, messages and calls have only the keys of the API's types; a role is one of four."""
     yield from _extra("", request.body, BODY_KEYS)
     for message in request.messages:
         known = MESSAGE_KEYS.get(message.role)
         if known is None:
-            told = "Input tag does not match any of the expected tags: 'system', 'user', 'assistant', 'tool'"
-            yield Finding(f"{message.path}.role", f"{quoted(message.role)}: {told}")
+            reason = "Input tag does not match any of the expected tags: 'system', 'user', 'assistant', 'tool'"
+            yield Finding(f"{message.path}.role", f"{quoted(message.role)}: {reason}")
         else:
             yield from _extra(f"{message.path}.", message.data, known)
     for call in request.calls:
-        # OAI-CHAT-21 speaks about calls of another type.
+        # OAI-CHAT-21 covers calls of another type.
         if call.is_function:
             yield from _extra(f"{call.path}.", call.data, _CALL_KEYS)
             yield from _extra(f"{call.path}.function.", call.function, _CALLED_KEYS)
@@ -90,12 +90,12 @@ def _extra(path: str, value: Mapping[str, object], known: frozenset[str]) -> Ite
 
 # MIS-13
 @table.rule("MIS-13")
-def tools_lawful(request: ChatRequest) -> Iterator[Finding]:
-    """Tools are a list that is not empty; each function has parameters, and they are a JSON Schema of draft 7."""
+def tools_valid(request: ChatRequest) -> Iterator[Finding]:
+    """tools is a non-empty list; each function has parameters, a draft 7 JSON Schema."""
     declared = request.body.get("tools")
     if declared is not None and (not is_list(declared) or not declared):
         seen = "an empty list" if is_list(declared) else kind(declared)
-        yield Finding("tools", f"Extra inputs are not permitted: tools is {seen}; without tools omit the key")
+        yield Finding("tools", f"Extra inputs are not permitted: tools is {seen}; omit the key if there are no tools")
     for tool in request.tools:
         if tool.type != "function":
             continue
@@ -116,9 +116,9 @@ def tools_lawful(request: ChatRequest) -> Iterator[Finding]:
 # OAI-CHAT-21
 @table.rule("OAI-CHAT-21")
 def functions_only(request: ChatRequest) -> Iterator[Finding]:
-    """Calls are calls of functions; free-text calls and tools are OpenAI's."""
-    for path, sort in not_functions(request):
-        # A call may leave its type out. The API has tools of its own, which it runs itself.
-        if sort is None or (path.startswith("tools") and sort != "custom"):
+    """Calls are calls of function tools; custom tools exist only at OpenAI."""
+    for path, found_type in not_functions(request):
+        # A call may omit its type. The API has hosted tools of its own.
+        if found_type is None or (path.startswith("tools") and found_type != "custom"):
             continue
-        yield Finding(path, f"the type is {quoted(sort)}; 'function' is expected")
+        yield Finding(path, f"the type is {quoted(found_type)}; 'function' is expected")

@@ -1,4 +1,4 @@
-"""Who may follow whom (MIS-07 to MIS-09), and who may speak last (MIS-10) and first (MIS-15)."""
+"""The order of roles: which may follow which (MIS-07 to MIS-09), the last (MIS-10) and the first (MIS-15)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _after(request: ChatRequest, role: str) -> Iterator[tuple[Message, str]]:
 # MIS-07
 @table.rule("MIS-07")
 def no_user_after_tool(request: ChatRequest) -> Iterator[Finding]:
-    """Between a result and the next user message stands an assistant message."""
+    """An assistant message is between a result and the next user message."""
     for message, before in _after(request, "user"):
         if before == "tool":
             yield Finding(message.path, "Unexpected role 'user' after role 'tool'")
@@ -50,22 +50,22 @@ def no_system_later(request: ChatRequest) -> Iterator[Finding]:
 # MIS-10
 @table.rule("MIS-10")
 def last_role(request: ChatRequest) -> Iterator[Finding]:
-    """The last message is of the user or of a tool, or an assistant message with prefix."""
+    """The last message has the role user or tool, or is an assistant message with prefix."""
     if len(request.messages) < 2:
         return
     last = request.messages[-1]
-    told = "Expected last role User or Tool (or Assistant with prefix True) for serving but got"
+    reason = "Expected last role User or Tool (or Assistant with prefix True) for serving but got"
     if last.role == "assistant" and last.data.get("prefix") is not True:
-        yield Finding(last.path, f"{told} assistant")
+        yield Finding(last.path, f"{reason} assistant")
     elif last.role == "system":
-        # The vendor's validators let it pass, the API's message does not name it.
-        yield Finding(last.path, f"{told} system", "risk")
+        # The vendor's validators accept it, the API's error text does not list it.
+        yield Finding(last.path, f"{reason} system", "risk")
 
 
 # MIS-15
 @table.rule("MIS-15")
-def begins_well(request: ChatRequest) -> Iterator[Finding]:
-    """There is a message, a lone one is of the user or system, and the first has no calls and is no result."""
+def first_message_valid(request: ChatRequest) -> Iterator[Finding]:
+    """There is a message; a single one has the role user or system; the first has no calls and is not a result."""
     if not request.messages:
         yield Finding("messages", "Conversation must have at least one message")
         return
@@ -74,9 +74,9 @@ def begins_well(request: ChatRequest) -> Iterator[Finding]:
         if first.role in ("assistant", "tool"):
             yield Finding(first.path, "Conversation must start with a user message or system message")
     elif first.role == "tool":
-        # The validators count from the second message on, so this one passes them.
-        yield Finding(first.path, "the result of no call; Conversation must start with a user message", "risk")
+        # The validators count from the second message on, so they accept this one.
+        yield Finding(first.path, "a result without a call; Conversation must start with a user message", "risk")
     elif request.rounds and request.rounds[0].calls[0].message == 0:
         severity: Severity = "reject" if request.rounds[0].results else "risk"
-        told = "calls of the first message are not counted; Conversation must start with a user message"
-        yield Finding(f"{first.path}.tool_calls", told, severity)
+        reason = "calls of the first message are not counted; Conversation must start with a user message"
+        yield Finding(f"{first.path}.tool_calls", reason, severity)

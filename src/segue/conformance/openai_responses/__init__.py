@@ -1,8 +1,8 @@
-"""The rules of OpenAI Responses (OAI-RESP-*) that a request body can show.
+"""The rules of OpenAI Responses (OAI-RESP-*) that can be checked on a request body.
 
-Every rulebook number is either a check in one of the modules beside this one or a row of `UNSHOWABLE`, never both.
-The rulebook has no number for the mere shape of an item, so each shape is judged under the rule about that kind of
-item: messages and settings 14, reasoning 03, outputs 16, calls 17, hosted tools 20, approvals 21.
+Every rulebook number is either a check in a module of this package or a row of `NOT_CHECKABLE`, never both. The
+rulebook has no number for the members of an item, so they are reported under the rule about its type: messages and
+settings 14, reasoning 03, outputs 16, calls 17, hosted tools 20, approvals 21.
 """
 
 from __future__ import annotations

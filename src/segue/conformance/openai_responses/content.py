@@ -1,4 +1,4 @@
-"""What messages and outputs hold: OAI-RESP-15, 16 and 24."""
+"""The content of messages and tool outputs: OAI-RESP-15, 16 and 24."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ table: Table[ResponsesRequest] = Table()
 
 _INPUT = ("input_text", "input_image", "input_file")
 _OUTPUT = ("output_text", "refusal")
-# In the SDK or in error texts, but in no type of a message.
+# In the SDK or in error texts, but not in the types of messages.
 _UNCERTAIN = frozenset({"input_audio", "computer_screenshot", "summary_text", "reasoning_text"})
-# Parts of Chat and Messages, of which it is known that they are none here. Any other may be newer than this table.
+# Parts of other APIs, which are known to be invalid here. Other unknown types may be newer than this table.
 _ELSEWHERE = frozenset({"text", "image", "image_url", "file", "document", "tool_use", "tool_result", "thinking"})
 _LONGEST_OUTPUT = 10_485_760
 _TEXT_OF = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
@@ -28,7 +28,7 @@ def _parts(path: str, parts: object, allowed: tuple[str, ...]) -> Iterator[Findi
     for position, part in enumerate(parts if is_list(parts) else ()):
         here = f"{path}[{position}]"
         if not is_object(part):
-            yield Finding(here, f"{kind(part)} among the parts; an object is expected")
+            yield Finding(here, f"{kind(part)} in the list of parts; an object is expected")
             continue
         part_type = text_of(part.get("type"))
         if part_type in allowed:
@@ -61,7 +61,7 @@ def _part(path: str, part_type: str, part: Mapping[str, object]) -> Iterator[Fin
 
 # OAI-RESP-15
 @table.rule("OAI-RESP-15")
-def parts_fit_role(request: ResponsesRequest) -> Iterator[Finding]:
+def parts_match_role(request: ResponsesRequest) -> Iterator[Finding]:
     """Message content is a string or parts: output_text and refusal for the assistant, input_* for all others."""
     for item in request.of("message"):
         content = item.data.get("content")
@@ -73,8 +73,8 @@ def parts_fit_role(request: ResponsesRequest) -> Iterator[Finding]:
 
 # OAI-RESP-16
 @table.rule("OAI-RESP-16")
-def outputs_lawful(request: ResponsesRequest) -> Iterator[Finding]:
-    """An output is a string or input_* parts; screenshots and shell output have forms of their own."""
+def outputs_valid(request: ResponsesRequest) -> Iterator[Finding]:
+    """An output is a string or input_* parts; screenshots and shell output have their own types."""
     for item in request.of("function_call_output", "custom_tool_call_output"):
         path, output = f"{item.path}.output", item.data.get("output")
         if isinstance(output, str):
@@ -100,7 +100,7 @@ def _screenshot(item: Item) -> Iterator[Finding]:
     if not is_object(output):
         yield Finding(path, f"output is {kind(output)}; a computer_screenshot is expected")
     elif output.get("type") != "computer_screenshot":
-        # Early examples of the vendor had an image here.
+        # Early examples of the vendor used an image here.
         severity: Severity = "risk" if output.get("type") == "input_image" else "reject"
         seen = f"Invalid value: {quoted(output.get('type'))}. Supported values are: 'computer_screenshot'."
         yield Finding(f"{path}.type", seen, severity)
@@ -114,7 +114,7 @@ def _shell_output(item: Item) -> Iterator[Finding]:
     for position, chunk in enumerate(output):
         here = f"{path}[{position}]"
         if not is_object(chunk):
-            yield Finding(here, f"{kind(chunk)} among the chunks; an object is expected")
+            yield Finding(here, f"{kind(chunk)} in the list of chunks; an object is expected")
             continue
         for key in ("stdout", "stderr"):
             if not isinstance(chunk.get(key), str):
@@ -122,15 +122,17 @@ def _shell_output(item: Item) -> Iterator[Finding]:
                 yield Finding(f"{here}.{key}", f"{key} is {seen}; a string is expected")
         outcome = chunk.get("outcome")
         if not is_object(outcome) or outcome.get("type") not in ("exit", "timeout"):
-            yield Finding(f"{here}.outcome", "the outcome is of type 'exit' with its exit_code, or of type 'timeout'")
+            yield Finding(
+                f"{here}.outcome", "outcome must have the type 'exit' with an exit_code, or the type 'timeout'"
+            )
         elif outcome["type"] == "exit" and not isinstance(outcome.get("exit_code"), int):
             yield Finding(f"{here}.outcome.exit_code", f"Missing required parameter: '{here}.outcome.exit_code'.")
 
 
 # OAI-RESP-24
 @table.rule("OAI-RESP-24")
-def input_given(request: ResponsesRequest) -> Iterator[Finding]:
-    """input is a string or a list of items, and may be left out where something else says what to answer."""
+def input_present(request: ResponsesRequest) -> Iterator[Finding]:
+    """input is a string or a list of items; it is optional with a prompt, conversation or earlier response."""
     given = request.body.get("input")
     if given is None:
         if not request.continues and not is_object(request.body.get("prompt")):
@@ -143,8 +145,8 @@ def input_given(request: ResponsesRequest) -> Iterator[Finding]:
 
 # OAI-RESP-24
 @table.rule("OAI-RESP-24")
-def system_text_placed(request: ResponsesRequest) -> Iterator[Finding]:
-    """System text is a string in instructions, or system and developer items; there is no key system or messages."""
+def system_text_in_instructions(request: ResponsesRequest) -> Iterator[Finding]:
+    """The system prompt is a string in instructions or system and developer items, not the key system."""
     instructions = request.body.get("instructions")
     if instructions is not None and not isinstance(instructions, str):
         yield Finding("instructions", f"instructions is {kind(instructions)}; a string is expected")

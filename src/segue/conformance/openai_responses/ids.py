@@ -1,4 +1,4 @@
-"""Ids of Responses items: OAI-RESP-01, 02, 03 and 13. What pairs by them is judged in `pairing`."""
+"""Ids of Responses items: OAI-RESP-01, 02, 03 and 13. `pairing` checks how they pair."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["table"]
 table: Table[ResponsesRequest] = Table()
 
 _LONGEST = 64
-# A local_shell_call_output may name its call by `id` alone; OAI-RESP-20 speaks about it.
+# A local_shell_call_output may have its call id in `id`; OAI-RESP-20 covers it.
 _PAIRED = frozenset({*PAIRS, *PAIRS.values()} - {"local_shell_call_output"})
-# Searches by the provider have no call_id.
+# Hosted searches have no call_id.
 _UNPAIRED_TOO = frozenset({"tool_search_call", "tool_search_output"})
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 
-# Prefixes that the service was seen to demand.
+# Prefixes that the service is known to require.
 _CALL_PREFIX: Mapping[str, str] = {"function_call": "fc", "custom_tool_call": "ctc"}
 _DEMANDED: Mapping[str, str] = {"reasoning": "rs", "message": "msg"}
-# Prefixes of its own ids; no report says that it refuses others.
+# Prefixes of its own ids; it is not known to reject others.
 _USUAL: Mapping[str, str] = {
     "web_search_call": "ws",
     "file_search_call": "fs",
@@ -44,7 +44,7 @@ def call_ids_short(request: ResponsesRequest) -> Iterator[Finding]:
     for item in request.of(*_PAIRED):
         path, value = f"{item.path}.call_id", item.data.get("call_id")
         if value is None:
-            # The newest types take outputs that nobody asked for.
+            # The newest types accept outputs without a call.
             severity: Severity = "risk" if item.type == "function_call_output" else "reject"
             if item.type not in _UNPAIRED_TOO:
                 yield Finding(path, f"Missing required parameter: '{path}'.", severity)
@@ -57,19 +57,19 @@ def call_ids_short(request: ResponsesRequest) -> Iterator[Finding]:
 
 # OAI-RESP-02
 @table.rule("OAI-RESP-02")
-def call_item_ids_lawful(request: ResponsesRequest) -> Iterator[Finding]:
-    """The id of a function_call begins with `fc`, that of a custom_tool_call with `ctc`; it may be left out."""
+def call_item_ids_valid(request: ResponsesRequest) -> Iterator[Finding]:
+    """The id of a function_call begins with `fc`, that of a custom_tool_call with `ctc`; it may be omitted."""
     for item in request.of(*_CALL_PREFIX):
         yield from _id_findings(item, _CALL_PREFIX[item.type], "reject")
 
 
 # OAI-RESP-03
 @table.rule("OAI-RESP-03")
-def item_ids_lawful(request: ResponsesRequest) -> Iterator[Finding]:
+def item_ids_valid(request: ResponsesRequest) -> Iterator[Finding]:
     """Reasoning has an id that begins with `rs`, the id of a message begins with `msg`; ids have 1 to 64 characters."""
     for item in request.items:
         if item.type == "reasoning" and item.id is None:
-            # Clients that send the encrypted content alone are seen to succeed.
+            # Clients that send only the encrypted content are known to succeed.
             severity: Severity = "risk" if is_text(item.data.get("encrypted_content")) else "reject"
             yield Finding(f"{item.path}.id", f"Missing required parameter: '{item.path}.id'.", severity)
         elif item.type in _DEMANDED:
@@ -83,7 +83,7 @@ def _id_findings(item: Item, prefix: str, severity: Severity) -> Iterator[Findin
     if value is None:
         return
     if not isinstance(value, str):
-        # The shape of items that need their id speaks about it.
+        # Items that require their id are checked by their item spec.
         if item.type not in ("item_reference", "mcp_approval_request"):
             yield Finding(path, f"the id is {kind(value)}; a string is expected")
     elif not value.startswith(prefix):
@@ -95,13 +95,13 @@ def _id_findings(item: Item, prefix: str, severity: Severity) -> Iterator[Findin
         seen = f"Expected a string with maximum length {_LONGEST}, but got a string with length {len(value)}"
         yield Finding(path, f"Invalid '{path}': string too long. {seen} instead.")
     elif "-" in value:
-        yield Finding(path, f"the id {quoted(value)} has a dash, which the service was seen to refuse", "risk")
+        yield Finding(path, f"the id {quoted(value)} has a dash, which the service is known to reject", "risk")
 
 
 # OAI-RESP-13
 @table.rule("OAI-RESP-13")
 def item_ids_unique(request: ResponsesRequest) -> Iterator[Finding]:
-    """No two items bear the same id."""
+    """No two items have the same id."""
     seen: set[str] = set()
     for item in request.items:
         name = text_of(item.id)

@@ -1,7 +1,7 @@
-"""The shape of each kind of item: OAI-RESP-14, and the shapes under 03, 16, 17, 20 and 21.
+"""The members of each item type: OAI-RESP-14, and members under 03, 16, 17, 20 and 21.
 
-`SHAPES` is the vendor's own request types as data. A missing or mistyped member is refused; a missing id or status is
-a risk only, since clients are seen to leave them out, and so is a key that the types do not know.
+`ITEM_SPECS` is the vendor's request types as data. A missing or mistyped member is rejected; a missing id or status is
+only a risk, because clients are known to omit them, and so is an unknown key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Form = Literal["string", "list", "object", "boolean", "string or null", "list or
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """An item: the rule that speaks about it, members it needs, members it should have, and others it may have."""
+    """An item type: its rule, required members, expected members (a risk if missing), and optional ones."""
 
     rule: str
     needs: Mapping[str, Form]
@@ -33,7 +33,7 @@ class Shape(msgspec.Struct, frozen=True):
 
     @property
     def keys(self) -> frozenset[str]:
-        """Every key that the item may have."""
+        """All keys that the item may have."""
         status = ["status"] if self.statuses else []
         return frozenset({"type", "id", "agent", *self.needs, *self.should.split(), *self.may.split(), *status})
 
@@ -50,12 +50,12 @@ SHAPES: Mapping[str, Shape] = {
     "configuration_update": Shape(_OTHER, {}, may="reasoning text"),
     "compaction": Shape(_OTHER, {"encrypted_content": "string"}),
     "compaction_trigger": Shape(_OTHER, {}),
-    # The types know a status here, the service answers "Unknown parameter: 'input[1].status'."
+    # The types have a status here, but the service returns "Unknown parameter: 'input[1].status'."
     "reasoning": Shape(_REASONING, {"summary": "list"}, may="content encrypted_content"),
     "function_call": Shape(
         _CALL, {"name": "string", "arguments": "string"}, may="call_id async caller namespace", statuses=_STATUS
     ),
-    # The status of custom calls and outputs stands in replies only, and clients send it back as it came.
+    # The status of custom calls and outputs is only in replies, and clients send it back unchanged.
     "custom_tool_call": Shape(
         _CALL, {"name": "string", "input": "string"}, may="call_id async caller namespace", statuses=_STATUS
     ),
@@ -72,7 +72,7 @@ SHAPES: Mapping[str, Shape] = {
     "multi_agent_call": Shape(_CALL, {"action": "string", "arguments": "string"}, may="call_id"),
     "function_call_output": Shape(_RESULT, {}, may="output call_id caller name namespace", statuses=_STATUS),
     "custom_tool_call_output": Shape(_RESULT, {}, may="output call_id caller", statuses=_STATUS),
-    # `failed` stands in replies.
+    # `failed` is only in replies.
     "computer_call_output": Shape(
         _RESULT, {}, may="output call_id acknowledged_safety_checks", statuses=f"{_STATUS} failed"
     ),
@@ -119,8 +119,8 @@ _ROLES = ("assistant", "system", "developer", "user")
 _CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call"})
 
 
-def _fits(value: object, form: Form) -> bool:
-    match form:
+def _fits(value: object, value_type: Form) -> bool:
+    match value_type:
         case "value":
             return True
         case "string":
@@ -146,20 +146,20 @@ def _misshapen(request: ResponsesRequest, rule: str) -> Iterator[Finding]:
 
 
 def _members(item: Item, shape: Shape) -> Iterator[Finding]:
-    for key, form in shape.needs.items():
+    for key, value_type in shape.needs.items():
         if key not in item.data:
             yield Finding(f"{item.path}.{key}", f"Missing required parameter: '{item.path}.{key}'.")
-        elif not _fits(item.data[key], form):
-            article = "any" if form == "value" else "an" if form == "object" else "a"
+        elif not _fits(item.data[key], value_type):
+            article = "any" if value_type == "value" else "an" if value_type == "object" else "a"
             seen = f"{key} of this {item.type} is {kind(item.data[key])}"
-            yield Finding(f"{item.path}.{key}", f"{seen}; {article} {form} is expected")
+            yield Finding(f"{item.path}.{key}", f"{seen}; {article} {value_type} is expected")
     for key in shape.should.split():
         if item.data.get(key) is None:
-            yield Finding(f"{item.path}.{key}", f"this {item.type} has no {key}; its type demands one", "risk")
+            yield Finding(f"{item.path}.{key}", f"this {item.type} has no {key}; its type requires one", "risk")
     status = item.data.get("status")
     if shape.statuses and status is not None and status not in shape.statuses.split():
         seen = f"Invalid value: {quoted(status)}. Supported values are: {', '.join(shape.statuses.split())}."
-        # A status that is no string at all is reported as such where the shape needs it.
+        # A status that is not a string is already reported if the item requires it.
         if isinstance(status, str) or "status" not in shape.needs:
             yield Finding(f"{item.path}.status", seen)
 
@@ -181,19 +181,19 @@ def items_known(request: ResponsesRequest) -> Iterator[Finding]:
     entries = request.body.get("input")
     for item, entry in zip(request.items, entries if is_list(entries) else (), strict=False):
         if not is_object(entry):
-            yield Finding(item.path, f"{kind(entry)} among the items; an object is expected")
+            yield Finding(item.path, f"{kind(entry)} in the list of items; an object is expected")
         elif entry.get("type") is None and not item.type:
             yield Finding(f"{item.path}.type", "the item has neither a type nor a role")
         elif item.type not in SHAPES:
-            # A type that is newer than this table may be lawful.
-            seen = f"Invalid value: {quoted(entry.get('type'))} is no known type of an item."
+            # A type that is newer than this table may be valid.
+            seen = f"Invalid value: {quoted(entry.get('type'))} is not a known item type."
             yield Finding(f"{item.path}.type", seen, "risk" if is_text(entry.get("type")) else "reject")
 
 
 # OAI-RESP-14
 @table.rule("OAI-RESP-14")
 def roles_known(request: ResponsesRequest) -> Iterator[Finding]:
-    """Messages are of the assistant, the system, the developer or the user; there is no role tool."""
+    """Messages have the role assistant, system, developer or user; there is no role tool."""
     for item in request.of("message", "additional_tools"):
         role = item.data.get("role")
         if item.type == "additional_tools":
@@ -206,8 +206,8 @@ def roles_known(request: ResponsesRequest) -> Iterator[Finding]:
 
 # OAI-RESP-14
 @table.rule("OAI-RESP-14")
-def others_shaped(request: ResponsesRequest) -> Iterator[Finding]:
-    """Messages hold their own keys and not those of Chat Completions; settings and references have their members."""
+def other_items_valid(request: ResponsesRequest) -> Iterator[Finding]:
+    """Messages have no keys of Chat Completions; settings and references have their required members."""
     yield from _misshapen(request, _OTHER)
 
 
@@ -222,34 +222,34 @@ def compaction_last(request: ResponsesRequest) -> Iterator[Finding]:
 
 # OAI-RESP-03
 @table.rule("OAI-RESP-03")
-def reasoning_shaped(request: ResponsesRequest) -> Iterator[Finding]:
-    """A reasoning item has its summary, be it empty."""
+def reasoning_valid(request: ResponsesRequest) -> Iterator[Finding]:
+    """A reasoning item has a summary, which may be empty."""
     yield from _misshapen(request, _REASONING)
 
 
 # OAI-RESP-16
 @table.rule("OAI-RESP-16")
-def outputs_shaped(request: ResponsesRequest) -> Iterator[Finding]:
+def output_items_valid(request: ResponsesRequest) -> Iterator[Finding]:
     """Outputs have the members and the status of their type."""
     yield from _misshapen(request, _RESULT)
 
 
 # OAI-RESP-17
 @table.rule("OAI-RESP-17")
-def calls_shaped(request: ResponsesRequest) -> Iterator[Finding]:
+def call_items_valid(request: ResponsesRequest) -> Iterator[Finding]:
     """The arguments of a function_call are a string, the input of a custom_tool_call too; all have their members."""
     yield from _misshapen(request, _CALL)
 
 
 # OAI-RESP-20
 @table.rule("OAI-RESP-20")
-def hosted_shaped(request: ResponsesRequest) -> Iterator[Finding]:
+def hosted_items_valid(request: ResponsesRequest) -> Iterator[Finding]:
     """Items of hosted tools have an id, their own output inside, and no call_id."""
     yield from _misshapen(request, _HOSTED)
 
 
 # OAI-RESP-21
 @table.rule("OAI-RESP-21")
-def approvals_shaped(request: ResponsesRequest) -> Iterator[Finding]:
-    """An approval names its request and says yes or no; a request has an id, a name, arguments and a server."""
+def approval_items_valid(request: ResponsesRequest) -> Iterator[Finding]:
+    """An approval has the id of its request and a boolean; a request has an id, a name, arguments and a server."""
     yield from _misshapen(request, _APPROVAL)

@@ -1,7 +1,7 @@
 """Calls and their outputs: OAI-RESP-04, 05, 06, 17, 20, 21 and 25.
 
-A pair is one call_id and two matching types, anywhere in the input. What lies with the provider (an earlier response,
-a conversation, items named by reference) is not seen here, so nothing is said about outputs that may belong to it.
+A pair is one call_id and two matching types, anywhere in the input. Items that the provider stores (an earlier
+response, a conversation, referenced items) are not visible here, so outputs that may belong to them are not reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["table"]
 table: Table[ResponsesRequest] = Table()
 
 _OUTPUTS: Mapping[str, str] = {output: call for call, output in PAIRS.items()}
-# The provider runs these itself; no report says that it misses their outputs.
+# The provider runs these itself and is not known to require their outputs.
 _RUN_BY_PROVIDER = frozenset({"tool_search_call", "program", "multi_agent_call"})
 
 
@@ -26,16 +26,16 @@ def _is_foreign(model: Model) -> bool:
     return model.family != "gpt"
 
 
-FOREIGN = Holds("models of other makers, and names that do not say", _is_foreign)
+FOREIGN = Holds("models of other vendors, and unknown names", _is_foreign)
 
 
 def _spoken(item_type: str) -> str:
-    """A type as the service names it in its errors: `function call output`."""
+    """Formats a type as the service does in its errors: `function call output`."""
     return item_type.replace("_", " ")
 
 
 def _named(request: ResponsesRequest, types: Mapping[str, str]) -> Iterator[tuple[Item, str]]:
-    """The items of these types that have a call_id, with it."""
+    """Yields the items of these types that have a call_id, with it."""
     for item in request.items:
         call_id = item.call_id if item.type in types else None
         if is_text(call_id):
@@ -43,18 +43,18 @@ def _named(request: ResponsesRequest, types: Mapping[str, str]) -> Iterator[tupl
 
 
 def _kinds(request: ResponsesRequest, types: Mapping[str, str]) -> dict[str, set[str]]:
-    """call_id → the types of these items that bear it."""
+    """Maps each call_id to the types of the items with it."""
     kinds: dict[str, set[str]] = {}
     for item, call_id in _named(request, types):
         kinds.setdefault(call_id, set()).add(item.type)
-        # An output of the local shell may bear the item id of its call.
+        # An output of the local shell may have the item id of its call.
         if item.type == "local_shell_call" and is_text(item.id):
             kinds.setdefault(item.id, set()).add(item.type)
     return kinds
 
 
 def _unanswered(request: ResponsesRequest) -> Iterator[Item]:
-    """Calls whose call_id no output bears, of whatever type; OAI-RESP-17 speaks about outputs of another type."""
+    """Yields calls without an output of any type; OAI-RESP-17 covers outputs of a wrong type."""
     if request.refers_to_calls:
         return
     answered = _kinds(request, _OUTPUTS)
@@ -66,7 +66,7 @@ def _unanswered(request: ResponsesRequest) -> Iterator[Item]:
 
 # OAI-RESP-04
 @table.rule("OAI-RESP-04")
-def calls_answered(request: ResponsesRequest) -> Iterator[Finding]:
+def calls_have_results(request: ResponsesRequest) -> Iterator[Finding]:
     """Every call has an output with the same call_id, unless it runs asynchronously."""
     for item in _unanswered(request):
         if item.type != "custom_tool_call":
@@ -76,7 +76,7 @@ def calls_answered(request: ResponsesRequest) -> Iterator[Finding]:
 
 # OAI-RESP-17
 @table.rule("OAI-RESP-17")
-def custom_calls_answered(request: ResponsesRequest) -> Iterator[Finding]:
+def custom_calls_have_outputs(request: ResponsesRequest) -> Iterator[Finding]:
     """Every custom_tool_call has an output with the same call_id, unless it runs asynchronously."""
     for item in _unanswered(request):
         if item.type == "custom_tool_call":
@@ -86,17 +86,17 @@ def custom_calls_answered(request: ResponsesRequest) -> Iterator[Finding]:
 # OAI-RESP-17
 @table.rule("OAI-RESP-17")
 def outputs_match_calls(request: ResponsesRequest) -> Iterator[Finding]:
-    """The type of an output is that of its call: function_call_output for a function_call, and so on."""
+    """The type of an output matches that of its call: function_call_output for a function_call, and so on."""
     calls = _kinds(request, PAIRS)
     for item, call_id in _named(request, _OUTPUTS):
-        asked = calls.get(call_id)
-        if asked and _OUTPUTS[item.type] not in asked:
+        call_types = calls.get(call_id)
+        if call_types and _OUTPUTS[item.type] not in call_types:
             seen = f"No tool call found for {_spoken(item.type)} with call_id {quoted(call_id)}."
-            yield Finding(f"{item.path}.type", f"{seen} It is a {_spoken(min(asked))}.")
+            yield Finding(f"{item.path}.type", f"{seen} It is a {_spoken(min(call_types))}.")
 
 
 def _orphans(request: ResponsesRequest, *, mcp: bool) -> Iterator[Item]:
-    """Outputs without a call of any type; `mcp`: those that name a call of an MCP server."""
+    """Yields outputs without a call of any type; with `mcp` those with the id of an MCP call."""
     if request.continues or request.refers_to_calls:
         return
     calls = _kinds(request, PAIRS)
@@ -108,8 +108,8 @@ def _orphans(request: ResponsesRequest, *, mcp: bool) -> Iterator[Item]:
 
 # OAI-RESP-05
 @table.rule("OAI-RESP-05")
-def outputs_asked_for(request: ResponsesRequest) -> Iterator[Finding]:
-    """Every output names a call of the input, or of the earlier response or conversation."""
+def outputs_have_calls(request: ResponsesRequest) -> Iterator[Finding]:
+    """Every output has the id of a call in the input, the earlier response or the conversation."""
     for item in _orphans(request, mcp=False):
         seen = f"No tool call found for {_spoken(item.type)} with call_id {quoted(item.call_id)}."
         yield Finding(item.path, seen)
@@ -117,8 +117,8 @@ def outputs_asked_for(request: ResponsesRequest) -> Iterator[Finding]:
 
 # OAI-RESP-05
 @table.rule("OAI-RESP-05", severity="risk")
-def outputs_behind_calls(request: ResponsesRequest) -> Iterator[Finding]:
-    """An output stands behind its call."""
+def outputs_follow_calls(request: ResponsesRequest) -> Iterator[Finding]:
+    """An output comes after its call."""
     if request.continues:
         return
     known: set[str] = set()
@@ -127,13 +127,13 @@ def outputs_behind_calls(request: ResponsesRequest) -> Iterator[Finding]:
         if item.type in PAIRS:
             known.update(name for name in (call_id, item.id) if is_text(name))
         elif call_id in calls and call_id not in known:
-            yield Finding(item.path, f"the output of {quoted(call_id)} stands before its call")
+            yield Finding(item.path, f"the output of {quoted(call_id)} comes before its call")
 
 
 # OAI-RESP-06
 @table.rule("OAI-RESP-06", severity="risk", holds=FOREIGN)
-def pairs_not_torn(request: ResponsesRequest) -> Iterator[Finding]:
-    """No message stands between a call and its output; some compatible servers refuse that."""
+def pairs_not_interrupted(request: ResponsesRequest) -> Iterator[Finding]:
+    """No message is between a call and its output; some compatible servers reject it."""
     opened: dict[str, int] = {}
     last = -1
     for item in request.items:
@@ -142,14 +142,14 @@ def pairs_not_torn(request: ResponsesRequest) -> Iterator[Finding]:
         elif item.type in PAIRS and is_text(item.call_id):
             opened[item.call_id] = item.index
         elif item.type in _OUTPUTS and is_text(item.call_id) and opened.get(item.call_id, last) < last:
-            seen = f"input[{last}] stands between the call {quoted(item.call_id)} and its output"
-            yield Finding(item.path, f"{seen}; some servers take calls and outputs in one run only")
+            seen = f"input[{last}] is between the call {quoted(item.call_id)} and its output"
+            yield Finding(item.path, f"{seen}; some servers require outputs directly after their calls")
 
 
 # OAI-RESP-20
 @table.rule("OAI-RESP-20")
 def shell_output_names_call(request: ResponsesRequest) -> Iterator[Finding]:
-    """A local_shell_call_output names its call, as call_id or as id."""
+    """A local_shell_call_output has the id of its call, as call_id or as id."""
     for item in request.of("local_shell_call_output"):
         if not is_text(item.call_id):
             yield Finding(f"{item.path}.call_id", f"Missing required parameter: '{item.path}.call_id'.")
@@ -157,33 +157,33 @@ def shell_output_names_call(request: ResponsesRequest) -> Iterator[Finding]:
 
 # OAI-RESP-21
 @table.rule("OAI-RESP-21")
-def approvals_asked_for(request: ResponsesRequest) -> Iterator[Finding]:
-    """An mcp_approval_response names an mcp_approval_request that stands before it."""
+def approvals_have_requests(request: ResponsesRequest) -> Iterator[Finding]:
+    """An mcp_approval_response has the id of an mcp_approval_request before it."""
     if request.continues or request.refers_to_calls:
         return
-    asked: set[str] = set()
+    requested: set[str] = set()
     for item in request.of(*APPROVAL):
         name = item.data.get("approval_request_id")
         if item.type == APPROVAL[0] and is_text(item.id):
-            asked.add(item.id)
-        elif item.type == APPROVAL[1] and isinstance(name, str) and name not in asked:
-            seen = f"no mcp_approval_request with the id {quoted(name)} stands before this response"
+            requested.add(item.id)
+        elif item.type == APPROVAL[1] and isinstance(name, str) and name not in requested:
+            seen = f"there is no mcp_approval_request with the id {quoted(name)} before this response"
             yield Finding(f"{item.path}.approval_request_id", seen)
 
 
 # OAI-RESP-21
 @table.rule("OAI-RESP-21")
-def mcp_answers_itself(request: ResponsesRequest) -> Iterator[Finding]:
-    """No output answers a call of an MCP server."""
+def no_outputs_for_mcp_calls(request: ResponsesRequest) -> Iterator[Finding]:
+    """Calls of MCP servers have no separate output."""
     for item in _orphans(request, mcp=True):
         seen = f"No tool call found for {_spoken(item.type)} with call_id {quoted(item.call_id)}."
-        yield Finding(item.path, f"{seen} Calls of MCP servers hold their own output.")
+        yield Finding(item.path, f"{seen} Calls of MCP servers contain their own output.")
 
 
 # OAI-RESP-25
 @table.rule("OAI-RESP-25")
 def call_ids_unique(request: ResponsesRequest) -> Iterator[Finding]:
-    """No two calls bear the same call_id, and no call has two outputs; which belongs to which would be a guess."""
+    """No two calls have the same call_id, and no call has two outputs; pairing would be ambiguous."""
     calls: dict[str, int] = {}
     outputs: dict[str, int] = {}
     for item, call_id in _named(request, PAIRS):

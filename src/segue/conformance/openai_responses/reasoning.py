@@ -1,4 +1,4 @@
-"""Reasoning and what was made with it: OAI-RESP-07 to 11."""
+"""Reasoning items and the items that follow them: OAI-RESP-07 to 11."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_BY_THE_MODEL = frozenset(
 )
 _CALLS = frozenset({*PAIRS, *HOSTED, APPROVAL[0]})
 _BY_CLIENT = frozenset({"function_call", "custom_tool_call"})
-# How every published encrypted_content of the service begins.
+# The prefix of every published encrypted_content of the service.
 _SEAL = "gAAAA"
 
 
@@ -31,8 +31,8 @@ def _is_own(model: Model) -> bool:
     return model.family in ("", "gpt")
 
 
-REASONING = Holds("OpenAI's reasoning models, and names that do not say", _reasons)
-OWN = Holds("OpenAI's models, and names that do not say", _is_own)
+REASONING = Holds("OpenAI's reasoning models, and unknown names", _reasons)
+OWN = Holds("OpenAI's models, and unknown names", _is_own)
 
 
 def _is_made_by_model(item: Item) -> bool:
@@ -44,13 +44,13 @@ def _is_made_by_model(item: Item) -> bool:
 # OAI-RESP-07
 @table.rule("OAI-RESP-07")
 def reasoning_followed(request: ResponsesRequest) -> Iterator[Finding]:
-    """A reasoning item stands right before the message or call that it was made with."""
+    """A reasoning item is directly before the message or call that was generated with it."""
     for item, following in pairwise([*request.items, None]):
         if item is None or not item.is_reasoning:
             continue
         seen = f"Item {quoted(item.id)} of type 'reasoning' was provided without its required following item."
         if following is None or not _is_made_by_model(following):
-            # Without an id nothing can be looked up; no report tells what the service says then.
+            # Without an id the service can't look the item up; its behaviour is unknown.
             severity: Severity = "reject" if is_text(item.id) else "risk"
             yield Finding(item.path, seen, severity)
         elif following.is_reasoning:
@@ -58,7 +58,7 @@ def reasoning_followed(request: ResponsesRequest) -> Iterator[Finding]:
 
 
 def _turns(request: ResponsesRequest) -> Iterator[list[Item]]:
-    """The items between the words of user, system and developer."""
+    """Splits the items at user, system and developer messages."""
     turn: list[Item] = []
     for item in request.items:
         if item.type == "message" and not item.is_assistant:
@@ -70,7 +70,7 @@ def _turns(request: ResponsesRequest) -> Iterator[list[Item]]:
 
 
 def _bare(request: ResponsesRequest) -> Iterator[Item]:
-    """Items of the model that bear an id in a turn with no reasoning before them."""
+    """Yields model items with an id and no reasoning before them in their turn."""
     if not request.stored:
         return
     for turn in _turns(request):
@@ -84,57 +84,57 @@ def _bare(request: ResponsesRequest) -> Iterator[Item]:
 # OAI-RESP-08
 @table.rule("OAI-RESP-08", severity="risk", holds=REASONING)
 def calls_keep_reasoning(request: ResponsesRequest) -> Iterator[Finding]:
-    """A call that was made with reasoning and bears its id has the reasoning before it.
+    """A call that was generated with reasoning and has its id has the reasoning before it.
 
-    A body does not show which calls were made so; leaving out the ids is safe.
+    A body does not show which calls were generated with reasoning; omitting the ids is safe.
     """
     for item in _bare(request):
         if item.type in _CALLS:
             seen = f"Item {quoted(item.id)} of type '{item.type}' has no 'reasoning' item before it"
-            yield Finding(f"{item.path}.id", f"{seen}; if it was made with one, leave out the id")
+            yield Finding(f"{item.path}.id", f"{seen}; if it was generated with one, omit the id")
 
 
 # OAI-RESP-09
 @table.rule("OAI-RESP-09", severity="risk", holds=REASONING)
 def messages_keep_reasoning(request: ResponsesRequest) -> Iterator[Finding]:
-    """A message that was made with reasoning and bears its id has the reasoning before it."""
+    """A message that was generated with reasoning and has its id has the reasoning before it."""
     for item in _bare(request):
         if item.is_assistant:
             seen = f"Item {quoted(item.id)} of type 'message' has no 'reasoning' item before it"
-            yield Finding(f"{item.path}.id", f"{seen}; if it was made with one, leave out the id")
+            yield Finding(f"{item.path}.id", f"{seen}; if it was generated with one, omit the id")
 
 
 # OAI-RESP-09
 @table.rule("OAI-RESP-09", severity="risk")
 def messages_before_calls(request: ResponsesRequest) -> Iterator[Finding]:
-    """The order is reasoning, message, call: a call between reasoning and message tears them apart."""
-    torn = ""
-    thought = False
+    """The order is reasoning, message, call: no call is between reasoning and message."""
+    separating_call = ""
+    after_reasoning = False
     for item in request.items:
         if item.is_reasoning:
-            thought, torn = True, ""
+            after_reasoning, separating_call = True, ""
         elif item.type in _BY_CLIENT:
-            torn = item.path if thought else ""
+            separating_call = item.path if after_reasoning else ""
         elif item.is_assistant:
-            if torn and is_text(item.id) and request.stored:
-                seen = f"Item {quoted(item.id)} is separated from its 'reasoning' item by {torn}"
+            if separating_call and is_text(item.id) and request.stored:
+                seen = f"Item {quoted(item.id)} is separated from its 'reasoning' item by {separating_call}"
                 yield Finding(f"{item.path}.id", seen)
         elif not _is_made_by_model(item):
-            thought, torn = False, ""
+            after_reasoning, separating_call = False, ""
 
 
 # OAI-RESP-10
 @table.rule("OAI-RESP-10")
-def nothing_to_look_up(request: ResponsesRequest) -> Iterator[Finding]:
-    """With store false nothing is named by its id alone: reasoning brings its encrypted_content."""
+def no_references_without_store(request: ResponsesRequest) -> Iterator[Finding]:
+    """With store false no item is referenced by id only: reasoning has its encrypted_content."""
     if request.stored:
         return
     for item in request.of("reasoning", "item_reference"):
         if not is_text(item.id) or is_text(item.data.get("encrypted_content")):
             continue
-        # Stored earlier, or in plain text for a server that has no other form.
-        doubtful = request.continues or (is_list(item.data.get("content")) and bool(item.data["content"]))
-        severity: Severity = "risk" if doubtful else "reject"
+        # Possibly stored earlier, or plain text for a compatible server.
+        uncertain = request.continues or (is_list(item.data.get("content")) and bool(item.data["content"]))
+        severity: Severity = "risk" if uncertain else "reject"
         seen = f"Item with id {quoted(item.id)} not found. Items are not persisted when `store` is set to false."
         yield Finding(item.path, seen, severity)
 
@@ -142,7 +142,7 @@ def nothing_to_look_up(request: ResponsesRequest) -> Iterator[Finding]:
 # OAI-RESP-11
 @table.rule("OAI-RESP-11", holds=OWN)
 def encrypted_by_provider(request: ResponsesRequest) -> Iterator[Finding]:
-    """encrypted_content is what this provider gave; a body does not show to whom."""
+    """encrypted_content is from this provider; a body does not show the account."""
     for item in request.of("reasoning", "compaction"):
         path, value = f"{item.path}.encrypted_content", item.data.get("encrypted_content")
         if value is not None and not isinstance(value, str):
@@ -150,4 +150,4 @@ def encrypted_by_provider(request: ResponsesRequest) -> Iterator[Finding]:
                 yield Finding(path, f"encrypted_content is {kind(value)}; a string is expected")
         elif value and not value.startswith(_SEAL):
             seen = f"The encrypted content {quoted(value)} could not be verified"
-            yield Finding(path, f"{seen}: this provider's begins with {_SEAL!r}", "risk")
+            yield Finding(path, f"{seen}: this provider's encrypted content begins with {_SEAL!r}", "risk")

@@ -1,7 +1,7 @@
-"""A Responses body as its rules look at it: items with their types, tools wherever they are declared.
+"""A Responses body parsed for its rules: items with their types, and all declared tools.
 
-Reading never fails: what is no list has no items, and an entry that is no object is an item without a type.
-OAI-RESP-24 and OAI-RESP-14 speak about those.
+Parsing never fails: an input that is not a list has no items (OAI-RESP-24), and an entry that is not an object is an
+item without a type (OAI-RESP-14).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from segue.models import Model
 
 __all__ = ["APPROVAL", "HOSTED", "PAIRS", "Item", "ResponsesRequest", "Tool", "read"]
 
-# Call → the only type of item that answers it, by call_id.
+# Type of a call → type of its output, paired by call_id.
 PAIRS: Mapping[str, str] = {
     "function_call": "function_call_output",
     "custom_tool_call": "custom_tool_call_output",
@@ -27,9 +27,9 @@ PAIRS: Mapping[str, str] = {
     "program": "program_output",
     "multi_agent_call": "multi_agent_call_output",
 }
-# Answered by the id of the item itself.
+# Paired by the id of the request item.
 APPROVAL = ("mcp_approval_request", "mcp_approval_response")
-# OAI-RESP-20: run by the provider, the output is inside.
+# OAI-RESP-20: hosted tools; the item contains its output.
 HOSTED = frozenset(
     {
         "web_search_call",
@@ -43,7 +43,7 @@ HOSTED = frozenset(
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
-    """An entry of `input`. `type` is `message` or `item_reference` also where it goes without saying, else `""`."""
+    """An entry of `input`. A missing `type` is inferred as `message` or `item_reference`, else `""`."""
 
     index: int
     type: str
@@ -59,13 +59,13 @@ class Item(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def call_id(self) -> object:
-        """The id that pairs; a local_shell_call_output bears it as `call_id` or, by the SDK's types, as `id`."""
+        """The id used for pairing; a local_shell_call_output has it in `call_id` or, by the SDK's types, in `id`."""
         call_id = self.data.get("call_id")
         return self.id if self.type == "local_shell_call_output" and not is_text(call_id) else call_id
 
     @property
     def is_reasoning(self) -> bool:
-        """Whether this is reasoning, given in full or named by its id."""
+        """True for reasoning, in full or by reference."""
         return self.type == "reasoning" or (self.type == "item_reference" and text_of(self.id).startswith("rs"))
 
     @property
@@ -74,7 +74,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """A declared tool; `data` is empty where the entry is no object."""
+    """A declared tool; `data` is empty if the entry is not an object."""
 
     path: str
     data: Mapping[str, object]
@@ -84,13 +84,13 @@ class Tool(msgspec.Struct, frozen=True):
         return text_of(self.data.get("type"))
 
     def members(self) -> Iterator[Tool]:
-        """The tools inside a namespace."""
+        """Yields the tools inside a namespace."""
         if self.type == "namespace":
             yield from _tools(self.data, self.path)
 
 
 class ResponsesRequest(msgspec.Struct, frozen=True):
-    """The body, read once for all rules."""
+    """The body, parsed once for all rules."""
 
     body: Mapping[str, object]
     model: Model
@@ -100,12 +100,12 @@ class ResponsesRequest(msgspec.Struct, frozen=True):
     refers_to_calls: bool
 
     def of(self, *types: str) -> Iterator[Item]:
-        """The items of these types in the order of the body."""
+        """Yields the items of these types in the order of the body."""
         return (item for item in self.items if item.type in types)
 
     @property
     def continues(self) -> bool:
-        """Whether earlier items lie with the provider."""
+        """True if the provider stores earlier items of the conversation."""
         conversation = self.body.get("conversation")
         return is_text(self.body.get("previous_response_id")) or is_text(conversation) or is_object(conversation)
 
@@ -130,7 +130,7 @@ def _tools(holder: Mapping[str, object], path: str = "") -> Iterator[Tool]:
 
 
 def read(body: Mapping[str, object], model: Model) -> ResponsesRequest:
-    """The body as a request."""
+    """Parses a body; any object is accepted."""
     entries = body.get("input")
     items = [
         Item(index, _type(entry), entry) if is_object(entry) else Item(index, "", {})

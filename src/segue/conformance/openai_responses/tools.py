@@ -33,32 +33,32 @@ TOOL_TYPES = frozenset(
 
 # OAI-RESP-18
 @table.rule("OAI-RESP-18")
-def namespaces_kept(request: ResponsesRequest) -> Iterator[Finding]:
-    """A function_call of a tool that is declared only in a namespace bears that namespace."""
-    plain: set[str] = set()
-    inside: set[str] = set()
+def namespaces_present(request: ResponsesRequest) -> Iterator[Finding]:
+    """A function_call of a tool that is declared only in a namespace has that namespace."""
+    default: set[str] = set()
+    namespaced: set[str] = set()
     deferred: set[str] = set()
     for tools, loaded in ((request.tools, True), (request.found, False)):
         for tool in tools:
-            inside.update(text_of(member.data.get("name")) for member in tool.members())
+            namespaced.update(text_of(member.data.get("name")) for member in tool.members())
             if tool.type in ("function", "custom"):
-                at_hand = loaded and tool.data.get("defer_loading") is not True
-                (plain if at_hand else deferred).add(text_of(tool.data.get("name")))
+                is_loaded = loaded and tool.data.get("defer_loading") is not True
+                (default if is_loaded else deferred).add(text_of(tool.data.get("name")))
     for item in request.of("function_call"):
         name = item.data.get("name")
-        if not is_text(name) or name in plain or is_text(item.data.get("namespace")):
+        if not is_text(name) or name in default or is_text(item.data.get("namespace")):
             continue
-        if name in inside or name in deferred:
-            # A tool found by search has a namespace of its own name; that this holds before the search is not known.
-            severity: Severity = "reject" if name in inside else "risk"
+        if name in namespaced or name in deferred:
+            # A tool found by search has a namespace of its own name; whether also before the search is unknown.
+            severity: Severity = "reject" if name in namespaced else "risk"
             seen = f"Missing namespace for function_call {quoted(name)}. It does not exist in the default namespace."
             yield Finding(f"{item.path}.namespace", seen, severity)
 
 
 # OAI-RESP-19
 @table.rule("OAI-RESP-19")
-def names_lawful(request: ResponsesRequest) -> Iterator[Finding]:
-    """Names are 1 to 128 letters, digits, `_` or `-`, namespaces up to 64; some servers end names at 64 too."""
+def names_valid(request: ResponsesRequest) -> Iterator[Finding]:
+    """Names are 1 to 128 letters, digits, `_` or `-`, namespaces up to 64; some servers limit names to 64 too."""
     for item in request.of("function_call", "custom_tool_call"):
         name = item.data.get("name")
         if isinstance(name, str):
@@ -76,10 +76,10 @@ def _name(path: str, name: str, model: Model, *, custom: bool) -> Iterator[Findi
     if not name:
         yield Finding(path, f"the name is empty; 1 to {_LONGEST_NAME} characters are expected")
     elif not _NAME.fullmatch(name):
-        dots_seen = model.family == "gpt" and (model.line == "o" or model.at_least(5))
-        mild = custom or (dots_seen and _DOTTED_NAME.fullmatch(name))
+        allows_dots = model.family == "gpt" and (model.line == "o" or model.at_least(5))
+        is_risk = custom or (allows_dots and _DOTTED_NAME.fullmatch(name))
         seen = f"Invalid '{path}': string does not match pattern. {_PATTERN}"
-        yield Finding(path, f"{seen} The name is {quoted(name)}.", "risk" if mild else "reject")
+        yield Finding(path, f"{seen} The name is {quoted(name)}.", "risk" if is_risk else "reject")
     elif len(name) > _COMPATIBLE_NAME:
         severity: Severity = "reject" if len(name) > _LONGEST_NAME else "risk"
         seen = f"the name {quoted(name)} has {len(name)} characters"
@@ -98,8 +98,8 @@ def _namespace(path: str, value: object) -> Iterator[Finding]:
 
 # OAI-RESP-19
 @table.rule("OAI-RESP-19")
-def tools_formed(request: ResponsesRequest) -> Iterator[Finding]:
-    """A tool has a type; functions and custom tools have their name beside it, not inside a member of their own."""
+def tools_valid(request: ResponsesRequest) -> Iterator[Finding]:
+    """A tool has a type; function and custom tools have their name at the top level."""
     declared = request.body.get("tools")
     if "tools" in request.body and not is_list(declared):
         severity: Severity = "risk" if declared is None else "reject"
@@ -117,7 +117,7 @@ def _tool(tool: Tool, model: Model) -> Iterator[Finding]:
     if not tool.type:
         yield Finding(tool.path, "the tool has no type; an object with a type is expected")
     elif tool.type not in TOOL_TYPES:
-        yield Finding(f"{tool.path}.type", f"Invalid value: {quoted(tool.type)} is no known type of a tool.", "risk")
+        yield Finding(f"{tool.path}.type", f"Invalid value: {quoted(tool.type)} is not a known tool type.", "risk")
     if tool.type in ("function", "custom", "namespace"):
         name = tool.data.get("name")
         if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""What the servers' rules share: the arguments of replayed calls."""
+"""The check of the arguments of replayed calls that several server profiles share."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["function_calls", "not_json"]
 
 
 def function_calls(request: ChatRequest) -> Iterator[tuple[Call, object]]:
-    """Calls of functions with their arguments."""
+    """Yields the calls of function tools with their arguments."""
     for call in request.calls:
         if call.is_function and call.function:
             yield call, call.function.get("arguments")
 
 
 def not_json(request: ChatRequest, told: str, *, empty: bool) -> Iterator[Finding]:
-    """Argument strings that hold no JSON; `empty` tells whether an empty one is taken."""
+    """Reports argument strings that are not JSON; `allow_empty` accepts empty ones."""
     for call, arguments in function_calls(request):
         if isinstance(arguments, str) and not (empty and not arguments) and not kind_of_json(arguments):
             yield Finding(f"{call.path}.function.arguments", f"{told}: {quoted(arguments)}")

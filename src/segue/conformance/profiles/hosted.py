@@ -1,4 +1,4 @@
-"""Services that speak Chat Completions: Groq, Cerebras, xAI, MiniMax, Z.ai, OpenRouter and Fireworks."""
+"""Hosted services with the Chat Completions API: Groq, Cerebras, xAI, MiniMax, Z.ai, OpenRouter and Fireworks."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _GROQ_KEYS: Keys = {
 # COMP-01
 @GROQ.rule("COMP-01")
 def groq_keys(request: ChatRequest) -> Iterator[Finding]:
-    """Messages hold the keys that Groq knows and no others."""
+    """Messages have only the keys that Groq accepts."""
     for message, key in _unknown_keys(request, _GROQ_KEYS):
-        told = f"for 'role:{message.role}' the following must be satisfied: property {quoted(key)} is unsupported"
-        yield Finding(f"{message.path}.{key}", told)
+        reason = f"for 'role:{message.role}' the following must be satisfied: property {quoted(key)} is unsupported"
+        yield Finding(f"{message.path}.{key}", reason)
 
 
 def _reasons(model: Model) -> bool | None:
-    """Whether Groq's model of this name reasons; `None` where the name does not tell."""
+    """True for a reasoning model on Groq; `None` if the name does not show it."""
     if model.thinking or "gpt-oss" in model.name or "-r1" in model.name or model.line == "qwq":
         return True
     if model.family == "qwen":
@@ -55,14 +55,14 @@ def _reasons(model: Model) -> bool | None:
 # COMP-02
 @GROQ.rule("COMP-02")
 def groq_reasoning(request: ChatRequest) -> Iterator[Finding]:
-    """`reasoning` stands in messages to reasoning models only."""
+    """Only messages to reasoning models have `reasoning`."""
     reasons = _reasons(request.model)
     if reasons:
         return
     for message in request.messages:
         if message.role == "assistant" and message.data.get("reasoning") is not None:
-            told = "reasoning is not supported with this model"
-            yield Finding(f"{message.path}.reasoning", told, "risk" if reasons is None else None)
+            reason = "reasoning is not supported with this model"
+            yield Finding(f"{message.path}.reasoning", reason, "risk" if reasons is None else None)
 
 
 # ------------------------------------------------------------------------------------------------------------ cerebras
@@ -78,10 +78,10 @@ _CEREBRAS_KEYS: Keys = {
 # COMP-04
 @CEREBRAS.rule("COMP-04")
 def cerebras_keys(request: ChatRequest) -> Iterator[Finding]:
-    """Messages hold the keys that Cerebras knows and no others; `reasoning` is one, `reasoning_content` is not."""
+    """Messages have only the keys that Cerebras accepts: `reasoning`, but not `reasoning_content`."""
     for message, key in _unknown_keys(request, _CEREBRAS_KEYS):
-        told = f"property 'messages.{message.index}.{message.role}.{key}' is unsupported"
-        yield Finding(f"{message.path}.{key}", told)
+        reason = f"property 'messages.{message.index}.{message.role}.{key}' is unsupported"
+        yield Finding(f"{message.path}.{key}", reason)
 
 
 # ----------------------------------------------------------------------------------------------------------------- xai
@@ -92,13 +92,13 @@ XAI: Table[ChatRequest] = Table()
 # COMP-05
 @XAI.rule("COMP-05")
 def xai_content(request: ChatRequest) -> Iterator[Finding]:
-    """Every message has content, also beside calls; an empty string will do."""
+    """Every message has content, also with calls; an empty string is accepted."""
     for message in request.messages:
         content = message.content
         if content is None or (is_list(content) and not content):
             seen = "an empty list" if is_list(content) else kind(content)
-            told = f"Each message must have at least one content element: content is {seen}; '' will do"
-            yield Finding(f"{message.path}.content", told)
+            reason = f"Each message must have at least one content element: content is {seen}; '' is accepted"
+            yield Finding(f"{message.path}.content", reason)
 
 
 # ------------------------------------------------------------------------------------------------------------- minimax
@@ -107,11 +107,11 @@ MINIMAX: Table[ChatRequest] = Table()
 
 
 def _earlier(request: ChatRequest) -> Iterator[tuple[str, str | None, bool]]:
-    """Path and id of each result that answers nothing in its run, and whether an earlier call bears that id."""
+    """Yields path and id of each result without a call in its round, and whether an earlier call has that id."""
     strays = {result.message.index: result for result in request.orphans}
     for turn in request.rounds:
-        asked = turn.call_ids()
-        strays |= {r.message.index: r for r in turn.results if not is_text(r.id) or r.id not in asked}
+        call_ids = turn.call_ids()
+        strays |= {r.message.index: r for r in turn.results if not is_text(r.id) or r.id not in call_ids}
     calls: dict[int, set[str]] = {turn.calls[0].message: turn.call_ids() for turn in request.rounds}
     known: set[str] = set()
     for message in request.messages:
@@ -125,7 +125,7 @@ def _earlier(request: ChatRequest) -> Iterator[tuple[str, str | None, bool]]:
 # COMP-07
 @MINIMAX.rule("COMP-07")
 def minimax_orphans(request: ChatRequest) -> Iterator[Finding]:
-    """A result names a call that there is."""
+    """A result has the id of an existing call."""
     for path, found, known in _earlier(request):
         if not known:
             yield Finding(path, f"tool result's tool id({quoted(found or '')}) not found (2013)")
@@ -134,36 +134,36 @@ def minimax_orphans(request: ChatRequest) -> Iterator[Finding]:
 # COMP-08
 @MINIMAX.rule("COMP-08")
 def minimax_order(request: ChatRequest) -> Iterator[Finding]:
-    """Results follow their calls at once, one each, and no two calls of a message share an id."""
-    told = "tool call result does not follow tool call (2013)"
+    """Each call has one result directly after it, and no two calls of a message have the same id."""
+    reason = "tool call result does not follow tool call (2013)"
     for path, found, known in _earlier(request):
         if known:
-            yield Finding(path, f"{told}: the call {quoted(found)} stands further up")
+            yield Finding(path, f"{reason}: the call {quoted(found)} is further up")
     for turn in request.rounds:
         for message in turn.intruders:
-            yield Finding(message.path, f"{told}: a {message.role} message stands between")
-    yield from _twins(request, told)
+            yield Finding(message.path, f"{reason}: a {message.role} message is between them")
+    yield from _twins(request, reason)
 
 
-def _twins(request: ChatRequest, told: str) -> Iterator[Finding]:
-    """Calls of one message with the same id, and second results."""
+def _twins(request: ChatRequest, reason: str) -> Iterator[Finding]:
+    """Reports calls of one message with the same id, and second results."""
     for turn in request.rounds:
         seen: set[str] = set()
         for call in turn.calls:
             if is_text(call.id) and call.id in seen:
-                yield Finding(f"{call.path}.id", f"{told}: {quoted(call.id)} is the id of an earlier call")
+                yield Finding(f"{call.path}.id", f"{reason}: {quoted(call.id)} is the id of an earlier call")
             seen.add(text_of(call.id))
         answered: set[str] = set()
         for result in turn.results:
             if is_text(result.id) and result.id in answered:
-                yield Finding(f"{result.path}.tool_call_id", f"{told}: {quoted(result.id)} was answered already")
+                yield Finding(f"{result.path}.tool_call_id", f"{reason}: {quoted(result.id)} already has a result")
             answered.add(text_of(result.id))
 
 
 # COMP-09
 @MINIMAX.rule("COMP-09")
 def minimax_arguments(request: ChatRequest) -> Iterator[Finding]:
-    """function.arguments holds valid JSON."""
+    """function.arguments is valid JSON."""
     yield from not_json(request, "invalid function arguments json string (2013)", empty=False)
 
 
@@ -187,72 +187,74 @@ ZAI: Table[ChatRequest] = Table()
 # COMP-11
 @ZAI.rule("COMP-11")
 def zai_messages(request: ChatRequest) -> Iterator[Finding]:
-    """A user speaks, every call has its one result right behind it, and no id is used twice in the conversation."""
-    told = "The messages parameter is illegal"
+    """There is a user message, every call has one result directly after it, and no id is used twice."""
+    reason = "The messages parameter is illegal"
     if all(message.role != "user" for message in request.messages):
-        yield Finding("messages", f"{told}: no message is of the user")
+        yield Finding("messages", f"{reason}: there is no user message")
     for call in openai_chat.unanswered(request):
-        yield Finding(call.path, f"{told}: no tool message right after it answers the call {quoted(call.id)}")
+        yield Finding(
+            call.path, f"{reason}: the call {quoted(call.id)} has no tool message with its result directly after it"
+        )
     for path, found, _ in _earlier(request):
-        yield Finding(path, f"{told}: the result of {quoted(found)} answers no call before it")
+        yield Finding(path, f"{reason}: the result of {quoted(found)} has no call before it")
     for turn in request.rounds:
         for message in turn.intruders:
-            yield Finding(message.path, f"{told}: a {message.role} message stands among the results")
-    yield from _twins(request, told)
+            yield Finding(message.path, f"{reason}: a {message.role} message is between the results")
+    yield from _twins(request, reason)
     used: dict[str, int] = {}
     for call in request.calls:
         if is_text(call.id) and used.setdefault(call.id, call.message) != call.message:
             seen = f"{quoted(call.id)} is the id of a call in messages[{used[call.id]}]"
-            yield Finding(f"{call.path}.id", f"{told}: {seen}")
+            yield Finding(f"{call.path}.id", f"{reason}: {seen}")
 
 
 # ---------------------------------------------------------------------------------------------------------- openrouter
 
 OPENROUTER: Table[ChatRequest] = Table()
 GEMINI_3 = Holds("Gemini 3 and newer", lambda model: model.family == "gemini" and model.at_least(3))
-CLAUDE = Holds("models of Anthropic", lambda model: model.family == "claude")
+CLAUDE = Holds("Claude models", lambda model: model.family == "claude")
 
 
 def _since_last_user(request: ChatRequest) -> int:
-    """The index of the last user message, -1 where there is none."""
+    """Returns the index of the last user message, -1 if there is none."""
     return max((message.index for message in request.messages if message.role == "user"), default=-1)
 
 
 # COMP-21
 @OPENROUTER.rule("COMP-21", holds=GEMINI_3)
 def openrouter_details(request: ChatRequest) -> Iterator[Finding]:
-    """Messages with calls have reasoning_details with one encrypted entry, of the first call, at index 0."""
+    """Messages with calls have reasoning_details with one encrypted entry, for the first call, at index 0."""
     current = _since_last_user(request)
     for turn in request.rounds:
         first = turn.calls[0]
         message = request.messages[first.message]
         path = f"{message.path}.reasoning_details"
         details = message.data.get("reasoning_details")
-        sealed = [
+        encrypted = [
             (f"{path}[{index}]", entry)
             for index, entry in enumerate(details if is_list(details) else ())
             if is_object(entry) and entry.get("type") == "reasoning.encrypted"
         ]
-        if not sealed:
-            told = "Gemini models require OpenRouter reasoning details to be preserved in each request"
-            yield Finding(path, told, "reject" if message.index > current else "risk")
-        for where, _ in sealed[1:]:
-            yield Finding(where, "a second encrypted entry; one a turn is expected", "risk")
-        for where, entry in sealed[:1]:
+        if not encrypted:
+            reason = "Gemini models require OpenRouter reasoning details to be preserved in each request"
+            yield Finding(path, reason, "reject" if message.index > current else "risk")
+        for where, _ in encrypted[1:]:
+            yield Finding(where, "a second encrypted entry; one per turn is expected", "risk")
+        for where, entry in encrypted[:1]:
             if entry.get("id") != first.id or entry.get("index") != 0:
-                yield Finding(where, f"expected are the id {quoted(first.id)} and the index 0", "risk")
+                yield Finding(where, f"the id {quoted(first.id)} and the index 0 are expected", "risk")
 
 
 # COMP-22
 @OPENROUTER.rule("COMP-22", severity="risk", holds=CLAUDE)
 def openrouter_forced(request: ChatRequest) -> Iterator[Finding]:
-    """A forced tool_choice switches reasoning off in silence."""
-    asked = request.body.get("reasoning")
-    effort = asked.get("effort") if is_object(asked) else request.body.get("reasoning_effort")
-    off = effort == "none" or (is_object(asked) and asked.get("enabled") is False)
-    wanted = not off and (bool(asked) or effort is not None)
-    if wanted and request.body.get("tool_choice") not in (None, "auto", "none"):
-        yield Finding("tool_choice", "reasoning is dropped in silence beside a forced tool_choice")
+    """A forced tool_choice silently switches reasoning off."""
+    reasoning = request.body.get("reasoning")
+    effort = reasoning.get("effort") if is_object(reasoning) else request.body.get("reasoning_effort")
+    off = effort == "none" or (is_object(reasoning) and reasoning.get("enabled") is False)
+    enabled = not off and (bool(reasoning) or effort is not None)
+    if enabled and request.body.get("tool_choice") not in (None, "auto", "none"):
+        yield Finding("tool_choice", "reasoning is silently dropped with a forced tool_choice")
 
 
 # ----------------------------------------------------------------------------------------------------------- fireworks
@@ -278,7 +280,7 @@ _FIREWORKS_BODY = frozenset(
 # COMP-23
 @FIREWORKS.rule("COMP-23")
 def fireworks_keys(request: ChatRequest) -> Iterator[Finding]:
-    """Body and messages hold the keys that Fireworks knows and no others."""
+    """Body and messages have only the keys that Fireworks accepts."""
     for key in request.body:
         if key not in _FIREWORKS_BODY:
             yield Finding(key, f"Extra inputs are not permitted, field: {quoted(key)}")

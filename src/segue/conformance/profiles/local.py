@@ -1,4 +1,4 @@
-"""Servers that put a chat template before the model: Ollama, vLLM and llama.cpp."""
+"""Self-hosted servers with a chat template: Ollama, vLLM and llama.cpp."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ OLLAMA: Table[ChatRequest] = Table()
 # COMP-12
 @OLLAMA.rule("COMP-12")
 def ollama_arguments(request: ChatRequest) -> Iterator[Finding]:
-    """function.arguments is an object on /api/chat; /v1 takes a string if it holds one."""
-    told = "cannot unmarshal string into field arguments of type api.ToolCallFunctionArguments"
+    """function.arguments is an object on /api/chat; /v1 accepts a string with one."""
+    reason = "cannot unmarshal string into field arguments of type api.ToolCallFunctionArguments"
     for call, arguments in function_calls(request):
         path = f"{call.path}.function.arguments"
         if isinstance(arguments, str):
             if kind_of_json(arguments) == "an object":
-                yield Finding(path, f"{told}: /api/chat wants the object itself, only /v1 takes a string", "risk")
+                yield Finding(path, f"{reason}: /api/chat needs the object itself, only /v1 accepts a string", "risk")
             else:
-                yield Finding(path, f"{told}: {quoted(arguments)} holds no object")
+                yield Finding(path, f"{reason}: {quoted(arguments)} is not a JSON object")
         elif not is_object(arguments):
             yield Finding(path, f"arguments is {kind(arguments)}; an object is expected")
 
@@ -35,21 +35,21 @@ def ollama_arguments(request: ChatRequest) -> Iterator[Finding]:
 # ---------------------------------------------------------------------------------------------------------------- vllm
 
 VLLM: Table[ChatRequest] = Table()
-MISTRAL = Holds("models of Mistral", lambda model: model.family == "mistral")
+MISTRAL = Holds("Mistral models", lambda model: model.family == "mistral")
 _KEPT_OF_ID = 9
 
 
 # COMP-14
 @VLLM.rule("COMP-14")
 def vllm_arguments(request: ChatRequest) -> Iterator[Finding]:
-    """function.arguments holds valid JSON; an empty string and null mean no arguments."""
+    """function.arguments is valid JSON; an empty string and null mean no arguments."""
     yield from not_json(request, "malformed JSON in the arguments of a replayed call", empty=True)
 
 
 # COMP-15
 @VLLM.rule("COMP-15", severity="risk", holds=MISTRAL)
 def vllm_cut_ids(request: ChatRequest) -> Iterator[Finding]:
-    """For Mistral's tokenizers ids are cut to their last nine characters, which then have to differ."""
+    """For Mistral's tokenizers ids are cut to their last nine characters, which must differ."""
     for turn in request.rounds:
         whole: dict[str, str] = {}
         for call in turn.calls:
@@ -64,8 +64,8 @@ def vllm_calls(request: ChatRequest) -> Iterator[Finding]:
     """Replayed calls are objects of type function; a missing type means function."""
     for call in request.calls:
         if call.data.get("type", "function") != "function" or not is_object(call.data.get("function")):
-            told = "chat completions only support assistant tool_calls of type 'function'."
-            yield Finding(call.path, told)
+            reason = "chat completions only support assistant tool_calls of type 'function'."
+            yield Finding(call.path, reason)
 
 
 # ----------------------------------------------------------------------------------------------------------- llama.cpp
@@ -76,26 +76,26 @@ LLAMA_CPP: Table[ChatRequest] = Table()
 # COMP-17
 @LLAMA_CPP.rule("COMP-17")
 def llama_arguments(request: ChatRequest) -> Iterator[Finding]:
-    """function.arguments holds valid JSON."""
+    """function.arguments is valid JSON."""
     yield from not_json(request, "Failed to parse tool call arguments as JSON", empty=False)
 
 
 # COMP-18
 @LLAMA_CPP.rule("COMP-18", severity="risk")
 def llama_prefill(request: ChatRequest) -> Iterator[Finding]:
-    """The last message is not of the assistant where the template thinks."""
+    """With thinking enabled in the template, the last message is not the assistant's."""
     settings = request.body.get("chat_template_kwargs")
     thinking = settings.get("enable_thinking") if is_object(settings) else None
     if thinking is not False and request.messages and request.messages[-1].role == "assistant":
         severity: Severity | None = "reject" if thinking is True else None
-        told = "Assistant response prefill is incompatible with enable_thinking."
-        yield Finding(request.messages[-1].path, told, severity)
+        reason = "Assistant response prefill is incompatible with enable_thinking."
+        yield Finding(request.messages[-1].path, reason, severity)
 
 
 # COMP-19
 @LLAMA_CPP.rule("COMP-19")
 def llama_content(request: ChatRequest) -> Iterator[Finding]:
-    """Every message has the key content; an assistant message may have tool_calls in its stead."""
+    """Every message has the key content; an assistant message may have tool_calls instead."""
     for message in request.messages:
         if "content" in message.data or (message.role == "assistant" and "tool_calls" in message.data):
             continue

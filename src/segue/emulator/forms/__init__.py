@@ -1,7 +1,7 @@
-"""What providers refuse for the form of a body alone, before anyone reads the conversation in it.
+"""Validation of request bodies that providers do before they look at the conversation.
 
-The judge looks at history, ids, tools and reasoning, and its rules are the rulebook's. What stands here are the
-emulator's own doors: types of members, unknown ones, parts of another API, schemas that are none, models of others.
+The conformance rules cover history, ids, tools and reasoning. The emulator's own checks are here: types of members,
+unknown members, content parts of another API, invalid JSON Schemas, and models of other vendors.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from segue.wire.base import ApiError
 __all__ = ["refused", "unread"]
 
 
-def refused(api: str, body: Mapping[str, Any], asked: Asked, *, profile: str | None = None) -> ApiError | None:
-    """The provider's error for a body of another form than its own; `None` where there is nothing to say."""
+def refused(api: str, body: Mapping[str, Any], http_request: Asked, *, profile: str | None = None) -> ApiError | None:
+    """Returns the provider's error for an invalid body, `None` if it is valid."""
     if profile is not None:
         return openai_chat.unreadable(body)
-    error = _formed(api, body, asked)
+    error = _formed(api, body, http_request)
     if error is None and is_foreign(api, body.get("model")):
         return wording.troubles(api).no_model(str(body["model"]))
     return error
 
 
-def _formed(api: str, body: Mapping[str, Any], asked: Asked) -> ApiError | None:
+def _formed(api: str, body: Mapping[str, Any], http_request: Asked) -> ApiError | None:
     match api:
         case "anthropic":
-            return anthropic.refused(body, asked.headers.get("anthropic-beta", ""))
+            return anthropic.refused(body, http_request.headers.get("anthropic-beta", ""))
         case "openai-chat":
             return openai_chat.refused(body)
         case "openai-responses":
             return openai_responses.refused(body)
         case "deepseek":
-            return deepseek.refused(body, asked.body)
+            return deepseek.refused(body, http_request.body)
         case "kimi":
             return kimi.refused(body)
         case "mistral":

@@ -1,6 +1,6 @@
-"""What the Messages API refuses for its form alone, told as pydantic tells it.
+"""Body validation of the Messages API, with errors in pydantic's format.
 
-The keys of blocks, calls, results and what they say are the judge's.
+The conformance rules check the keys and the content of blocks, calls and results.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SOURCES = {
     "url": members({"url": TEXT}),
 }
 _IMAGES = {name: _SOURCES[name] for name in ("base64", "file", "url")}
-# What is left open here, the judge knows.
+# Blocks that are open here are checked by the conformance rules.
 BLOCKS: Mapping[str, Form] = {
     "advisor_tool_result": OBJECT,
     "bash_code_execution_tool_result": OBJECT,
@@ -103,13 +103,13 @@ _CHOICE = {
     "none": OBJECT,
     "tool": members({"name": TEXT}, disable_parallel_tool_use=BOOLEAN),
 }
-# A block without a type is the judge's (ANT-12): only those that have one are looked into.
+# Blocks without a type are left to ANT-12; only those with one are checked.
 _CONTENT = maybe(either(TEXT, entries(OBJECT)))
 _MESSAGE = members({"role": TEXT}, content=_CONTENT)
 MEMBERS: Mapping[str, Form] = {
     "model": TEXT,
     "messages": entries(_MESSAGE),
-    # 0 fills the cache and says nothing.
+    # 0 fills the cache and generates no reply.
     "max_tokens": sized("integer", 0),
     "cache_control": maybe(OBJECT),
     "compaction": maybe(OBJECT),
@@ -163,20 +163,20 @@ def _refusal(message: str) -> ApiError:
 
 
 def _place(path: str, body: Mapping[str, Any]) -> str:
-    """A path with the tag of each thing that is told by one."""
-    said: list[str] = []
+    """Formats a path with the tag of each tagged object."""
+    parts: list[str] = []
     steps, found = steps_of(path), Breach(body, ())
     for at, step in enumerate(steps):
-        said.append(str(step))
+        parts.append(str(step))
         value = found.at(*steps[: at + 1])
         above = steps[at - 1] if at else None
-        tagged = step in ("thinking", "tool_choice", "source") or (
+        has_tag = step in ("thinking", "tool_choice", "source") or (
             isinstance(step, int) and above in ("tools", "content")
         )
-        if tagged and at + 1 < len(steps) and is_object(value):
+        if has_tag and at + 1 < len(steps) and is_object(value):
             tag = value.get("type", "custom" if above == "tools" else None)
-            said += [tag] if isinstance(tag, str) else []
-    return ".".join(said)
+            parts += [tag] if isinstance(tag, str) else []
+    return ".".join(parts)
 
 
 def _listed(values: tuple[str, ...]) -> str:
@@ -186,31 +186,31 @@ def _listed(values: tuple[str, ...]) -> str:
 
 def _tag(path: str, tag: object, known: Mapping[str, Form]) -> ApiError:
     tags = ", ".join(f"'{name}'" for name in sorted(known))
-    said = f"Input tag '{tag}' found using 'type' does not match any of the expected tags: {tags}"
-    return _refusal(f"{path}: {said}")
+    message = f"Input tag '{tag}' found using 'type' does not match any of the expected tags: {tags}"
+    return _refusal(f"{path}: {message}")
 
 
 def _told(fault: Fault, body: Mapping[str, Any]) -> ApiError:
     place, form = _place(fault.path, body), fault.form
     match fault.wrong:
         case "missing" if form.by:
-            said = f"Unable to extract tag using discriminator '{form.by}'"
+            message = f"Unable to extract tag using discriminator '{form.by}'"
             place = place.rpartition(".")[0]
         case "missing":
-            said = "Field required"
+            message = "Field required"
         case "choice":
             return _tag(_place(fault.path.rpartition(".")[0], body), fault.value, form.choices)
         case "value":
-            said = f"Input should be {_listed(form.values)}"
+            message = f"Input should be {_listed(form.values)}"
         case "type" if form.either:
-            said = _KINDS["string"] if form.either[-1].kind != "list" else _KINDS["list"]
+            message = _KINDS["string"] if form.either[-1].kind != "list" else _KINDS["list"]
         case "type":
-            said = _KINDS.get(form.kind, _OBJECT)
+            message = _KINDS.get(form.kind, _OBJECT)
         case "short":
-            said = f"Input should be greater than or equal to {form.least:g}"
+            message = f"Input should be greater than or equal to {form.least:g}"
         case _:
-            said = f"Input should be less than or equal to {form.most:g}"
-    return _refusal(f"{place}: {said}")
+            message = f"Input should be less than or equal to {form.most:g}"
+    return _refusal(f"{place}: {message}")
 
 
 def _blocks(body: Mapping[str, Any]) -> ApiError | None:
@@ -234,7 +234,7 @@ def _tools(body: Mapping[str, Any]) -> ApiError | None:
         custom = tool.get("type") in (None, "custom")
         if not custom or not is_object(schema) or schema.get("type") != "object":
             continue
-        # Its own types know null for properties and required.
+        # Its types allow null for properties and required.
         if schema_fault({key: value for key, value in schema.items() if value is not None}) is not None:
             return _refusal(f"tools.{index}.custom.input_schema: {_SCHEMA}")
     choice = body.get("tool_choice")
@@ -250,7 +250,7 @@ def _tools(body: Mapping[str, Any]) -> ApiError | None:
 
 
 def _roles(body: Mapping[str, Any]) -> ApiError | None:
-    """System messages among the others: models before Opus 4.8 know none, and no conversation begins with one."""
+    """System messages: models before Opus 4.8 reject them, and a conversation can't start with one."""
     model, roles = identify(body.get("model")), [message["role"] for message in body["messages"]]
     if "system" not in roles or model.family != "claude":
         return None
@@ -263,7 +263,7 @@ def _roles(body: Mapping[str, Any]) -> ApiError | None:
 
 
 def _budget(body: Mapping[str, Any], betas: str) -> ApiError | None:
-    """With interleaved thinking the budget is one for all thoughts of a turn, and may be above."""
+    """With interleaved thinking the budget is for all thinking of a turn and may exceed max_tokens."""
     thinking, most = body.get("thinking"), body.get("max_tokens")
     budget = thinking.get("budget_tokens") if is_object(thinking) and thinking.get("type") == "enabled" else None
     interleaved = _INTERLEAVED in betas and body.get("tools")
@@ -273,21 +273,21 @@ def _budget(body: Mapping[str, Any], betas: str) -> ApiError | None:
 
 
 def _named(tool: object) -> object:
-    """A tool whose type may be null, which says no more than none."""
+    """Returns the tool without a null type, which means the default."""
     if not is_object(tool) or "type" not in tool or tool["type"] is not None:
         return tool
     return {key: value for key, value in tool.items() if key != "type"}
 
 
 def refused(body: Mapping[str, Any], betas: str = "") -> ApiError | None:
-    """The first thing that is wrong with the form of a body. `betas` is the header."""
+    """Returns the error for the first mismatch, `None` if the body is valid. `betas` is the anthropic-beta header."""
     if is_list(body.get("tools")):
         body = {**body, "tools": [_named(tool) for tool in body["tools"]]}
     for fault in faults(_FORM, body):
         return _told(fault, body)
-    strange = next((name for name in body if name not in MEMBERS), None)
-    if strange is not None:
-        return _refusal(f"{strange}: Extra inputs are not permitted")
+    unknown_key = next((name for name in body if name not in MEMBERS), None)
+    if unknown_key is not None:
+        return _refusal(f"{unknown_key}: Extra inputs are not permitted")
     if not body.get("messages") and not is_object(body.get("thread")):
         return _refusal("messages: at least one message is required")
     return _roles(body) or _blocks(body) or _tools(body) or _budget(body, betas)

@@ -1,6 +1,6 @@
-"""The form of a Chat Completions body, as far as all who take it agree: what they refuse is told by each itself.
+"""The parts of the spec of a Chat Completions body that all vendors share; each has its own error texts.
 
-History is not looked at: calls, results and their ids are the judge's. So is what a tool message holds.
+Calls, results, their ids and the content of tool messages are left to the conformance rules.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PENALTY = sized("number", -2, 2)
 
 
 def settings() -> dict[str, Form]:
-    """What all members besides the messages and the tools may be. Null stands for what is left out."""
+    """Returns the specs of the options. Null means omitted."""
     return {
         name: maybe(form)
         for name, form in {
@@ -62,7 +62,7 @@ def settings() -> dict[str, Form]:
 
 
 def messages(roles: Mapping[str, Mapping[str, Form] | None]) -> Form:
-    """A list of messages: the parts that each role may say, by their type; `None` where that is left open."""
+    """Returns the spec of the messages from the content parts of each role; `None` leaves them open."""
     return entries(
         chosen(
             "role",
@@ -77,19 +77,19 @@ def messages(roles: Mapping[str, Mapping[str, Form] | None]) -> Form:
 
 
 def tools(**more: Form) -> Form:
-    """Functions, and what else there is."""
+    """Returns the spec of function tools and other tool types."""
     function = members({"name": TEXT}, description=maybe(TEXT), parameters=ANY, strict=maybe(BOOLEAN))
     return maybe(entries(chosen("type", {"function": members({"function": function}), **more})))
 
 
 def declared(body: Mapping[str, Any]) -> set[str]:
-    """The names of the tools of a body."""
+    """Returns the names of the declared tools."""
     inner = [object_or_none(tool.get(str(tool.get("type")))) or {} for tool in objects(body.get("tools"))]
     return {str(one.get("name")) for one in inner}
 
 
 def named(choice: object) -> str | None:
-    """The tool that a choice names."""
+    """Returns the tool name in a tool choice."""
     if not is_object(choice):
         return None
     inner = choice.get(str(choice.get("type")))
@@ -98,6 +98,6 @@ def named(choice: object) -> str | None:
 
 
 def chosen_tool(body: Mapping[str, Any]) -> str | None:
-    """The tool that is to be called and that nobody declared."""
+    """Returns the name in tool_choice if no such tool is declared."""
     name = named(body.get("tool_choice"))
     return name if name is not None and name not in declared(body) else None

@@ -1,4 +1,4 @@
-"""What DeepSeek refuses for the form alone: types are told by the reader of the JSON, ranges by the service."""
+"""Body validation of DeepSeek: the JSON deserializer reports types, the service ranges."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _unread(fault: Fault) -> str:
 
 
 def refused(body: Mapping[str, Any], data: bytes) -> ApiError | None:
-    """The first thing that is wrong with the form of a body; `data` is its text, at the end of which reading stops."""
+    """Returns the error for the first mismatch, `None` if valid; `data` is the body's text, for its line and column."""
     for fault in faults(_FORM, body):
         if fault.wrong in ("short", "long"):
             known = _RANGES.get(fault.path)
@@ -105,5 +105,5 @@ def refused(body: Mapping[str, Any], data: bytes) -> ApiError | None:
             error = bad_function("", function.get("name"), function["parameters"])
             if error is not None:
                 return _said(error.message)
-    lost = chosen_tool(body) if body.get("tools") else None
-    return None if lost is None else _said(f"The tool '{lost}' in tool_choice is not found in tools")
+    undeclared = chosen_tool(body) if body.get("tools") else None
+    return None if undeclared is None else _said(f"The tool '{undeclared}' in tool_choice is not found in tools")

@@ -1,4 +1,4 @@
-"""Models that a provider does not have, because another one makes them. A name that tells no maker is let pass."""
+"""Models that a provider does not serve because they are another vendor's. Unknown names are accepted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from segue.models import identify
 __all__ = ["is_foreign"]
 
 _ALONE = frozenset({"claude", "gemini", "gpt", "grok"})
-"""Those that nobody else serves under their own API."""
+"""Model families that only their own vendor serves."""
 _OWN = {
     "anthropic": {"claude"},
     "openai-chat": {"gpt"},
@@ -20,7 +20,7 @@ _OTHERS_TOO = frozenset({"qwen", "mistral"})
 
 
 def is_foreign(api: str, model: object) -> bool:
-    """Whether this model is another vendor's. Clouds and servers, which have those of many, are not asked."""
+    """True if this model is another vendor's. Always false for clouds and servers with models of many vendors."""
     family = identify(model).family if isinstance(model, str) else ""
     if not family:
         return False

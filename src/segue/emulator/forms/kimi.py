@@ -1,4 +1,4 @@
-"""What Moonshot refuses for the form alone, in the manner of its other refusals; the exact words are not known."""
+"""Body validation of Moonshot, in the style of its other errors; the exact texts are not known."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _told(fault: Fault, body: Mapping[str, Any]) -> ApiError:
 
 
 def refused(body: Mapping[str, Any]) -> ApiError | None:
-    """The first thing that is wrong with the form of a body."""
+    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
     for fault in faults(_FORM, body):
         return _told(fault, body)
     if body.get("messages") == []:
@@ -62,5 +62,5 @@ def refused(body: Mapping[str, Any]) -> ApiError | None:
             error = bad_function("", function.get("name"), function["parameters"])
             if error is not None:
                 return _said(error.message[:1].lower() + error.message[1:])
-    lost = chosen_tool(body)
-    return None if lost is None else _said(f"tool_choice: tool {lost} is not found in tools")
+    undeclared = chosen_tool(body)
+    return None if undeclared is None else _said(f"tool_choice: tool {undeclared} is not found in tools")

@@ -1,4 +1,4 @@
-"""What Mistral says where no messages can be read at all; everything else of the form is the judge's."""
+"""Body validation of Mistral: only malformed messages; the conformance rules check everything else."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _KINDS = {
 _OBJECT = ("model_attributes_type", "Input should be a valid dictionary or object to extract fields from")
 
 
-def finding(sort: str, said: str, value: object, *steps: str | int) -> ApiError:
-    """One entry of the list that pydantic makes."""
-    return ApiError(422, said, details=({"type": sort, "loc": ["body", *steps], "msg": said, "input": value},))
+def finding(sort: str, message: str, value: object, *steps: str | int) -> ApiError:
+    """Builds an error with one entry of pydantic's list."""
+    return ApiError(422, message, details=({"type": sort, "loc": ["body", *steps], "msg": message, "input": value},))
 
 
 def _told(fault: Fault) -> ApiError:
     steps = steps_of(fault.path)
     if fault.wrong == "missing":
-        said = "Unable to extract tag using discriminator 'role'"
-        return finding("union_tag_not_found", said, fault.value, *steps[:-1])
+        message = "Unable to extract tag using discriminator 'role'"
+        return finding("union_tag_not_found", message, fault.value, *steps[:-1])
     return finding(*_KINDS.get(fault.form.kind, _OBJECT), fault.value, *steps)
 
 
 def refused(body: Mapping[str, Any]) -> ApiError | None:
-    """The first thing that keeps a body from being read."""
+    """Returns the error for the first malformed message, `None` if the body can be parsed."""
     return next((_told(fault) for fault in faults(_FORM, body)), None)

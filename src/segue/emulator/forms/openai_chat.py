@@ -1,4 +1,4 @@
-"""What Chat Completions of OpenAI refuses for its form alone."""
+"""Body validation of OpenAI Chat Completions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from segue.wire.base import ApiError
 __all__ = ["FORM", "MEMBERS", "PARTS", "refused", "unreadable"]
 
 _TEXT = members({"text": TEXT})
-# Of the user's alone, in this order in the service's own list.
+# All content parts, in the order of the service's error text.
 PARTS = {
     "text": _TEXT,
     "image_url": members({"image_url": members({"url": TEXT}, detail=maybe(TEXT))}),
@@ -75,7 +75,7 @@ _WITHOUT = "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 
 
 
 def _part(fault: Fault, body: Mapping[str, Any]) -> ApiError | None:
-    """A part of a type that there is not, or that this role does not say."""
+    """Returns the error for a part of an unknown type or not allowed for the role."""
     if fault.wrong != "choice" or "].content[" not in fault.path:
         return None
     if fault.value not in PARTS:
@@ -88,16 +88,16 @@ def _part(fault: Fault, body: Mapping[str, Any]) -> ApiError | None:
 
 
 def unreadable(body: Mapping[str, Any]) -> ApiError | None:
-    """What keeps a body from being read as messages at all; all servers of this wire refuse that."""
+    """Returns the error for malformed messages, which all servers of this API reject."""
     shape = members(messages=messages(dict.fromkeys(_ROLES)))
     return next((told(fault) for fault in faults(shape, body)), None)
 
 
 def refused(body: Mapping[str, Any]) -> ApiError | None:
-    """The first thing that is wrong with the form of a body."""
-    strange = [name for name in body if name not in MEMBERS]
-    if strange:
-        return unknown(strange)
+    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    unknown_keys = [name for name in body if name not in MEMBERS]
+    if unknown_keys:
+        return unknown(unknown_keys)
     for fault in faults(FORM, body):
         return _part(fault, body) or told(fault)
     for path, function in functions(body):
@@ -107,10 +107,9 @@ def refused(body: Mapping[str, Any]) -> ApiError | None:
                 return error
     if body.get("tool_choice") is not None and not body.get("tools"):
         return ApiError(400, _WITHOUT, param="tool_choice")
-    lost = chosen_tool(body)
-    if lost is not None:
-        said = (
-            f"Invalid value for 'tool_choice': no tool named {listed([lost])} was specified in the 'tools' parameter."
-        )
-        return ApiError(400, said, param="tool_choice")
+    undeclared = chosen_tool(body)
+    if undeclared is not None:
+        found = f"no tool named {listed([undeclared])} was specified in the 'tools' parameter."
+        message = f"Invalid value for 'tool_choice': {found}"
+        return ApiError(400, message, param="tool_choice")
     return None

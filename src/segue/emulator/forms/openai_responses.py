@@ -1,4 +1,4 @@
-"""What the Responses API refuses for its form alone. Items and their parts are the judge's."""
+"""Body validation of the Responses API. The conformance rules check items and their parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEMBERS = {
     for name, form in {
         "access_programs": OBJECT,
         "background": BOOLEAN,
-        # In no type of the SDK, but Codex sends it.
+        # Not in the SDK, but Codex sends it.
         "client_metadata": OBJECT,
         "context_management": entries(OBJECT),
         "conversation": either(TEXT, OBJECT),
@@ -69,7 +69,7 @@ MEMBERS = {
     }.items()
 }
 FORM = members(None, **MEMBERS)
-# Of Chat Completions: it says where they have gone.
+# Options of Chat Completions: the error text names the new place.
 _MOVED = {"messages": "input", "max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
 _MOVED_IN = {"response_format": "text.format", "reasoning_effort": "reasoning.effort", "verbosity": "text.verbosity"}
 _LEFT_TO_THE_JUDGE = frozenset({"messages", "system"})
@@ -77,19 +77,21 @@ _LEFT_TO_THE_JUDGE = frozenset({"messages", "system"})
 
 def _unknown(name: str) -> ApiError:
     if name in _MOVED:
-        said = f"Unsupported parameter: '{name}'. In the Responses API, this parameter has moved to '{_MOVED[name]}'."
+        message = (
+            f"Unsupported parameter: '{name}'. In the Responses API, this parameter has moved to '{_MOVED[name]}'."
+        )
         if name != "messages":
-            said += " Try again with the new parameter."
-        return ApiError(400, said, code="unsupported_parameter", param=name)
+            message += " Try again with the new parameter."
+        return ApiError(400, message, code="unsupported_parameter", param=name)
     if name in _MOVED_IN:
         moved = f"In the Responses API, this parameter has moved to '{_MOVED_IN[name]}'."
-        said = f"Unsupported parameter: '{name}'. {moved} Try again with the new parameter."
-        return ApiError(400, said, code="unsupported_parameter", param=name)
+        message = f"Unsupported parameter: '{name}'. {moved} Try again with the new parameter."
+        return ApiError(400, message, code="unsupported_parameter", param=name)
     return ApiError(400, f"Unknown parameter: '{name}'.", code="unknown_parameter", param=name)
 
 
 def _named(body: Mapping[str, Any]) -> str | None:
-    """The function or custom tool that is to be called and that nobody declared."""
+    """Returns the function or custom tool in tool_choice if it is not declared."""
     choice = body.get("tool_choice")
     if not is_object(choice) or choice.get("type") not in ("function", "custom"):
         return None
@@ -112,10 +114,10 @@ def _named(body: Mapping[str, Any]) -> str | None:
 
 
 def refused(body: Mapping[str, Any]) -> ApiError | None:
-    """The first thing that is wrong with the form of a body."""
-    strange = next((name for name in body if name not in MEMBERS and name not in _LEFT_TO_THE_JUDGE), None)
-    if strange is not None:
-        return _unknown(strange)
+    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    unknown_key = next((name for name in body if name not in MEMBERS and name not in _LEFT_TO_THE_JUDGE), None)
+    if unknown_key is not None:
+        return _unknown(unknown_key)
     for fault in faults(FORM, body):
         return told(fault)
     given = body.get("input")
@@ -124,15 +126,17 @@ def refused(body: Mapping[str, Any]) -> ApiError | None:
         and not given
         and not any(body.get(name) for name in ("previous_response_id", "conversation", "prompt"))
     ):
-        said = "Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array instead."
-        return ApiError(400, said, code="empty_array", param="input")
+        message = (
+            "Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array instead."
+        )
+        return ApiError(400, message, code="empty_array", param="input")
     for index, tool in enumerate(body.get("tools") or ()):
         if tool.get("type") == "function" and tool.get("parameters") is not None:
             error = bad_function(f"tools[{index}].parameters", tool.get("name"), tool["parameters"])
             if error is not None:
                 return error
-    lost = _named(body)
-    if lost is not None:
-        said = f"Tool choice '{lost}' not found in 'tools' parameter."
-        return ApiError(400, said, param="tool_choice")
+    undeclared = _named(body)
+    if undeclared is not None:
+        message = f"Tool choice '{undeclared}' not found in 'tools' parameter."
+        return ApiError(400, message, param="tool_choice")
     return None

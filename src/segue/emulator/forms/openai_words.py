@@ -1,4 +1,4 @@
-"""How OpenAI tells that a value has not the form that its schema wants."""
+"""OpenAI's error texts for values that do not match the schema."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def _kind(form: Form) -> str:
 
 
 def missing(path: str) -> ApiError:
-    said = f"Missing required parameter: '{path}'."
-    return ApiError(400, said, code="missing_required_parameter", param=path)
+    message = f"Missing required parameter: '{path}'."
+    return ApiError(400, message, code="missing_required_parameter", param=path)
 
 
 def mistyped(path: str, expected: str, value: object) -> ApiError:
-    said = f"Invalid type for '{path}': expected {expected}, but got {kind_of(value)} instead."
-    return ApiError(400, said, code="invalid_type", param=path)
+    message = f"Invalid type for '{path}': expected {expected}, but got {kind_of(value)} instead."
+    return ApiError(400, message, code="invalid_type", param=path)
 
 
 def _out_of_bounds(fault: Fault) -> ApiError:
@@ -52,26 +52,26 @@ def _out_of_bounds(fault: Fault) -> ApiError:
     if isinstance(value, int | float):
         noun = "integer" if form.kind == "integer" else "decimal"
         side, sign = ("below minimum", ">=") if below else ("above maximum", "<=")
-        told = f"{noun} {side} value. Expected a value {sign} {bound:g}, but got {value} instead."
+        message = f"{noun} {side} value. Expected a value {sign} {bound:g}, but got {value} instead."
         code = f"{noun}_{'below_min' if below else 'above_max'}_value"
-        return ApiError(400, f"Invalid '{path}': {told}", code=code, param=path)
+        return ApiError(400, f"Invalid '{path}': {message}", code=code, param=path)
     noun, article = ("string", "a") if isinstance(value, str) else ("array", "an")
     size = len(value) if isinstance(value, str) or is_list(value) or is_object(value) else 0
     if below and not size:
-        told = (
+        message = (
             f"empty {noun}. Expected {article} {noun} with minimum length {bound:g}, but got an empty {noun} instead."
         )
-        return ApiError(400, f"Invalid '{path}': {told}", code=f"empty_{noun}", param=path)
+        return ApiError(400, f"Invalid '{path}': {message}", code=f"empty_{noun}", param=path)
     side, most = ("short", "minimum") if below else ("long", "maximum")
-    told = (
+    message = (
         f"Expected {article} {noun} with {most} length {bound:g}, but got {article} {noun} with length {size} instead."
     )
     code = f"{noun}_{'below_min' if below else 'above_max'}_length"
-    return ApiError(400, f"Invalid '{path}': {noun} too {side}. {told}", code=code, param=path)
+    return ApiError(400, f"Invalid '{path}': {noun} too {side}. {message}", code=code, param=path)
 
 
 def told(fault: Fault) -> ApiError:
-    """The error for one fault. Unknown members of the body are not told here: each endpoint has its own words."""
+    """Returns the error for one mismatch. Unknown members of the body are reported by each endpoint itself."""
     match fault.wrong:
         case "missing":
             return missing(fault.path)
@@ -84,29 +84,29 @@ def told(fault: Fault) -> ApiError:
         case "short" | "long":
             return _out_of_bounds(fault)
         case _:
-            said = f"Unknown parameter: '{fault.path}'."
-            return ApiError(400, said, code="unknown_parameter", param=fault.path)
+            message = f"Unknown parameter: '{fault.path}'."
+            return ApiError(400, message, code="unknown_parameter", param=fault.path)
 
 
 def bad_function(path: str, name: object, schema: Any) -> ApiError | None:
-    """The error for parameters that are no schema of an object, if they are none."""
+    """Returns the error for parameters that are not the schema of an object, `None` if they are."""
     fault = schema_fault(schema)
     if fault is None:
         kind = schema.get("type") if is_object(schema) else None
         if kind == "object" or schema == {}:
             return None
         fault = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'"
-    said = f"Invalid schema for function '{name if isinstance(name, str) else shown(name)}': {fault}."
-    return ApiError(400, said, code="invalid_function_parameters", param=path)
+    message = f"Invalid schema for function '{name if isinstance(name, str) else shown(name)}': {fault}."
+    return ApiError(400, message, code="invalid_function_parameters", param=path)
 
 
 def unknown(names: list[str]) -> ApiError:
-    """What Chat Completions says of members that it does not know."""
+    """Returns the error of Chat Completions for unknown members."""
     noun = "argument" if len(names) == 1 else "arguments"
     return ApiError(400, f"Unrecognized request {noun} supplied: {', '.join(names)}")
 
 
 def functions(body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Where functions are declared, each with its place."""
+    """Returns the declared functions with their paths."""
     found = [object_or_none(tool.get("function")) for tool in objects(body.get("tools"))]
     return [(f"tools[{index}].function", function) for index, function in enumerate(found) if function is not None]

@@ -1,4 +1,4 @@
-"""What DashScope refuses for the form alone: its schema in the words of JSON Schema, the rest with its own prefix."""
+"""Body validation of DashScope: schema errors in the format of JSON Schema, others with its own prefix."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _told(fault: Fault) -> ApiError:
 
 
 def refused(body: Mapping[str, Any]) -> ApiError | None:
-    """The first thing that is wrong with the form of a body."""
+    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
     for fault in faults(_FORM, body):
         return _told(fault)
     for _, function in functions(body):
@@ -66,5 +66,5 @@ def refused(body: Mapping[str, Any]) -> ApiError | None:
             error = bad_function("", function.get("name"), function["parameters"])
             if error is not None:
                 return _said(_PREFIX + error.message)
-    lost = chosen_tool(body)
-    return None if lost is None else _said(f"{_PREFIX}The tool '{lost}' in tool_choice is not in tools.")
+    undeclared = chosen_tool(body)
+    return None if undeclared is None else _said(f"{_PREFIX}The tool '{undeclared}' in tool_choice is not in tools.")

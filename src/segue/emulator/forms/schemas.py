@@ -1,7 +1,7 @@
-"""Whether the schema of a tool is a JSON Schema, told as the validator tells it that most services run.
+"""Checks that the parameters of a tool are a JSON Schema, with the error texts of the validator most services use.
 
-Keywords have the types that the drafts from 7 on have in common; what only some of them refuse is let pass. Unknown
-keywords are lawful. The walk is no recursion.
+Keywords have the types that all drafts from 7 on share; what only some drafts reject is accepted. Unknown keywords are
+valid. The walk is iterative.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST = 200
 
 
 def shown(value: object) -> str:
-    """A value as Python writes it, which is how the validator quotes it."""
+    """Returns the repr of a value, shortened: the validator quotes values like this."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
@@ -70,7 +70,7 @@ def _keyword_fault(keyword: str, value: object) -> str | None:
 
 
 def _inside(schema: Mapping[str, object]) -> Iterator[object]:
-    """The schemas in a schema."""
+    """Yields the subschemas of a schema."""
     for keyword, value in schema.items():
         if keyword in _ONE:
             yield from value if is_list(value) else [value]
@@ -81,7 +81,7 @@ def _inside(schema: Mapping[str, object]) -> Iterator[object]:
 
 
 def schema_fault(value: Any) -> str | None:
-    """The first fault, or `None` where the value is a schema."""
+    """Returns the first error, or `None` if the value is a schema."""
     waiting: list[object] = [value]
     while waiting:
         part = waiting.pop()

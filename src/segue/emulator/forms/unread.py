@@ -1,4 +1,4 @@
-"""What is said of a body that is no JSON object, with the place where reading it stopped, if the provider tells one."""
+"""Error texts for a body that is not a JSON object, with the position of the parse error if the provider gives it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOO_DEEP = "recursion limit exceeded"
 
 
 class _Stop(NamedTuple):
-    """Where reading stopped, counted from 0 in bytes; `ended` where there was nothing more."""
+    """A parse error: its byte offset from 0, line and column; `at_end` if the body ended too early."""
 
     at: int
     line: int
@@ -34,14 +34,14 @@ def _placed(data: bytes, at: int, why: str) -> _Stop:
 
 
 def _stop(data: bytes) -> _Stop | None:
-    """`None` where it is JSON, but no object."""
+    """Returns the parse error; `None` if the body is JSON, but not an object."""
     try:
         text = data.decode()
         value = json.loads(text, parse_constant=_no_constant)
     except UnicodeDecodeError as error:
         return _placed(data, error.start, "invalid unicode code point")
     except json.JSONDecodeError as error:
-        # An open string is told where it began; a reader has come to its end.
+        # Python reports the start of an unterminated string; other parsers report the end of the body.
         at = len(error.doc) if error.msg.startswith("Unterminated string") else error.pos
         return _placed(data, len(error.doc[:at].encode()), error.msg)
     except ValueError as error:
@@ -61,8 +61,8 @@ def _by_anthropic(data: bytes) -> ApiError:
         why = "Recursion limit reached"
     else:
         why = "unexpected end of data" if stop.ended else "unexpected character"
-    said = f"{why}: line {stop.line} column {stop.column} (char {stop.at})"
-    return ApiError(400, f"The request body is not valid JSON: {said}")
+    message = f"{why}: line {stop.line} column {stop.column} (char {stop.at})"
+    return ApiError(400, f"The request body is not valid JSON: {message}")
 
 
 def _by_deepseek(data: bytes) -> ApiError:
@@ -71,10 +71,12 @@ def _by_deepseek(data: bytes) -> ApiError:
         kind = {"[": "sequence", '"': "string", "n": "null", "t": "boolean", "f": "boolean"}.get(
             data.strip()[:1].decode(), "number"
         )
-        said = f"invalid type: {kind}, expected struct ChatCompletionRequest"
+        message = f"invalid type: {kind}, expected struct ChatCompletionRequest"
         lines = data.rstrip().split(b"\n")
         place = f"line {len(lines)} column {len(lines[-1])}"
-        return ApiError(400, f"Failed to deserialize the JSON body into the target type: {said} at {place}", code=code)
+        return ApiError(
+            400, f"Failed to deserialize the JSON body into the target type: {message} at {place}", code=code
+        )
     if stop.why == _TOO_DEEP:
         why, column = _TOO_DEEP, 128
     elif stop.ended:
@@ -99,17 +101,17 @@ def _by_deepseek(data: bytes) -> ApiError:
 def _by_mistral(data: bytes) -> ApiError:
     stop = _stop(data)
     if stop is None:
-        said = "Input should be a valid dictionary or object to extract fields from"
-        return finding("model_attributes_type", said, json.loads(data))
-    said = "JSON decode error"
-    place = {"type": "json_invalid", "loc": ["body", stop.at], "msg": said, "input": {}, "ctx": {"error": stop.why}}
-    return ApiError(422, said, details=(place,))
+        message = "Input should be a valid dictionary or object to extract fields from"
+        return finding("model_attributes_type", message, json.loads(data))
+    message = "JSON decode error"
+    place = {"type": "json_invalid", "loc": ["body", stop.at], "msg": message, "input": {}, "ctx": {"error": stop.why}}
+    return ApiError(422, message, details=(place,))
 
 
 _TOLD = {"anthropic": _by_anthropic, "deepseek": _by_deepseek, "mistral": _by_mistral}
 
 
 def unread(api: str, data: bytes) -> ApiError | None:
-    """The error where the provider tells more than that it could not read the body."""
-    told = _TOLD.get(api)
-    return None if told is None else told(data)
+    """Returns the error of providers that report the position; `None` for the others."""
+    make_error = _TOLD.get(api)
+    return None if make_error is None else make_error(data)

@@ -1,1 +1,1 @@
-"""The model behind an emulated provider: by a script, or built in, which looks at the tools and uses them."""
+"""The model of an emulated provider: scripted, or built in, which calls the declared tools."""

@@ -1,7 +1,7 @@
-"""Arguments for a tool: a value that its schema takes, filled from the human's words where they fit.
+"""Generates arguments for a tool: a value that is valid for its schema, filled from the user's text where it matches.
 
-A schema is taken apart into alternatives without combinators, values are made for one after the other, and the first
-that the whole schema takes is given. Only what is required is made up; what may be left out needs a fitting word.
+A schema is split into alternatives without combinators; candidate values are generated for each, and the first that is
+valid for the whole schema is returned. Only required members are made up; optional ones need a match in the text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A question, taken apart: its words, the files that it names, and what was given with it; and what an errand is."""
+"""Parses a user request into text, mentioned files and attached text; and the intents derived from it."""
 
 from __future__ import annotations
 

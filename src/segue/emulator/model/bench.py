@@ -1,7 +1,6 @@
-"""A workbench: tools for files and commands, as agents at a command line have them, told by names and parameters.
+"""A workbench: the file and shell tools of a coding agent, recognised by their names and parameters.
 
-Whoever has such tools is asked in other words than the tools are declared with («what does this project do?»), so what
-is called follows from the errands in those words.
+Users of such tools do not name them («what does this project do?»), so calls are made from the intents in their text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The built-in model. It uses the tools that it was given, and then says what came back.
+"""The built-in model: it calls the declared tools and reports their results.
 
-Everything follows from the request and the seed. A tool loop always comes to its end: after results there are words,
-but for one more try of what failed and a look into a folder's README, unless a new question stands there or
-`tool_choice` demands a call each time.
+Replies are a function of the request and the seed. Every tool loop ends: after results comes text, except for one retry
+of failed calls and one look into a folder's README, unless there is a new question or `tool_choice` forces a call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which tools a human's words ask for: by the words that a tool is declared with, the rarer the weightier."""
+"""Ranks tools by how well the words of their declarations match the user's text; rare words weigh more."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What words demand: work for another agent, commands, to-dos, pages, and changes of files.
+"""Finds intents to act in the user's text: sub-agents, commands, to-dos, pages and file changes.
 
-Nothing is changed or run unless the words say so as a demand, and with what.
+Nothing is changed or run unless the text asks for it explicitly and with all values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What words ask an agent to do with files and commands: which errands, with what. Where they ask for none, nothing."""
+"""Finds the intents in the user's text: what to do with files and commands. No intent if the text has none."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What words ask to be looked up: texts in files, files by their names, what is in a file or a folder.
+"""Finds intents to look something up: text in files, files by name, the content of a file or folder.
 
-No pattern is a whole sentence: what the words don't name is not looked for.
+Only what the text names is looked up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of files and folders in a human's words."""
+"""Finds the names of files and folders in the user's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a human's words offer for the arguments of tools: names, paths, numbers, dates, quoted texts, each in order."""
+"""Finds candidates for arguments in the user's text: names, paths, numbers, dates, quoted texts, each in order."""
 
 from __future__ import annotations
 

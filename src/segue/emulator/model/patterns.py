@@ -1,6 +1,6 @@
-"""A text for a regular expression of the simple kind: literals, classes, groups, alternatives and counts.
+"""Generates a text that matches a simple regular expression: literals, classes, groups, alternatives and counts.
 
-What it can't read gives None; what it gives is to be checked against the pattern.
+Returns None for a pattern that it can't parse; the text must be checked against the pattern.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What happened since the human last spoke: the words, the calls that followed, and what came back for them."""
+"""The last exchange: the user's text, the calls after it, and their results."""
 
 from __future__ import annotations
 

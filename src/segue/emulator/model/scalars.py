@@ -1,4 +1,4 @@
-"""Texts, numbers and flags for a schema: what the words offer first, then what the schema gives, then made up."""
+"""Strings, numbers and booleans for a schema: candidates of the text, then schema defaults, then generated ones."""
 
 from __future__ import annotations
 

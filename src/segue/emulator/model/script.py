@@ -1,7 +1,7 @@
-"""Scripts: what a model is to say and do, line by line. Each turn is one reply, in the order of the requests.
+"""Parses scripts: the steps of a model's replies, line by line. Each turn is one reply, in the order of the requests.
 
 ```
-# a comment; `---` parts the turns
+# a comment; `---` separates turns
 think  Two lookups, none needs the other.
 say    Let me look.
 call   get_weather {"city": "Lisbon"}
@@ -20,8 +20,8 @@ call   write_file {"path": "a
 end    length
 ```
 
-An indented line goes on with the one before. `{tool}` is the newest result of that tool, `{{` and `}}` are braces.
-Arguments that are no JSON are sent as they stand; an API that tells them as an object tells an empty one.
+An indented line continues the one before. `{tool}` is the newest result of that tool, `{{` and `}}` are braces.
+Arguments that are not JSON are sent unchanged; an API that sends arguments as an object sends an empty one.
 """
 
 from __future__ import annotations
@@ -102,14 +102,14 @@ class _Parser:
                     self._refuse(f"nothing can follow `{word}` in its turn; `---` begins the next one")
                 steps.append(self._step(line))
             elif not steps:
-                self._refuse("a turn without a step stands before this `---`; a bare `say` is a reply without a word")
+                self._refuse("the turn before this `---` has no steps; a bare `say` is an empty reply")
             else:
                 turns.append(tuple(steps))
                 steps = []
         if steps:
             turns.append(tuple(steps))
         if not turns:
-            raise InputError("no turn is in it; a line such as `say Hello.` was expected", path=self._name)
+            raise InputError("the script has no turns; a line such as `say Hello.` was expected", path=self._name)
         return tuple(turns)
 
     def _lines(self, text: str) -> list[_Line]:
@@ -128,7 +128,7 @@ class _Parser:
             else:
                 if not lines or not lines[-1].head.strip("-"):
                     self._number = number
-                    self._refuse("this line is indented, but no line stands before it in its turn that it could go on")
+                    self._refuse("this line is indented, but its turn has no line before it to continue")
                 lines[-1].more += [*[""] * empty, raw]
                 empty = 0
         return lines
@@ -138,14 +138,14 @@ class _Parser:
         word = head["word"] if head else line.head
         reader = self._readers.get(word)
         if head is None or reader is None:
-            self._refuse(f"`{word}` is no step{_meant(word, self._readers)}; {_listed(self._readers)} are known")
+            self._refuse(f"unknown step `{word}`{_meant(word, self._readers)}; known steps: {_listed(self._readers)}")
         rest = head["rest"] or ""
         if head["id"] is not None:
             if word != "call" or not head["id"].strip():
                 self._refuse("only `call` takes an id in brackets, as in `call[call_1] get_weather {}`")
             return replace(self._call(rest), id=head["id"].strip())
         if line.more and word in ("wait", "cut", "end"):
-            self._refuse(f"`{word}` takes one line, the next one is indented")
+            self._refuse(f"`{word}` takes one line, but the next one is indented")
         return reader(rest)
 
     # ---------------------------------------------------------------------------------------------------------- steps

@@ -1,4 +1,4 @@
-"""What a property asks for, told by its name, its description and its format; and values for it that are made up."""
+"""Hints for a property by its name, description and format, and generated values for it."""
 
 from __future__ import annotations
 

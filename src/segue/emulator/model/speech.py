@@ -1,4 +1,4 @@
-"""The sentences of the built-in model."""
+"""The reply texts of the built-in model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the built-in model says at a workbench: what the tools gave, by lines; where no tool is for it, what it is."""
+"""The reply texts of the built-in model at a workbench: tool results by line, or what it can do."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whether a value fits a schema that was read: all of 2020-12 that tools are declared with.
+"""Checks a value against a parsed JSON Schema (2020-12, as far as tools use it).
 
-`unevaluatedItems` and `unevaluatedProperties` are not looked at, nor are formats: 2020-12 takes those for words.
+`unevaluatedItems`, `unevaluatedProperties` and formats are not checked.
 """
 
 from __future__ import annotations

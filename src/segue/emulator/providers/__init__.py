@@ -1,4 +1,4 @@
-"""Every provider that can be emulated, by the name of its API."""
+"""The emulated providers by API."""
 
 from __future__ import annotations
 

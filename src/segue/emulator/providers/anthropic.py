@@ -1,4 +1,4 @@
-"""Anthropic Messages, with threads and the counting of tokens."""
+"""Anthropic Messages, with threads and token counting."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Anthropic"]
 _BETA = "thinking-binding-controls-2026-08-01"
 
 
-# What is said when a thread is made, and not again.
+# Fields that are sent when a thread is created, and not again.
 _HELD = ("system", "tools")
 
 
@@ -50,37 +50,37 @@ class Anthropic(Provider):
         super().__init__(seed)
         self._threads: dict[tuple[str, str], _Thread] = {}
 
-    def key(self, asked: Asked) -> str | None:
-        return asked.headers.get("x-api-key") or bearer(asked)
+    def key(self, http_request: Asked) -> str | None:
+        return http_request.headers.get("x-api-key") or bearer(http_request)
 
-    def missing(self, asked: Asked, body: Body) -> ApiError | None:
-        if not asked.headers.get("anthropic-version"):
+    def missing(self, http_request: Asked, body: Body) -> ApiError | None:
+        if not http_request.headers.get("anthropic-version"):
             return ApiError(400, "anthropic-version: header is required")
-        counting = asked.path.endswith("count_tokens")
-        return super().missing(asked, {"max_tokens": 0, **body} if counting else body)
+        counting = http_request.path.endswith("count_tokens")
+        return super().missing(http_request, {"max_tokens": 0, **body} if counting else body)
 
-    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+    def lacks(self, name: str, http_request: Asked, body: Body) -> ApiError:
         return ApiError(400, f"{name}: Field required")
 
     def restored(self, body: Body, account: str) -> Body | Violation:
-        """A thread that goes on has its system text, its tools and all earlier messages from before."""
+        """Adds the system prompt, tools and messages of a continued thread."""
         thread = object_or_none(body.get("thread")) or {}
         if thread.get("type") != "continue":
             return body
-        held = self._threads.get((account, str(thread.get("previous_message_id"))))
-        if held is None:
+        stored = self._threads.get((account, str(thread.get("previous_message_id"))))
+        if stored is None:
             return reject(THREAD_NOT_FOUND, "thread.previous_message_id", str(thread.get("previous_message_id")))
-        if held.continued:
-            return reject(THREAD_ALREADY_CONTINUED, "thread.previous_message_id", "continued before")
+        if stored.continued:
+            return reject(THREAD_ALREADY_CONTINUED, "thread.previous_message_id", "already continued")
         given = next((name for name in _HELD if name in body), None)
         if given is not None:
-            return reject(THREAD_FIELDS, given, "the thread has it")
-        return {**body, **held.fields, "messages": [*held.messages, *self.entries(body)]}
+            return reject(THREAD_FIELDS, given, "already part of the thread")
+        return {**body, **stored.fields, "messages": [*stored.messages, *self.entries(body)]}
 
-    def breaches(self, body: Body, asked: Asked, account: str) -> Iterator[Violation]:
+    def breaches(self, body: Body, http_request: Asked, account: str) -> Iterator[Violation]:
         binding = object_or_none((object_or_none(body.get("thinking")) or {}).get("block_binding")) or {}
-        wanted = binding.get("prefix_mismatch_behavior") == "drop_block"
-        lenient = wanted and _BETA in asked.headers.get("anthropic-beta", "")
+        drops_blocks = binding.get("prefix_mismatch_behavior") == "drop_block"
+        lenient = drops_blocks and _BETA in http_request.headers.get("anthropic-beta", "")
         messages = self.entries(body)
         conversation = claude.Conversation(body.get("system"), body.get("tools"), messages)
         model = identify(text_or_none(body.get("model")))
@@ -88,39 +88,39 @@ class Anthropic(Provider):
             list(_thoughts(messages)), conversation, self.seals, account, model, lenient=lenient
         )
 
-    def reply_id(self, names: Names) -> str:
-        return f"msg_01{names.of('reply', 0, 22, BASE58)}"
+    def reply_id(self, ids: Names) -> str:
+        return f"msg_01{ids.of('reply', 0, 22, BASE58)}"
 
-    def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        return f"toolu_01{scene.names.of('call', index, 22, BASE58)}", None
+    def call_ids(self, context: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
+        return f"toolu_01{context.names.of('call', index, 22, BASE58)}", None
 
-    def spoken(self, scene: Scene, reply: dict[str, Any]) -> None:
-        thread = object_or_none(scene.body.get("thread"))
+    def spoken(self, context: Scene, reply: dict[str, Any]) -> None:
+        thread = object_or_none(context.body.get("thread"))
         if thread is None:
             return
-        before = self._threads.get((scene.account, str(thread.get("previous_message_id"))))
+        before = self._threads.get((context.account, str(thread.get("previous_message_id"))))
         if before is not None:
             before.continued = True
-        messages = [*self.entries(scene.body), {"role": "assistant", "content": reply["content"]}]
-        fields = {name: scene.body[name] for name in _HELD if name in scene.body}
-        self._threads[scene.account, str(reply["id"])] = _Thread(fields, messages)
+        messages = [*self.entries(context.body), {"role": "assistant", "content": reply["content"]}]
+        fields = {name: context.body[name] for name in _HELD if name in context.body}
+        self._threads[context.account, str(reply["id"])] = _Thread(fields, messages)
 
-    def thinks(self, scene: Scene) -> bool:
-        thinking = object_or_none(scene.body.get("thinking")) or {}
+    def thinks(self, context: Scene) -> bool:
+        thinking = object_or_none(context.body.get("thinking")) or {}
         return thinking.get("type") in ("enabled", "adaptive")
 
-    def thought(self, scene: Scene, index: int, text: str) -> Thinking:
-        prefix = claude.prefix_of(scene.body.get("system"), scene.body.get("tools"), self.entries(scene.body))
-        omitted = (object_or_none(scene.body.get("thinking")) or {}).get("display") == "omitted"
+    def thought(self, context: Scene, index: int, text: str) -> Thinking:
+        prefix = claude.prefix_of(context.body.get("system"), context.body.get("tools"), self.entries(context.body))
+        omitted = (object_or_none(context.body.get("thinking")) or {}).get("display") == "omitted"
         text = "" if omitted else text
-        signature = self.seal(scene, index, digest(text), prefix)
-        return Thinking(text, signature, origin=Origin(self.wire.provider, scene.model, identity="absent"))
+        signature = self.seal(context, index, digest(text), prefix)
+        return Thinking(text, signature, origin=Origin(self.wire.provider, context.model, identity="absent"))
 
-    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
-        return {"request-id": _request_id(names)}
+    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
+        return {"request-id": _request_id(ids)}
 
-    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
-        return {**said, "request_id": _request_id(names)}
+    def refusal(self, error_body: dict[str, Any], http_request: Asked, ids: Names) -> Any:
+        return {**error_body, "request_id": _request_id(ids)}
 
     def models(self) -> dict[str, Any]:
         model = self.wire.default_model
@@ -128,8 +128,8 @@ class Anthropic(Provider):
         return {"data": [row], "first_id": model, "last_id": model, "has_more": False}
 
 
-def _request_id(names: Names) -> str:
-    return f"req_01{names.of('request', 0, 22, BASE58)}"
+def _request_id(ids: Names) -> str:
+    return f"req_01{ids.of('request', 0, 22, BASE58)}"
 
 
 def _thoughts(messages: list[Any]) -> Iterator[claude.Thought]:
@@ -139,6 +139,6 @@ def _thoughts(messages: list[Any]) -> Iterator[claude.Thought]:
         for place, block in enumerate(objects(message.get("content"))):
             if block.get("type") == "thinking":
                 path = f"messages[{number}].content[{place}]"
-                words = text_or_none(block.get("thinking")) or ""
-                yield claude.Thought(path, words, block.get("signature"), number, before)
+                text = text_or_none(block.get("thinking")) or ""
+                yield claude.Thought(path, text, block.get("signature"), number, before)
             before += 1

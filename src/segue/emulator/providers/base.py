@@ -1,4 +1,4 @@
-"""What an emulated provider does in a way of its own: where it listens, whom it lets in, how it names and seals."""
+"""The interface of an emulated provider: routes, keys, ids, signatures and response formats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Does = Literal["answer", "stream", "count", "models", "held"]
 
 @dataclass(frozen=True)
 class Route:
-    """A path; a group `model` in it names the model."""
+    """A path; its regex group `model` is the model."""
 
     pattern: re.Pattern[str]
     does: Does
@@ -40,7 +40,7 @@ def post(pattern: str, does: Does = "answer") -> Route:
 
 @dataclass(frozen=True)
 class Scene:
-    """One request that was let in: who asks which model for what, and the names of the reply."""
+    """One accepted request: body, model, account, and the ids of the reply."""
 
     body: Body
     request: Request
@@ -48,15 +48,15 @@ class Scene:
     account: str
     names: Names
     thoughts: int = 0
-    """How many thoughts the reply has."""
+    """The number of reasoning blocks in the reply."""
 
     @property
     def known(self) -> Model:
         return identify(self.model)
 
 
-def bearer(asked: Asked) -> str | None:
-    scheme, _, key = asked.headers.get("authorization", "").partition(" ")
+def bearer(http_request: Asked) -> str | None:
+    scheme, _, key = http_request.headers.get("authorization", "").partition(" ")
     return key.strip() or None if scheme.lower() == "bearer" else None
 
 
@@ -65,30 +65,30 @@ def reject(rule: str, path: str, message: str) -> Violation:
 
 
 class Reframed(Protocol):
-    """A stream in another framing: pieces of the usual one in."""
+    """Reframes a stream: fed with the default framing."""
 
     kind: str
 
-    def feed(self, told: bytes) -> bytes: ...
+    def feed(self, data: bytes) -> bytes: ...
     def close(self) -> bytes: ...
 
 
 class Provider:
-    """The ways that most have in common: a bearer token, server-sent events, no seals."""
+    """The defaults of most providers: a bearer token, server-sent events, no signatures."""
 
     api: ClassVar[str]
     routes: ClassVar[tuple[Route, ...]]
     base: ClassVar[str] = "/v1"
-    """What the base URL of this provider's own client ends with."""
+    """The path of the base URL for this provider's own client."""
     variable: ClassVar[str]
-    """The environment variable that the key is usually held in."""
+    """The environment variable that usually holds the key."""
     json_media: ClassVar[str] = "application/json"
     media: ClassVar[str] = "text/event-stream; charset=utf-8"
     model_key: ClassVar[str] = "model"
     needs: ClassVar[tuple[str, ...]] = ("model", "messages")
-    """What no body may be without."""
+    """Fields that every body must have."""
     always_thinks: ClassVar[bool] = False
-    """Whether a model that thinks does so in every reply: a client has to hand thoughts back, so it must get some."""
+    """A reasoning model reasons in every reply: clients must send reasoning back, so they must receive some."""
     sealing: ClassVar[tuple[str, Literal["standard", "url"]]] = ("", "standard")
 
     def __init__(self, seed: int) -> None:
@@ -99,123 +99,125 @@ class Provider:
 
     # ------------------------------------------------------------------------------------------------------ coming in
 
-    def route(self, asked: Asked) -> tuple[Route, str | None] | None:
-        """What is asked for, and the model that the path names."""
+    def route(self, http_request: Asked) -> tuple[Route, str | None] | None:
+        """Returns the route of a request and the model in its path; `None` if there is none."""
         for route in self.routes:
-            found = route.pattern.fullmatch(asked.path) if route.method == asked.method else None
+            found = route.pattern.fullmatch(http_request.path) if route.method == http_request.method else None
             if found is not None:
                 return route, found.groupdict().get("model")
         return None
 
     def listens(self, path: str) -> bool:
-        """Whether the path is known, for whatever method."""
+        """True if the path is known for any method."""
         return any(route.pattern.fullmatch(path) for route in self.routes)
 
-    def key(self, asked: Asked) -> str | None:
-        """The key that came with the request. It also is the account."""
-        return bearer(asked)
+    def key(self, http_request: Asked) -> str | None:
+        """Returns the key of the request, which is also the account."""
+        return bearer(http_request)
 
-    def holds(self, asked: Asked, keys: frozenset[str]) -> bool:
-        """Whether the key is one of these."""
-        return self.key(asked) in keys
+    def holds(self, http_request: Asked, keys: frozenset[str]) -> bool:
+        """True if the key is one of these."""
+        return self.key(http_request) in keys
 
-    def missing(self, asked: Asked, body: Body) -> ApiError | None:
-        """The error for want of what every request has to bring along."""
-        return next((self.lacks(name, asked, body) for name in self.needs if body.get(name) is None), None)
+    def missing(self, http_request: Asked, body: Body) -> ApiError | None:
+        """Returns the error for a missing required header or field."""
+        return next((self.lacks(name, http_request, body) for name in self.needs if body.get(name) is None), None)
 
-    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
-        said = f"Missing required parameter: '{name}'."
-        return ApiError(400, said, code="missing_required_parameter", param=name)
+    def lacks(self, name: str, http_request: Asked, body: Body) -> ApiError:
+        message = f"Missing required parameter: '{name}'."
+        return ApiError(400, message, code="missing_required_parameter", param=name)
 
     def to_count(self, body: Body) -> Body:
-        """The request whose tokens are to be counted."""
+        """Returns the request whose tokens are counted."""
         return body
 
     def streams(self, does: Does, body: Body) -> bool:
         return does == "stream" or body.get("stream") is True
 
     def restored(self, body: Body, account: str) -> Body | Violation:
-        """The body with what the provider holds of the conversation."""
+        """Returns the body with the history that the provider stores."""
         return body
 
     def entries(self, body: Body) -> list[Any]:
-        """The conversation, entry by entry."""
+        """Returns the entries of the conversation."""
         return list_or_empty(body.get(self.wire.root))
 
-    def breaches(self, body: Body, asked: Asked, account: str) -> Iterator[Violation]:
-        """What only who made the seals, or holds the state, can see."""
+    def breaches(self, body: Body, http_request: Asked, account: str) -> Iterator[Violation]:
+        """Yields violations that only the creator of signatures and the holder of state can find."""
         return iter(())
 
     # ------------------------------------------------------------------------------------------------------- going out
 
-    def reply_id(self, names: Names) -> str:
-        return f"chatcmpl-{names.of('reply', 0, 29)}"
+    def reply_id(self, ids: Names) -> str:
+        return f"chatcmpl-{ids.of('reply', 0, 29)}"
 
-    def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        """The id that results name, and the item's own where that is another."""
-        return f"call_{scene.names.of('call', index, 24)}", None
+    def call_ids(self, context: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
+        """Returns the id that results refer to, and the item id if it differs."""
+        return f"call_{context.names.of('call', index, 24)}", None
 
-    def call(self, scene: Scene, index: int, tool: str, forced: str | None) -> Origin:
-        raw_id, item_id = self.call_ids(scene, index, tool)
+    def call(self, context: Scene, index: int, tool: str, forced: str | None) -> Origin:
+        raw_id, item_id = self.call_ids(context, index, tool)
         raw_id = forced or raw_id
-        return Origin(self.wire.provider, scene.model, raw_id, item_id, "natural" if raw_id else "absent")
+        return Origin(self.wire.provider, context.model, raw_id, item_id, "natural" if raw_id else "absent")
 
-    def thinks(self, scene: Scene) -> bool:
-        """Whether the model shows, or seals, what it thinks."""
-        wanted = scene.request.options.reasoning
-        if wanted is not None and (wanted.enabled is False or wanted.effort == "none"):
+    def thinks(self, context: Scene) -> bool:
+        """True if the reply contains reasoning, as text or encrypted."""
+        reasoning = context.request.options.reasoning
+        if reasoning is not None and (reasoning.enabled is False or reasoning.effort == "none"):
             return False
-        asked = wanted is not None and bool(wanted.enabled or wanted.effort or wanted.budget or wanted.adaptive)
-        return asked or scene.known.thinking
+        is_requested = reasoning is not None and bool(
+            reasoning.enabled or reasoning.effort or reasoning.budget or reasoning.adaptive
+        )
+        return is_requested or context.known.thinking
 
-    def thought(self, scene: Scene, index: int, text: str) -> Thinking:
-        return Thinking(text, origin=Origin(self.wire.provider, scene.model, identity="absent"))
+    def thought(self, context: Scene, index: int, text: str) -> Thinking:
+        return Thinking(text, origin=Origin(self.wire.provider, context.model, identity="absent"))
 
-    def signs(self, scene: Scene, index: int) -> Thinking | None:
-        """What is put before a call to sign it."""
+    def signs(self, context: Scene, index: int) -> Thinking | None:
+        """Returns the signature block before a call, if the API has one."""
         return None
 
-    def seal(self, scene: Scene, index: int, words: str, prefix: Prefix | None = None) -> str:
-        seal = Seal(scene.model, self.reply_id(scene.names), index, scene.thoughts, words, prefix)
-        return self.seals.made(seal, scene.account)
+    def seal(self, context: Scene, index: int, words: str, prefix: Prefix | None = None) -> str:
+        seal = Seal(context.model, self.reply_id(context.names), index, context.thoughts, words, prefix)
+        return self.seals.made(seal, context.account)
 
-    def dressed(self, scene: Scene, reply: Reply) -> Reply:
-        """The reply with what this API says around it and its blocks."""
+    def dressed(self, context: Scene, reply: Reply) -> Reply:
+        """Adds the fields of this API to the reply and its blocks."""
         return reply
 
     def opened(self, reply: Reply) -> Opened:
-        """How a stream of this reply begins."""
+        """Returns the first event of a stream."""
         return Opened(reply.id, reply.model, reply.created, reply.native)
 
     def begun(self, block: Text | Thinking | ToolCall) -> Text | Thinking | ToolCall:
-        """A block as a stream begins it."""
+        """Returns a block as it is at the start of a stream."""
         return block
 
-    def spoken(self, scene: Scene, reply: dict[str, Any]) -> None:
-        """Takes note of a reply that was given."""
+    def spoken(self, context: Scene, reply: dict[str, Any]) -> None:
+        """Stores a sent reply."""
 
-    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
-        """What goes with every answer; `kind` is the error's, if it is one."""
-        return {"x-request-id": f"req_{names.of('request', 0, 32, '0123456789abcdef')}"}
+    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
+        """Returns the headers of every response; `kind` is the error type, if any."""
+        return {"x-request-id": f"req_{ids.of('request', 0, 32, '0123456789abcdef')}"}
 
-    def error_kind(self, said: Mapping[str, Any]) -> str | None:
-        """What the provider calls an error, in the body of one."""
-        inner = object_or_none(said.get("error")) or said
+    def error_kind(self, error_body: Mapping[str, Any]) -> str | None:
+        """Returns the error type in an error body."""
+        inner = object_or_none(error_body.get("error")) or error_body
         return text_or_none(inner.get("type") or inner.get("status") or inner.get("code"))
 
-    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
-        """The body of an error with what is particular to this request, or to the service that sends it."""
-        return said
+    def refusal(self, error_body: dict[str, Any], http_request: Asked, ids: Names) -> Any:
+        """Adds the fields of this request or service to an error body."""
+        return error_body
 
-    def reframed(self, asked: Asked) -> Reframed | None:
-        """How this request wants its stream framed, where that is not the usual way."""
+    def reframed(self, http_request: Asked) -> Reframed | None:
+        """Returns the framing that this request needs, if it is not the default."""
         return None
 
     def counted(self, tokens: int) -> dict[str, Any]:
         return {"input_tokens": tokens}
 
-    def held(self, asked: Asked, account: str) -> ApiError | dict[str, Any]:
-        """What the provider holds for this account under the path."""
+    def held(self, http_request: Asked, account: str) -> ApiError | dict[str, Any]:
+        """Returns what the provider stores for this account under the path."""
         raise NotImplementedError
 
     def models(self) -> dict[str, Any]:
@@ -224,5 +226,5 @@ class Provider:
 
 
 def calls_before(request: Request) -> int:
-    """How many calls the conversation holds."""
+    """Returns the number of tool calls in the conversation."""
     return sum(isinstance(block, ToolCall) for message in request.messages for block in message.blocks)

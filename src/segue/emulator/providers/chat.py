@@ -1,4 +1,4 @@
-"""Providers that speak Chat Completions: OpenAI, Mistral, Moonshot, DeepSeek and Alibaba."""
+"""Providers with the Chat Completions API: OpenAI, Mistral, Moonshot, DeepSeek and Alibaba."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ def _models(pattern: str) -> Route:
     return Route(re.compile(pattern), "models", "GET")
 
 
-# Whichever of the two a client takes for the base URL.
+# Clients use the base URL with or without /v1.
 _AT_V1 = (post("(?:/v1)?/chat/completions"), _models("(?:/v1)?/models"))
 
 
 class _Chat(Provider):
     def opened(self, reply: Reply) -> Opened:
-        """Under its own id: this is the API that made it."""
+        """Keeps the reply's own id: this is the API that created it."""
         return Opened(reply.id, reply.model, reply.created, Native(self.api, {}, intact=False))
 
-    def dressed(self, scene: Scene, reply: Reply) -> Reply:
+    def dressed(self, context: Scene, reply: Reply) -> Reply:
         return msgspec.structs.replace(reply, blocks=tuple(map(self._as_said, reply.blocks)))
 
     def _as_said(self, block: Block) -> Block:
-        """Arguments that are no object stand as the model wrote them."""
+        """Keeps arguments that are not an object unchanged."""
         if not isinstance(block, ToolCall) or block.kind != "function" or isinstance(block.arguments, dict):
             return block
-        said = {"name": block.name, "arguments": arguments_text(block)}
-        native = Native(self.api, {"id": block.raw_id, "type": "function", "function": said})
+        called = {"name": block.name, "arguments": arguments_text(block)}
+        native = Native(self.api, {"id": block.raw_id, "type": "function", "function": called})
         return msgspec.structs.replace(block, native=native)
 
 
@@ -48,19 +48,19 @@ class OpenAIChat(_Chat):
     variable = "OPENAI_API_KEY"
     routes = _AT_V1
 
-    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+    def lacks(self, name: str, http_request: Asked, body: Body) -> ApiError:
         if name == "model":
             return ApiError(400, "you must provide a model parameter")
-        return super().lacks(name, asked, body)
+        return super().lacks(name, http_request, body)
 
-    def missing(self, asked: Asked, body: Body) -> ApiError | None:
+    def missing(self, http_request: Asked, body: Body) -> ApiError | None:
         if body.get("messages") == []:
-            said = "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array"
-            return ApiError(400, f"{said} instead.", code="empty_array", param="messages")
-        return super().missing(asked, body)
+            message = "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array"
+            return ApiError(400, f"{message} instead.", code="empty_array", param="messages")
+        return super().missing(http_request, body)
 
-    def thinks(self, scene: Scene) -> bool:
-        # It keeps its reasoning to itself.
+    def thinks(self, context: Scene) -> bool:
+        # Its reasoning is not part of replies.
         return False
 
 
@@ -70,18 +70,18 @@ class Mistral(_Chat):
     variable = "MISTRAL_API_KEY"
     routes = _AT_V1
 
-    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+    def lacks(self, name: str, http_request: Asked, body: Body) -> ApiError:
         finding = {"type": "missing", "loc": ["body", name], "msg": "Field required", "input": dict(body)}
         return ApiError(422, "Field required", details=(finding,))
 
-    def reply_id(self, names: Names) -> str:
-        return names.of("reply", 0, 32, HEX)
+    def reply_id(self, ids: Names) -> str:
+        return ids.of("reply", 0, 32, HEX)
 
-    def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        return scene.names.of("call", index, 9), None
+    def call_ids(self, context: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
+        return context.names.of("call", index, 9), None
 
-    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
-        return {"mistral-correlation-id": names.uuid("request")}
+    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
+        return {"mistral-correlation-id": ids.uuid("request")}
 
     def models(self) -> dict[str, Any]:
         can = {"completion_chat": True, "completion_fim": False, "function_calling": True, "fine_tuning": False}
@@ -91,21 +91,21 @@ class Mistral(_Chat):
 
 
 class Kimi(_Chat):
-    """K2's ids hold the tool and an index that counts all calls of the conversation (KIM-01)."""
+    """K2's ids contain the tool name and an index over all calls of the conversation (KIM-01)."""
 
     api = "kimi"
     always_thinks = True
     variable = "MOONSHOT_API_KEY"
     routes = _AT_V1
 
-    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+    def lacks(self, name: str, http_request: Asked, body: Body) -> ApiError:
         return ApiError(400, f"Invalid request: {name} is required")
 
-    def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        return f"functions.{tool}:{calls_before(scene.request) + index}", None
+    def call_ids(self, context: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
+        return f"functions.{tool}:{calls_before(context.request) + index}", None
 
-    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
-        return {"msh-request-id": names.uuid("request")}
+    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
+        return {"msh-request-id": ids.uuid("request")}
 
 
 class DeepSeek(_Chat):
@@ -115,21 +115,21 @@ class DeepSeek(_Chat):
     variable = "DEEPSEEK_API_KEY"
     routes = (post("(?:/v1|/beta)?/chat/completions"), _models("(?:/v1)?/models"))
 
-    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
-        """As the reader of the JSON says it, at the end of what it read."""
-        lines = asked.body.rstrip().split(b"\n")
+    def lacks(self, name: str, http_request: Asked, body: Body) -> ApiError:
+        """Formats the error of the JSON deserializer, at the end of the body."""
+        lines = http_request.body.rstrip().split(b"\n")
         place = f"line {len(lines)} column {len(lines[-1])}"
-        told = f"Failed to deserialize the JSON body into the target type: missing field `{name}` at {place}"
-        return ApiError(400, told, code="invalid_request_error")
+        message = f"Failed to deserialize the JSON body into the target type: missing field `{name}` at {place}"
+        return ApiError(400, message, code="invalid_request_error")
 
-    def reply_id(self, names: Names) -> str:
-        return names.uuid("reply")
+    def reply_id(self, ids: Names) -> str:
+        return ids.uuid("reply")
 
-    def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        return f"call_{index:02}_{scene.names.of('call', index, 24)}", None
+    def call_ids(self, context: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
+        return f"call_{index:02}_{context.names.of('call', index, 24)}", None
 
-    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
-        return {"x-ds-trace-id": names.of("request", 0, 32, HEX)}
+    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
+        return {"x-ds-trace-id": ids.of("request", 0, 32, HEX)}
 
 
 class Qwen(_Chat):
@@ -141,20 +141,20 @@ class Qwen(_Chat):
         _models("(?:/compatible-mode)?(?:/v1)?/models"),
     )
 
-    def reply_id(self, names: Names) -> str:
-        return f"chatcmpl-{names.uuid('reply')}"
+    def reply_id(self, ids: Names) -> str:
+        return f"chatcmpl-{ids.uuid('reply')}"
 
-    def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        return f"call_{scene.names.of('call', index, 24, HEX)}", None
+    def call_ids(self, context: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
+        return f"call_{context.names.of('call', index, 24, HEX)}", None
 
-    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
-        return {"x-request-id": names.uuid("request")}
+    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
+        return {"x-request-id": ids.uuid("request")}
 
-    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
-        request = names.uuid("request")
-        return {**said, "id": f"chatcmpl-{request}", "request_id": request}
+    def refusal(self, error_body: dict[str, Any], http_request: Asked, ids: Names) -> Any:
+        request = ids.uuid("request")
+        return {**error_body, "id": f"chatcmpl-{request}", "request_id": request}
 
-    def thinks(self, scene: Scene) -> bool:
-        # Told by `enable_thinking` alone, which comes first in the body or among the extra parameters.
-        asked = scene.body.get("enable_thinking")
-        return scene.known.thinking if asked is None else asked is True
+    def thinks(self, context: Scene) -> bool:
+        # Set by `enable_thinking` only, which clients send in the body or as an extra parameter.
+        enabled = context.body.get("enable_thinking")
+        return context.known.thinking if enabled is None else enabled is True

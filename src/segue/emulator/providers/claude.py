@@ -1,4 +1,4 @@
-"""Thinking as Claude signs it, on both APIs that serve it: what binds a block, and what is wrong with one sent back."""
+"""Signed thinking blocks of Claude, on both APIs that serve it: the prefix they are bound to, and their checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARKS = frozenset({"cache_control", "cachePoint"})
 
 
 class Thought(NamedTuple):
-    """A block of thinking in a body. `before` counts the entries of the conversation that stand before it."""
+    """A thinking block in a body. `entries_before` is the number of conversation blocks before it."""
 
     path: str
     words: str
@@ -27,12 +27,12 @@ class Thought(NamedTuple):
 
 
 def binds(model: Model) -> bool:
-    """ANT-28: from Fable 5.1 on, a block is bound to all that stood before it."""
+    """ANT-28: from Fable 5.1 on, a block is bound to the prompt before it."""
     return model.family == "claude" and model.at_least(5, 1)
 
 
 def flat(messages: Iterable[Any]) -> list[Any]:
-    """The conversation block by block, in whatever way it is cut into messages; marks for the cache do not count."""
+    """Returns the conversation block by block, independent of message boundaries and without cache markers."""
     entries: list[Any] = []
     for message in objects(list(messages)):
         content = message.get("content")
@@ -50,7 +50,7 @@ def _said(system: Any) -> Any:
 
 
 class Conversation(NamedTuple):
-    """What the thoughts of a body stand in."""
+    """The prompt that the thinking blocks of a body belong to."""
 
     system: Any
     tools: Any
@@ -60,30 +60,30 @@ class Conversation(NamedTuple):
 def misplaced(
     thoughts: list[Thought], conversation: Conversation, seals: Seals, account: str, model: Model, *, lenient: bool
 ) -> Iterator[Violation]:
-    """ANT-25, ANT-26, ANT-28. `lenient`: a block of another conversation is passed over (`drop_block`)."""
+    """ANT-25, ANT-26, ANT-28. `lenient`: blocks of another conversation are skipped (`drop_block`)."""
     latest = max((thought.message for thought in thoughts), default=-1)
     replies = (i for i, message in enumerate(objects(conversation.messages)) if message.get("role") == "assistant")
     last = max(replies, default=-1)
     entries = flat(conversation.messages)
-    told: dict[str, list[tuple[Thought, Seal]]] = {}
+    signed_by_reply: dict[str, list[tuple[Thought, Seal]]] = {}
     for thought in thoughts:
         seal = seals.read(thought.signature, account)
         newest = thought.message == latest == last
         if seal is None:
-            yield reject("ANT-26", thought.path, "the signature was not made here, or not for this account")
+            yield reject("ANT-26", thought.path, "the signature is not from this provider and account")
         elif seal.words != digest(thought.words):
-            yield reject("ANT-25" if newest else "ANT-26", thought.path, "the words were changed")
+            yield reject("ANT-25" if newest else "ANT-26", thought.path, "the text was changed")
         else:
             if newest:
-                told.setdefault(seal.reply, []).append((thought, seal))
+                signed_by_reply.setdefault(seal.reply, []).append((thought, seal))
             moved = seal.prefix is not None and binds(model) and not lenient
             differs = moved and seal.prefix is not None and _differs(seal.prefix, conversation, entries, thought)
             if differs:
                 yield reject("ANT-28", thought.path, differs)
-    for blocks in told.values():
+    for blocks in signed_by_reply.values():
         places = [seal.place for _, seal in blocks]
         if places != list(range(blocks[0][1].total)):
-            yield reject("ANT-25", blocks[0][0].path, "blocks of one reply were left out or moved")
+            yield reject("ANT-25", blocks[0][0].path, "blocks of one reply are missing or were moved")
 
 
 def _differs(prefix: Prefix, conversation: Conversation, entries: list[Any], thought: Thought) -> str | None:

@@ -41,18 +41,18 @@ class Gemini(Provider):
         Route(re.compile("/(?:v1|v1beta)/models"), "models", "GET"),
     )
 
-    def key(self, asked: Asked) -> str | None:
-        return asked.headers.get("x-goog-api-key") or asked.query.get("key") or bearer(asked)
+    def key(self, http_request: Asked) -> str | None:
+        return http_request.headers.get("x-goog-api-key") or http_request.query.get("key") or bearer(http_request)
 
-    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+    def lacks(self, name: str, http_request: Asked, body: Body) -> ApiError:
         return ApiError(400, f"* GenerateContentRequest.{name}: {name} is not specified\n", code="INVALID_ARGUMENT")
 
     def to_count(self, body: Body) -> Body:
-        """The contents alone, or a whole request."""
+        """Returns a nested request, else the body with contents."""
         return object_or_none(body.get("generateContentRequest", body.get("generate_content_request"))) or body
 
-    def breaches(self, body: Body, asked: Asked, account: str) -> Iterator[Violation]:
-        """GEM-18: a signature that was not made here is worse than none."""
+    def breaches(self, body: Body, http_request: Asked, account: str) -> Iterator[Violation]:
+        """GEM-18: a signature that is not from this provider is rejected."""
         for number, content in enumerate(objects(body.get("contents"))):
             if content.get("role") != "model":
                 continue
@@ -60,45 +60,45 @@ class Gemini(Provider):
                 signature = text_or_none(part.get("thoughtSignature", part.get("thought_signature")))
                 if signature and signature not in _DUMMIES and self.seals.read(_standard(signature), account) is None:
                     path = f"contents[{number}].parts[{place}]"
-                    yield reject("GEM-18", path, "the signature was not made here, or not for this account")
+                    yield reject("GEM-18", path, "the signature is not from this provider and account")
 
-    def reply_id(self, names: Names) -> str:
-        return names.of("reply", 0, 22)
+    def reply_id(self, ids: Names) -> str:
+        return ids.of("reply", 0, 22)
 
-    def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        return (scene.names.of("call", index, 8, LOWER) if traits_of(scene.known).ids else None), None
+    def call_ids(self, context: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
+        return (context.names.of("call", index, 8, LOWER) if traits_of(context.known).ids else None), None
 
-    def thinks(self, scene: Scene) -> bool:
-        config = object_or_none(scene.body.get("generationConfig", scene.body.get("generation_config"))) or {}
+    def thinks(self, context: Scene) -> bool:
+        config = object_or_none(context.body.get("generationConfig", context.body.get("generation_config"))) or {}
         thinking = object_or_none(config.get("thinkingConfig", config.get("thinking_config"))) or {}
         return bool(thinking.get("includeThoughts", thinking.get("include_thoughts")))
 
-    def signs(self, scene: Scene, index: int) -> Thinking | None:
-        """GEM-15: the first call of a step bears the signature, its siblings none."""
-        if index or not traits_of(scene.known).signed_calls:
+    def signs(self, context: Scene, index: int) -> Thinking | None:
+        """GEM-15: the first call of a step has the signature, the others none."""
+        if index or not traits_of(context.known).signed_calls:
             return None
-        origin = Origin(self.wire.provider, scene.model, identity="absent")
-        return Thinking(signature=self.seal(scene, index, ""), origin=origin)
+        origin = Origin(self.wire.provider, context.model, identity="absent")
+        return Thinking(signature=self.seal(context, index, ""), origin=origin)
 
-    def dressed(self, scene: Scene, reply: Reply) -> Reply:
-        """GEM-11: a call that this model gives no id goes out without one."""
+    def dressed(self, context: Scene, reply: Reply) -> Reply:
+        """GEM-11: a call without an id is sent without one."""
         return msgspec.structs.replace(reply, blocks=tuple(map(_bare, reply.blocks)))
 
-    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
+    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
         return {"server-timing": "gfet4t7; dur=1"}
 
-    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
-        """Where a stream would be a list, an error is the only entry of one."""
-        error = object_or_none(said.get("error")) or {}
-        told = str(error.get("message"))
-        if told.startswith(_PARSER):
-            found = [_field(line) for line in told.splitlines()]
+    def refusal(self, error_body: dict[str, Any], http_request: Asked, ids: Names) -> Any:
+        """If the stream is a JSON list, an error is its only entry."""
+        error = object_or_none(error_body.get("error")) or {}
+        text = str(error.get("message"))
+        if text.startswith(_PARSER):
+            found = [_field(line) for line in text.splitlines()]
             error["details"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": found}]
-        return [said] if _streams(asked) and self.reframed(asked) else said
+        return [error_body] if _streams(http_request) and self.reframed(http_request) else error_body
 
-    def reframed(self, asked: Asked) -> Reframed | None:
-        """Without `alt=sse` a stream is one JSON list that grows."""
-        return None if asked.query.get("alt") == "sse" else _JsonList()
+    def reframed(self, http_request: Asked) -> Reframed | None:
+        """Without `alt=sse` a stream is one JSON list."""
+        return None if http_request.query.get("alt") == "sse" else _JsonList()
 
     def counted(self, tokens: int) -> dict[str, Any]:
         return {"totalTokens": tokens, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": tokens}]}
@@ -117,17 +117,17 @@ def _bare(block: Block) -> Block:
 
 
 def _field(line: str) -> dict[str, str]:
-    """A line of the parser's, with the field that it tells of, if there is any."""
+    """Returns a line of the parser with its field, if it names one."""
     place = _PLACE.search(line)
     return {**({"field": place[1]} if place else {}), "description": line}
 
 
-def _streams(asked: Asked) -> bool:
-    return asked.path.endswith(":streamGenerateContent")
+def _streams(http_request: Asked) -> bool:
+    return http_request.path.endswith(":streamGenerateContent")
 
 
 def _standard(text: str) -> str:
-    """Base64 in the usual alphabet. The API takes both, padded or not, and Google's own client writes the other."""
+    """Converts to padded standard base64. The API accepts both alphabets; Google's client sends the URL-safe one."""
     bare = text.replace("-", "+").replace("_", "/").rstrip("=")
     return bare + "=" * (-len(bare) % 4)
 
@@ -139,9 +139,9 @@ class _JsonList:
         self._frames = Frames()
         self._begun = False
 
-    def feed(self, told: bytes) -> bytes:
+    def feed(self, data: bytes) -> bytes:
         written = b""
-        for _, payload in self._frames.feed(told):
+        for _, payload in self._frames.feed(data):
             written += (b"," if self._begun else b"[") + payload + b"\n"
             self._begun = True
         return written

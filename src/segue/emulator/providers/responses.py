@@ -1,4 +1,4 @@
-"""OpenAI Responses and Azure AI Foundry: items that are kept, and reasoning that goes with them."""
+"""OpenAI Responses and Azure AI Foundry: stored items and their reasoning."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["AzureFoundry", "OpenAIResponses"]
 
 NOT_FOUND = "previous_response_not_found"
 _INCLUDE = "reasoning.encrypted_content"
-# There is no word for a pause: of all reasons to stop this is the one that says that more would come.
+# The API has no reason for a pause; this one also means that the reply is unfinished.
 _REASONS: dict[Finish, str] = {
     "length": "max_output_tokens",
     "pause": "max_output_tokens",
     "filter": "content_filter",
 }
-# What a response repeats of the request, and what stands there where nothing was asked for.
+# Fields of the request that a response echoes, with their defaults.
 _REPEATED: JsonObject = {
     "background": False,
     "instructions": None,
@@ -54,20 +54,20 @@ _PAGE = 20
 
 
 def _at(path: str) -> tuple[Route, ...]:
-    """The routes of responses that are made and kept under this path."""
-    held = ((_ONE, "GET"), (_ONE, "DELETE"), (f"{_ONE}/input_items", "GET"))
-    return post(path), *(Route(re.compile(path + rest), "held", method) for rest, method in held)
+    """Returns the routes to create, get, list and delete responses under this path."""
+    stored_routes = ((_ONE, "GET"), (_ONE, "DELETE"), (f"{_ONE}/input_items", "GET"))
+    return post(path), *(Route(re.compile(path + rest), "held", method) for rest, method in stored_routes)
 
 
 class _Held(NamedTuple):
-    """A response that is kept, and all that its model had read."""
+    """A stored response with its input."""
 
     read: list[Any]
     response: JsonObject
 
 
 class OpenAIResponses(Provider):
-    """`store` is on unless it is switched off: what was said then is known by its id."""
+    """Responses and items are stored by id unless `store` is false."""
 
     api = "openai-responses"
     variable = "OPENAI_API_KEY"
@@ -87,12 +87,12 @@ class OpenAIResponses(Provider):
         given = body.get("input")
         return [{"role": "user", "content": given}] if isinstance(given, str) else super().entries(body)
 
-    def missing(self, asked: Asked, body: Body) -> ApiError | None:
-        """A prompt that is kept knows its model. Whether an input is wanted, the judge knows."""
-        return None if object_or_none(body.get("prompt")) else super().missing(asked, body)
+    def missing(self, http_request: Asked, body: Body) -> ApiError | None:
+        """A stored prompt has its own model. The rules check whether an input is required."""
+        return None if object_or_none(body.get("prompt")) else super().missing(http_request, body)
 
     def restored(self, body: Body, account: str) -> Body | Violation:
-        """What went before under `previous_response_id`, and items that are named only."""
+        """Adds the items of `previous_response_id` and resolves item references."""
         before = text_or_none(body.get("previous_response_id"))
         earlier: list[Any] = []
         if before is not None:
@@ -115,34 +115,34 @@ class OpenAIResponses(Provider):
             return item
         return self._items.get((account, str(named.get("id"))), item)
 
-    def breaches(self, body: Body, asked: Asked, account: str) -> Iterator[Violation]:
-        """OAI-RESP-08 to 12: reasoning of this account, where it is known, with the items that it was made for."""
+    def breaches(self, body: Body, http_request: Asked, account: str) -> Iterator[Violation]:
+        """OAI-RESP-08 to 12: reasoning is from this account and present with the items generated from it."""
         items = objects(body.get("input"))
         present = {text_or_none(item.get("id")) for item in items}
         for place, item in enumerate(items):
             path, item_id = f"input[{place}]", text_or_none(item.get("id"))
-            sealed = item.get("encrypted_content")
-            if item.get("type") in ("reasoning", "compaction") and sealed:
-                if self.seals.read(sealed, account) is None:
-                    yield reject("OAI-RESP-11", f"{path}.encrypted_content", "not made here, or not for this account")
+            encrypted = item.get("encrypted_content")
+            if item.get("type") in ("reasoning", "compaction") and encrypted:
+                if self.seals.read(encrypted, account) is None:
+                    yield reject("OAI-RESP-11", f"{path}.encrypted_content", "not from this provider and account")
             elif item.get("type") in ("reasoning", "item_reference") and item_id is not None:
                 if (account, item_id) not in self._items:
                     yield reject("OAI-RESP-10", path, item_id)
             elif item_id is not None:
-                wanted = self._reasons.get((account, item_id))
-                if wanted is not None and wanted not in present:
+                reasoning_id = self._reasons.get((account, item_id))
+                if reasoning_id is not None and reasoning_id not in present:
                     rule = "OAI-RESP-09" if item.get("type") == "message" else "OAI-RESP-08"
-                    yield reject(rule, path, f"made with '{wanted}'")
+                    yield reject(rule, path, f"generated with '{reasoning_id}'")
 
-    def held(self, asked: Asked, account: str) -> ApiError | JsonObject:
-        """A response that was stored, what it had read, or that it is gone from now on."""
-        response_id, _, items = asked.path.partition("/responses/")[2].partition("/")
+    def held(self, http_request: Asked, account: str) -> ApiError | JsonObject:
+        """Returns a stored response or its input items, or deletes it."""
+        response_id, _, items = http_request.path.partition("/responses/")[2].partition("/")
         kept = self._held.get((account, response_id))
         if kept is None:
             return ApiError(404, f"Response with id '{response_id}' not found.")
         if items:
-            return _page([self._listed(item, response_id, at) for at, item in enumerate(kept.read)], asked.query)
-        if asked.method == "DELETE":
+            return _page([self._listed(item, response_id, at) for at, item in enumerate(kept.read)], http_request.query)
+        if http_request.method == "DELETE":
             del self._held[account, response_id]
             for item in objects(kept.response.get("output")):
                 self._items.pop((account, str(item.get("id"))), None)
@@ -150,50 +150,50 @@ class OpenAIResponses(Provider):
         return kept.response
 
     def _listed(self, item: Any, response_id: str, at: int) -> JsonObject:
-        """An item of the input as it is listed: with an id and a type, words as a list."""
+        """Returns an input item as it is listed: with an id, a type and a content list."""
         given = object_or_none(item) or {}
         content = given.get("content")
         if isinstance(content, str):
             kind = "output_text" if given.get("role") == "assistant" else "input_text"
             given = {**given, "content": [{"type": kind, "text": content}]}
-        told = {"type": "message", "status": "completed", **given} if "role" in given else given
-        prefix = {"message": "msg", "function_call": "fc", "reasoning": "rs"}.get(str(told.get("type")), "item")
-        return {"id": self.item_id(Names(self.seed, response_id), prefix, at), **told}
+        entry = {"type": "message", "status": "completed", **given} if "role" in given else given
+        prefix = {"message": "msg", "function_call": "fc", "reasoning": "rs"}.get(str(entry.get("type")), "item")
+        return {"id": self.item_id(Names(self.seed, response_id), prefix, at), **entry}
 
     # ------------------------------------------------------------------------------------------------------- going out
 
-    def reply_id(self, names: Names) -> str:
-        return f"resp_{names.of('reply', 0, 50, HEX)}"
+    def reply_id(self, ids: Names) -> str:
+        return f"resp_{ids.of('reply', 0, 50, HEX)}"
 
-    def item_id(self, names: Names, prefix: str, index: int) -> str:
-        return f"{prefix}_{names.of(prefix, index, 50, HEX)}"
+    def item_id(self, ids: Names, prefix: str, index: int) -> str:
+        return f"{prefix}_{ids.of(prefix, index, 50, HEX)}"
 
-    def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        return f"call_{scene.names.of('call', index, 24)}", self.item_id(scene.names, "fc", index)
+    def call_ids(self, context: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
+        return f"call_{context.names.of('call', index, 24)}", self.item_id(context.names, "fc", index)
 
-    def thinks(self, scene: Scene) -> bool:
-        wanted = scene.request.options.reasoning
-        off = wanted is not None and (wanted.enabled is False or wanted.effort == "none")
-        reasons = scene.known.family == "gpt" and (scene.known.line == "o" or scene.known.at_least(5))
+    def thinks(self, context: Scene) -> bool:
+        reasoning = context.request.options.reasoning
+        off = reasoning is not None and (reasoning.enabled is False or reasoning.effort == "none")
+        reasons = context.known.family == "gpt" and (context.known.line == "o" or context.known.at_least(5))
         return reasons and not off
 
-    def thought(self, scene: Scene, index: int, text: str) -> Thinking:
-        """The words are told where a summary is asked for, and sealed where the client wants to hold them itself."""
-        told = bool((object_or_none(scene.body.get("reasoning")) or {}).get("summary"))
-        included = scene.body.get("include")
-        sealed = self.seal(scene, index, "") if isinstance(included, list) and _INCLUDE in included else None
-        item_id = self.item_id(scene.names, "rs", index)
-        origin = Origin(self.wire.provider, scene.model, item_id=item_id)
-        return Thinking(text if told else "", item_id, sealed, origin)
+    def thought(self, context: Scene, index: int, text: str) -> Thinking:
+        """The text is sent if a summary is requested, encrypted content if the client includes it."""
+        shows_summary = bool((object_or_none(context.body.get("reasoning")) or {}).get("summary"))
+        included = context.body.get("include")
+        encrypted = self.seal(context, index, "") if isinstance(included, list) and _INCLUDE in included else None
+        item_id = self.item_id(context.names, "rs", index)
+        origin = Origin(self.wire.provider, context.model, item_id=item_id)
+        return Thinking(text if shows_summary else "", item_id, encrypted, origin)
 
-    def dressed(self, scene: Scene, reply: Reply) -> Reply:
-        """Every block is an item with an id of its own, and the response repeats what was asked for."""
+    def dressed(self, context: Scene, reply: Reply) -> Reply:
+        """Every block becomes an item with its own id, and the response echoes fields of the request."""
         ended = "incomplete" if reply.finish in _REASONS else "completed"
-        # What breaks off is the last item; a call in it is not whole.
+        # Only the last item can be incomplete; a call in it has incomplete arguments.
         states = [*["completed"] * (len(reply.blocks) - 1), ended]
         cut = len(reply.blocks) - 1 if ended == "incomplete" else None
-        items = [self._item(scene, block, at, states[at]) for at, block in enumerate(reply.blocks)]
-        asked = scene.body
+        items = [self._item(context, block, at, states[at]) for at, block in enumerate(reply.blocks)]
+        request_body = context.body
         body: JsonObject = {
             "id": reply.id,
             "object": "response",
@@ -201,7 +201,7 @@ class OpenAIResponses(Provider):
             "status": ended,
             "error": None,
             "incomplete_details": {"reason": _REASONS[reply.finish]} if reply.finish in _REASONS else None,
-            **{key: asked.get(key, usual) for key, usual in _REPEATED.items()},
+            **{key: request_body.get(key, usual) for key, usual in _REPEATED.items()},
             "model": reply.model,
             "output": items,
             "usage": render_usage(reply.usage or Usage()),
@@ -212,16 +212,16 @@ class OpenAIResponses(Provider):
         )
         return msgspec.structs.replace(reply, blocks=blocks, native=Native(self.api, body))
 
-    def _item(self, scene: Scene, block: Block, index: int, ended: str) -> JsonObject:
+    def _item(self, context: Scene, block: Block, index: int, ended: str) -> JsonObject:
         match block:
             case Thinking():
                 summary = [{"type": "summary_text", "text": block.text}] if block.text else []
-                sealed = {"encrypted_content": block.sealed} if block.sealed else {}
-                return {"id": block.origin.item_id, "type": "reasoning", "summary": summary, **sealed}
+                encrypted = {"encrypted_content": block.sealed} if block.sealed else {}
+                return {"id": block.origin.item_id, "type": "reasoning", "summary": summary, **encrypted}
             case ToolCall(kind="custom"):
                 call = {"call_id": block.raw_id, "name": block.name, "input": block.arguments}
                 return {
-                    "id": self.item_id(scene.names, "ctc", index),
+                    "id": self.item_id(context.names, "ctc", index),
                     "type": "custom_tool_call",
                     "status": ended,
                     **call,
@@ -232,8 +232,8 @@ class OpenAIResponses(Provider):
             case _:
                 text = block.text if isinstance(block, Text) else ""
                 part: JsonObject = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-                said: JsonObject = {"type": "message", "role": "assistant", "status": ended, "content": [part]}
-                return {"id": self.item_id(scene.names, "msg", index), **said}
+                item: JsonObject = {"type": "message", "role": "assistant", "status": ended, "content": [part]}
+                return {"id": self.item_id(context.names, "msg", index), **item}
 
     def begun(self, block: Text | Thinking | ToolCall) -> Text | Thinking | ToolCall:
         if block.native is None:
@@ -242,7 +242,7 @@ class OpenAIResponses(Provider):
         bare.update({key: empty for key, empty in _EMPTY.items() if key in bare})
         return msgspec.structs.replace(block, native=Native(self.api, bare, intact=False))
 
-    def spoken(self, scene: Scene, reply: dict[str, Any]) -> None:
+    def spoken(self, context: Scene, reply: dict[str, Any]) -> None:
         output = objects(reply.get("output"))
         thought: str | None = None
         for item in output:
@@ -252,18 +252,18 @@ class OpenAIResponses(Provider):
             if item.get("type") == "reasoning":
                 thought = item_id
             elif thought is not None and item.get("type") in _TURN_MAKERS:
-                self._reasons[scene.account, item_id] = thought
-        if scene.body.get("store") is False:
+                self._reasons[context.account, item_id] = thought
+        if context.body.get("store") is False:
             return
-        self._items.update({(scene.account, str(item.get("id"))): item for item in output})
-        self._held[scene.account, str(reply.get("id"))] = _Held(self.entries(scene.body), reply)
+        self._items.update({(context.account, str(item.get("id"))): item for item in output})
+        self._held[context.account, str(reply.get("id"))] = _Held(self.entries(context.body), reply)
 
-    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
-        return {"x-request-id": f"req_{names.of('request', 0, 32, HEX)}", "openai-version": "2020-10-01"}
+    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
+        return {"x-request-id": f"req_{ids.of('request', 0, 32, HEX)}", "openai-version": "2020-10-01"}
 
 
 def _page(items: list[JsonObject], query: Mapping[str, str]) -> JsonObject:
-    """A page of a list, the newest first unless the other way is asked for."""
+    """Returns a page of a list, newest first unless `order` is `asc`."""
     items = items if query.get("order") == "asc" else items[::-1]
     ids = [item["id"] for item in items]
     begins = ids.index(query["after"]) + 1 if query.get("after") in ids else 0
@@ -279,7 +279,7 @@ def _cut(block: Block) -> Block:
 
 
 class AzureFoundry(OpenAIResponses):
-    """Ids of items hold a partition key (AZF-07)."""
+    """Item ids contain a partition key (AZF-07)."""
 
     api = "azure-foundry"
     base = "/openai/v1"
@@ -290,22 +290,22 @@ class AzureFoundry(OpenAIResponses):
         *_at("(?:/api/projects/[^/]+)?(?:/agents/[^/]+)?(?:/v1)?/responses"),
     )
 
-    def key(self, asked: Asked) -> str | None:
-        return asked.headers.get("api-key") or bearer(asked)
+    def key(self, http_request: Asked) -> str | None:
+        return http_request.headers.get("api-key") or bearer(http_request)
 
-    def reply_id(self, names: Names) -> str:
-        return self.item_id(names, "caresp", 0)
+    def reply_id(self, ids: Names) -> str:
+        return self.item_id(ids, "caresp", 0)
 
-    def item_id(self, names: Names, prefix: str, index: int) -> str:
-        return f"{prefix}_{names.of('partition', 0, 18, HEX)}{names.of(prefix, index, 32)}"
+    def item_id(self, ids: Names, prefix: str, index: int) -> str:
+        return f"{prefix}_{ids.of('partition', 0, 18, HEX)}{ids.of(prefix, index, 32)}"
 
-    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
+    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
         return {
-            "x-request-id": names.of("request", 0, 32, HEX),
-            "x-ms-request-id": names.uuid("request"),
-            "apim-request-id": names.uuid("gate"),
+            "x-request-id": ids.of("request", 0, 32, HEX),
+            "x-ms-request-id": ids.uuid("request"),
+            "apim-request-id": ids.uuid("gate"),
         }
 
-    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
-        more = {"additionalInfo": {"request_id": names.of("request", 0, 32, HEX)}}
-        return {**said, "error": {**(object_or_none(said.get("error")) or {}), **more}}
+    def refusal(self, error_body: dict[str, Any], http_request: Asked, ids: Names) -> Any:
+        more = {"additionalInfo": {"request_id": ids.of("request", 0, 32, HEX)}}
+        return {**error_body, "error": {**(object_or_none(error_body.get("error")) or {}), **more}}

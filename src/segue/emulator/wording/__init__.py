@@ -1,4 +1,4 @@
-"""What providers say of a body that they refuse: their status, their words, the values of the body put in."""
+"""Error texts of the providers for rejected bodies: status, text, and the values of the body in it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def _words(api: str) -> Words:
 
 
 def troubles(api: str) -> Troubles:
-    """What the provider says where the body is not to blame."""
+    """Returns the provider's errors that are not about the body's content."""
     return _words(api).troubles
 
 
 def first_told(verdict: Verdict) -> str:
-    """The broken rule that the provider looks at first."""
+    """Returns the broken rule that the provider checks first."""
     order = {number: place for place, number in enumerate(_words(verdict.api).first)}
     broken = (violation.rule for violation in verdict.violations if violation.severity == "reject")
     return min(broken, key=lambda rule: order.get(rule, len(order)))
 
 
 def refusal(body: Mapping[str, Any], verdict: Verdict, *, profile: str | None = None) -> ApiError:
-    """The provider's error for a body that breaks its rules: of the rule that it looks at first."""
-    words = _words(verdict.api)
-    rules = words.rules
+    """Returns the provider's error for an invalid body: that of the rule that it checks first."""
+    texts = _words(verdict.api)
+    rules = texts.rules
     if profile is not None:
         from segue.emulator.wording.profiles import PROFILES
 
@@ -40,5 +40,5 @@ def refusal(body: Mapping[str, Any], verdict: Verdict, *, profile: str | None = 
     rule = first_told(verdict)
     broken = (one for one in verdict.violations if one.severity == "reject" and one.rule == rule)
     fault = Fault(body, tuple(broken))
-    word = rules.get(rule)
-    return ApiError(400, fault.message) if word is None else word(fault)
+    build_error = rules.get(rule)
+    return ApiError(400, fault.message) if build_error is None else build_error(fault)

@@ -1,7 +1,8 @@
-"""What Anthropic Messages says of a body that it refuses.
+"""The error texts of Anthropic Messages.
 
-A schema speaks first, in the words of its validator (`messages.1.content.0.tool_use.id: Field required`), and of its
-first fault alone; a block stands in such a path with its type. Pairing and thinking have sentences of their own.
+The schema is checked first and reports only its first error, in pydantic's format
+(`messages.1.content.0.tool_use.id: Field required`) with the type of each block in the path. Pairing and thinking have
+their own texts.
 """
 
 from __future__ import annotations
@@ -43,25 +44,25 @@ _NO_TOOLS = "Requests which have `tool_use` or `tool_result` blocks in the conve
 # ------------------------------------------------------------------------------------------------------- what it reads
 
 
-def _field(wrong_type: str, says: str | Says) -> Word:
-    """At the field: missing, of a wrong type (told by the wanted one), or else what this says."""
+def _field(wrong_type: str, otherwise: str | Says) -> Word:
+    """Builds an error at the field: missing, of a wrong type, or else this message."""
 
     def word(fault: Fault) -> ApiError:
-        return refused(f"{spot(fault)}: {_of_field(fault, wrong_type, says)}")
+        return refused(f"{spot(fault)}: {_of_field(fault, wrong_type, otherwise)}")
 
     return word
 
 
-def _of_field(fault: Fault, wrong_type: str, says: str | Says) -> str:
+def _of_field(fault: Fault, wrong_type: str, otherwise: str | Says) -> str:
     value = fault.value
     *above, last = fault.steps or ("",)
     holder = fault.at(*above)
     if is_object(holder) and last not in holder:
         return _MISSING
-    wanted = {_TEXT: str, _LIST: list | str, _OBJECT: Mapping}.get(wrong_type, object)
-    if not isinstance(value, wanted):
+    expected_type = {_TEXT: str, _LIST: list | str, _OBJECT: Mapping}.get(wrong_type, object)
+    if not isinstance(value, expected_type):
         return wrong_type
-    return says if isinstance(says, str) else says(fault, value)
+    return otherwise if isinstance(otherwise, str) else otherwise(fault, value)
 
 
 def _pattern(pattern: str) -> str:
@@ -85,7 +86,7 @@ def _tags(fault: Fault, expected: tuple[str, ...]) -> str:
 
 
 def _keys(fault: Fault) -> ApiError:
-    """ANT-12: a block without a type, or with one that is none, or a key too many."""
+    """ANT-12: a block without a type or with an invalid one, or an unknown key."""
     *above, last = fault.steps or ("",)
     block = fault.at(*above)
     if last != "type":
@@ -99,21 +100,21 @@ def _keys(fault: Fault) -> ApiError:
 
 def _text(fault: Fault) -> ApiError:
     """ANT-13"""
-    said = _of_field(fault, _TEXT, "")
-    return refused(f"{spot(fault)}: {said}" if said else f"messages: {_EMPTY}")
+    message = _of_field(fault, _TEXT, "")
+    return refused(f"{spot(fault)}: {message}" if message else f"messages: {_EMPTY}")
 
 
 def _user_content(fault: Fault) -> ApiError:
     """ANT-15"""
-    said = _of_field(fault, _LIST, "")
+    text = _of_field(fault, _LIST, "")
     message = f"messages.{fault.steps[1] if len(fault.steps) > 1 else 0}"
-    return refused(f"{fault.dotted}: {said}" if said else f"{message}: user messages must have non-empty content")
+    return refused(f"{fault.dotted}: {text}" if text else f"{message}: user messages must have non-empty content")
 
 
 def _assistant_content(fault: Fault) -> ApiError:
     """ANT-16"""
-    said = _of_field(fault, _LIST, "")
-    return refused(f"{fault.dotted}: {said}" if said else f"{fault.dotted.removesuffix('.content')}: {_ALL_SAY}")
+    message = _of_field(fault, _LIST, "")
+    return refused(f"{fault.dotted}: {message}" if message else f"{fault.dotted.removesuffix('.content')}: {_ALL_SAY}")
 
 
 def _result_content(fault: Fault) -> ApiError:
@@ -139,8 +140,8 @@ def _system(fault: Fault) -> ApiError:
         return refused(f"system: {_BLANK if value else _EMPTY}")
     if fault.steps == ("system",):
         return refused(f"system: {_LIST}")
-    said = _of_field(fault, _TEXT, _TEXT) if fault.steps[-1:] == ("text",) else _BLOCK
-    return refused(f"{fault.dotted}: {said}")
+    message = _of_field(fault, _TEXT, _TEXT) if fault.steps[-1:] == ("text",) else _BLOCK
+    return refused(f"{fault.dotted}: {message}")
 
 
 def _role(fault: Fault) -> ApiError:
@@ -163,10 +164,10 @@ def _schema(fault: Fault) -> ApiError:
 
 def _sealed(fault: Fault) -> ApiError:
     """ANT-32"""
-    said = "" if fault.steps[-1:] != ("encrypted_content",) else _of_field(fault, _TEXT, "")
+    message = "" if fault.steps[-1:] != ("encrypted_content",) else _of_field(fault, _TEXT, "")
     place, _ = block_of(fault)
     return refused(
-        f"{spot(fault)}: {said}" if said else f"{place}: Invalid `encrypted_content` in `search_result` block"
+        f"{spot(fault)}: {message}" if message else f"{place}: Invalid `encrypted_content` in `search_result` block"
     )
 
 
@@ -176,7 +177,7 @@ def _says(message: str) -> Word:
 
 # ---------------------------------------------------------------------------------------------------------- threads
 
-# No rules of the rulebook: what a thread is refused for. The code stands in the error's details.
+# Not in the rulebook: errors about threads. The code is in the error's details.
 THREAD_NOT_FOUND = "thread_not_found"
 THREAD_ALREADY_CONTINUED = "thread_already_continued"
 THREAD_FIELDS = "thread_fields"
@@ -247,12 +248,12 @@ WORDS = Words(
         too_large=ApiError(413, "Request exceeds the maximum size", "request_too_large"),
     ),
     first=(
-        # the schema, then what it says of single messages, then settings that exclude each other
+        # the schema, then single messages, then conflicting settings
         *("ANT-20", "ANT-12", "ANT-01", "ANT-02", "ANT-11", "ANT-18", "ANT-33", "ANT-34", "ANT-36", "ANT-16"),
         *("ANT-15", "ANT-13", "ANT-14", "ANT-19", "ANT-35", "ANT-30", "ANT-22", "ANT-23"),
         # the conversation
         *("ANT-03", "ANT-10", "ANT-09", "ANT-07", "ANT-08", "ANT-04", "ANT-05"),
-        # what is sealed
+        # signatures
         *("ANT-24", "ANT-27", "ANT-31", "ANT-26", "ANT-25", "ANT-28", "ANT-32"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Anthropic's sentences about thinking: that it is missing, changed, not signed here, or from another conversation."""
+"""Anthropic's error texts about thinking blocks: missing, changed, not signed here, or from another conversation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _type_of(fault: Fault) -> str:
 
 
 def _field(fault: Fault, key: str) -> str:
-    """What the schema says of a string field of the block, and `""` where it has nothing to say."""
+    """Returns the schema's error text for a string field of the block, `""` if it is valid."""
     if fault.steps[-1:] != (key,):
         return ""
     block = fault.at(*fault.steps[:-1])
@@ -61,9 +61,9 @@ def _begins(fault: Fault) -> ApiError:
 
 def _changed(fault: Fault) -> ApiError:
     """ANT-25"""
-    said = _field(fault, "thinking")
-    if said:
-        return refused(said)
+    message = _field(fault, "thinking")
+    if message:
+        return refused(message)
     place, _ = block_of(fault)
     if role_of(fault) != "assistant":
         whose = place.rpartition(".")[0]
@@ -77,8 +77,8 @@ def _not_genuine(place: str, kind: str) -> str:
 
 def _unsigned(fault: Fault) -> ApiError:
     """ANT-26, ANT-31"""
-    said = _field(fault, "signature") or _field(fault, "data")
-    return refused(said or _not_genuine(block_of(fault)[0], _type_of(fault)))
+    message = _field(fault, "signature") or _field(fault, "data")
+    return refused(message or _not_genuine(block_of(fault)[0], _type_of(fault)))
 
 
 def _at_the_end(fault: Fault) -> ApiError:
@@ -89,19 +89,24 @@ def _at_the_end(fault: Fault) -> ApiError:
 
 
 def bound_elsewhere(path: str, differs: Differs | None, *, beta: bool = False) -> ApiError:
-    """ANT-28, of the block that this path leads to or into; the last sentence says what differs from when it was made.
+    """ANT-28, for the block at this path; the last sentence names the part of the prompt that differs.
 
-    `beta`: whether the request has the header that the setting wants.
+    `beta`: the request has the header that the setting requires.
     """
     place = ".".join(path.replace("[", ".").replace("]", "").split(".")[:4])
-    said = [f"{_not_genuine(place, 'thinking')}.", _BOUND, "" if beta else _HEADER, _DIFFERS.get(differs or "", "")]
-    return refused(" ".join(sentence for sentence in said if sentence))
+    sentences = [
+        f"{_not_genuine(place, 'thinking')}.",
+        _BOUND,
+        "" if beta else _HEADER,
+        _DIFFERS.get(differs or "", ""),
+    ]
+    return refused(" ".join(sentence for sentence in sentences if sentence))
 
 
 def _bound(fault: Fault) -> ApiError:
-    """What differs is told by the violation's message, where that is one of the three words."""
-    told = next((word for word in get_args(Differs) if word == fault.message), None)
-    return bound_elsewhere(block_of(fault)[0], told)
+    """ANT-28; the violation's message is the part of the prompt that differs, if it is a `PrefixPart`."""
+    different_part = next((word for word in get_args(Differs) if word == fault.message), None)
+    return bound_elsewhere(block_of(fault)[0], different_part)
 
 
 THINKING: Mapping[str, Word] = {

@@ -1,4 +1,4 @@
-"""Anthropic's sentences about calls and their results, and where it says that something stands."""
+"""Anthropic's error texts about calls and results, and the paths in them."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ def _member(value: object, key: str) -> object:
 
 
 def whole(violation: Violation, steps: Sequence[str | int]) -> Violation:
-    """The same violation at another place."""
+    """Returns the violation with another path."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     return replace(violation, path=path.removeprefix("."))
 
 
 def spot(fault: Fault) -> str:
-    """A path as the schema has it: with the type of each block that it goes into, `custom` in a tool."""
+    """Formats a path as the schema does: with the type of each block, `custom` for a tool."""
     steps = fault.steps
-    said: list[str] = []
+    parts: list[str] = []
     for at, step in enumerate(steps):
-        said.append(str(step))
+        parts.append(str(step))
         if isinstance(step, int) and at + 1 < len(steps):
             kind = text_of(fault.at(*steps[: at + 1], "type"))
             if steps[at - 1] == "tools":
-                said.append(kind or "custom")
+                parts.append(kind or "custom")
             elif steps[at - 1] == "content" and kind:
-                said.append(kind)
-    return ".".join(said)
+                parts.append(kind)
+    return ".".join(parts)
 
 
 def block_of(fault: Fault) -> tuple[str, object]:
-    """The block of a message that the path leads to or into, and its place. String content counts as one block."""
+    """Returns path and value of the block at or above the path. String content counts as one block."""
     steps = fault.steps
     if len(steps) > 3 and isinstance(steps[3], int):
         return ".".join(map(str, steps[:4])), fault.at(*steps[:4])
@@ -64,12 +64,12 @@ def _message_at(fault: Fault) -> int:
 
 
 def role_of(fault: Fault) -> str:
-    """Whose message the path leads into."""
+    """Returns the role of the message in the path."""
     return text_of(fault.at("messages", _message_at(fault), "role"))
 
 
 def _ids(fault: Fault, index: int) -> Iterator[str]:
-    """The ids of all calls or results in this message that the fault is about."""
+    """Yields the ids of all calls or results in this message that break the rule."""
     for violation in fault.violations:
         single = Fault(fault.body, (violation,))
         if _message_at(single) == index:
@@ -83,7 +83,7 @@ def _only_in(fault: Fault, role: str) -> ApiError:
 
 
 def _unanswered(fault: Fault, index: int, ids: Sequence[str]) -> ApiError:
-    """ANT-04; ANT-40 where the assistant says more behind its calls and something follows."""
+    """ANT-04; ANT-40 if text follows the calls and another message comes after."""
     types = [_member(block, "type") for block in _list(fault.at("messages", index, "content"))]
     behind = types[types.index("tool_use") :] if "tool_use" in types else []
     if "text" in behind and len(_list(fault.at("messages"))) > index + 1:
@@ -106,13 +106,13 @@ def _call(fault: Fault) -> ApiError:
 
 
 def _late_result(fault: Fault) -> ApiError:
-    """ANT-05: told of the message with the calls."""
+    """ANT-05: reported on the message with the calls."""
     index = _message_at(fault)
     ids = list(_ids(fault, index))
-    asked = index
-    while asked > 0 and fault.at("messages", asked, "role") != "assistant":
-        asked -= 1
-    return _unanswered(fault, asked, ids)
+    calling = index
+    while calling > 0 and fault.at("messages", calling, "role") != "assistant":
+        calling -= 1
+    return _unanswered(fault, calling, ids)
 
 
 def _older(fault: Fault) -> ApiError:

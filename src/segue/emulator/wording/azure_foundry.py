@@ -1,6 +1,6 @@
-"""What the agents service of Azure AI Foundry says of a body that it refuses.
+"""The error texts of the agents service of Azure AI Foundry.
 
-Its schema lists all that it found under one message; the model behind it speaks as OpenAI does.
+Its schema lists all mismatches under one message; the model behind it has the error texts of OpenAI.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ def _pointer(path: str) -> str:
     return "".join(f"/{step}" for step in steps_of(path))
 
 
-def _finding(told: str, path: str) -> dict[str, str]:
-    return {"code": "ValidationError", "message": told, "param": path, "type": "error"}
+def _finding(text: str, path: str) -> dict[str, str]:
+    return {"code": "ValidationError", "message": text, "param": path, "type": "error"}
 
 
 def _detail(violation: Violation) -> dict[str, str]:
-    """A finding of the judge as the service lists it: a missing member is told of the object around it."""
-    path, told = violation.path, violation.message
-    types, missing = _TYPES.match(told), _MISSING.match(told)
+    """Formats a violation as the service lists it: a missing member is reported on the object that lacks it."""
+    path, message = violation.path, violation.message
+    types, missing = _TYPES.match(message), _MISSING.match(message)
     if types is not None:
         return _finding(f"Value is '{types[2]}' but should be '{types[1].split(', ')[0]}'", _pointer(path))
-    if missing is not None or told.startswith("required: "):
+    if missing is not None or message.startswith("required: "):
         key = str(steps_of(path)[-1])
-        told = f'required: Required properties ["{key}"] are not present'
-        return _finding(told, _pointer(path.removesuffix(key).removesuffix(".")))
-    return _finding(told, _pointer(path))
+        message = f'required: Required properties ["{key}"] are not present'
+        return _finding(message, _pointer(path.removesuffix(key).removesuffix(".")))
+    return _finding(message, _pointer(path))
 
 
 def _payload(fault: Fault) -> ApiError:
-    """All that was found, under one message; some settings that quarrel have a word of their own."""
-    said_alone = {"background": "unsupported_parameter", "stream_options": "invalid_mode"}.get(fault.path)
-    if said_alone is not None and not fault.message.startswith(("Expected", "Required")):
+    """Lists all mismatches under one message; some conflicting settings have their own error."""
+    own_code = {"background": "unsupported_parameter", "stream_options": "invalid_mode"}.get(fault.path)
+    if own_code is not None and not fault.message.startswith(("Expected", "Required")):
         param = "stream" if fault.path == "stream_options" else fault.path
-        return ApiError(400, fault.message, code=said_alone, param=param)
+        return ApiError(400, fault.message, code=own_code, param=param)
     if fault.path.startswith("metadata") and "more than" in fault.message:
         return ApiError(400, _metadata(fault), code=_REQUEST, param="metadata")
     details = tuple(_detail(violation) for violation in fault.violations)
@@ -68,7 +68,7 @@ def _alone(message: str, code: str = _PAYLOAD) -> Word:
 
 
 def _as_found(fault: Fault) -> ApiError:
-    """One finding of the server library: its words are the judge's."""
+    """One error of the server library: its text is the message of the violation."""
     path = f"$.{fault.path}"
     detail = {"code": "invalid_value", "message": fault.message, "param": path, "type": "invalid_request_error"}
     return ApiError(400, fault.message, code=_REQUEST, param=path, details=(detail,))
@@ -80,8 +80,8 @@ def _mistyped(fault: Fault) -> ApiError:
 
 
 def _previous(fault: Fault) -> ApiError:
-    told = f"Response with id '{said(fault.at('previous_response_id'))}' not found."
-    return ApiError(404, told, code="invalid_request_error", param="response_id")
+    message = f"Response with id '{said(fault.at('previous_response_id'))}' not found."
+    return ApiError(404, message, code="invalid_request_error", param="response_id")
 
 
 _RULES: dict[str, Word] = {

@@ -1,7 +1,7 @@
-"""What Bedrock Converse says of a body that it refuses.
+"""The error texts of Bedrock Converse.
 
-The service model comes first, then the service's own rules of the conversation, then the model behind it, whose words
-it quotes: `The model returned the following errors: …`.
+The service model is checked first, then the service's own rules about the conversation, then the model behind it, whose
+error it quotes: `The model returned the following errors: …`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NO_STATUS = "This model doesn't support the status field. Remove status and try
 
 
 def of_model(error: ApiError) -> ApiError:
-    """What the model behind the service says, as the service passes it on."""
+    """Wraps an error of the model behind the service as the service does."""
     return replace(
         error, message=f"The model returned the following errors: {error.message}", kind="ValidationException"
     )
@@ -42,11 +42,11 @@ def _says(message: str) -> Word:
 
 
 def _shape(otherwise: str | Callable[[Fault], str]) -> Word:
-    """What the service model has against the body; where it has nothing, this."""
+    """Builds the service model's error for the body, else this message."""
 
     def word(fault: Fault) -> ApiError:
-        said = misshapen(fault)
-        return said or refused(otherwise if isinstance(otherwise, str) else otherwise(fault))
+        found = misshapen(fault)
+        return found or refused(otherwise if isinstance(otherwise, str) else otherwise(fault))
 
     return word
 
@@ -60,7 +60,7 @@ def _role(fault: Fault, index: int) -> str:
 
 
 def _other(fault: Fault) -> str:
-    """Findings of a shape that the service model alone does not show."""
+    """Returns the text for problems that the service model does not cover."""
     if fault.steps[-1:] == ("status",):
         return _NO_STATUS
     return f"The format of the value at {fault.dotted} is invalid. Provide a json object for the field and try again."
@@ -104,21 +104,21 @@ def _too_many(fault: Fault) -> ApiError:
 
 
 def _text(fault: Fault) -> ApiError:
-    """BED-08. Claude and what is not known complain as Claude does, the service itself for the others."""
+    """BED-08. Claude and unknown models have Claude's text, the others that of the service."""
     value = fault.value
     place = fault.dotted
     if is_list(value):
         owner = "Message" if len(fault.steps) < 4 else "ToolResultBlock"
         above = place.removesuffix(".content")
-        told = f"The content field in the {owner} object at {above} is empty."
-        return refused(f"{told} Add a ContentBlock object to the content field and try again.")
-    said = misshapen(fault)
-    if said:
-        return said
+        message = f"The content field in the {owner} object at {above} is empty."
+        return refused(f"{message} Add a ContentBlock object to the content field and try again.")
+    found = misshapen(fault)
+    if found:
+        return found
     family = identify(text_of(fault.body.get("modelId")) or None).family
     if family not in ("", "claude"):
-        told = f"The text field in the ContentBlock object at {place.removesuffix('.text')} is blank."
-        return refused(f"{told} Add text to the text field, and try again.")
+        message = f"The text field in the ContentBlock object at {place.removesuffix('.text')} is blank."
+        return refused(f"{message} Add text to the text field, and try again.")
     must = "contain non-whitespace text" if value else "be non-empty"
     return refused(f"messages: text content blocks must {must}")
 
@@ -134,7 +134,7 @@ _TYPES = {"toolUse": "tool_use", "toolResult": "tool_result", "reasoningText": "
 
 
 def _as_block(block: object) -> dict[str, object]:
-    """A block as Messages has it."""
+    """Converts a block to one of the Messages API."""
     if not is_object(block) or len(block) != 1:
         return {}
     ((name, value),) = block.items()
@@ -162,7 +162,7 @@ def _as_path(violation: Violation) -> Violation:
 
 
 def _as_messages(fault: Fault) -> Fault:
-    """The fault as Claude's own API meets it."""
+    """Converts the breach to one of the Messages API."""
     messages = fault.body.get("messages")
     body = {
         **fault.body,
@@ -183,8 +183,8 @@ def _of_claude(number: str) -> Word:
 
 def _of_mistral(fault: Fault) -> ApiError:
     """MIS-01"""
-    said = f"Tool call id was {text_of(fault.value)} but must be a-z, A-Z, 0-9, with a length of 9."
-    return of_model(refused(said))
+    message = f"Tool call id was {text_of(fault.value)} but must be a-z, A-Z, 0-9, with a length of 9."
+    return of_model(refused(message))
 
 
 RULES: Mapping[str, Word] = {

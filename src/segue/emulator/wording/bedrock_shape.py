@@ -1,8 +1,8 @@
-"""What Converse says of a body that departs from its service model.
+"""The error texts of Converse for a body that does not match its service model.
 
-A value of a wrong type can't be read at all: a SerializationException that names no place. Then all constraints that
-are broken are told in one message, places counted from one (`messages.2.member.content`). What a block must hold the
-service checks last, with places counted from zero. Values inside messages, system and tools are never shown.
+A value of a wrong type gives a SerializationException without a path. Otherwise all broken constraints are in one
+message, with indexes from one (`messages.2.member.content`). The members of blocks are checked last, with indexes from
+zero. Values inside messages, system and tools are never shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["entries", "misshapen", "refused"]
 _STEP = re.compile(r"\[(\d+)\]")
 _SECRET = ("messages", "system", "toolConfig", "promptVariables")
 _CLASSES = {"string": "String", "integer": "Integer", "number": "Float", "boolean": "Boolean", "bytes": "ByteBuffer"}
-# What the service calls the objects that hold exactly one member, by how their paths end.
+# The service's names of union objects, by the ends of their paths.
 _UNIONS: Sequence[tuple[re.Pattern[str], str]] = [
     (re.compile(pattern), name)
     for pattern, name in (
@@ -45,16 +45,16 @@ def refused(message: str, kind: str = "ValidationException") -> ApiError:
 
 
 def misshapen(fault: Fault) -> ApiError | None:
-    """The service's words for all that it can't read in this body; none where that is nothing."""
+    """Returns the error for all mismatches in this body, `None` if there are none."""
     found = list(form.faults(REQUEST, fault.body))
     for wrong in found:
         if wrong.wrong == "type" and wrong.value is not None:
             return refused(_unreadable(wrong), "SerializationException")
-    constraints = [said for wrong in found if (said := _constraint(wrong))]
+    constraints = [message for wrong in found if (message := _constraint(wrong))]
     if constraints:
         count = "1 validation error" if len(constraints) == 1 else f"{len(constraints)} validation errors"
         return refused(f"{count} detected: {'; '.join(constraints)}")
-    return next((refused(said) for said in (*map(_content, found), *_open_objects(fault.body)) if said), None)
+    return next((refused(message) for message in (*map(_content, found), *_open_objects(fault.body)) if message), None)
 
 
 def _unreadable(wrong: form.Fault) -> str:
@@ -102,7 +102,7 @@ def _must(wrong: form.Fault) -> str:
         case "missing":
             return "not be null"
         case "type":
-            # Null is the same as not being there.
+            # Null counts as missing.
             return "not be null"
         case "value":
             return f"satisfy enum value set: [{', '.join(bounds.values)}]"
@@ -126,7 +126,7 @@ def _value(wrong: form.Fault) -> str:
 
 
 def _content(wrong: form.Fault) -> str:
-    """What a union or a closed object holds too little or too much of."""
+    """Returns the text for missing or surplus members of a union or closed object."""
     match wrong.wrong:
         case "none":
             return _one_of(wrong.path, wrong.form.members, "one")
@@ -153,11 +153,11 @@ def _dotted(path: str) -> str:
 
 
 def _open_objects(body: Mapping[str, object]) -> Iterator[str]:
-    """Where the model says any document and the service wants an object."""
+    """Yields texts for values that the model leaves open and the service requires to be objects."""
     for path, value in _documents(body):
         if not is_object(value):
-            said = f"The format of the value at {path} is invalid."
-            yield f"{said} Provide a json object for the field and try again."
+            message = f"The format of the value at {path} is invalid."
+            yield f"{message} Provide a json object for the field and try again."
 
 
 def _documents(body: Mapping[str, object]) -> Iterator[tuple[str, object]]:
@@ -175,7 +175,7 @@ def _documents(body: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def entries(value: object) -> Sequence[object]:
-    """The list itself, and nothing for everything else."""
+    """Returns the list itself, and an empty one for everything else."""
     return value if is_list(value) else ()
 
 

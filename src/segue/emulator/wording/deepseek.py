@@ -1,6 +1,6 @@
-"""What DeepSeek says of a body that it refuses.
+"""The error texts of DeepSeek.
 
-What its types refuse is told by the reader of the JSON, in Rust's words for types; the code is always the type.
+Type errors come from the JSON deserializer, with Rust's names of types; the code is always `invalid_request_error`.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ def _same(message: str) -> Word:
 
 
 def _unread(fault: Fault, what: str) -> ApiError:
-    """What the reader of the JSON says, with the place in the text where it gave up: here its end."""
+    """Builds an error of the JSON deserializer, at the end of the body."""
     first = fault.steps[0] if fault.steps else "messages"
     place = f"{first}[{index_of(fault)}]" if len(fault.steps) > 1 else str(first)
     try:
         column = len(json.dumps(fault.body, separators=(",", ":"), ensure_ascii=False))
     except (TypeError, ValueError, RecursionError):
         column = 1
-    told = f"Failed to deserialize the JSON body into the target type: {place}: {what} at line 1 column {column}"
-    return _told(told)
+    message = f"Failed to deserialize the JSON body into the target type: {place}: {what} at line 1 column {column}"
+    return _told(message)
 
 
 def _typed(fault: Fault, expected: str = "a string") -> ApiError:
@@ -76,7 +76,7 @@ def _typed(fault: Fault, expected: str = "a string") -> ApiError:
 
 
 def _bounds(want: Want, expected: str = "a string") -> Word:
-    """OpenAI's words for lengths and patterns; types are the reader's."""
+    """Builds OpenAI's text for lengths and patterns, and the deserializer's for types."""
 
     def word(fault: Fault) -> ApiError:
         if is_missing(fault) or kind_of(fault.value) != want.kind:

@@ -1,4 +1,4 @@
-"""A broken rule as the provider meets it, and what its own words for it can be made of."""
+"""A broken rule with the body, from which a provider's error text is built."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 class Fault(Struct, frozen=True):
-    """All violations of one rule in a body, the first of them first."""
+    """All violations of one rule in a body, in order."""
 
     body: Mapping[str, Any]
     violations: tuple[Violation, ...]
 
     @property
     def path(self) -> str:
-        """Where, as the judge writes it: `messages[1].content[0]`."""
+        """The path of the first violation: `messages[1].content[0]`."""
         return self.violations[0].path
 
     @property
     def dotted(self) -> str:
-        """The same as `messages.1.content.0`."""
+        """The path as `messages.1.content.0`."""
         return self.path.replace("[", ".").replace("]", "")
 
     @property
@@ -38,11 +38,11 @@ class Fault(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """The judge's words, for want of the provider's."""
+        """The message of the first violation, for rules without a provider's text."""
         return self.violations[0].message
 
     def at(self, *steps: str | int) -> Any:
-        """What stands at these steps into the body, or None."""
+        """Returns the value at these path steps of the body, or None."""
         value: Any = self.body
         for step in steps:
             try:
@@ -53,7 +53,7 @@ class Fault(Struct, frozen=True):
 
     @property
     def value(self) -> Any:
-        """What stands at the path, or None."""
+        """The value at the path, or None."""
         return self.at(*self.steps)
 
 
@@ -61,7 +61,7 @@ Word: TypeAlias = Callable[[Fault], ApiError]
 
 
 class Troubles(Struct, frozen=True):
-    """What the provider answers where the body is not to blame, or can't be read at all."""
+    """The provider's errors that are not about the content of the body."""
 
     no_key: ApiError
     bad_key: ApiError
@@ -69,19 +69,19 @@ class Troubles(Struct, frozen=True):
     no_route: Callable[[str, str], ApiError]
     """By method and path."""
     no_model: Callable[[str], ApiError]
-    """By the model's name; kept for deployments and routes that have none."""
+    """By model name."""
     rate_limited: ApiError
     failed: ApiError
     overloaded: ApiError
     wrong_method: Callable[[str, str], ApiError] | None = None
-    """By method and path; where it is not known, a path that is asked in the wrong way is no path."""
+    """By method and path; without it a wrong method gives `no_route`."""
     largest: int = 50 * 2**20
-    """How many bytes a body may have."""
+    """The maximum size of a body in bytes."""
     too_large: ApiError = ApiError(413, "Request Entity Too Large")
 
 
 class Words(Struct, frozen=True):
-    """The words of one API. `first` are the numbers of the rules that it looks at before all others, in their order."""
+    """The error texts of one API. `rule_order` lists the rules that it checks before all others."""
 
     rules: Mapping[str, Word]
     troubles: Troubles

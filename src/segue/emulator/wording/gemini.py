@@ -1,7 +1,7 @@
-"""What Gemini generateContent says of a body that it refuses.
+"""The error texts of Gemini generateContent.
 
-The JSON parser comes first and names every fault; then the message is checked field by field
-(`* GenerateContentRequest.contents[1].parts: …`), also all at once; then the order of turns, in one sentence.
+The JSON parser is first and lists every error; then the message is checked field by field
+(`* GenerateContentRequest.contents[1].parts: …`), also listing all; then the order of turns, in one sentence.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _BAD_NAME = (
 _INVALID = "Request contains an invalid argument."
 
 
-def _by_place(says: Callable[[Fault, Spot], str]) -> Word:
-    """The parser's lines where there are any; else the lines of the checks, which this gives; else its sentence."""
+def _by_place(make_line: Callable[[Fault, Spot], str]) -> Word:
+    """Builds the parser's lines if there are any; else the lines or the sentence of `make_line`."""
 
     def word(fault: Fault) -> ApiError:
         singles = [Fault(fault.body, (violation,)) for violation in fault.violations]
@@ -39,15 +39,15 @@ def _by_place(says: Callable[[Fault, Spot], str]) -> Word:
             line, at = parsed[0]
             field = at.path if line.startswith("Invalid value") else at.above
             return invalid("\n".join(line for line, _ in parsed), field or None)
-        said = [says(single, at) for single, at in zip(singles, spots, strict=True)]
-        lines = list(dict.fromkeys(line for line in said if line.startswith("* ")))
-        return invalid("".join(f"{line}\n" for line in lines) if said[0].startswith("* ") else said[0])
+        made = [make_line(single, at) for single, at in zip(singles, spots, strict=True)]
+        lines = list(dict.fromkeys(line for line in made if line.startswith("* ")))
+        return invalid("".join(f"{line}\n" for line in lines) if made[0].startswith("* ") else made[0])
 
     return word
 
 
-def _checked(at: Spot, says: str) -> str:
-    return f"* GenerateContentRequest.{at.checked}: {says}"
+def _checked(at: Spot, message: str) -> str:
+    return f"* GenerateContentRequest.{at.checked}: {message}"
 
 
 # ------------------------------------------------------------------------------------------------------------- of parts
@@ -66,8 +66,8 @@ def _one_member(fault: Fault) -> ApiError:
     part: Mapping[str, object] = at.value if is_object(at.value) else {}
     found = [key for key, value in part.items() if snake(key) in DATA and value is not None]
     if len(found) > 1:
-        told = f"oneof field 'data' is already set. Cannot set '{found[1]}'"
-        return invalid(f"Invalid value at '{at.path}' (oneof), {told}", at.path)
+        message = f"oneof field 'data' is already set. Cannot set '{found[1]}'"
+        return invalid(f"Invalid value at '{at.path}' (oneof), {message}", at.path)
     place = at.path.removesuffix(".text")
     return invalid(
         f"* GenerateContentRequest.{place}.data: required oneof field 'data' must have one initialized field\n"
@@ -75,7 +75,7 @@ def _one_member(fault: Fault) -> ApiError:
 
 
 def _not_here(_: Fault, at: Spot) -> str:
-    """GEM-14: what only other endpoints know."""
+    """GEM-14: fields that only other endpoints know."""
     return unknown(at)
 
 
@@ -92,8 +92,8 @@ def _by_generation(fault: Fault) -> ApiError:
     if at.key == "id":
         return invalid(_INVALID)
     if at.path.startswith("tools"):
-        says = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools"
-        return invalid(f"{says} with Function calling.")
+        message = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools"
+        return invalid(f"{message} with Function calling.")
     model = fault.body.get("model")
     name = model.removeprefix("models/") if isinstance(model, str) else ""
     return invalid(f"Tool call context circulation is not enabled for {f'models/{name}' if name else 'this model'}")
@@ -114,8 +114,8 @@ def _declared(fault: Fault, at: Spot) -> str:
             return _checked(at, f"Must not be set together with `{other}`.")
         case "type":
             name = member(fault.at(*fault.steps[:-2]), "name")
-            said = f"`{name}` functionDeclaration `parameters` schema should be of type OBJECT."
-            return f"Unable to submit request because {said}"
+            message = f"`{name}` functionDeclaration `parameters` schema should be of type OBJECT."
+            return f"Unable to submit request because {message}"
         case "items":
             return _checked(at, "missing field.")
         case "enum" if at.value == "":
@@ -175,9 +175,9 @@ _LARGEST = 100 * 2**20
 
 def _no_model(model: str) -> ApiError:
     name = f"models/{model.removeprefix('models/')}"
-    says = f"{name} is not found for API version v1beta, or is not supported for generateContent."
+    message = f"{name} is not found for API version v1beta, or is not supported for generateContent."
     advice = "Call ModelService.ListModels to see the list of available models and their supported methods."
-    return ApiError(404, f"{says} {advice}", "not_found_error", "NOT_FOUND")
+    return ApiError(404, f"{message} {advice}", "not_found_error", "NOT_FOUND")
 
 
 WORDS = Words(

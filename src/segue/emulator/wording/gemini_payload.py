@@ -1,8 +1,7 @@
-"""Where Gemini's JSON parser says that something stands, and what it says of it there.
+"""Paths and error texts of Gemini's JSON parser.
 
-The parser names fields as the API's own messages do (`function_call`), entries of maps by their number
-(`properties[0].value`), and speaks of all faults at once, a line each. What checks the message afterwards names entries
-of maps by their keys (`properties[a]`).
+The parser uses field names in snake_case (`function_call`) and indexes for map entries (`properties[0].value`), and
+lists all errors, a line each. The later checks use keys for map entries (`properties[a]`).
 """
 
 from __future__ import annotations
@@ -37,31 +36,31 @@ _LONGEST = 80
 
 
 def invalid(message: str, param: str | None = None) -> ApiError:
-    """A refusal; `param` is the field that the parser names."""
+    """Builds an INVALID_ARGUMENT error; `param` is the field in the parser's path."""
     return ApiError(400, message, "invalid_request_error", "INVALID_ARGUMENT", param)
 
 
 def member(value: object, *spellings: str) -> object:
-    """What stands in an object under one of these names, or None."""
+    """Returns the value of an object under one of these names, or None."""
     if is_object(value):
         return next((value[name] for name in spellings if name in value), None)
     return None
 
 
 class Spot(Struct, frozen=True):
-    """A place in the body: `path` as the parser names it, `checked` as the later checks do, `above` the holder's."""
+    """A location in the body: `path` in the parser's format, `checked` in that of later checks, `above` the parent."""
 
     path: str
     checked: str
     above: str
     key: str
     what: str
-    """The kind of the field (`part`, `[]part`, `string` …), and `""` where the API has no such field."""
+    """The type of the field (`part`, `[]part`, `string` …), `""` if the API has no such field."""
     value: Any
 
 
 def spot(fault: Fault) -> Spot:
-    """The place of the first violation."""
+    """Returns the location of the first violation."""
     path = checked = above = key = ""
     what = "request"
     value: object = fault.body
@@ -78,7 +77,7 @@ def spot(fault: Fault) -> Spot:
             known = FIELDS.get(what.removeprefix("[]"), {})
             name = snake(step)
             key, what = step, known.get(name, "")
-            path, checked = (f"{said}.{name}" if said else name for said in (path, checked))
+            path, checked = (f"{prefix}.{name}" if prefix else name for prefix in (path, checked))
         value = _inside(value, step)
     return Spot(path, checked, above, key, what, value)
 
@@ -93,8 +92,8 @@ def _inside(value: Any, step: str | int) -> Any:
 def _shown(value: Any) -> str:
     if is_object(value):
         return "Starting an object on a scalar field"
-    said = json.dumps(value, ensure_ascii=False, default=str)
-    return said if len(said) <= _LONGEST else f'{said[:_LONGEST]}…"'
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f'{text[:_LONGEST]}…"'
 
 
 def _type_name(what: str) -> str:
@@ -112,18 +111,18 @@ def _is(value: Any, what: str) -> bool:
 
 
 def unknown(at: Spot, why: str = "Cannot find field.") -> str:
-    """What the parser says of a name."""
+    """Returns the parser's line for an unknown name."""
     inside = f" at '{at.above}'" if at.above else ""
     return f'Invalid JSON payload received. Unknown name "{at.key}"{inside}: {why}'
 
 
 def unparsed(at: Spot) -> str:
-    """What the parser says of this place, and `""` where it can read what stands there."""
+    """Returns the parser's line for the value at this location, `""` if it is valid."""
     value, what = at.value, at.what
     if not what:
         return unknown(at)
     if what.startswith("[]") and not isinstance(value, list | tuple):
-        # A lone value stands for a list of one.
+        # A single value counts as a list of one.
         what = what[2:]
     if value is None or what == "any" or what.startswith("[]"):
         return ""

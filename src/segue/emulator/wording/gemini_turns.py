@@ -1,4 +1,4 @@
-"""Gemini's sentences about the order of turns, calls with their responses, and what they are signed with."""
+"""Gemini's error texts about the order of turns, calls and responses, and signatures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _media(fault: Fault) -> ApiError:
 
 
 def _parts(fault: Fault, content: int, *spellings: str) -> list[tuple[str, object]]:
-    """The members of this kind in a content, with the paths of their parts."""
+    """Returns the members under these names in a content, with the paths of their parts."""
     parts = member(fault.at("contents", content), "parts")
     found = [
         (f"contents[{content}].parts[{at}]", member(part, *spellings))
@@ -50,7 +50,7 @@ def _parts(fault: Fault, content: int, *spellings: str) -> list[tuple[str, objec
 
 
 def _asked(fault: Fault) -> tuple[str, object]:
-    """The part and the call that the response at the path answers: the one of the same position."""
+    """Returns part path and call for the response at the path: the call at the same position."""
     match fault.steps:
         case ("contents", int(content), "parts", int(part), *_):
             here = _parts(fault, content, "functionResponse", "function_response")
@@ -87,7 +87,7 @@ def _other_id(fault: Fault) -> ApiError:
 
 
 def _called(fault: Fault) -> tuple[str, int]:
-    """The function called in the part that the path leads into, and the number of its content, from one."""
+    """Returns the function called in the part at the path, and the number of its content, from one."""
     steps = fault.steps
     name = member(member(fault.at(*steps[:-1]), "functionCall", "function_call"), "name")
     content = steps[1] if len(steps) > 1 else 0

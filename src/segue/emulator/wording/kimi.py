@@ -1,4 +1,4 @@
-"""What Moonshot says of a body that it refuses: a message and a type, with positions counted from 0."""
+"""The error texts of Moonshot: a message and a type, with positions counted from 0."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _K3_NAME = (
 
 
 def _asked(make: str) -> Word:
-    """Words with the position and the role of the message, and what stands at the fault."""
+    """Builds an error from a template with position and role of the message and the value at the path."""
 
     def word(fault: Fault) -> str:
         role, value = said(message_of(fault).get("role")), said(fault.value)

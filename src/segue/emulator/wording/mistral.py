@@ -1,7 +1,7 @@
-"""What Mistral says of a body that it refuses.
+"""The error texts of Mistral.
 
-Its types speak first and list all that they found (422, in pydantic's words); then its validator, which looks at the
-order of the messages before it looks into them (400, each kind of refusal with a number of its own).
+Its types are checked first and list all errors (422, in pydantic's format); then its validator checks the order of the
+messages and then their content (400, each type of error with its own code).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _asked(make: Callable[[Fault], str], kind: Kind) -> Word:
 
 
 def _finding(fault: Fault, sort: str, message: str, steps: tuple[str | int, ...]) -> dict[str, Any]:
-    """The place as pydantic writes it: behind the index of a message stands which of the kinds it was read as."""
+    """Builds an entry with pydantic's location: the role of a message follows its index."""
     loc = list(steps)
     role = said(found_in(fault.at(*steps[:2]), "role"))
     if steps[:1] == ("messages",) and len(steps) > 2 and role:
@@ -66,9 +66,9 @@ def _typed(fault: Fault, expected: str) -> dict[str, Any]:
 
 
 def _tagged(fault: Fault, by: str, known: str) -> dict[str, Any]:
-    """An object of a kind that there is not: told of the object, not of the member that says so."""
-    told = f"Input tag '{said(fault.value)}' found using '{by}' does not match any of the expected tags: {known}"
-    return _finding(fault, "union_tag_invalid", told, fault.steps[:-1])
+    """Builds an entry for an unknown tag: reported on the object, not on the member with the tag."""
+    message = f"Input tag '{said(fault.value)}' found using '{by}' does not match any of the expected tags: {known}"
+    return _finding(fault, "union_tag_invalid", message, fault.steps[:-1])
 
 
 def _unknown(fault: Fault) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _unknown(fault: Fault) -> dict[str, Any]:
 
 
 def _sorted(fault: Fault) -> dict[str, Any]:
-    """OAI-CHAT-21: what is not a function, be it a call, a tool, the old form or the old role."""
+    """OAI-CHAT-21: a call or tool that is not a function, the legacy function_call, or the legacy role."""
     if fault.steps[-1:] == ("role",):
         return _tagged(fault, "role", _ROLES)
     if fault.steps[-1:] == ("function_call",):
@@ -93,18 +93,18 @@ def _sorted(fault: Fault) -> dict[str, Any]:
     return _refused(fault, "literal_error", "Input should be 'function'")
 
 
-def _listed(look: Callable[[Fault], dict[str, Any]]) -> Word:
-    """All breaches of the rule; the first is the message where nothing lists them."""
+def _listed(make_entry: Callable[[Fault], dict[str, Any]]) -> Word:
+    """Builds an error that lists all violations of the rule; the first is the message."""
 
     def word(fault: Fault) -> ApiError:
-        found = tuple(look(Fault(fault.body, (violation,))) for violation in fault.violations)
+        found = tuple(make_entry(Fault(fault.body, (violation,))) for violation in fault.violations)
         return ApiError(422, found[0]["msg"], details=found)
 
     return word
 
 
 def _members(fault: Fault) -> ApiError:
-    """MIS-13: a schema that is none is the validator's matter, all else the types'."""
+    """MIS-13: an invalid schema is reported by the validator, everything else by the types."""
     schemas = [violation for violation in fault.violations if violation.message.startswith("Invalid tool schema")]
     others: tuple[Violation, ...] = tuple(each for each in fault.violations if each not in schemas)
     if others:
@@ -115,8 +115,10 @@ def _members(fault: Fault) -> ApiError:
 def _named(fault: Fault) -> ApiError:
     if not isinstance(fault.value, str):
         return _listed(lambda each: _typed(each, "string"))(fault)
-    told = "must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64."
-    return _told(f"Function name was {fault.value} but {told}", _TOOL if fault.steps[:1] == ("tools",) else _FUNCTION)
+    message = "must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64."
+    return _told(
+        f"Function name was {fault.value} but {message}", _TOOL if fault.steps[:1] == ("tools",) else _FUNCTION
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- the validator
@@ -132,7 +134,7 @@ def _after(fault: Fault) -> str:
 
 
 def _chunk(fault: Fault) -> ApiError:
-    """MIS-14: prefixes, and chunks that are of no type or out of place."""
+    """MIS-14: prefixes, and chunks of an unknown type or in a wrong message."""
     if fault.steps[-1:] == ("prefix",):
         return _told("Assistant message with prefix True must be last message", _ASSISTANT)
     role = said(message_of(fault).get("role"))

@@ -1,7 +1,7 @@
-"""What OpenAI Chat Completions says of a body that it refuses.
+"""The error texts of OpenAI Chat Completions.
 
-Two layers answer, told apart by how they name a place: the schema (`messages[1].tool_calls[0].id`), which looks at
-every value first, and what reads the conversation (`messages.[1].role`).
+Errors come from two layers with different path formats: the schema, which is checked first
+(`messages[1].tool_calls[0].id`), and the checks of the conversation (`messages.[1].role`).
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ def _unanswered(fault: Fault) -> ApiError:
 def _unasked(fault: Fault) -> ApiError:
     where = f"messages.[{index_of(fault)}]"
     if "tool_call_id" not in fault.steps:
-        told = (
+        text = (
             "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
         )
-        return ApiError(400, told, param=f"{where}.role")
+        return ApiError(400, text, param=f"{where}.role")
     if not said(fault.value):
-        told = "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'."
+        text = "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'."
     else:
-        told = f"Invalid parameter: 'tool_call_id' of '{fault.value}' not found in 'tool_calls' of previous message."
-    return ApiError(400, told, param=f"{where}.tool_call_id")
+        text = f"Invalid parameter: 'tool_call_id' of '{fault.value}' not found in 'tool_calls' of previous message."
+    return ApiError(400, text, param=f"{where}.tool_call_id")
 
 
 def first_result_of(fault: Fault) -> int:
-    """The index of the first tool message in the run that bears the id of the one at fault."""
+    """Returns the index of the first tool message of the round with the same id."""
     first = index = index_of(fault)
     while index > 0:
         index -= 1
@@ -75,21 +75,21 @@ def first_result_of(fault: Fault) -> int:
 def _answered_twice(fault: Fault) -> ApiError:
     index = index_of(fault)
     both = f"in messages[{first_result_of(fault)}] and messages[{index}]"
-    told = f"Invalid parameter: Duplicate value for 'tool_call_id' of '{said(fault.value)}', {both}."
-    return ApiError(400, told, param=f"messages.[{index}].tool_call_id")
+    message = f"Invalid parameter: Duplicate value for 'tool_call_id' of '{said(fault.value)}', {both}."
+    return ApiError(400, message, param=f"messages.[{index}].tool_call_id")
 
 
 def _one_id(fault: Fault) -> ApiError:
     where = f"messages[{index_of(fault)}].tool_calls"
-    told = f"Invalid parameter: Duplicate value for 'id' of '{said(fault.value)}', in {where}."
-    return ApiError(400, told, param=f"messages.[{index_of(fault)}].tool_calls")
+    message = f"Invalid parameter: Duplicate value for 'id' of '{said(fault.value)}', in {where}."
+    return ApiError(400, message, param=f"messages.[{index_of(fault)}].tool_calls")
 
 
 def _content(fault: Fault) -> ApiError:
     if fault.value is not None:
         return schema_error(fault, Want("one of a string or array of objects", least=1))
-    told = "Invalid value for 'content': expected a string, got null."
-    return ApiError(400, told, param=f"messages.[{index_of(fault)}].content")
+    message = "Invalid value for 'content': expected a string, got null."
+    return ApiError(400, message, param=f"messages.[{index_of(fault)}].content")
 
 
 def _part(fault: Fault) -> ApiError:
@@ -97,8 +97,8 @@ def _part(fault: Fault) -> ApiError:
     if sort != "image_url":
         return choices(f"{fault.path}.type", sort, ("text",))
     where = f"messages[{index_of(fault)}]"
-    told = f"Invalid '{where}'. {_IMAGE.format(said(message_of(fault).get('role')))}"
-    return ApiError(400, told, code="invalid_value", param=where)
+    message = f"Invalid '{where}'. {_IMAGE.format(said(message_of(fault).get('role')))}"
+    return ApiError(400, message, code="invalid_value", param=where)
 
 
 def _tools(fault: Fault) -> ApiError:
@@ -117,7 +117,7 @@ def _calls(fault: Fault) -> ApiError:
 
 
 def _named(fault: Fault) -> ApiError:
-    # What is there but says nothing is told like a short string.
+    # An empty name has the text of a string that is too short.
     return schema_error(fault, Want(least=1) if is_missing(fault) or not said(fault.value) else _NAMED)
 
 
@@ -149,8 +149,8 @@ def _no_route(method: str, path: str) -> ApiError:
 
 
 def _no_model(model: str) -> ApiError:
-    told = f"The model `{model}` does not exist or you do not have access to it."
-    return ApiError(404, told, code="model_not_found")
+    message = f"The model `{model}` does not exist or you do not have access to it."
+    return ApiError(404, message, code="model_not_found")
 
 
 def _wrong_method(method: str, path: str) -> ApiError:

@@ -1,7 +1,7 @@
-"""What OpenAI Responses says of a body that it refuses, and of what it does not find in its own store.
+"""The error texts of OpenAI Responses, also for items that are not stored.
 
-Members of items are worded by the judge's table of their shapes. Rules that only a server with state can see broken
-have their words here, too: its own violation gives the number and the path of the item.
+Errors about members of items follow the item specs of the conformance checker. Rules that only a server with state can
+check have their texts here, too: the provider's own violation gives the rule and the path of the item.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from segue.wire.base import ApiError
 __all__ = ["PREVIOUS", "WORDS"]
 
 PREVIOUS = "previous_response_not_found"
-"""No rule of the rulebook: `previous_response_id` names nothing that is stored."""
+"""Not in the rulebook: `previous_response_id` is not stored."""
 
 _ROLES = ("assistant", "system", "developer", "user")
 _INPUT = ("input_text", "input_image", "input_file")
@@ -84,7 +84,7 @@ def _on_input(message: str, status: int = 400, code: str | None = None) -> ApiEr
 
 
 def _member(fault: Fault) -> ApiError:
-    """A member of an item, by the shape of its type."""
+    """Builds the error for a member of an item, by its item spec."""
     if len(fault.steps) < 3:
         return schema_error(fault, Want("an object"))
     key, shape = fault.steps[2], SHAPES.get(_sort(fault))
@@ -98,7 +98,7 @@ def _member(fault: Fault) -> ApiError:
 
 
 def _item(fault: Fault) -> ApiError:
-    """An item as such, or the role of a message; else a member."""
+    """Builds the error for an item type or a role; else for a member."""
     last = fault.steps[-1] if fault.steps else ""
     if len(fault.steps) == 2 and _sort(fault) == "compaction_trigger":
         return _on_input("'compaction_trigger' must be the last item of the input.")
@@ -115,13 +115,13 @@ def _item_id(fault: Fault) -> ApiError:
     if not isinstance(value, str):
         return schema_error(fault, Want())
     if not value.startswith(prefix):
-        told = f"Expected an ID that begins with '{prefix}'."
+        message = f"Expected an ID that begins with '{prefix}'."
     elif not _ID.fullmatch(value):
-        told = "Expected an ID that contains letters, numbers, underscores, or dashes, but this value contained "
-        told += "additional characters."
+        message = "Expected an ID that contains letters, numbers, underscores, or dashes, but this value contained "
+        message += "additional characters."
     else:
         return schema_error(fault, Want(least=1, most=64))
-    return ApiError(400, f"Invalid '{fault.path}': '{shown(value)}'. {told}", code="invalid_value", param=fault.path)
+    return ApiError(400, f"Invalid '{fault.path}': '{shown(value)}'. {message}", code="invalid_value", param=fault.path)
 
 
 def _part(fault: Fault) -> ApiError:
@@ -170,7 +170,7 @@ def _unasked(fault: Fault) -> ApiError:
 
 
 def _called(fault: Fault) -> ApiError:
-    """OAI-RESP-17: calls without outputs, outputs of another kind, and members of calls."""
+    """OAI-RESP-17: calls without outputs, outputs of another type, and members of calls."""
     if len(fault.steps) == 2:
         return _unanswered(fault)
     return _unasked(fault) if fault.steps[2:] == ("type",) else _member(fault)
@@ -198,24 +198,26 @@ def _twice(fault: Fault) -> ApiError:
 
 
 def _unfollowed(fault: Fault) -> ApiError:
-    told = f"Item '{_id(fault)}' of type 'reasoning' was provided without its required following item."
-    return _on_input(told)
+    message = f"Item '{_id(fault)}' of type 'reasoning' was provided without its required following item."
+    return _on_input(message)
 
 
 def _without_reasoning(fault: Fault) -> ApiError:
-    """The reasoning is named by who keeps it: the violation's message may say which it was."""
+    """The violation's message may contain the id of the missing reasoning."""
     named = _NAMED.search(fault.message)
-    missed = named[1] if named else "rs_" + _id(fault).partition("_")[2]
+    reasoning_id = named[1] if named else "rs_" + _id(fault).partition("_")[2]
     of = "" if _sort(fault) == "message" else f" of type '{_sort(fault)}'"
-    return _on_input(f"Item '{_id(fault)}'{of} was provided without its required 'reasoning' item: '{missed}'.")
+    return _on_input(f"Item '{_id(fault)}'{of} was provided without its required 'reasoning' item: '{reasoning_id}'.")
 
 
 def _not_stored(fault: Fault) -> ApiError:
-    told = f"Item with id '{_id(fault)}' not found."
+    message = f"Item with id '{_id(fault)}' not found."
     if fault.at("store") is False:
-        told += " Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove "
-        told += "this item from your input."
-    return _on_input(told, 404)
+        message += (
+            " Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove "
+        )
+        message += "this item from your input."
+    return _on_input(message, 404)
 
 
 def _sealed(fault: Fault) -> ApiError:
@@ -227,13 +229,15 @@ def _sealed(fault: Fault) -> ApiError:
 
 
 def _sealed_item(fault: Fault) -> ApiError:
-    told = f"The encrypted content for item {_id(fault)} could not be verified. Reason: Encrypted content could not be "
-    return ApiError(400, f"{told}decrypted or parsed.", code="invalid_encrypted_content")
+    message = (
+        f"The encrypted content for item {_id(fault)} could not be verified. Reason: Encrypted content could not be "
+    )
+    return ApiError(400, f"{message}decrypted or parsed.", code="invalid_encrypted_content")
 
 
 def _duplicate(fault: Fault) -> ApiError:
-    told = f"Duplicate item found with id {_id(fault)}. Remove duplicate items from your input and try again."
-    return _on_input(told)
+    message = f"Duplicate item found with id {_id(fault)}. Remove duplicate items from your input and try again."
+    return _on_input(message)
 
 
 # ---------------------------------------------------------------------------------------------------------------- body
@@ -241,8 +245,8 @@ def _duplicate(fault: Fault) -> ApiError:
 
 def _namespace(fault: Fault) -> ApiError:
     name = said(message_of(fault).get("name"))
-    told = f"Missing namespace for function_call '{name}'. It does not exist in the default namespace."
-    return _on_input(told)
+    message = f"Missing namespace for function_call '{name}'. It does not exist in the default namespace."
+    return _on_input(message)
 
 
 def _tool(fault: Fault) -> ApiError:
@@ -275,8 +279,8 @@ def _body(fault: Fault) -> ApiError:
 
 
 def _previous(fault: Fault) -> ApiError:
-    told = f"Previous response with id '{said(fault.at('previous_response_id'))}' not found."
-    return ApiError(400, told, code=PREVIOUS, param="previous_response_id")
+    message = f"Previous response with id '{said(fault.at('previous_response_id'))}' not found."
+    return ApiError(400, message, code=PREVIOUS, param="previous_response_id")
 
 
 _RULES: dict[str, Word] = {

@@ -1,7 +1,7 @@
-"""How OpenAI words what its schema refuses, and what only the conversation shows. Others have taken much of it over.
+"""OpenAI's error texts for the schema and the conversation, which other vendors have partly adopted.
 
-A word here looks at the value that stands at the place of the fault, so that one table row serves every way in which a
-value can be wrong: it is missing, of another type, too short, too long, or of other characters.
+An error builder inspects the value at the path of the breach, so that one table row covers every error of a value: it
+is missing, of another type, too short, too long, or does not match the pattern.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LONGEST_SHOWN = 64
 
 
 class Want(Struct, frozen=True):
-    """What the schema has at a place: a type with its article, and bounds."""
+    """The schema of a value: a type with its article, and bounds."""
 
     kind: str = "a string"
     least: int | None = None
@@ -57,7 +57,7 @@ class Want(Struct, frozen=True):
 
 
 def kind_of(value: object) -> str:
-    """The type of a value as the service names it."""
+    """Returns the service's name of a value's type."""
     match value:
         case None:
             return "null"
@@ -84,23 +84,23 @@ def either(values: Sequence[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """A value in a sentence; a long one by its ends."""
+    """Formats a value for a message; a long one by its two ends."""
     text = value if isinstance(value, str) else str(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:3]}...{text[-3:]}"
 
 
 def said(value: object) -> str:
-    """A string as it is, and nothing for everything else."""
+    """Returns the string itself, and `""` for everything else."""
     return value if isinstance(value, str) else ""
 
 
 def plain(message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> Word:
-    """The same words for every breach."""
+    """Returns an error builder with a fixed message."""
     return lambda _: ApiError(status, message, code=code, param=param)
 
 
 def ask(make: Callable[[Fault], str], *, status: int = 400, param: str | None = None, code: str | None = None) -> Word:
-    """Words with values of the body in them."""
+    """Returns an error builder whose message contains values of the body."""
     return lambda fault: ApiError(status, make(fault), code=code, param=param)
 
 
@@ -108,7 +108,7 @@ def ask(make: Callable[[Fault], str], *, status: int = 400, param: str | None = 
 
 
 def _at(fault: Fault, path: str) -> Fault:
-    """The same body, another place."""
+    """Returns a breach in the same body with another path."""
     return replace(fault, violations=(Violation("", path, "", "reject"),))
 
 
@@ -124,14 +124,14 @@ def _joined(steps: Sequence[str | int]) -> str:
 
 
 def is_missing(fault: Fault) -> bool:
-    """Whether nothing stands at the place at all; null is something."""
+    """True if the path does not exist; null counts as existing."""
     *before, last = fault.steps or ("",)
     holder = fault.at(*before)
     return not is_object(holder) or last not in holder
 
 
 def _amiss_above(fault: Fault) -> tuple[str, object, bool] | None:
-    """The first place above the fault's own that is not an object, and whether there is anything in it."""
+    """Returns path and value of the first parent that is not an object, and whether it is missing."""
     steps = fault.steps
     for depth in range(1, len(steps)):
         if isinstance(steps[depth], int):
@@ -147,8 +147,8 @@ def _missing(path: str) -> ApiError:
 
 
 def _mistyped(path: str, kind: str, value: object) -> ApiError:
-    told = f"Invalid type for '{path}': expected {kind}, but got {kind_of(value)} instead."
-    return ApiError(400, told, code="invalid_type", param=path)
+    message = f"Invalid type for '{path}': expected {kind}, but got {kind_of(value)} instead."
+    return ApiError(400, message, code="invalid_type", param=path)
 
 
 def unknown_parameter(fault: Fault) -> ApiError:
@@ -161,7 +161,7 @@ def _is(value: object, kind: str) -> bool:
 
 
 def schema_error(fault: Fault, want: Want) -> ApiError:
-    """What the schema says of the value at the place of the fault."""
+    """Returns the schema's error for the value at the path."""
     above = _amiss_above(fault)
     if above is not None:
         path, value, missing = above
@@ -180,21 +180,23 @@ def _out_of_bounds(path: str, value: Any, want: Want) -> ApiError:
     noun, code = ("a string", "string") if isinstance(value, str) else ("an array", "array")
     size = len(value) if isinstance(value, str) or is_list(value) or is_object(value) else 0
     if want.least and not size:
-        told = f"empty {code}. Expected {noun} with minimum length {want.least}, but got an empty {code} instead."
-        return ApiError(400, f"Invalid '{path}': {told}", code=f"empty_{code}", param=path)
+        message = f"empty {code}. Expected {noun} with minimum length {want.least}, but got an empty {code} instead."
+        return ApiError(400, f"Invalid '{path}': {message}", code=f"empty_{code}", param=path)
     if want.most is not None and size > want.most:
-        told = f"Expected {noun} with maximum length {want.most}, but got {noun} with length {size} instead."
-        return ApiError(400, f"Invalid '{path}': {code} too long. {told}", code=f"{code}_above_max_length", param=path)
+        message = f"Expected {noun} with maximum length {want.most}, but got {noun} with length {size} instead."
+        return ApiError(
+            400, f"Invalid '{path}': {code} too long. {message}", code=f"{code}_above_max_length", param=path
+        )
     if want.pattern:
-        told = f"string does not match pattern. Expected a string that matches the pattern '{want.pattern}'."
-        return ApiError(400, f"Invalid '{path}': {told}", code="invalid_value", param=path)
+        message = f"string does not match pattern. Expected a string that matches the pattern '{want.pattern}'."
+        return ApiError(400, f"Invalid '{path}': {message}", code="invalid_value", param=path)
     return ApiError(400, f"Invalid value for '{path}'.", code="invalid_value", param=path)
 
 
 def choices(path: str, value: object, values: Sequence[str]) -> ApiError:
-    """A value that is none of those there are."""
-    told = f"Invalid value: '{shown(value)}'. Supported values are: {either(values)}."
-    return ApiError(400, told, code="invalid_value", param=path)
+    """Returns the error for a value that is not one of the supported ones."""
+    message = f"Invalid value: '{shown(value)}'. Supported values are: {either(values)}."
+    return ApiError(400, message, code="invalid_value", param=path)
 
 
 def wanted(
@@ -204,7 +206,7 @@ def wanted(
     pattern: str = "",
     values: tuple[str, ...] = (),
 ) -> Word:
-    """The word for a place with one form."""
+    """Returns an error builder for a value with one spec."""
     want = Want(kind, least, most, pattern, values)
     return lambda fault: schema_error(fault, want)
 
@@ -213,7 +215,7 @@ def wanted(
 
 
 def index_of(fault: Fault) -> int:
-    """The index of the message or item that the fault is about."""
+    """Returns the index of the message or item in the path."""
     return next((step for step in fault.steps if isinstance(step, int)), 0)
 
 
@@ -232,7 +234,7 @@ def found_in(value: object, key: str) -> Any:
 
 
 def _opener(fault: Fault) -> int:
-    """The assistant message whose calls the fault is about: at its place, or the last before it."""
+    """Returns the index of the assistant message with calls at or before the path."""
     messages = _messages(fault)
     for index in range(min(index_of(fault), len(messages) - 1), -1, -1):
         if found_in(messages[index], "role") == "assistant" and found_in(messages[index], "tool_calls"):
@@ -241,7 +243,7 @@ def _opener(fault: Fault) -> int:
 
 
 def _run(fault: Fault) -> Iterator[Any]:
-    """The tool messages right behind that assistant message."""
+    """Yields the tool messages directly after that assistant message."""
     for message in _messages(fault)[_opener(fault) + 1 :]:
         if found_in(message, "role") != "tool":
             return
@@ -249,14 +251,14 @@ def _run(fault: Fault) -> Iterator[Any]:
 
 
 def at_end_of(fault: Fault) -> int:
-    """The index of the message that stands where a result was expected; the last one where nothing follows."""
+    """Returns the index of the message at the position of the expected result, or the last index."""
     messages = _messages(fault)
     return max(0, min(_opener(fault) + 1 + len(list(_run(fault))), len(messages) - 1))
 
 
 def call_ids_wanting(fault: Fault) -> str:
-    """The ids of the calls that want a result, in a row: those that the judge names, or all still open where something
-    else stands among the results."""
+    """Returns the ids of the calls without a result, comma-separated: those of the violations, or all open ones if
+    another message is between the results."""
     if "tool_calls" in fault.steps:
         there = [steps_of(violation.path)[:4] for violation in fault.violations]
         ids = [fault.at(*steps, "id") for steps in there if steps[:2] == fault.steps[:2] and "tool_calls" in steps]

@@ -1,4 +1,4 @@
-"""What servers that speak Chat Completions say where their words are not OpenAI's (COMP-*)."""
+"""Error texts of server profiles that differ from OpenAI's (COMP-*)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _as(make: Make, kind: str = "invalid_request_error", status: int = 400, code
 
 
 def _groq(what: Callable[[Fault, str], str]) -> Word:
-    """What has to hold of a message of this role and does not."""
+    """Builds Groq's error for a message of this role."""
 
     def make(fault: Fault) -> str:
         place, role = f"messages.{index_of(fault)}", said(message_of(fault).get("role"))
@@ -43,7 +43,7 @@ _GROQ: Mapping[str, Word] = {
 
 
 def _key(fault: Fault) -> str:
-    """The key at the end of the path: itself with all its dots."""
+    """Returns the key at the end of the path, which may contain dots."""
     return fault.path.partition("].")[2]
 
 
@@ -55,8 +55,8 @@ def _cerebras(fault: Fault) -> ApiError:
     for violation in fault.violations:
         each = Fault(fault.body, (violation,))
         places.append(f"messages.{index_of(each)}.{said(message_of(each).get('role'))}.{_key(each)}")
-    told = "\n".join(f"{place}: property '{place}' is unsupported" for place in places)
-    return ApiError(400, told, code="wrong_api_format", param="validation_error")
+    message = "\n".join(f"{place}: property '{place}' is unsupported" for place in places)
+    return ApiError(400, message, code="wrong_api_format", param="validation_error")
 
 
 # ------------------------------------------------------------------------------------------------------------- minimax
@@ -84,7 +84,7 @@ _MINIMAX: Mapping[str, Word] = {
 
 
 def _unread(fault: Fault) -> tuple[str, int]:
-    """Why the text at the fault is no JSON, and where."""
+    """Returns the JSON error of the text at the path, and its offset."""
     text = said(fault.value)
     try:
         json.loads(text)

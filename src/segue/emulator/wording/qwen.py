@@ -1,6 +1,6 @@
-"""What DashScope says of a body that it refuses: its own prefix, and OpenAI's words in double quotes.
+"""The error texts of DashScope: its own prefix, and OpenAI's texts with double quotes.
 
-What its schema refuses is told in the words of JSON Schema: the value, what was expected, and the place.
+Schema errors have the format of a JSON Schema validator: the value, what was expected, and the path.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def _sort(fault: Fault) -> str:
 def _named(fault: Fault) -> str:
     if fault.value is None:
         return f"'name' is a required property - '{fault.dotted.removesuffix('.name')}'"
-    told = "'' is too short" if fault.value == "" else f"{str(fault.value)[:80]} is not of type 'string'"
-    return f"{told} - '{fault.dotted}'"
+    message = "'' is too short" if fault.value == "" else f"{str(fault.value)[:80]} is not of type 'string'"
+    return f"{message} - '{fault.dotted}'"
 
 
 _RULES: dict[str, Word] = {
@@ -69,8 +69,8 @@ def _no_route(method: str, path: str) -> ApiError:
 
 
 def _no_model(model: str) -> ApiError:
-    told = f"The model `{model}` does not exist or you do not have access to it."
-    return ApiError(404, told, code="model_not_found")
+    message = f"The model `{model}` does not exist or you do not have access to it."
+    return ApiError(404, message, code="model_not_found")
 
 
 WORDS = Words(

@@ -1,4 +1,4 @@
-"""The tools that every session has. Each module makes one or two of them."""
+"""The built-in tools. Each module defines one or two of them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def standard_tools(
     get: Get = stdlib_get,
     spawn: Spawn | None = None,
 ) -> list[Tool]:
-    """All of them; `task` where `spawn` can give work to another agent.
+    """All built-in tools; `task` only with `spawn`, which runs a subagent.
 
-    What `permissions` keep `read_file` from, the searches pass over.
+    Searches skip files that `permissions` deny to `read_file`.
     """
 
     def hidden(tool: str, path: str) -> bool:

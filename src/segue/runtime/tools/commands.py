@@ -1,7 +1,7 @@
-"""What a shell command is made of, as far as that can be told from its text.
+"""Parsing of shell commands for permission rules.
 
-Only a command that is nothing but words can be judged by its text. This reads less than a shell does, on purpose: where
-it is not sure, there are no parts, and whoever asks has to treat the command as a whole.
+Only simple commands can be matched by their text. The parser supports less than a shell, on purpose: if it is not sure,
+it returns no parts, and the command has to be approved as a whole.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import suppress
 __all__ = ["commands_in", "options_to_name", "simple_commands"]
 
 _OPERATORS = ("&&", "||", "|&", ";", "|", "&", "\n")
-# Output that goes nowhere, or where the rest goes, changes nothing.
+# Redirections to /dev/null or between streams are harmless.
 _HARMLESS = re.compile(r"(?:\d*>&\d|\d*>>?\s*/dev/null|&>>?\s*/dev/null|<\s*/dev/null)(?=[\s;&|]|$)")
 _RESERVED_NAMES = """
 ! [[ ]] { } case coproc do done elif else esac fi for function if in select then time until while
@@ -27,7 +27,7 @@ sudo doas env command builtin exec nohup nice time xargs setsid stdbuf timeout
 _PREFIXES = frozenset(_PREFIXES_NAMES.split())
 _ASSIGNMENT = re.compile(r"\w+=\S*")
 
-# Words in the names of options that have a file written or a program run: `--output-file`, `--exec-path`, `-execdir`.
+# Parts of option names that write a file or run a program: `--output-file`, `--exec-path`, `-execdir`.
 _TELLING_NAMES = """
 output out outfile write save dump log logfile report junitxml xml html export target dest destination prefix inplace
 exec execdir ok okdir fprint fprint0 fprintf fls delete command cmd program prog run eval script hook hooks shell rsh
@@ -35,13 +35,13 @@ pager editor config configuration rcfile plugin plugins load require import prel
 extcmd difftool mergetool sequence template override
 """
 _TELLING = frozenset(_TELLING_NAMES.split())
-# Options may be cut short: `--outp`, `--upl`.
+# Long options may be abbreviated: `--outp`, `--upl`.
 _LONG_NAMES = """
 output exec upload-pack receive-pack config config-env command compress-program use-compress-program to-command
 checkpoint-action rsh rsync-path in-place open-files-in-pager extcmd files0-from junit-xml write-out log-file
 """
 _LONG = tuple(_LONG_NAMES.split())
-# Of these no short option writes or runs anything.
+# Programs without short options that write files or run programs.
 _PLAIN_NAMES = """
 cat cut du egrep fgrep grep head ls ps rg stat tail tr wc
 """
@@ -54,7 +54,7 @@ _IN_QUOTES = re.compile(r"'[^']*'")
 
 
 def simple_commands(text: str) -> tuple[str, ...] | None:
-    """The simple commands that a text runs one after the other; None where there is more to it than that."""
+    """Splits a command into simple commands; None if it has other constructs."""
     parts: list[str] = []
     part: list[str] = []
     at, quote = 0, ""
@@ -84,14 +84,14 @@ def simple_commands(text: str) -> tuple[str, ...] | None:
         part.append(letter)
         at += 1
     parts.append("".join(part))
-    found = tuple(words for words in (part.strip() for part in parts) if words)
-    if quote or not found or any(_first(words) in _RESERVED for words in found):
+    found = tuple(command for command in (part.strip() for part in parts) if command)
+    if quote or not found or any(_first(command) in _RESERVED for command in found):
         return None
     return found
 
 
 def _at_word_end(text: str, at: int, part: list[str]) -> int:
-    """The length of a harmless redirection that begins here."""
+    """The length of a harmless redirection at this position, or 0."""
     if part and not part[-1].isspace() and text[at].isdigit():
         return 0
     found = _HARMLESS.match(text, at)
@@ -99,7 +99,7 @@ def _at_word_end(text: str, at: int, part: list[str]) -> int:
 
 
 def _is_in_word(text: str, at: int) -> bool:
-    """Whether a mark stands inside of a word (`{a,b}.txt`, `${x}`, `a#b`), where it groups and begins nothing."""
+    """Whether a character is part of a word (`{a,b}.txt`, `${x}`, `a#b`), where it starts no group or comment."""
     before = text[at - 1] if at else " "
     match text[at]:
         case "{":
@@ -110,20 +110,20 @@ def _is_in_word(text: str, at: int) -> bool:
             return False
 
 
-def _first(words: str) -> str:
-    return words.split(maxsplit=1)[0]
+def _first(command: str) -> str:
+    return command.split(maxsplit=1)[0]
 
 
 def options_to_name(command: str) -> tuple[str, ...]:
-    """The options of a simple command that have a file written or a program run, or may turn out to.
+    """The options of a simple command that write a file or run a program, or might do so after expansion.
 
-    It goes by what such options are usually called, since nobody knows all programs; too many rather than too few.
+    A heuristic by the usual names of such options, with false positives rather than false negatives.
     """
     try:
         words = shlex.split(command)
     except ValueError:
         return (command,)
-    # Within single quotes nothing is put in later; one inside of double quotes would make a mess of that.
+    # Nothing is expanded within single quotes. With double quotes the single quotes can't be found this way.
     raw = command if '"' in command else _IN_QUOTES.sub("''", command)
     found = [word for word in raw.split() if _may_become_option(word)]
     program = words[0].rpartition("/")[2] if words else ""
@@ -137,7 +137,7 @@ def options_to_name(command: str) -> tuple[str, ...]:
 
 
 def _may_become_option(word: str) -> bool:
-    """`{--output=a,b}`, `${X:---output=a}`, `-$X`, `[-]o`: the shell makes an option of it."""
+    """Whether shell expansion may yield an option: `{--output=a,b}`, `${X:---output=a}`, `-$X`, `[-]o`."""
     bare = _VARIABLE.sub("$", word).lstrip("\"'\\")
     if "$" in bare and ("-" in bare or "{" in bare):
         return True
@@ -166,12 +166,12 @@ def _is_telling_short(program: str, name: str) -> bool:
 
 
 def commands_in(text: str) -> tuple[str, ...]:
-    """Whatever in a text may be a command, in the ways a rule may name it. Too many rather than too few."""
+    """Everything in a text that may be a command, in all forms a deny rule may use; false positives are accepted."""
     found: dict[str, None] = {}
-    for piece in _SEPARATORS.split(text):
-        words = piece.split()
+    for part in _SEPARATORS.split(text):
+        words = part.split()
         with suppress(ValueError):
-            words = shlex.split(piece)
+            words = shlex.split(part)
         while words:
             found[" ".join(words)] = None
             base = words[0].rpartition("/")[2]

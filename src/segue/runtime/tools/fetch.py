@@ -1,8 +1,8 @@
-"""`fetch_url`: a page of the network, as text.
+"""`fetch_url`: a web page as text.
 
-Who is asked about an address is asked about that host. A redirect to another one is told to the model, which may call
-again and is asked again. Addresses of the machine and of private networks are asked about by name, whatever broad rule
-there is, and a host is connected to at the very address that was looked at.
+Approval is for one host. A redirect to another host is reported to the model, which may call again with a new approval.
+Local and private network addresses need a rule with the exact URL; wildcards do not allow them. The connection is made
+to the same IP address that was checked.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class Target(Struct, frozen=True):
-    """What is to be fetched, from which of the host's network addresses, and how much of it at most."""
+    """A URL to fetch, the IP addresses of its host, and the maximum number of bytes."""
 
     url: str
     addresses: tuple[str, ...]
@@ -51,7 +51,7 @@ class Target(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    """What came. Redirects are not followed by whoever fetches; `cut` says that there was more."""
+    """A response. Fetchers do not follow redirects; `is_truncated` means that the body is incomplete."""
 
     status: int
     headers: dict[str, str]
@@ -63,11 +63,11 @@ Get: TypeAlias = Callable[[Target], Awaitable[Page]]
 Resolve: TypeAlias = Callable[[str, int], tuple[str, ...]]
 
 
-# ------------------------------------------------------------------------------------------------------- addresses
+# ----------------------------------------------------------------------------------------------------------------- URLs
 
 
 def checked(url: str) -> str:
-    """An address as rules see it: with a lower-case host, without a fragment and without a name and password."""
+    """The URL in the form that rules match: lower-case host, no fragment; `ToolError` if it has a password."""
     try:
         parts = urlsplit(url.strip())
         port = parts.port
@@ -84,9 +84,9 @@ def checked(url: str) -> str:
         host = f"[{host}]" if ":" in host else host.encode("idna").decode()
     except UnicodeError:
         raise ToolError(f"{host} is no name of a host") from None
-    usual = {"http": 80, "https": 443}[parts.scheme]
-    where = host if port in (None, usual) else f"{host}:{port}"
-    return urlunsplit((parts.scheme, where, _escaped(parts.path) or "/", _escaped(parts.query), ""))
+    default_port = {"http": 80, "https": 443}[parts.scheme]
+    netloc = host if port in (None, default_port) else f"{host}:{port}"
+    return urlunsplit((parts.scheme, netloc, _escaped(parts.path) or "/", _escaped(parts.query), ""))
 
 
 def _escaped(text: str) -> str:
@@ -101,7 +101,7 @@ def host_of(url: str) -> tuple[str, int]:
 
 
 def resolve(host: str, port: int) -> tuple[str, ...]:
-    """The network addresses of a host."""
+    """The IP addresses of a host."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -110,7 +110,7 @@ def resolve(host: str, port: int) -> tuple[str, ...]:
 
 
 def private(address: str) -> bool:
-    """Whether an address is this machine's, or of a network that is not the whole world's."""
+    """Whether an IP address is not public: this machine, or a private network."""
     known = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(known, ipaddress.IPv6Address):
         inner = known.ipv4_mapped or known.sixtofour
@@ -122,18 +122,18 @@ def private(address: str) -> bool:
 
 
 def _question(url: str, addresses: tuple[str, ...]) -> Question:
-    near = next((address for address in addresses if private(address)), None)
-    if near is None:
+    local = next((address for address in addresses if private(address)), None)
+    if local is None:
         return Question("fetch_url", url, f"fetch {url}")
-    title = f"fetch {url}, which is at {near}: this machine or a private network"
+    title = f"fetch {url}, which is at {local}: this machine or a private network"
     return Question("fetch_url", url, title, allowed_by="name")
 
 
-# -------------------------------------------------------------------------------------------------------- fetching
+# ------------------------------------------------------------------------------------------------------------- fetching
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection to one of some given addresses, whatever the name of the host says by now."""
+    """A connection to one of the given IP addresses, without another host lookup."""
 
     def __init__(self, target: Target) -> None:
         host, port = host_of(target.url)
@@ -141,44 +141,44 @@ class _Connection(http.client.HTTPConnection):
         self._target = target
 
     def connect(self) -> None:
-        fault: OSError | None = None
+        last_error: OSError | None = None
         for address in self._target.addresses:
             try:
                 self.sock = socket.create_connection((address, self.port), self._target.timeout)
                 break
             except OSError as error:
-                fault = error
+                last_error = error
         else:
-            raise fault or OSError("no address")
+            raise last_error or OSError("no address")
         if self._target.url.startswith("https:"):
             self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
 
 
-def _fetch(target: Target, connection: _Connection, given_up: threading.Event) -> Page:
+def _fetch(target: Target, connection: _Connection, cancelled: threading.Event) -> Page:
     parts = urlsplit(target.url)
     deadline = time.monotonic() + target.timeout
     connection.request("GET", urlunsplit(("", "", parts.path or "/", parts.query, "")), headers=_HEADERS)
     response = connection.getresponse()
     body = bytearray()
-    while len(body) <= target.most and not given_up.is_set():
+    while len(body) <= target.most and not cancelled.is_set():
         if time.monotonic() > deadline:
             raise TimeoutError
-        piece = response.read1(65_536)
-        if not piece:
+        chunk = response.read1(65_536)
+        if not chunk:
             break
-        body += piece
+        body += chunk
     headers = {name.lower(): value for name, value in response.getheaders()}
     return Page(response.status, headers, bytes(body[: target.most]), len(body) > target.most)
 
 
 async def stdlib_get(target: Target) -> Page:
-    """Fetches with what Python brings along; giving up closes the connection."""
+    """Fetches with the standard library; cancellation closes the connection."""
     connection = _Connection(target)
-    given_up = threading.Event()
+    cancelled = threading.Event()
     try:
-        return await asyncio.to_thread(_fetch, target, connection, given_up)
+        return await asyncio.to_thread(_fetch, target, connection, cancelled)
     finally:
-        given_up.set()
+        cancelled.set()
         if connection.sock is not None:
             with suppress(OSError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
@@ -187,16 +187,16 @@ async def stdlib_get(target: Target) -> Page:
 
 async def _run(arguments: Arguments, context: Context, get: Get, look_up: Resolve) -> Result:
     url = checked(arguments["url"])
-    asked, known = url, ""
+    original, approved_by = url, ""
     for _ in range(_REDIRECTS + 1):
         addresses = await asyncio.to_thread(look_up, *host_of(url))
-        now = _question(url, addresses)
-        # Leave was given for the first address; where the same host sends us on, it still has to be as public.
-        if not known and not context.granted(now):
+        question = _question(url, addresses)
+        # Approval was given for the first URL; a redirect on the same host must not need a stricter rule.
+        if not approved_by and not context.granted(question):
             raise ToolError(f"{url} leads to another place than when it was asked about; repeat the call")
-        if known and now.allowed_by not in ("pattern", known):
+        if approved_by and question.allowed_by not in ("pattern", approved_by):
             return _elsewhere(url)
-        known = now.allowed_by
+        approved_by = question.allowed_by
         context.progress(f"fetching {url}")
         page = await _got(get, Target(url, addresses, timeout=context.limit or _TIMEOUT))
         target = page.headers.get("location")
@@ -206,7 +206,7 @@ async def _run(arguments: Arguments, context: Context, get: Get, look_up: Resolv
         if host_of(after)[0] != host_of(url)[0] or (url.startswith("https:") and not after.startswith("https:")):
             return _elsewhere(after)
         url = after
-    raise ToolError(f"{asked} sends from one address to the next, more than {_REDIRECTS} times")
+    raise ToolError(f"{original} sends from one address to the next, more than {_REDIRECTS} times")
 
 
 def _elsewhere(url: str) -> Result:
@@ -222,8 +222,8 @@ async def _got(get: Get, target: Target) -> Page:
     except ssl.SSLError as error:
         raise ToolError(f"{target.url}: no safe connection: {error.reason or error}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        words = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise ToolError(f"{target.url} could not be fetched: {words}") from None
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise ToolError(f"{target.url} could not be fetched: {reason}") from None
 
 
 def _told(url: str, page: Page, *, raw: bool) -> Result:
@@ -248,13 +248,13 @@ def _told(url: str, page: Page, *, raw: bool) -> Result:
 
 
 def _text_of(page: Page) -> str | None:
-    said = re.search(r"charset=[\"']?([\w.:-]+)", page.headers.get("content-type", ""), re.IGNORECASE)
-    if said is None:
+    charset = re.search(r"charset=[\"']?([\w.:-]+)", page.headers.get("content-type", ""), re.IGNORECASE)
+    if charset is None:
         start = page.body[:2048].decode("ascii", "replace")
-        said = re.search(r"<meta[^>]+charset=[\"']?([\w.:-]+)", start, re.IGNORECASE)
-    if said is not None:
+        charset = re.search(r"<meta[^>]+charset=[\"']?([\w.:-]+)", start, re.IGNORECASE)
+    if charset is not None:
         with suppress(LookupError, UnicodeError):
-            return page.body.decode(said[1], "replace")
+            return page.body.decode(charset[1], "replace")
     found = decode(page.body)
     return None if found is None else found.text
 
@@ -265,7 +265,7 @@ def _ask(arguments: Arguments, folder: Path, look_up: Resolve) -> Question:
 
 
 def fetch_url(get: Get = stdlib_get, *, look_up: Resolve = resolve) -> Tool:
-    """`get` fetches one address and follows no redirect; it should connect to the addresses that it is given."""
+    """`get` fetches one URL without following redirects, and should connect to the given IP addresses."""
 
     async def run(arguments: Arguments, context: Context) -> Result:
         return await _run(arguments, context, get, look_up)

@@ -1,4 +1,4 @@
-"""HTML as text that can be read: headings, paragraphs, lists, tables, code, and where links lead."""
+"""Conversion of HTML to plain text, with headings, paragraphs, lists, tables, code and link targets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Reader(HTMLParser):
         self._plain = 0
         self._in_title = False
 
-    # ------------------------------------------------------------------------------------------------ what is heard
+    # ---------------------------------------------------------------------------------------------------- parser events
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "title":
@@ -91,8 +91,8 @@ class _Reader(HTMLParser):
 
     def _end_link(self) -> None:
         target, start = self._links.pop()
-        words = "".join(self._written[start:]).strip()
-        if not target or target.startswith(("#", "javascript:", "data:")) or not words:
+        label = "".join(self._written[start:]).strip()
+        if not target or target.startswith(("#", "javascript:", "data:")) or not label:
             return
         try:
             self._write(f" ({urljoin(self._address, target)})")
@@ -111,8 +111,8 @@ class _Reader(HTMLParser):
     @property
     def text(self) -> str:
         blocks = re.split(r"(```\n.*?\n```)", "".join(self._written), flags=re.DOTALL)
-        told = [block if block.startswith("```\n") else _tidied(block) for block in blocks]
-        return "\n".join(block for block in told if block.strip()).strip()
+        tidy = [block if block.startswith("```\n") else _tidied(block) for block in blocks]
+        return "\n".join(block for block in tidy if block.strip()).strip()
 
 
 def _tidied(text: str) -> str:
@@ -121,7 +121,7 @@ def _tidied(text: str) -> str:
 
 
 def page_text(html: str, address: str = "") -> str:
-    """The words of a page, its title first."""
+    """Converts an HTML page to text, its title first."""
     reader = _Reader(address)
     reader.feed(html)
     reader.close()

@@ -22,7 +22,7 @@ _ENTRIES = 1_000
 
 
 def read_bytes(place: Place, most: int = _WHOLE) -> tuple[bytes, int]:
-    """The beginning of a file, and how long it is as a whole."""
+    """Reads the beginning of a file; also returns its full size."""
     with os.fdopen(open_file(place), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         return file.read(most), size
@@ -70,7 +70,7 @@ def _page(lines: list[str], start: int, arguments: Arguments, notes: list[str]) 
 
 
 def _long(place: Place, size: int, arguments: Arguments, context: Context) -> str:
-    """Some lines of a file that is too large to be held at once."""
+    """Reads a range of lines of a file that is too large to load."""
     start, most = arguments.get("start_line", 1), arguments.get("lines", _LINES)
     lines: list[str] = []
     with os.fdopen(open_file(place), "rb") as file:
@@ -78,13 +78,13 @@ def _long(place: Place, size: int, arguments: Arguments, context: Context) -> st
             raise ToolError(f"{place.shown} is not a text: {kind_of(file.peek(64))}, {size_words(size)}")
         number = 1
         while number < start + most and not context.cancelled.is_set():
-            piece = file.readline(_WIDTH * 8)
-            if not piece:
+            line = file.readline(_WIDTH * 8)
+            if not line:
                 break
             if number >= start:
-                lines.append(piece.decode("utf-8", "replace"))
-            while piece and not piece.endswith(b"\n"):
-                piece = file.readline(1_000_000)
+                lines.append(line.decode("utf-8", "replace"))
+            while line and not line.endswith(b"\n"):
+                line = file.readline(1_000_000)
             number += 1
     if not lines:
         raise ToolError(f"{place.shown} has no line {start:,}")
@@ -128,11 +128,11 @@ def read_file() -> Tool:
     )
 
 
-# ------------------------------------------------------------------------------------------------------- list_dir
+# ------------------------------------------------------------------------------------------------------------- list_dir
 
 
 def _entry(handle: int, name: str) -> tuple[bool, str]:
-    """Whether it is a folder, and how it is told."""
+    """Whether the entry is a folder, and its line in the listing."""
     try:
         found = os.stat(name, dir_fd=handle, follow_symlinks=False)
         if stat.S_ISLNK(found.st_mode):
@@ -157,7 +157,7 @@ def _list(arguments: Arguments, context: Context) -> str:
         os.close(handle)
     if not entries:
         return f"{place.shown} is empty"
-    lines = [words for _, words in sorted(entries, key=lambda entry: not entry[0])]
+    lines = [line for _, line in sorted(entries, key=lambda entry: not entry[0])]
     if len(names) > len(entries):
         lines.append(f"[{len(entries):,} of {len(names):,} entries; use glob to find the others]")
     return valid("\n".join(lines))

@@ -1,4 +1,4 @@
-"""`glob` and `grep`: finding files by name and by content."""
+"""`glob` and `grep`: searching files by name and by content."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from segue.runtime.tools.walking import Entry, walk
 __all__ = ["Hidden", "glob", "grep"]
 
 Hidden = Callable[[str], bool]
-"""Whether a rule keeps a file, by its path as tools show it, from being looked at."""
+"""Whether a rule denies reading the file with this display path."""
 
 _FILES = 1_000
 _MATCHES = 200
 _MOST_MATCHES = 2_000
 _WIDTH = 500
 _LARGEST = 10_000_000
-# Why a file was not looked at; how many there are stands before it.
+# Why files were skipped; a count precedes it.
 _DENIED = "passed over: a rule forbids to read them"
 _LINK = "passed over: links are not followed"
 _IRREGULAR = "passed over: pipes, devices and the like"
@@ -35,11 +35,11 @@ _UNREADABLE = "could not be read"
 
 
 def _at(place: Place, path: str) -> str:
-    """A path below a place, as tools show it."""
+    """The display path of a path relative to a resolved folder."""
     return path if place.shown == "." else f"{place.shown.rstrip('/')}/{path}"
 
 
-# ------------------------------------------------------------------------------------------------------------ glob
+# ----------------------------------------------------------------------------------------------------------------- glob
 
 
 def _glob(arguments: Arguments, context: Context, hidden: Hidden) -> str:
@@ -48,14 +48,14 @@ def _glob(arguments: Arguments, context: Context, hidden: Hidden) -> str:
     text: str = arguments["pattern"].removeprefix("./")
     if text.startswith("/") or ".." in text.split("/"):
         raise ToolError("the pattern is relative to path; give the folder there and not in the pattern")
-    wanted = path_glob(text if "/" in text else f"**/{text}")
-    most = arguments.get("limit", _FILES)
+    pattern = path_glob(text if "/" in text else f"**/{text}")
+    limit = arguments.get("limit", _FILES)
     found: list[str] = []
     everything = arguments.get("ignored", False)
     for entry in walk(place, everything=everything, stop=context.cancelled.is_set):
-        if wanted.in_(entry.path) and not hidden(_at(place, entry.path)):
-            if len(found) == most:
-                return valid("\n".join([*found, f"[the first {most:,}; there are more, so narrow the pattern]"]))
+        if pattern.in_(entry.path) and not hidden(_at(place, entry.path)):
+            if len(found) == limit:
+                return valid("\n".join([*found, f"[the first {limit:,}; there are more, so narrow the pattern]"]))
             found.append(_at(place, entry.path) + ("/" if entry.folder else ""))
     if not found:
         ignored = "" if everything else " (files that git ignores were left out)"
@@ -90,11 +90,11 @@ def _ask(tool: str, arguments: Arguments, folder: Path) -> Question:
     return question_for(tool, "search", locate(arguments.get("path") or ".", folder))
 
 
-# ------------------------------------------------------------------------------------------------------------ grep
+# ----------------------------------------------------------------------------------------------------------------- grep
 
 
 class _Search:
-    """One search, and what it found so far."""
+    """The patterns, limits and results of one search."""
 
     def __init__(self, arguments: Arguments) -> None:
         text: str = arguments["pattern"]
@@ -102,7 +102,7 @@ class _Search:
             text = "".join(f"\\{letter}" if letter in r"\.+*?()|[]{}^$/" else letter for letter in text)
         ignore_case = arguments.get("ignore_case", False)
         self.line = Pattern(text, ignore_case=ignore_case)
-        # Whether any line of a whole file may fit: one look in place of thousands.
+        # Without anchors the whole text is matched first: one match instead of one for each line.
         anchored = "\\A" in text or "\\z" in text or "^" in text or "$" in text
         self.file = None if anchored else self.line
         self.around: int = arguments.get("context", 0)
@@ -119,37 +119,37 @@ class _Search:
         lines = [line.rstrip("\r") for line in decoded.text.split("\n")]
         if lines and not lines[-1]:
             lines.pop()
-        fitting = (number for number, line in enumerate(lines) if self.line.in_(line))
+        matching = (number for number, line in enumerate(lines) if self.line.in_(line))
         if self.names_only:
-            if next(fitting, None) is not None:
+            if next(matching, None) is not None:
                 self._take(shown)
         else:
-            self._quote(shown, lines, fitting)
+            self._quote(shown, lines, matching)
 
-    def _take(self, words: str) -> None:
+    def _take(self, line: str) -> None:
         if self.left:
             self.left -= 1
-            self.found.append(words)
+            self.found.append(line)
         else:
             self.more = True
 
-    def _quote(self, shown: str, lines: list[str], fitting: Iterator[int]) -> None:
-        matches = list(islice(fitting, self.left + 1))
+    def _quote(self, shown: str, lines: list[str], matching: Iterator[int]) -> None:
+        matches = list(islice(matching, self.left + 1))
         if len(matches) > self.left:
             self.more = True
             matches.pop()
         self.left -= len(matches)
         chosen = set(matches)
-        told = -1
+        last = -1
         for match in matches:
-            start = max(match - self.around, told + 1)
-            if self.around and self.found and start > told + 1:
+            start = max(match - self.around, last + 1)
+            if self.around and self.found and start > last + 1:
                 self.found.append("--")
             end = min(match + self.around + 1, len(lines))
             for at in range(start, end):
                 mark = ":" if at in chosen else "-"
                 self.found.append(f"{shown}{mark}{at + 1}{mark}{_short(lines[at])}")
-            told = max(told, end - 1)
+            last = max(last, end - 1)
 
 
 def _short(line: str) -> str:
@@ -157,7 +157,7 @@ def _short(line: str) -> str:
 
 
 def _content(entry: Entry) -> bytes | str:
-    """What is in a file, or the words for why it was not looked at."""
+    """The content of a file, or the reason why it was skipped."""
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         handle = os.open(entry.name, flags, dir_fd=entry.handle)
@@ -193,8 +193,8 @@ def _grep(arguments: Arguments, context: Context, hidden: Hidden) -> str:
 
 
 def _search_tree(search: _Search, place: Place, arguments: Arguments, context: Context, hidden: Hidden) -> None:
-    wanted = arguments.get("glob")
-    names = path_glob(wanted if "/" in wanted else f"**/{wanted}") if wanted else None
+    file_glob = arguments.get("glob")
+    names = path_glob(file_glob if "/" in file_glob else f"**/{file_glob}") if file_glob else None
     for entry in walk(place, everything=arguments.get("ignored", False), stop=context.cancelled.is_set):
         if entry.folder or (names is not None and not names.in_(entry.path)):
             continue

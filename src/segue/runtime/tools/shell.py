@@ -1,4 +1,4 @@
-"""`shell`: a command in a process group of its own, which ends as a whole."""
+"""`shell`: runs a command in its own process group, which is ended as a whole."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _GRACE = 1.0
 _LINGER = 0.2
 _PROGRESS = 0.1
 _CHUNK = 65_536
-# Nobody can answer, page or look at colours.
-# Its input is a pipe from segue that nobody writes to: when segue is gone, however that came, so is the whole group.
+# Its stdin is a pipe from segue that is never written to: when segue ends in any way, the whole group is killed.
 _KEEPER = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 & exec 3<&-; exec "$@"'
+# No pager, prompts or colours.
 _QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1"}
 
 
 class _Output:
-    """What a command said: the beginning and the end of it, however much there was."""
+    """The output of a command: its beginning and end, of limited size."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, on_progress: Callable[[str], None]) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._head: list[str] = []
         self._tail: deque[str] = deque()
@@ -46,20 +46,20 @@ class _Output:
         self._held = 0
         self._left_out = 0
         self._line = ""
-        self._tell = tell
+        self._tell = on_progress
         self._told = float("-inf")
 
     def add(self, data: bytes, *, last: bool = False) -> None:
         text = self._decoder.decode(data, last)
         if not text:
             return
-        head, text_left = text[: self._room], text[self._room :]
+        head, rest = text[: self._room], text[self._room :]
         if head:
             self._head.append(head)
             self._room -= len(head)
-        if text_left:
-            self._tail.append(text_left)
-            self._held += len(text_left)
+        if rest:
+            self._tail.append(rest)
+            self._held += len(rest)
             while self._held - len(self._tail[0]) >= _TAIL:
                 dropped = len(self._tail.popleft())
                 self._held -= dropped
@@ -87,7 +87,7 @@ def _signal(group: int, number: int) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Ends a group: asked first, then not asked. Being cancelled while waiting means not to wait."""
+    """Ends the process group: SIGTERM, then SIGKILL. If cancelled while waiting, kills at once."""
     try:
         if process.returncode is None:
             _signal(process.pid, signal.SIGTERM)
@@ -108,7 +108,7 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
     seconds = min(arguments.get("timeout", context.limit or _TIMEOUT), context.limit or _LONGEST)
     output = _Output(context.progress)
     hide_process()
-    # A pipe of our own: the process has ended when it has, and not when all its heirs have closed their ends.
+    # Our own pipe: the command counts as ended when its process ends, not when all child processes closed their ends.
     reading, writing = os.pipe()
     loop = asyncio.get_running_loop()
     stream = asyncio.StreamReader(limit=_CHUNK)
@@ -150,46 +150,46 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
 
 
 async def _follow(process: asyncio.subprocess.Process, stream: asyncio.StreamReader, output: _Output) -> None:
-    """Reads until the command has ended and has said all that it had to say."""
-    gone = asyncio.ensure_future(process.wait())
+    """Reads until the command has ended and its output is complete."""
+    ended = asyncio.ensure_future(process.wait())
     try:
         while True:
-            piece = asyncio.ensure_future(stream.read(_CHUNK))
+            chunk = asyncio.ensure_future(stream.read(_CHUNK))
             try:
-                # What is left in the background may hold the pipe open for ever.
+                # Background processes may hold the pipe open for ever.
                 await asyncio.wait(
-                    {piece} if gone.done() else {piece, gone},
-                    timeout=_LINGER if gone.done() else None,
+                    {chunk} if ended.done() else {chunk, ended},
+                    timeout=_LINGER if ended.done() else None,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-                if piece.done():
-                    if not piece.result():
-                        await gone
+                if chunk.done():
+                    if not chunk.result():
+                        await ended
                         return
-                    output.add(piece.result())
-                elif gone.done():
+                    output.add(chunk.result())
+                elif ended.done():
                     async with asyncio.timeout(_LINGER):
-                        output.add(await piece)
+                        output.add(await chunk)
             except TimeoutError:
                 return
             finally:
-                piece.cancel()
+                chunk.cancel()
                 with suppress(asyncio.CancelledError):
-                    await piece
+                    await chunk
     finally:
-        gone.cancel()
+        ended.cancel()
 
 
 def _result(text: str, code: int | None, seconds: float) -> Result:
-    said = text.rstrip("\n")
+    output = text.rstrip("\n")
     if code is None:
         note = f"[not finished after {seconds:g} seconds; it was ended]"
     elif code < 0:
         name = signal.Signals(-code).name if -code in {known.value for known in signal.Signals} else str(-code)
         note = f"[ended by {name}]"
     else:
-        note = f"[exit code {code}]" if code else "" if said else "[no output; exit code 0]"
-    return Result("\n".join(part for part in (said, note) if part), error=code != 0)
+        note = f"[exit code {code}]" if code else "" if output else "[no output; exit code 0]"
+    return Result("\n".join(part for part in (output, note) if part), error=code != 0)
 
 
 def _question(arguments: Arguments, folder: Path) -> Question:
@@ -209,7 +209,7 @@ def _question(arguments: Arguments, folder: Path) -> Question:
 
 
 def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> Tool:
-    """`environment` gives what a command may know of the surroundings."""
+    """`environment` returns the environment variables of a command."""
 
     async def run(arguments: Arguments, context: Context) -> Result:
         return await _run(arguments, context, environment)

@@ -1,4 +1,4 @@
-"""`task`: a piece of work for another agent, whose last words are the result."""
+"""`task`: runs a subagent, whose answer is the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMEOUT = 3600.0
 
 
 class TaskOrder(Struct, frozen=True):
-    """What another agent is to do. Without a model it has this one's; without tools all but `task`."""
+    """A task for a subagent. Default model: that of the session; default tools: all except `task`."""
 
     description: str
     prompt: str
@@ -25,9 +25,9 @@ class TaskOrder(Struct, frozen=True):
 
 
 Spawn: TypeAlias = Callable[[TaskOrder, Context], Awaitable[Result]]
-"""Runs an order to its end. It is cancelled with the call, and passes that on."""
+"""Runs a subagent to its end. Cancelling the call cancels it."""
 Leave: TypeAlias = Callable[[str], Question | None]
-"""What has to be asked before work goes to the model of that name."""
+"""The approval request for using the model of that name, or None."""
 
 
 def task(spawn: Spawn, leave: Leave = lambda model: None) -> Tool:

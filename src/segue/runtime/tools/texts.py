@@ -1,4 +1,4 @@
-"""Bytes of files as text, and back: encodings, line ends, and what is no text at all."""
+"""Decoding file contents to text and back; detecting images and other binary files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOOK = 8192
 
 
 class Encoded(Struct, frozen=True):
-    """A text, with what it takes to write it as it was."""
+    """A decoded text, with the encoding and byte order mark to encode it again."""
 
     text: str
     encoding: str
@@ -41,12 +41,12 @@ class Encoded(Struct, frozen=True):
 
     @property
     def note(self) -> str:
-        """What a reader should know of how it was read."""
+        """A note on the encoding for the model; empty for UTF-8."""
         return "" if self.encoding == "utf-8" else f"read as {self.encoding}"
 
 
 def decode(data: bytes) -> Encoded | None:
-    """The text of a file, None where it is not one."""
+    """Decodes a file's content; None if it is binary."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             try:
@@ -67,12 +67,12 @@ def decode(data: bytes) -> Encoded | None:
 
 
 def kind_of(data: bytes) -> str:
-    """What a file that is no text looks like."""
+    """Describes a binary file by its signature."""
     return next((kind for start, kind in _KINDS if data.startswith(start)), "binary data")
 
 
 def picture_mime(data: bytes) -> str | None:
-    """The type of a picture that models can look at."""
+    """The MIME type of an image that models accept, or None."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for start, mime in _PICTURES if data.startswith(start)), None)
@@ -85,5 +85,5 @@ def size_words(size: int) -> str:
 
 
 def valid(text: str) -> str:
-    """The text without halves of characters, which no API takes."""
-    return text.encode("utf-8", "replace").decode() if any("\ud800" <= letter <= "\udfff" for letter in text) else text
+    """Replaces lone surrogates, which APIs reject."""
+    return text.encode("utf-8", "replace").decode() if any("\ud800" <= char <= "\udfff" for char in text) else text

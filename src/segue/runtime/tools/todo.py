@@ -1,7 +1,7 @@
-"""`todo`: the list that a model keeps of what it is about to do.
+"""`todo`: the model's task list.
 
-The list is what the newest call says, and its result says it again: nothing is kept beside the conversation, so a
-conversation that is taken up again has its list.
+Each call gives the whole list, and its result repeats it: there is no state besides the conversation, so a resumed
+conversation has its list.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _LINE = re.compile(r"\[([ >x])\] (.*)")
 
 
 class Item(Struct, frozen=True):
-    """One thing to do."""
+    """An item of the list."""
 
     text: str
     state: State
 
 
 def read_list(result: str) -> tuple[Item, ...]:
-    """The list that the result of a call tells."""
+    """Parses the list from the result of a call."""
     found = (_LINE.fullmatch(line) for line in result.split("\n"))
     return tuple(Item(line[2], _STATES[line[1]]) for line in found if line)
 

@@ -1,4 +1,4 @@
-"""Going through a tree of files without leaving it: no link is followed, and what git ignores is left out."""
+"""Walking a folder tree without leaving it: links are not followed, and files that git ignores are skipped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _IGNORE_FILE = 200_000
 
 
 class Entry(Struct, frozen=True):
-    """Something in the tree. `path` is relative to where the walk began, `name` to the open folder `handle`."""
+    """A file or folder in the tree. `path` is relative to the start of the walk, `name` to the open folder `handle`."""
 
     path: str
     name: str
@@ -34,7 +34,7 @@ class Entry(Struct, frozen=True):
 
 
 class _Ignored(Struct, frozen=True):
-    """One line of a .gitignore: which paths below `base` it speaks of."""
+    """One line of a .gitignore in the folder `base`."""
 
     base: str
     pattern: Pattern
@@ -62,23 +62,23 @@ def _ignores(handle: int, base: str) -> list[_Ignored]:
         line = line.rstrip()
         if not line or line.startswith("#"):
             continue
-        back = line.startswith("!")
+        negated = line.startswith("!")
         line = line.removeprefix("!").removeprefix("\\")
         folders = line.endswith("/")
         line = line.rstrip("/")
         glob = line.lstrip("/") if "/" in line else f"**/{line}"
         with suppress(ToolError):
-            found.append(_Ignored(base, Pattern(glob_pattern(glob)), folders, back))
+            found.append(_Ignored(base, Pattern(glob_pattern(glob)), folders, negated))
     return found
 
 
 def _is_ignored(path: str, folder: bool, rules: list[_Ignored]) -> bool:
-    speaking = next((rule for rule in reversed(rules) if rule.speaks_of(path, folder)), None)
-    return speaking is not None and not speaking.back
+    last = next((rule for rule in reversed(rules) if rule.speaks_of(path, folder)), None)
+    return last is not None and not last.back
 
 
 def walk(place: Place, *, everything: bool = False, stop: Callable[[], bool] = lambda: False) -> Generator[Entry]:
-    """Everything below a folder in the order of its names. The handle of an entry is open until the next one."""
+    """Yields everything below a folder, sorted by name. The handle of an entry is open until the next one."""
     handle = open_folder(place)
     try:
         yield from _below(handle, everything, stop)
@@ -88,7 +88,7 @@ def walk(place: Place, *, everything: bool = False, stop: Callable[[], bool] = l
 
 def _below(top: int, everything: bool, stop: Callable[[], bool]) -> Iterator[Entry]:
     rules: dict[str, list[_Ignored]] = {}
-    # `fwalk` goes by handles, so a folder that becomes a link meanwhile is not entered.
+    # `fwalk` opens folders by handle, so a folder that is replaced by a link meanwhile is not entered.
     for root, folders, files, handle in os.fwalk(".", dir_fd=top):
         if stop():
             return

@@ -1,4 +1,4 @@
-"""`write_file` and `edit_file`: a file is replaced as a whole, or stays as it was."""
+"""`write_file` and `edit_file`: files are replaced atomically."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _encoded(place: Place) -> Encoded:
     return found
 
 
-# ------------------------------------------------------------------------------------------------------ write_file
+# ----------------------------------------------------------------------------------------------------------- write_file
 
 
 def _bytes_of(text: str) -> bytes:
@@ -102,7 +102,7 @@ def write_file() -> Tool:
     )
 
 
-# ------------------------------------------------------------------------------------------------------- edit_file
+# ------------------------------------------------------------------------------------------------------------ edit_file
 
 
 def _with_ends(text: str, end: str) -> str:
@@ -110,7 +110,7 @@ def _with_ends(text: str, end: str) -> str:
 
 
 def _edited(place: Place, text: str, arguments: Arguments) -> tuple[str, int]:
-    """The text after the replacement, and how many there were."""
+    """The text after the replacement, and the number of replacements."""
     old: str = arguments["old_string"]
     new: str = arguments["new_string"]
     if not old:
@@ -118,7 +118,7 @@ def _edited(place: Place, text: str, arguments: Arguments) -> tuple[str, int]:
     if old == new:
         raise ToolError("old_string and new_string are equal; there is nothing to change")
     if "\r\n" in text and text.count("\r\n") * 2 >= text.count("\n"):
-        # A model writes plain line ends, whatever the file has.
+        # Models write LF line endings, whatever the file has.
         new = _with_ends(new, "\r\n")
         if old not in text:
             old = _with_ends(old, "\r\n")
@@ -128,9 +128,9 @@ def _edited(place: Place, text: str, arguments: Arguments) -> tuple[str, int]:
     if not count:
         raise ToolError(f"old_string is not in {place.shown}; nothing was changed{_near_miss(text, old)}")
     if count > 1 and not arguments.get("replace_all", False):
-        places = ", ".join(str(line) for line in _lines_of(text, old)[:10])
+        numbers = ", ".join(str(line) for line in _lines_of(text, old)[:10])
         raise ToolError(
-            f"old_string is {count} times in {place.shown} (lines {places}); nothing was changed. Give more of the "
+            f"old_string is {count} times in {place.shown} (lines {numbers}); nothing was changed. Give more of the "
             "lines around it so that it is there once, or set replace_all"
         )
     return text.replace(old, new), count
@@ -146,12 +146,12 @@ def _lines_of(text: str, part: str) -> list[int]:
 
 
 def _near_miss(text: str, old: str) -> str:
-    """Where something like it stands, so that the next try fits."""
+    """Describes the most similar text in the file, to help the next attempt."""
     lines = text.splitlines()
-    wanted = [line for line in old.splitlines() if line.strip()]
-    if not wanted or not lines or len(lines) > _DIFF_INPUT:
+    old_lines = [line for line in old.splitlines() if line.strip()]
+    if not old_lines or not lines or len(lines) > _DIFF_INPUT:
         return ""
-    first = " ".join(wanted[0].split())
+    first = " ".join(old_lines[0].split())
     flat = [" ".join(line.split()) for line in lines]
     span = max(len(old.splitlines()), 1)
     for number, line in enumerate(flat):
@@ -192,13 +192,13 @@ def _ask_edit(arguments: Arguments, folder: Path) -> Question:
         [f"-{line}" for line in arguments["old_string"].splitlines()]
         + [f"+{line}" for line in arguments["new_string"].splitlines()]
     )
-    # What is in a file outside is not told before leave was given, not even to whoever gives it.
+    # The content of a file outside the folder is not read before approval, not even for the approval.
     if place.inside:
         try:
             before = _encoded(place).text
             detail = _diff(place, before, _edited(place, before, arguments)[0])
         except ToolError:
-            # An edit before this one may bring it about; if none does, the call says so itself.
+            # An earlier edit of the same batch may make it possible; if not, the call reports the error.
             detail += f"\n(as it is now, {place.shown} can't be changed so)"
     return question_for("edit_file", "edit", place, change=True, detail=detail)
 

@@ -18,16 +18,16 @@ from segue.wire.stream import StreamParser
 
 __all__ = ["ANTHROPIC", "demands"]
 
-# ANT-01: no other characters; the limit is ours, the API names none
+# ANT-01: no other characters; the API documents no length limit
 _LAWFUL_ID = r"[a-zA-Z0-9_-]+"
 _IDS = prefix_scheme(API, "toolu_", limit=64, lawful=_LAWFUL_ID)
 _SHOWN = frozenset({"image", "document"})
 
 
 def demands(model: Model) -> Demands:
-    """The row of a model. What can't be told from its name is taken for the newest."""
+    """The constraints of a model; an unknown version counts as the newest."""
     claude = model.family == "claude" and bool(model.version)
-    traits = traits_of(model)
+    capabilities = traits_of(model)
     return Demands(
         api=API,
         provider=API,
@@ -49,11 +49,11 @@ def demands(model: Model) -> Demands:
         later_system="text",
         # ANT-26, ANT-28, ANT-29
         reasoning="signed",
-        reasons=traits.budgets or traits.adaptive,
+        reasons=capabilities.budgets or capabilities.adaptive,
         reasoning_bound="prefix" if claude and model.at_least(5, 1) else "model",
         # ANT-24, ANT-27, ANT-30
         reasoning_opens_loop=True,
-        reasoning_adapts=traits.adaptive,
+        reasoning_adapts=capabilities.adaptive,
         reasoning_at_end=False,
         reasoning_forbids_forced_choice=True,
         error_flag=True,
@@ -75,7 +75,7 @@ def _ids(_model: Model) -> IdScheme:
 
 
 def _names(_model: Model) -> NameRule:
-    # ANT-34: newer reports say 128
+    # ANT-34: newer error messages name 128
     return NameRule(home_limit=128)
 
 
@@ -94,7 +94,7 @@ ANTHROPIC = Wire(
     parse_reply=parse_reply,
     render_reply=render_reply,
     open_stream=lambda turn_key: StreamParser(AnthropicReader(turn_key)),
-    stream_renderer=lambda projection, model, _asked: AnthropicRenderer(projection, model),
+    stream_renderer=lambda context, model, _request: AnthropicRenderer(context, model),
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,

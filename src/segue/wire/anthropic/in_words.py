@@ -1,7 +1,7 @@
-"""What tools that the provider ran gave back, and blocks of unknown types, in words that any model can read.
+"""Server-tool results and blocks of unknown type as text that any model can read.
 
-Everything that is said is told: what a reader looks for first, then the rest under its key. Left out are types, what
-only the provider can read, and marks for the API. Pictures and documents stay what they are.
+All content is rendered: the main fields first, then the others with their keys. Omitted are types, encrypted content
+and cache markers. Images and documents stay media.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ _SILENT = frozenset(
 )
 _MEDIA = {"image": parse_image, "document": parse_document}
 _SEALED = "encrypted_"
-# No tool is known to nest as deep; below, it is told as JSON.
+# Deeper than any known tool result; below this depth values are rendered as JSON.
 _DEEPEST = 32
 
 
 def hosted_blocks(content: object) -> tuple[Block, ...]:
-    """The output of a tool that the provider ran: its words, and the media that stand among them."""
+    """The output of a server tool as text blocks and media in their order."""
     blocks: list[Block] = []
-    words: list[str] = []
+    texts: list[str] = []
     for part in _parts(content):
         if isinstance(part, str):
-            words.append(part)
+            texts.append(part)
             continue
-        blocks += [Text(one_text(words))] if words else []
+        blocks += [Text(one_text(texts))] if texts else []
         blocks.append(part)
-        words = []
-    return (*blocks, Text(one_text(words))) if words or not blocks else tuple(blocks)
+        texts = []
+    return (*blocks, Text(one_text(texts))) if texts or not blocks else tuple(blocks)
 
 
 def tell_unknown(block: JsonObject) -> str:
-    """What can be said of a block whose type segue does not know."""
-    told = [part.text if isinstance(part, Text) else part for part in _members(block)]
-    return one_text(words for words in told if isinstance(words, str))
+    """The text of a block of unknown type."""
+    parts = [part.text if isinstance(part, Text) else part for part in _members(block)]
+    return one_text(part for part in parts if isinstance(part, str))
 
 
 def _parts(value: object, depth: int = 0) -> Iterator[Any]:
-    """Texts, and blocks where there is more than text."""
+    """Yields texts, and blocks for media."""
     if isinstance(value, str):
         yield from [value] if value.strip() else []
     elif depth > _DEEPEST:
@@ -74,9 +74,9 @@ def _parts(value: object, depth: int = 0) -> Iterator[Any]:
         if isinstance(kind, str) and kind in _MEDIA:
             yield _MEDIA[kind](members)
         else:
-            told = list(_members(members, depth))
+            parts = list(_members(members, depth))
             sealed = any(key.startswith(_SEALED) for key in members)
-            yield from told or ([TEXTS.undisclosed] if sealed else [])
+            yield from parts or ([TEXTS.undisclosed] if sealed else [])
     elif value is not None:
         yield write_text(value)
 

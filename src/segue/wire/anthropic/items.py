@@ -1,6 +1,6 @@
-"""Content blocks ⇄ canonical blocks, one for one: block `i` of a message is item `i` of its content.
+"""Content blocks ⇄ canonical blocks, one to one: block `i` of a message is item `i` of its content.
 
-At home a block whose fragment is intact goes out as that very object; only ids and tool names are laid over it.
+Same-API a block with an intact fragment is sent as the original object; only ids and tool names are replaced.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _parse_block(value: object, model: str | None) -> Block:
     block = object_of(value, "")
     kind = block.get("type")
     if not isinstance(kind, str) or not kind:
-        raise InputError(f"a block needs a `type` of text, not {kind_of(kind)}", path="type")
+        raise InputError(f"a string was expected as `type`, not {kind_of(kind)}", path="type")
     parse = _PARSERS.get(kind)
     if parse is not None:
         made = parse(block, model)
@@ -103,7 +103,7 @@ def _parse_thinking(block: JsonObject, model: str | None) -> Block:
     text = string_or_none(block.get("thinking"))
     return Thinking(
         text or "",
-        # ANT-25: a signature is nothing without the text that was signed
+        # ANT-25: a signature is useless without the signed text
         signature=string_or_none(block.get("signature")) if text is not None else None,
         origin=Origin(API, model, identity="absent"),
         native=Native(API, block),
@@ -118,15 +118,15 @@ def _parse_redacted_thinking(block: JsonObject, model: str | None) -> Block:
 def _origin(block: JsonObject, key: str, model: str | None) -> Origin:
     raw_id = block.get(key)
     known = raw_id_or_none(raw_id)
-    stood = raw_id if known is None and isinstance(raw_id, str) and raw_id else None
+    malformed = raw_id if known is None and isinstance(raw_id, str) and raw_id else None
     parent = raw_id_or_none((object_or_none(block.get("caller")) or {}).get("tool_id"))
-    return Origin(API, model, known, stood, "synthetic" if known is None else "natural", parent)
+    return Origin(API, model, known, malformed, "synthetic" if known is None else "natural", parent)
 
 
 def _parse_tool_use(block: JsonObject, model: str | None) -> Block:
     arguments: Any = block.get("input")
     text: str | None = None
-    # ANT-11: anything but an object is refused, so such a fragment can't go home as it is
+    # ANT-11: anything but an object is rejected, so such a fragment is not intact
     intact = isinstance(arguments, dict)
     if isinstance(arguments, str):
         arguments, text = parse_argument_text(arguments)
@@ -140,14 +140,14 @@ def _parse_tool_use(block: JsonObject, model: str | None) -> Block:
 
 
 def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
-    # ANT-02: under another id the block can't go home as it is
+    # ANT-02: with another id the fragment is not intact
     hosted_id = block.get("id")
     if hosted_id is not None and not isinstance(hosted_id, str):
         raise InputError(f"a string was expected, not {kind_of(hosted_id)}", path="id")
     intact = block["type"] != "server_tool_use" or _SERVER_ID.fullmatch(str(hosted_id)) is not None
     name, server = _needed_text(block, "name"), string_or_none(block.get("server_name"))
     return ToolCall(
-        # Another server's tool may have the same name.
+        # Tools of two servers may have the same name.
         f"{server}.{name}" if server else name,
         block.get("input"),
         kind="hosted",
@@ -179,14 +179,14 @@ def _parse_tool_result(block: JsonObject, model: str | None) -> Block:
 
 
 def _in_result(block: Block) -> Block:
-    """ANT-18: calls, results and reasoning can't stand inside a result; what they say is told as text."""
+    """ANT-18: calls, results and reasoning are invalid inside a result; they become text."""
     if isinstance(block, Text | Media | Code | Opaque):
         return block
     return Text(write_text(block.native.fragment if block.native is not None else {}))
 
 
 def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
-    # ANT-09: which call it is of, only the block says.
+    # ANT-09: only the block itself names its call.
     if not _needed_text(block, "tool_use_id"):
         raise InputError("the id of a call was expected, not an empty string", path="tool_use_id")
     content: Any = block.get("content")
@@ -207,12 +207,14 @@ def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
 
 
 def _look_into_searched(found: list[object]) -> None:
-    """ANT-12, ANT-32: what a search found goes back as it was given, or not at all."""
+    """ANT-12, ANT-32: search results must be sent back unchanged; raises `InputError` for invalid ones."""
     for index, item in enumerate(found):
         result = object_of(item, f"content[{index}]")
         for key in ("type", "encrypted_content"):
             if not isinstance(result.get(key), str) or not result[key]:
-                raise InputError("what the server gave was expected: a text", path=f"content[{index}].{key}")
+                raise InputError(
+                    "the non-empty string that the server sent was expected", path=f"content[{index}].{key}"
+                )
 
 
 def _parse_tool_reference(block: JsonObject, _model: str | None) -> Block:
@@ -247,38 +249,38 @@ ITEM_KEYS = _MODELLED | {"role", "tool_name", "caller"}
 
 
 def own_fragment(native: Native | None) -> JsonObject | None:
-    """The fragment itself where this API wrote it and it still says everything."""
+    """The original fragment, if it is from this API and intact."""
     if native is None or not native.intact or native.api != API:
         return None
     return cast("JsonObject", native.fragment)
 
 
-def with_rest(written: JsonObject, native: Native | None) -> JsonObject:
-    """A block written anew, with the unmodelled keys that its fragment still has."""
+def with_rest(rendered: JsonObject, native: Native | None) -> JsonObject:
+    """The rendered block plus the unmodelled fields of its fragment that are known for its type."""
     if native is None or native.api != API:
-        return written
+        return rendered
     rest = unmodelled(native.fragment, _MODELLED)
-    return written | {key: rest[key] for key in rest.keys() - unknown_keys(rest, str(written["type"]))}
+    return rendered | {key: rest[key] for key in rest.keys() - unknown_keys(rest, str(rendered["type"]))}
 
 
 def without_strange_keys(native: Native | None, report: Report) -> JsonObject | None:
-    """ANT-12: the block's own fragment, if it can go home, less what can't; each key that is lost is reported."""
+    """ANT-12: the intact fragment of the block without its unknown keys, each of which is reported."""
     if native is None or native.api != API:
         return None
     own, fragment = own_fragment(native), cast("JsonObject", native.fragment)
-    strange = sorted(unknown_keys(fragment, str(fragment.get("type")))) if own is None else stray_keys(own)
-    for key in strange:
-        report.add("dropped", f"`{key}` is no key of {fragment['type']} blocks", subject=key)
-    return own if own is None or not strange else {key: value for key, value in own.items() if key not in strange}
+    unknown = sorted(unknown_keys(fragment, str(fragment.get("type")))) if own is None else stray_keys(own)
+    for key in unknown:
+        report.add("dropped", f"`{key}` dropped: not a field of {fragment['type']} blocks", subject=key)
+    return own if own is None or not unknown else {key: value for key, value in own.items() if key not in unknown}
 
 
-def render_block(block: Block, projection: Projection) -> JsonObject:
-    own = without_strange_keys(block.native, projection.report)
+def render_block(block: Block, context: Projection) -> JsonObject:
+    own = without_strange_keys(block.native, context.report)
     match block:
         case ToolCall():
-            return _render_call(block, own, projection)
+            return _render_call(block, own, context)
         case ToolResponse():
-            return _render_response(block, own, projection)
+            return _render_response(block, own, context)
         case _ if own is not None:
             return own
         case Text():
@@ -286,12 +288,12 @@ def render_block(block: Block, projection: Projection) -> JsonObject:
         case Thinking():
             return with_rest(_render_thinking(block), block.native)
         case Media():
-            return with_rest(render_media(block, projection), block.native)
+            return with_rest(render_media(block, context), block.native)
         case Code():
             fence = "````" if "```" in block.code else "```"
             return {"type": "text", "text": f"{fence}{block.language}\n{block.code}\n{fence}"}
         case Opaque():
-            projection.report.add("text", "content of a kind unknown to the API is told as text", subject=block.kind)
+            context.report.add("text", "content sent as text: the API has no such content type", subject=block.kind)
             label = TEXTS.unsupported.format(kind=block.kind)
             return {"type": "text", "text": f"{label} {block.text}".rstrip()}
         case _:
@@ -304,36 +306,36 @@ def _render_thinking(block: Thinking) -> JsonObject:
     return {"type": "thinking", "thinking": block.text, "signature": block.signature or ""}
 
 
-def _render_call(call: ToolCall, own: JsonObject | None, projection: Projection) -> JsonObject:
+def _render_call(call: ToolCall, own: JsonObject | None, context: Projection) -> JsonObject:
     if call.kind == "hosted":
-        # ANT-02: the provider's own ids stay whatever the policy
+        # ANT-02: ids of hosted calls stay under every policy
         if own is not None:
             return own
         if call.origin.provider == API:
-            told = TEXTS.hosted_call.format(tool=call.name, arguments=write_text(call.arguments))
-            return _told(told, call.id, call.name, projection)
-    name = projection.names.render(call.name)
-    call_id = _wire_id(call.id, call.origin, own, projection)
+            text = TEXTS.hosted_call.format(tool=call.name, arguments=write_text(call.arguments))
+            return _told(text, call.id, call.name, context)
+    name = context.names.render(call.name)
+    call_id = _wire_id(call.id, call.origin, own, context)
     if own is None:
-        written = {"type": "tool_use", "id": call_id, "name": name}
-        return with_rest({**written, "input": render_arguments_object(call, projection.report)}, call.native)
+        rendered = {"type": "tool_use", "id": call_id, "name": name}
+        return with_rest({**rendered, "input": render_arguments_object(call, context.report)}, call.native)
     if own.get("id") == call_id and own.get("name") == name:
         return own
     return {**own, "id": call_id, "name": name}
 
 
-def _render_response(response: ToolResponse, own: JsonObject | None, projection: Projection) -> JsonObject:
+def _render_response(response: ToolResponse, own: JsonObject | None, context: Projection) -> JsonObject:
     if response.hosted:
         if own is not None:
             return own
         if response.origin.provider == API:
-            told = TEXTS.hosted_result.format(tool=response.name, content=text_of(response.content))
-            return _told(told, response.call_id, response.name, projection)
-    call_id = _wire_id(response.call_id, response.origin, own, projection)
+            text = TEXTS.hosted_result.format(tool=response.name, content=text_of(response.content))
+            return _told(text, response.call_id, response.name, context)
+    call_id = _wire_id(response.call_id, response.origin, own, context)
     if own is not None:
         return own if own.get("tool_use_id") == call_id else {**own, "tool_use_id": call_id}
     block: JsonObject = {"type": "tool_result", "tool_use_id": call_id}
-    content = _result_content(response, projection)
+    content = _result_content(response, context)
     if content is not None:
         block["content"] = content
     if response.error or response.outcome is not None:
@@ -341,7 +343,7 @@ def _render_response(response: ToolResponse, own: JsonObject | None, projection:
     return with_rest(block, response.native)
 
 
-def _result_content(response: ToolResponse, projection: Projection) -> str | list[JsonObject] | None:
+def _result_content(response: ToolResponse, context: Projection) -> str | list[JsonObject] | None:
     blocks = response.content or ()
     if response.structured is not UNSET and not any(isinstance(block, Text) for block in blocks):
         blocks = (Text(write_text(response.structured)), *blocks)
@@ -351,18 +353,18 @@ def _result_content(response: ToolResponse, projection: Projection) -> str | lis
         case (Text(native=None) as only,):
             return only.text
         case _:
-            # ANT-13: no empty text beside other blocks
+            # ANT-13: no empty text next to other blocks
             kept = [block for block in blocks if not (isinstance(block, Text) and not block.text)]
-            return [render_block(block, projection) for block in kept]
+            return [render_block(block, context) for block in kept]
 
 
-def _wire_id(call_id: str, origin: Origin, own: JsonObject | None, projection: Projection) -> str:
-    """The projected id; at home the raw one of a call that lies outside this body (state that the provider holds)."""
-    if call_id not in projection.ids and own is not None and origin.raw_id is not None:
+def _wire_id(call_id: str, origin: Origin, own: JsonObject | None, context: Projection) -> str:
+    """The projected id; same-API the raw id for a call outside this body (in state that the provider stores)."""
+    if call_id not in context.ids and own is not None and origin.raw_id is not None:
         return origin.raw_id
-    return projection.ids.render(call_id)
+    return context.ids.render(call_id)
 
 
-def _told(text: str, call_id: str, name: str | None, projection: Projection) -> JsonObject:
-    projection.report.add("text", "a changed hosted interaction is told as text", call_id=call_id, subject=name)
+def _told(text: str, call_id: str, name: str | None, context: Projection) -> JsonObject:
+    context.report.add("text", "hosted tool call sent as text: it was changed", call_id=call_id, subject=name)
     return {"type": "text", "text": text}

@@ -1,4 +1,4 @@
-"""The keys that blocks may have in a request. The API refuses any other (ANT-12), so none goes out, not even home."""
+"""The fields of each block type in a request. The API rejects others (ANT-12), so they are dropped same-API too."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from segue.wire.fields import JsonObject
 __all__ = ["stray_keys", "unknown_keys"]
 
 _MARKED = {"type", "cache_control"}
-# As the request types of the SDK have them, of blocks that are written anew. Types that are nowhere here are not looked
-# at.
+# From the request types of the SDK, for blocks that segue can render. Types in neither table are not checked.
 _KEYS: dict[str, frozenset[str]] = {
     "text": frozenset(_MARKED | {"text", "citations"}),
     "image": frozenset(_MARKED | {"source", "transformations"}),
@@ -20,7 +19,7 @@ _KEYS: dict[str, frozenset[str]] = {
     "tool_result": frozenset(_MARKED | {"tool_use_id", "content", "is_error", "toolset_name"}),
     "tool_reference": frozenset(_MARKED | {"tool_name"}),
 }
-# Of blocks that nobody but the provider can write.
+# For blocks that only the provider can make.
 _OTHERS: dict[str, frozenset[str]] = {
     "server_tool_use": frozenset(_MARKED | {"id", "name", "input", "caller"}),
     "mcp_tool_use": frozenset(_MARKED | {"id", "name", "input", "server_name"}),
@@ -35,12 +34,12 @@ _OTHERS: dict[str, frozenset[str]] = {
 
 
 def stray_keys(block: JsonObject) -> list[str]:
-    """Keys of a block that goes home as it is, but for them."""
+    """Unknown keys of a provider-made block, which is otherwise sent unchanged."""
     known = _OTHERS.get(str(block.get("type")))
     return [] if known is None or known.issuperset(block) else sorted(block.keys() - known)
 
 
 def unknown_keys(block: JsonObject, kind: str) -> frozenset[str]:
-    """Keys of a block that blocks of this type do not have."""
+    """Unknown keys of a block of this type."""
     known = _KEYS.get(kind)
     return frozenset() if known is None or known.issuperset(block) else frozenset(block.keys() - known)

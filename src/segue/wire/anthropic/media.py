@@ -1,6 +1,6 @@
-"""Pictures and documents, and search results.
+"""Images, documents and search results.
 
-A document that holds plain text is that text everywhere: read as `Text`, it goes home by its native fragment.
+A document of plain text is parsed as `Text`; same-API its native fragment is sent.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def parse_image(block: JsonObject) -> Block:
 
 
 def parse_document(block: JsonObject) -> Block:
-    told = _document_text(block)
-    if told:
-        return Text(told, native=Native(API, block))
+    text = _document_text(block)
+    if text:
+        return Text(text, native=Native(API, block))
     return _parse_source("document", block) or Opaque("document", native=Native(API, block))
 
 
@@ -72,21 +72,21 @@ def _document_text(block: JsonObject) -> str:
 def parse_search_result(block: JsonObject) -> Block:
     parts: Any = block.get("content")
     texts = _texts_of(cast("list[Any]", parts)) if isinstance(parts, list) else None
-    told = _lines(block.get("title"), block.get("source"), texts)
-    return Text(told, native=Native(API, block)) if told else Opaque("search_result", native=Native(API, block))
+    text = _lines(block.get("title"), block.get("source"), texts)
+    return Text(text, native=Native(API, block)) if text else Opaque("search_result", native=Native(API, block))
 
 
 def _texts_of(parts: list[Any]) -> str:
-    told: list[object] = []
+    texts: list[object] = []
     for part in parts:
         match part:
             case {"type": "text", "text": str(text)}:
-                told.append(text)
+                texts.append(text)
             case {"type": str(kind)}:
-                told.append(TEXTS.unsupported.format(kind=kind))
+                texts.append(TEXTS.unsupported.format(kind=kind))
             case _:
                 continue
-    return _lines(*told)
+    return _lines(*texts)
 
 
 def _lines(*parts: object) -> str:
@@ -96,23 +96,23 @@ def _lines(*parts: object) -> str:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_media(media: Media, projection: Projection) -> JsonObject:
-    """The block of a picture or document from abroad; what can't be said becomes text with a report line."""
+def render_media(media: Media, context: Projection) -> JsonObject:
+    """The block for media of another API; unsupported media becomes text and is reported."""
     if media.url is not None and media.url.startswith("data:"):
         media = _taken_apart(media)
-    source = _render_source(media, projection)
+    source = _render_source(media, context)
     if source is None:
-        projection.report.add("text", f"{media.kind} that the API does not take: told as text", subject=media.kind)
-        said = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or ""]
-        return {"type": "text", "text": " ".join(part for part in said if part)}
+        context.report.add("text", f"{media.kind} replaced by text: the API does not accept it", subject=media.kind)
+        parts = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or ""]
+        return {"type": "text", "text": " ".join(part for part in parts if part)}
     block: JsonObject = {"type": media.kind, "source": source}
     if media.kind == "document" and media.name:
         block["title"] = media.name
-    report_lost_name(media, block, projection.report)
+    report_lost_name(media, block, context.report)
     return block
 
 
-def _render_source(media: Media, projection: Projection) -> JsonObject | None:
+def _render_source(media: Media, context: Projection) -> JsonObject | None:
     if media.kind not in ("image", "document"):
         return None
     if media.data is not None:
@@ -121,9 +121,9 @@ def _render_source(media: Media, projection: Projection) -> JsonObject | None:
         return None
     if media.url.startswith(("https://", "http://")):
         return {"type": "url", "url": media.url}
-    if projection.fetch is None:
+    if context.fetch is None:
         return None
-    data, mime = projection.fetch(media.url)
+    data, mime = context.fetch(media.url)
     return _inline(media.kind, mime, b64encode(data).decode())
 
 
@@ -142,7 +142,7 @@ def _inline(kind: str, mime: str | None, data: str) -> JsonObject | None:
 
 
 def _taken_apart(media: Media) -> Media:
-    """A `data:` URL as the bytes and media type that it holds."""
+    """The media with a `data:` URL decoded to its data and media type."""
     head, _, payload = (media.url or "").removeprefix("data:").partition(",")
     mime, *parameters = head.split(";")
     data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()

@@ -1,7 +1,7 @@
-"""What a request asks for beside its messages: top-level fields ⇄ `Options`.
+"""Options: top-level fields of a body ⇄ `Options`.
 
-`render_options` always says what the target's model takes. At home it is called for before and after, and only the
-difference is laid over the body, so what nobody changed stays as the client wrote it.
+`render_options` returns what the target's model accepts. Same-API it is called for the options before and after, and
+only the difference is merged into the body, so unchanged fields stay as the client wrote them.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def parse_options(body: Mapping[str, Any]) -> Options:
 
 
 def _parse_stop(value: object) -> tuple[str, ...] | None:
-    words = cast("list[object]", value) if isinstance(value, list) else [None]
-    texts = tuple(word for word in words if isinstance(word, str))
-    return texts if len(texts) == len(words) else None
+    items = cast("list[object]", value) if isinstance(value, list) else [None]
+    texts = tuple(item for item in items if isinstance(item, str))
+    return texts if len(texts) == len(items) else None
 
 
 def _parse_choice(choice: JsonObject) -> ToolChoice | None:
@@ -72,11 +72,11 @@ def _parse_choice(choice: JsonObject) -> ToolChoice | None:
 
 def _parse_format(body: Mapping[str, Any]) -> ResponseFormat | None:
     config = object_or_none(body.get("output_config")) or {}
-    wanted = object_or_none(config.get("format")) or object_or_none(body.get("output_format")) or {}
-    schema = object_or_none(wanted.get("schema"))
-    if wanted.get("type") != "json_schema" or schema is None:
+    form = object_or_none(config.get("format")) or object_or_none(body.get("output_format")) or {}
+    schema = object_or_none(form.get("schema"))
+    if form.get("type") != "json_schema" or schema is None:
         return None
-    # Answers here always keep to their schema.
+    # Replies of this API always follow their schema.
     return ResponseFormat("schema", schema, strict=True)
 
 
@@ -84,7 +84,7 @@ def _parse_format(body: Mapping[str, Any]) -> ResponseFormat | None:
 
 
 def lawful_options(options: Options, model: Model, report: Report) -> Options:
-    """Options from abroad, with the user's id and the schema of an answer as the API takes them."""
+    """Cross-API options with a user id and a response schema that the API accepts."""
     options = fit_user(options, _USERS, report)
     form = options.response_format
     if form is None or form.schema is None or not traits_of(model).schemas:
@@ -95,18 +95,18 @@ def lawful_options(options: Options, model: Model, report: Report) -> Options:
 def render_options(
     options: Options, model: Model, report: Report, *, declared: bool, spell: Callable[[str], str]
 ) -> JsonObject:
-    """The fields in the order of a body. `declared` says whether tools are, `spell` how their names are written."""
-    traits = traits_of(model)
-    thinking, effort = render_reasoning(options.reasoning, traits, report)
-    max_tokens = _render_max_tokens(options, traits, thinking, effort, report)
+    """The fields in the order of a body. `has_tools`: tools are declared; `project_name` projects tool names."""
+    capabilities = traits_of(model)
+    thinking, effort = render_reasoning(options.reasoning, capabilities, report)
+    max_tokens = _render_max_tokens(options, capabilities, thinking, effort, report)
     thinking = fit_budget(thinking, max_tokens, report)
     fields: JsonObject = {
         "max_tokens": max_tokens,
-        "tool_choice": _render_choice(options, traits, report, spell) if declared else None,
+        "tool_choice": _render_choice(options, capabilities, report, spell) if declared else None,
         "thinking": thinking,
-        **_render_sampling(options, traits, is_thinking(thinking), report),
+        **_render_sampling(options, capabilities, is_thinking(thinking), report),
         "stop_sequences": _render_stop(options, report),
-        "output_config": _render_output_config(options, effort, traits, report),
+        "output_config": _render_output_config(options, effort, capabilities, report),
         "stream": options.stream,
         "metadata": None if options.user is None else {"user_id": options.user},
     }
@@ -119,85 +119,91 @@ def render_options(
 
 
 def _leave_out(name: str, why: str, report: Report) -> None:
-    report.add("adjusted", f"`{name}` is left out: {why}", subject=name)
+    report.add("adjusted", f"`{name}` dropped: {why}", subject=name)
 
 
 def _render_max_tokens(
-    options: Options, traits: Traits, thinking: JsonObject | None, effort: Effort | None, report: Report
+    options: Options, capabilities: Traits, thinking: JsonObject | None, effort: Effort | None, report: Report
 ) -> int:
-    ceiling = traits.ceiling
+    ceiling = capabilities.ceiling
     if options.max_tokens is None:
         room = _ANSWER
         if thinking is not None and is_thinking(thinking):
             room += thinking.get("budget_tokens") or budget_of(effort or "medium")
         room = room if ceiling is None else min(room, ceiling)
-        report.add("adjusted", f"`max_tokens` is demanded and was not given: {room}", subject="max_tokens")
+        report.add("adjusted", f"`max_tokens` set to {room}: required by Anthropic, not given", subject="max_tokens")
         return room
     if ceiling is not None and options.max_tokens > ceiling:
-        report.add("adjusted", f"`max_tokens` is cut to {ceiling}, the most the model gives", subject="max_tokens")
+        report.add("adjusted", f"`max_tokens` reduced to {ceiling}, the model's maximum", subject="max_tokens")
         return ceiling
     return options.max_tokens
 
 
-def _render_sampling(options: Options, traits: Traits, thinking: bool, report: Report) -> JsonObject:
+def _render_sampling(options: Options, capabilities: Traits, thinking: bool, report: Report) -> JsonObject:
     given = {"temperature": options.temperature, "top_p": options.top_p, "top_k": options.top_k}
     fields: JsonObject = {name: value for name, value in given.items() if value is not None}
     for name in list(fields):
-        why = _refusal(name, fields, traits, thinking)
+        why = _refusal(name, fields, capabilities, thinking)
         if why:
             _leave_out(name, why, report)
             del fields[name]
     if fields.get("temperature", 0) > 1:
-        report.add("adjusted", "`temperature` is cut to 1, the highest there is", subject="temperature")
+        report.add("adjusted", "`temperature` reduced to 1, the API's maximum", subject="temperature")
         fields["temperature"] = 1
     return fields
 
 
-def _refusal(name: str, fields: JsonObject, traits: Traits, thinking: bool) -> str:
-    """Why the model would refuse this sampling field beside the others, if it would."""
-    if not traits.sampling:
-        return "the model takes no sampling fields"
-    lawful_while_thinking = {"temperature": fields[name] == 1, "top_p": fields[name] >= 0.95, "top_k": False}
-    if thinking and not lawful_while_thinking[name]:
-        return "not lawful while thinking is on"
-    if name == "top_p" and "temperature" in fields and traits.one_sampler:
-        return "the model takes it or `temperature`, not both"
+def _refusal(name: str, fields: JsonObject, capabilities: Traits, thinking: bool) -> str:
+    """The reason why the model rejects this sampling field, or an empty string."""
+    if not capabilities.sampling:
+        return "the model does not accept sampling options"
+    valid_while_thinking = {"temperature": fields[name] == 1, "top_p": fields[name] >= 0.95, "top_k": False}
+    if thinking and not valid_while_thinking[name]:
+        return "not accepted while thinking is on"
+    if name == "top_p" and "temperature" in fields and capabilities.one_sampler:
+        return "the model accepts it or `temperature`, not both"
     return ""
 
 
 def _render_stop(options: Options, report: Report) -> list[str] | None:
-    kept = [word for word in options.stop or () if word.strip()]
+    kept = [text for text in options.stop or () if text.strip()]
     if len(kept) < len(options.stop or ()):
-        _leave_out("stop", "blank stop sequences are refused", report)
+        _leave_out("stop", "blank stop sequences are rejected", report)
     return kept or None
 
 
-def _render_choice(options: Options, traits: Traits, report: Report, spell: Callable[[str], str]) -> JsonObject | None:
+def _render_choice(
+    options: Options, capabilities: Traits, report: Report, spell: Callable[[str], str]
+) -> JsonObject | None:
     choice = options.tool_choice
     if choice is None:
         return {"type": "auto", "disable_parallel_tool_use": True} if options.parallel is False else None
     if choice.mode == "none":
         return {"type": "none"}
-    written: JsonObject = {"type": "auto"}
+    rendered: JsonObject = {"type": "auto"}
     if choice.mode in ("required", "tool"):
         # ANT-30: from 5.5 on no tool can be forced at all
-        if not traits.forced_choice:
-            report.add("adjusted", "the model can't be forced to call a tool: sent as auto", subject="tool_choice")
+        if not capabilities.forced_choice:
+            report.add(
+                "adjusted", "tool_choice set to auto: the model cannot be forced to call a tool", subject="tool_choice"
+            )
         elif choice.mode == "tool" and choice.name:
-            written = {"type": "tool", "name": spell(choice.name)}
+            rendered = {"type": "tool", "name": spell(choice.name)}
         else:
-            written = {"type": "any"}
+            rendered = {"type": "any"}
     if options.parallel is False:
-        written["disable_parallel_tool_use"] = True
-    return written
+        rendered["disable_parallel_tool_use"] = True
+    return rendered
 
 
-def _render_output_config(options: Options, effort: Effort | None, traits: Traits, report: Report) -> JsonObject | None:
+def _render_output_config(
+    options: Options, effort: Effort | None, capabilities: Traits, report: Report
+) -> JsonObject | None:
     config: JsonObject = {} if effort is None else {"effort": effort}
-    wanted = options.response_format
-    if wanted is not None and wanted.kind != "text":
-        if wanted.schema is not None and wanted.kind == "schema" and traits.schemas:
-            config["format"] = {"type": "json_schema", "schema": wanted.schema}
+    form = options.response_format
+    if form is not None and form.kind != "text":
+        if form.schema is not None and form.kind == "schema" and capabilities.schemas:
+            config["format"] = {"type": "json_schema", "schema": form.schema}
         else:
-            _leave_out("response_format", "only a schema can be asked for, of Claude 4.1 or newer", report)
+            _leave_out("response_format", "only JSON schemas are supported, by Claude 4.1 or newer", report)
     return config or None

@@ -1,4 +1,4 @@
-"""Plain conversations on the Messages API: its express lane."""
+"""The fast path of the Messages API: typed parsing and rendering of conversations without unusual content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from segue.wire.lane import Lane
 
 __all__ = ["ANTHROPIC_LANE"]
 
-# What bodies usually hold beside the keys that have a canonical word.
+# Keys that bodies usually have and canonical fields do not model.
 _USUAL_KEYS = frozenset({"betas", "cache_control", "container", "context_management", "mcp_servers", "service_tier"})
 _MARK = "cache_control"
 _Mark: TypeAlias = dict[str, Any] | None
@@ -69,86 +69,86 @@ _Item: TypeAlias = _User | _Assistant
 
 
 def _read(items: list[_Item]) -> Plain:
-    plain = Plain([], [], [], [], [], [], failed=[], unsaid={_MARK: 0})
+    history = Plain([], [], [], [], [], [], failed=[], unsaid={_MARK: 0})
     for place, item in enumerate(items):
-        waiting = len(plain.raw_ids) > len(plain.results)
+        open_calls = len(history.raw_ids) > len(history.results)
         if isinstance(item, _Assistant):
-            if waiting:
+            if open_calls:
                 raise NotPlainError
-            plain.starts.append(place)
-            plain.events.append(_read_reply(item, plain))
+            history.starts.append(place)
+            history.events.append(_read_reply(item, history))
             continue
         content = item.content
-        if waiting:
-            content = _read_results(content, plain)
+        if open_calls:
+            content = _read_results(content, history)
             if not content:
                 continue
-            # Words in one message with results are of the item at which the turn began.
+            # Text in one message with results starts at the next item.
             place += 1
-        plain.starts.append(place)
-        marks = plain.unsaid[_MARK]
-        words = content if isinstance(content, str) else _read_texts(content, plain)
-        plain.events.append(Words(checked_words(words), plain.unsaid[_MARK] > marks))
-    if len(plain.raw_ids) > len(plain.results):
+        history.starts.append(place)
+        marks = history.unsaid[_MARK]
+        texts = content if isinstance(content, str) else _read_texts(content, history)
+        history.events.append(Words(checked_words(texts), history.unsaid[_MARK] > marks))
+    if len(history.raw_ids) > len(history.results):
         raise NotPlainError
-    return plain
+    return history
 
 
-def _read_reply(item: _Assistant, plain: Plain) -> Turn:
-    start = len(plain.raw_ids)
+def _read_reply(item: _Assistant, history: Plain) -> Turn:
+    start = len(history.raw_ids)
     if isinstance(item.content, str):
         return Turn(checked_words(item.content), start, start)
     texts: list[str] = []
     thoughts = unsigned = 0
-    marks = plain.unsaid[_MARK]
+    marks = history.unsaid[_MARK]
     for block in item.content:
         if isinstance(block, _ToolUse):
-            plain.raw_ids.append(block.id)
-            plain.names.append(block.name)
-            plain.arguments.append(block.input)
+            history.raw_ids.append(block.id)
+            history.names.append(block.name)
+            history.arguments.append(block.input)
         elif not isinstance(block, _Text):
             thoughts += 1
             unsigned += isinstance(block, _Thinking) and not block.signature
             continue
-        elif len(plain.raw_ids) > start:
+        elif len(history.raw_ids) > start:
             raise NotPlainError
         else:
             texts.append(block.text)
         if block.cache_control:
-            plain.unsaid[_MARK] += 1
-    stop = len(plain.raw_ids)
+            history.unsaid[_MARK] += 1
+    stop = len(history.raw_ids)
     if start == stop or texts:
         checked_words(texts)
-    return Turn(texts or None, start, stop, thoughts, unsigned > 0, plain.unsaid[_MARK] > marks)
+    return Turn(texts or None, start, stop, thoughts, unsigned > 0, history.unsaid[_MARK] > marks)
 
 
-def _read_results(content: str | list[_Spoken], plain: Plain) -> list[_Spoken]:
-    """The results that the last reply waits for, from the head of a message; what is left is the human's."""
-    waiting = plain.raw_ids[len(plain.results) :]
-    marks = plain.unsaid[_MARK]
-    if isinstance(content, str) or len(content) < len(waiting):
+def _read_results(content: str | list[_Spoken], history: Plain) -> list[_Spoken]:
+    """Parses the results of the last reply's calls at the start of a message; returns the user's blocks after them."""
+    open_calls = history.raw_ids[len(history.results) :]
+    marks = history.unsaid[_MARK]
+    if isinstance(content, str) or len(content) < len(open_calls):
         raise NotPlainError
-    for block, raw_id in zip(content, waiting, strict=False):
+    for block, raw_id in zip(content, open_calls, strict=False):
         if not isinstance(block, _ToolResult) or block.tool_use_id != raw_id:
             raise NotPlainError
         if block.is_error:
-            plain.failed.append(len(plain.results))
+            history.failed.append(len(history.results))
         if block.cache_control:
-            plain.unsaid[_MARK] += 1
+            history.unsaid[_MARK] += 1
         text = block.content
-        plain.results.append(text if isinstance(text, str) else checked_words([part.text for part in text]))
-    if plain.unsaid[_MARK] > marks:
-        plain.events[-1].marked = True
-    return content[len(waiting) :]
+        history.results.append(text if isinstance(text, str) else checked_words([part.text for part in text]))
+    if history.unsaid[_MARK] > marks:
+        history.events[-1].marked = True
+    return content[len(open_calls) :]
 
 
-def _read_texts(blocks: Sequence[_Spoken], plain: Plain) -> list[str]:
+def _read_texts(blocks: Sequence[_Spoken], history: Plain) -> list[str]:
     texts: list[str] = []
     for block in blocks:
         if type(block) is not _Text:
             raise NotPlainError
         if block.cache_control:
-            plain.unsaid[_MARK] += 1
+            history.unsaid[_MARK] += 1
         texts.append(block.text)
     return texts
 
@@ -156,32 +156,32 @@ def _read_texts(blocks: Sequence[_Spoken], plain: Plain) -> list[str]:
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def _write(plain: Plain, events: Sequence[Event], _ways: Ways) -> list[_Item]:
+def _write(history: Plain, events: Sequence[Event], _options: Ways) -> list[_Item]:
     items: list[_Item] = []
-    ids = plain.sent_ids
-    calls = [_ToolUse(i, name, value) for i, name, value in zip(ids, plain.names, plain.arguments, strict=True)]
-    told = [text if isinstance(text, str) else _texts(text) for text in plain.results]
-    results = [_ToolResult(i, text) for i, text in zip(ids, told, strict=True)]
-    for place in plain.failed:
+    ids = history.sent_ids
+    calls = [_ToolUse(i, name, value) for i, name, value in zip(ids, history.names, history.arguments, strict=True)]
+    contents = [text if isinstance(text, str) else _texts(text) for text in history.results]
+    results = [_ToolResult(i, content) for i, content in zip(ids, contents, strict=True)]
+    for place in history.failed:
         results[place].is_error = True
-    answers: list[_Spoken] = []
+    results_content: list[_Spoken] = []
     for event in events:
         if isinstance(event, Words):
-            # In one message with the results before them.
-            if answers:
-                answers += _texts(event.content)
-                answers = []
+            # User text goes into one message with the results before it.
+            if results_content:
+                results_content += _texts(event.content)
+                results_content = []
             else:
                 items.append(_User(event.content if isinstance(event.content, str) else [*_texts(event.content)]))
             continue
         content, start, stop = event.content, event.start, event.stop
         if start == stop:
-            answers = []
+            results_content = []
             items.append(_Assistant(content if isinstance(content, str) else [*_texts(content or "")]))
         else:
-            answers = [*results[start:stop]]
+            results_content = [*results[start:stop]]
             texts = [] if content is None else _texts(content)
-            items += (_Assistant([*texts, *calls[start:stop]]), _User(answers))
+            items += (_Assistant([*texts, *calls[start:stop]]), _User(results_content))
     return items
 
 

@@ -1,4 +1,4 @@
-"""Whole replies, and errors: message objects ⇄ `Reply`, error bodies ⇄ `ApiError`."""
+"""Replies and errors: message objects ⇄ `Reply`, error bodies ⇄ `ApiError`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _KNOWN = frozenset({"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage"})
-# ANT-39: pause_turn is no end; the content goes back unchanged. So does `compaction`.
+# ANT-39: `pause_turn` does not end the turn; the content is sent back unchanged, as for `compaction`.
 _FINISHES: dict[str, Finish] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -43,7 +43,7 @@ _STOP_REASONS: dict[Finish, str] = {
     "length": "max_tokens",
     "filter": "refusal",
     "pause": "pause_turn",
-    # Of all reasons this one says that the reply is not whole.
+    # The only reason that marks a reply as incomplete.
     "error": "max_tokens",
 }
 _ERROR_KINDS = {
@@ -117,53 +117,53 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_reply(reply: Reply, projection: Projection) -> JsonObject:
+def render_reply(reply: Reply, context: Projection) -> JsonObject:
     own = own_fragment(reply.native)
     if own is not None:
-        content = [render_block(block, projection) for block in reply.blocks]
+        content = [render_block(block, context) for block in reply.blocks]
         same = all(new is old for new, old in zip(content, own["content"], strict=True))
         return own if same else {**own, "content": content}
-    blocks = for_client(reply.blocks, projection)
+    blocks = for_client(reply.blocks, context)
     called = any(isinstance(block, ToolCall) for block in blocks if not is_own_hosted(block, API))
     body: JsonObject = {
         "id": message_id(reply.id, "|".join([reply.text, *(call.id for call in reply.calls)])),
         "type": "message",
         "role": "assistant",
         "model": reply.model or "",
-        "content": [render_block(block, projection) for block in blocks],
+        "content": [render_block(block, context) for block in blocks],
         "stop_reason": stop_reason(reply.finish, reply.stop_sequence, called=called),
         "stop_sequence": reply.stop_sequence,
     }
-    # What the API did not come to say of a reply of its own is not made up.
+    # Same-API, missing usage is not invented.
     if reply.usage is None and reply.native is not None and reply.native.api == API:
         return body
     return {**body, "usage": render_usage(reply.usage or Usage())}
 
 
-def for_client(blocks: Iterable[Block], projection: Projection) -> list[Block]:
-    """What of a reply a client of this API is told; a line in the report for each block that it is not."""
-    return [as_words(block, API, projection.report) for block in blocks if _can_be_said(block, projection)]
+def for_client(blocks: Iterable[Block], context: Projection) -> list[Block]:
+    """The blocks that a client of this API can handle; each dropped block is reported."""
+    return [as_words(block, API, context.report) for block in blocks if _can_be_said(block, context)]
 
 
-def _can_be_said(block: Block, projection: Projection) -> bool:
-    """Whether a client of this API can do with a block what it will: show it, run it, send it back."""
+def _can_be_said(block: Block, context: Projection) -> bool:
+    """Whether a client of this API can show, run and send back the block."""
     if isinstance(block, Text):
-        # ANT-13: an empty text would be refused when the client sends it back
+        # ANT-13: an empty text would be rejected when the client sends it back
         return bool(block.text)
     if isinstance(block, Thinking):
         # ANT-26: so would reasoning that this API did not sign
         if block.origin.provider == API and (block.signature or block.sealed):
             return True
-        projection.report.add("reasoning", "reasoning that the API did not sign is left out of the reply")
+        context.report.add("reasoning", "reasoning dropped from the reply: it has no signature of this API")
         return False
-    return not ran_elsewhere(block, API, projection.report)
+    return not ran_elsewhere(block, API, context.report)
 
 
-def message_id(reply_id: str | None, told: str) -> str:
-    """The id of a message; `told` is what there is to know a reply by that has none."""
+def message_id(reply_id: str | None, content_key: str) -> str:
+    """The message id; `content_key` identifies a reply without an id."""
     if reply_id and reply_id.startswith("msg_"):
         return reply_id
-    return "msg_" + short_hash(reply_id or told)
+    return "msg_" + short_hash(reply_id or content_key)
 
 
 def stop_reason(finish: Finish, stop_sequence: str | None, *, called: bool) -> str:
@@ -184,9 +184,9 @@ def render_usage(usage: Usage) -> JsonObject:
 
 
 def render_error(error: ApiError) -> JsonObject:
-    told: JsonObject = {"type": _error_kind(error.status), "message": error.message}
+    fields: JsonObject = {"type": _error_kind(error.status), "message": error.message}
     own = [detail for detail in error.details if "error_code" in detail]
-    return {"type": "error", "error": {**told, "details": own[0]} if own else told}
+    return {"type": "error", "error": {**fields, "details": own[0]} if own else fields}
 
 
 def _error_kind(status: int) -> str:

@@ -1,4 +1,4 @@
-"""Whole requests: `/v1/messages` bodies ⇄ `Request` and `Transcript`."""
+"""Request bodies of `/v1/messages`: parsed to `Request`, rendered from `Transcript`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
 
 
 def _parse_thread(value: Any) -> str | None:
-    """A thread that goes on: its calls lie with the provider."""
+    """A continued thread, whose earlier calls are stored by the provider."""
     return "a thread" if isinstance(value, dict) and cast("JsonObject", value).get("type") == "continue" else None
 
 
@@ -66,14 +66,14 @@ def _parse_message(value: object, model: str | None) -> Message:
     message = object_of(value, "")
     role = message.get("role")
     if not isinstance(role, str):
-        raise InputError(f"a message needs a `role` of text, not {kind_of(role)}", path="role")
+        raise InputError(f"a string was expected as `role`, not {kind_of(role)}", path="role")
     speaker = _SPEAKERS.get(role)
     if speaker is None:
         raise InputError(f"unknown role {role!r}; user, assistant or system was expected", path="role")
     blocks = _parse_message_content(message.get("content"), speaker, model)
     if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
         speaker = "tool"
-    # ANT-16: null is refused.
+    # ANT-16: null is rejected.
     intact = "content" in message and message["content"] is not None
     intact = intact and all(block.native is None or block.native.intact for block in blocks)
     return Message(speaker, blocks, native=Native(API, message, intact))
@@ -101,37 +101,37 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
         block = object_of(item, f"system[{index}]")
         kind, text = block.get("type"), block.get("text")
         if not isinstance(kind, str) or not kind:
-            raise InputError(f"a block needs a `type` of text, not {kind_of(kind)}", path=f"system[{index}].type")
+            raise InputError(f"a string was expected as `type`, not {kind_of(kind)}", path=f"system[{index}].type")
         if kind == "text" and not isinstance(text, str):
             raise InputError(f"a string was expected, not {kind_of(text)}", path=f"system[{index}].text")
-        said = text if isinstance(text, str) else TEXTS.unsupported.format(kind=kind)
-        texts.append(Text(said, native=Native(API, block)))
+        content = text if isinstance(text, str) else TEXTS.unsupported.format(kind=kind)
+        texts.append(Text(content, native=Native(API, block)))
     return tuple(texts)
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_request(transcript: Transcript, projection: Projection) -> JsonObject:
-    messages = [render_message(message, projection) for message in transcript.messages]
-    tools = render_tools(transcript.tools, projection)
+def render_request(transcript: Transcript, context: Projection) -> JsonObject:
+    messages = [render_message(message, context) for message in transcript.messages]
+    tools = render_tools(transcript.tools, context)
     if transcript.home:
-        return _render_at_home(transcript, projection, messages, tools)
+        return _render_at_home(transcript, context, messages, tools)
     body: JsonObject = {"model": transcript.model} if transcript.model else {}
     model = identify(transcript.model or DEFAULT_MODEL)
     known = [tool.name for tool in transcript.tools if tool.kind != "hosted" or own_fragment(tool.native) is not None]
-    options = declared_choice(transcript.options, known, projection.report)
+    options = declared_choice(transcript.options, known, context.report)
     fields = render_options(
-        lawful_options(options, model, projection.report),
+        lawful_options(options, model, context.report),
         model,
-        projection.report,
+        context.report,
         declared=bool(tools),
-        spell=projection.names.render,
+        spell=context.names.render,
     )
     body["max_tokens"] = fields.pop("max_tokens")
     system = _render_system(transcript.system)
     if any(not text.text.strip() for text in transcript.system):
-        projection.report.add("dropped", "blank system text", subject="system")
+        context.report.add("dropped", "blank system text dropped", subject="system")
     if system:
         body["system"] = system
     body["messages"] = messages
@@ -140,34 +140,34 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     return body | fields
 
 
-def render_message(message: Message, projection: Projection) -> JsonObject:
-    written = [render_block(block, projection) for block in message.blocks]
+def render_message(message: Message, context: Projection) -> JsonObject:
+    rendered = [render_block(block, context) for block in message.blocks]
     own = own_fragment(message.native)
     if own is not None:
         content: Any = own.get("content")
-        if not isinstance(content, list) or _same(written, cast("list[Any]", content)):
+        if not isinstance(content, list) or _same(rendered, cast("list[Any]", content)):
             return own
-        return {**own, "content": written}
+        return {**own, "content": rendered}
     if message.name is not None:
-        projection.report.add("dropped", "a speaker's name has no place here", subject=message.name)
-    body: JsonObject = {"role": _ROLES[message.speaker], "content": _render_content(message, written)}
+        context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
+    body: JsonObject = {"role": _ROLES[message.speaker], "content": _render_content(message, rendered)}
     if message.native is not None and message.native.api == API:
         return {**message.native.fragment, **body}
     return body
 
 
-def _render_content(message: Message, written: list[JsonObject]) -> str | list[JsonObject]:
-    if len(written) == 1 and isinstance(message.blocks[0], Text) and message.blocks[0].native is None:
+def _render_content(message: Message, rendered: list[JsonObject]) -> str | list[JsonObject]:
+    if len(rendered) == 1 and isinstance(message.blocks[0], Text) and message.blocks[0].native is None:
         return message.blocks[0].text
-    return written
+    return rendered
 
 
-def _same(written: list[JsonObject], original: list[Any]) -> bool:
-    return len(written) == len(original) and all(new is old for new, old in zip(written, original, strict=True))
+def _same(rendered: list[JsonObject], original: list[Any]) -> bool:
+    return len(rendered) == len(original) and all(new is old for new, old in zip(rendered, original, strict=True))
 
 
 def _render_system(system: tuple[Text, ...]) -> str | list[JsonObject]:
-    # ANT-19: blank text is refused
+    # ANT-19: blank text is rejected
     texts = [text for text in system if text.text.strip()]
     if len(texts) == 1 and texts[0].native is None:
         return texts[0].text
@@ -175,12 +175,12 @@ def _render_system(system: tuple[Text, ...]) -> str | list[JsonObject]:
 
 
 def _render_at_home(
-    transcript: Transcript, projection: Projection, messages: list[JsonObject], tools: list[JsonObject]
+    transcript: Transcript, context: Projection, messages: list[JsonObject], tools: list[JsonObject]
 ) -> JsonObject:
-    """The body that came in, with only what changed laid over it."""
+    """The original body with only the changes merged into it."""
     request = transcript.request
     fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
-    body = _lay_options(fragment, transcript, projection)
+    body = _lay_options(fragment, transcript, context)
     system = _render_system(transcript.system)
     blank = any(not text.text.strip() for text in transcript.system)
     if blank or transcript.system != request.system:
@@ -199,7 +199,7 @@ def _put(body: JsonObject, key: str, value: object) -> None:
         body.pop(key, None)
 
 
-def _lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection: Projection) -> JsonObject:
+def _lay_options(fragment: Mapping[str, Any], transcript: Transcript, context: Projection) -> JsonObject:
     request = transcript.request
     known, new = Report(), Report()
     before = render_options(
@@ -214,12 +214,12 @@ def _lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection
         identify(transcript.model or DEFAULT_MODEL),
         new,
         declared=bool(transcript.tools),
-        spell=projection.names.render,
+        spell=context.names.render,
     )
-    projection.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
+    context.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
     before["model"], after["model"] = request.model, transcript.model
     body = laid_over(fragment, before, after)
-    # What the target refuses was perhaps never sayable to the model that the body names either.
+    # A field that the new model rejects may also be one the old model rejected, so the difference does not show it.
     if request.model != transcript.model:
         for key in _BY_MODEL - after.keys():
             body.pop(key, None)
@@ -229,7 +229,7 @@ def _lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection
         inner = fragment.get(key)
         if not isinstance(inner, dict) or before.get(key) == after.get(key):
             continue
-        # `disabled` takes no other key; elsewhere what is not modelled stays.
+        # `disabled` accepts no other key; otherwise unmodelled fields stay.
         if key != "thinking" or after.get(key, {}).get("type") in ("enabled", "adaptive"):
             _put(body, key, laid_over(cast("JsonObject", inner), before.get(key, {}), after.get(key, {})))
     return body

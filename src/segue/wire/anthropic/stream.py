@@ -1,4 +1,4 @@
-"""Streams of messages: server-sent events ⇄ events."""
+"""Renders streams of the Messages API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["AnthropicReader", "AnthropicRenderer"]
 _AT_END = frozenset({"stop_reason", "stop_sequence", "stop_details"})
 _IN_DELTA = ("stop_details", "container")
 _TOLD_APART = _AT_END | {"content", "usage", "container"}
-# What the end says of tokens; the rest is known from the first.
+# Usage fields that the end of a stream repeats; the others are sent at the start.
 _COUNTS = frozenset(
     {"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"}
     | {"server_tool_use", "output_tokens_details", "iterations", "fallback_credit"}
@@ -58,20 +58,20 @@ class AnthropicRenderer(BlockRenderer):
         return _event("message_start", message=message)
 
     def begin_text(self, block: Text) -> bytes:
-        begun = with_rest({"type": "text", "text": ""}, block.native)
-        if begun.get("citations"):
-            begun["citations"] = []
-        return self._begin(begun, "text_delta", "text")
+        start = with_rest({"type": "text", "text": ""}, block.native)
+        if start.get("citations"):
+            start["citations"] = []
+        return self._begin(start, "text_delta", "text")
 
     def begin_thinking(self, block: Thinking) -> bytes:
-        begun = with_rest({"type": "thinking", "thinking": "", "signature": ""}, block.native)
-        return self._begin(begun, "thinking_delta", "thinking")
+        start = with_rest({"type": "thinking", "thinking": "", "signature": ""}, block.native)
+        return self._begin(start, "thinking_delta", "thinking")
 
     def begin_call(self, call: ToolCall) -> bytes:
         name, call_id = self.projection.names.render(call.name), self.ids.render(call.id)
         without_strange_keys(call.native, self.report)
-        begun = with_rest({"type": "tool_use", "id": call_id, "name": name, "input": {}}, call.native)
-        return self._begin(begun, "input_json_delta", "partial_json") + self.delta("")
+        start = with_rest({"type": "tool_use", "id": call_id, "name": name, "input": {}}, call.native)
+        return self._begin(start, "input_json_delta", "partial_json") + self.delta("")
 
     def _begin(self, block: JsonObject, kind: str, key: str) -> bytes:
         self._head = (
@@ -82,8 +82,8 @@ class AnthropicRenderer(BlockRenderer):
     def delta(self, text: str) -> bytes:
         return self._head + write(text) + b"}}\n\n"
 
-    def _delta(self, kind: str, **said: Any) -> bytes:
-        return _event("content_block_delta", index=self.index, delta={"type": kind, **said})
+    def _delta(self, kind: str, **fields: Any) -> bytes:
+        return _event("content_block_delta", index=self.index, delta={"type": kind, **fields})
 
     def end_text(self, block: Text) -> bytes:
         native = block.native
@@ -91,8 +91,8 @@ class AnthropicRenderer(BlockRenderer):
             return b""
         without_strange_keys(native, self.report)
         cited = native.fragment.get("citations")
-        told = cast("list[object]", cited) if isinstance(cited, list) else []
-        return b"".join(self._delta("citations_delta", citation=citation) for citation in told)
+        citations = cast("list[object]", cited) if isinstance(cited, list) else []
+        return b"".join(self._delta("citations_delta", citation=citation) for citation in citations)
 
     def end_thinking(self, block: Thinking) -> bytes:
         without_strange_keys(block.native, self.report)
@@ -109,22 +109,22 @@ class AnthropicRenderer(BlockRenderer):
     def whole(self, block: Block) -> bytes:
         return self._told(render_block(block, self.projection))
 
-    def _told(self, written: JsonObject) -> bytes:
-        """A block as its server streams it: what is told in pieces where there is time, told in one."""
-        match written:
+    def _told(self, rendered: JsonObject) -> bytes:
+        """The events of a complete block, with one delta where the API streams it."""
+        match rendered:
             case {"type": "text", "text": str(text)}:
                 return self.begin_text(Text("")) + self.delta(text) + self.stop()
             case {"type": str(kind), "input": given} if kind.endswith("tool_use"):
-                begun = self._begin({**written, "input": {}}, "input_json_delta", "partial_json")
-                return begun + self.delta("") + self.delta(write_text(given)) + self.stop()
+                start = self._begin({**rendered, "input": {}}, "input_json_delta", "partial_json")
+                return start + self.delta("") + self.delta(write_text(given)) + self.stop()
             case {"type": "compaction"}:
-                said = {key: value for key, value in written.items() if key != "type"}
-                begun = _event(
+                fields = {key: value for key, value in rendered.items() if key != "type"}
+                start = _event(
                     "content_block_start", index=self.index, content_block={"type": "compaction", "content": None}
                 )
-                return begun + self._delta("compaction_delta", **said) + self.stop()
+                return start + self._delta("compaction_delta", **fields) + self.stop()
             case _:
-                return _event("content_block_start", index=self.index, content_block=written) + self.stop()
+                return _event("content_block_start", index=self.index, content_block=rendered) + self.stop()
 
     def for_client(self, block: Block) -> list[Block]:
         return for_client([block], self.projection)
@@ -139,11 +139,11 @@ class AnthropicRenderer(BlockRenderer):
             "stop_sequence": event.stop_sequence,
             **{key: self.around[key] for key in _IN_DELTA if self.around.get(key) is not None},
         }
-        told = self._around_told
+        sent = self._around_told
         late = {
             key: value
             for key, value in self.around.items()
-            if key not in _TOLD_APART and (key not in told or told[key] != value)
+            if key not in _TOLD_APART and (key not in sent or sent[key] != value)
         }
         counted = object_or_none(self.around.get("usage"))
         if counted is not None:
@@ -157,5 +157,5 @@ class AnthropicRenderer(BlockRenderer):
         return server_sent(write(render_error(replace(error, status=error.status or 500))), "error")
 
 
-def _event(kind: str, **said: Any) -> bytes:
-    return server_sent(write({"type": kind, **said}), kind)
+def _event(kind: str, **fields: Any) -> bytes:
+    return server_sent(write({"type": kind, **fields}), kind)

@@ -1,5 +1,4 @@
-"""Server-sent events of a message to events: its blocks, put together from deltas however a server numbers, begins and
-ends them."""
+"""Parses streams of the Messages API, tolerant of servers that number, start or stop blocks in other ways."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from segue.wire.stream_slots import BlockReader, Slot
 
 __all__ = ["AnthropicReader"]
 
-# By the type of a block what grows in it, and the deltas that tell it.
+# Block type → the field that is streamed, its delta type, and the key of the delta.
 _GROWS = {
     "text": ("text", "text_delta", "text"),
     "thinking": ("thinking", "thinking_delta", "thinking"),
@@ -29,12 +28,12 @@ _GROWS = {
 }
 _NOTHING = ("", "", "")
 _DELTAS = {delta: grows for grows, delta, _ in _GROWS.values()}
-# What a delta of an unknown type can't add to.
+# Fields that a delta of unknown type cannot change.
 _SETTLED = frozenset({"type", "id", "name", "tool_use_id", "input"})
 
 
 class _Slot(Slot):
-    """`kind` is the type of a block, and `more` what deltas say that neither words nor input are."""
+    """`kind` is the block type, `extra_deltas` the deltas of fields other than text and input."""
 
     __slots__ = ("delta", "delta_key", "grows", "kind", "more")
 
@@ -69,9 +68,9 @@ class AnthropicReader(BlockReader[_Slot]):
                         return self._went_on(self.input, slot, text)
         return self._read_event(cast("JsonObject", plain(payload)), name)
 
-    def _went_on(self, tell: Callable[[int, str], None], slot: _Slot, text: str) -> None:
-        tell(slot.place, text)
-        self.expect(slot.delta_key, text, partial(tell, slot.place))
+    def _went_on(self, emit: Callable[[int, str], None], slot: _Slot, text: str) -> None:
+        emit(slot.place, text)
+        self.expect(slot.delta_key, text, partial(emit, slot.place))
 
     def _read_event(self, payload: JsonObject, name: str | None) -> None:
         if self.at_once is not None:
@@ -101,7 +100,7 @@ class AnthropicReader(BlockReader[_Slot]):
                 self._read_beside(payload)
 
     def _read_beside(self, payload: JsonObject) -> None:
-        """What is no event: the message at once, an error, or something that says nothing."""
+        """A payload that is not an event: a complete message, an error, or anything else, which is ignored."""
         if isinstance(payload.get("content"), list) and payload.get("role", "assistant") == "assistant":
             if not self.opened:
                 self.at_once = self.tell_at_once(parse_reply(payload))
@@ -109,27 +108,27 @@ class AnthropicReader(BlockReader[_Slot]):
             self._fail(payload)
 
     def _fail(self, payload: JsonObject) -> None:
-        said = payload.get("error")
-        self.failed = parse_error(0, {"error": {"message": said}} if isinstance(said, str) else payload)
+        error = payload.get("error")
+        self.failed = parse_error(0, {"error": {"message": error}} if isinstance(error, str) else payload)
 
-    # -------------------------------------------------------------------------------------------------- what is around
+    # --------------------------------------------------------------------------------------------------- reply fields
 
     def _open_reply(self, message: JsonObject) -> None:
         self._note({key: value for key, value in message.items() if key != "content"})
         if not self.opened:
-            # What is said around a reply grows with it: at its end, `native` holds what the end said.
+            # `native` refers to the message that is updated below, so at the end it has the final fields.
             self._model = string_or_none(self._message.get("model"))
             self.open(
                 string_or_none(self._message.get("id")), self._model, native=Native(API, self._message, intact=False)
             )
 
-    def _note(self, said: Mapping[str, Any]) -> None:
-        """Counts are told again with more; for the rest, what is said last holds."""
-        for key, value in said.items():
+    def _note(self, fields: Mapping[str, Any]) -> None:
+        """Merges fields of the message: usage by member, of any other field the last value wins."""
+        for key, value in fields.items():
             known = self._message.get(key)
             if key == "usage" and isinstance(known, dict) and isinstance(value, dict):
-                told = {name: count for name, count in cast("JsonObject", value).items() if count is not None}
-                self._message[key] = {**cast("JsonObject", known), **told}
+                counts = {name: count for name, count in cast("JsonObject", value).items() if count is not None}
+                self._message[key] = {**cast("JsonObject", known), **counts}
             elif value is not None or key not in self._message:
                 self._message[key] = value
 
@@ -146,7 +145,7 @@ class AnthropicReader(BlockReader[_Slot]):
     # ---------------------------------------------------------------------------------------------------------- blocks
 
     def _begin(self, index: int | None, value: object) -> _Slot:
-        """A block begins. One that is still open under the same number has ended, stop or not."""
+        """Starts a block. A block that is still open under the same index ends, even without a stop event."""
         self.end_stopped()
         self._begun += 1
         key = index if index is not None else ("no index", self._begun)
@@ -159,20 +158,20 @@ class AnthropicReader(BlockReader[_Slot]):
 
     def _begin_as(self, slot: _Slot) -> _Slot:
         fragment = slot.fragment
-        beside = Native(API, dict(fragment), intact=False)
+        native = Native(API, dict(fragment), intact=False)
         self.slots[slot.key] = slot
         match slot.kind:
             case "text":
-                self.place(slot, self.start(Text("", native=beside)))
+                self.place(slot, self.start(Text("", native=native)))
                 self.text(slot.place, string_or_none(fragment.get("text")) or "")
             case "thinking":
-                self.place(slot, self.start(Thinking(origin=self._origin(), native=beside)))
+                self.place(slot, self.start(Thinking(origin=self._origin(), native=native)))
                 self.thinking(slot.place, string_or_none(fragment.get("thinking")) or "")
             case "redacted_thinking":
                 self.place(slot, self.start(Thinking(origin=self._origin())))
             case "tool_use":
                 (call,) = parse_content([{**fragment, "input": {}}], self._model)
-                slot.call = self.named(msgspec.structs.replace(cast("ToolCall", call), native=beside))
+                slot.call = self.named(msgspec.structs.replace(cast("ToolCall", call), native=native))
                 self.place(slot, self.start(slot.call))
                 slot.given = _given(fragment.get("input"))
             case _:
@@ -181,7 +180,7 @@ class AnthropicReader(BlockReader[_Slot]):
         return slot
 
     def _note_fallback(self, fragment: JsonObject) -> None:
-        """Where another model goes on, it is the one that the reply is of."""
+        """A fallback block names the model that continues, which becomes the model of the reply."""
         model = (object_or_none(fragment.get("to")) or {}).get("model") if fragment.get("type") == "fallback" else None
         if isinstance(model, str):
             self._message["model"] = self._model = model
@@ -198,8 +197,8 @@ class AnthropicReader(BlockReader[_Slot]):
                 self._grow_input(self._taking_input(index), written_out(text))
         elif grows:
             slot = self._speaking(index, grows)
-            tell = self.text if grows == "text" else self.thinking
-            tell(slot.place, string_or_none(delta.get(grows)) or "")
+            emit = self.text if grows == "text" else self.thinking
+            emit(slot.place, string_or_none(delta.get(grows)) or "")
         elif kind == "signature_delta":
             self._speaking(index, "thinking").fragment["signature"] = delta.get("signature")
         elif (slot := self._at(index)) is not None:
@@ -214,7 +213,7 @@ class AnthropicReader(BlockReader[_Slot]):
         return next(reversed(self.slots.values()), None)
 
     def _speaking(self, index: int | None, kind: str) -> _Slot:
-        """The open block of this kind that a delta goes on with. One that nobody began begins here."""
+        """The open block of this kind that a delta belongs to; a missing one is started."""
         slot = self._at(index)
         if slot is not None and slot.kind == kind:
             return slot
@@ -228,13 +227,13 @@ class AnthropicReader(BlockReader[_Slot]):
         return self._begin_as(_Slot(stray, fragment)) if slot is not None else self._begin(index, fragment)
 
     def _taking_input(self, index: int | None) -> _Slot:
-        """The open call that a delta goes on with. Input that could be any call's, or none's, is no reply's."""
+        """The open call that an input delta belongs to; raises `InputError` where that is ambiguous."""
         slot = self._at(index)
         if slot is not None and index is not None and slot.grows in ("input", ""):
             return slot
         taking = [slot for slot in self.slots.values() if slot.kind == "tool_use" or "input" in slot.fragment]
         if index in self.closed or not taking or (index is not None and len(taking) > 1):
-            raise InputError("input for a call that was not begun or has ended", path="index")
+            raise InputError("input delta for a call that has not started or has ended", path="index")
         return taking[-1]
 
     def _grow_input(self, slot: _Slot, text: str) -> None:
@@ -271,5 +270,5 @@ class AnthropicReader(BlockReader[_Slot]):
 
 
 def _given(value: object) -> str:
-    """Input that stood at the beginning of a block: all of it, or nothing yet."""
+    """Input in the start event: complete, or empty if deltas follow."""
     return "" if value == {} else written_out(value)

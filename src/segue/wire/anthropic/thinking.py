@@ -1,4 +1,4 @@
-"""How much to think: `thinking` and `output_config.effort` ⇄ `Reasoning`."""
+"""Reasoning options: `thinking` and `output_config.effort` ⇄ `Reasoning`."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def parse_reasoning(body: Mapping[str, Any]) -> Reasoning | None:
         case _ if effort is None:
             return None
         case _:
-            # Effort steers all output; by itself it wakes no thinking in a model that does not think unasked.
+            # Effort applies to all output; alone it does not enable thinking where that is off by default.
             model = identify(body.get("model") if isinstance(body.get("model"), str) else None)
-            asleep = model.family == "claude" and bool(model.version) and not traits_of(model).thinks_unasked
-            return Reasoning(enabled=False if asleep else None, effort=effort)
+            disabled = model.family == "claude" and bool(model.version) and not traits_of(model).thinks_unasked
+            return Reasoning(enabled=False if disabled else None, effort=effort)
 
 
 def _parse_effort(body: Mapping[str, Any]) -> Effort | None:
@@ -43,33 +43,35 @@ def _parse_effort(body: Mapping[str, Any]) -> Effort | None:
 
 
 def render_reasoning(
-    reasoning: Reasoning | None, traits: Traits, report: Report
+    reasoning: Reasoning | None, capabilities: Traits, report: Report
 ) -> tuple[JsonObject | None, Effort | None]:
     """The values of `thinking` and of `output_config.effort`."""
     if reasoning is None:
         return None, None
     if reasoning.enabled is False or reasoning.effort == "none":
-        return _render_off(reasoning, traits, report)
-    if traits.adaptive and (reasoning.budget is None or not traits.budgets):
+        return _render_off(reasoning, capabilities, report)
+    if capabilities.adaptive and (reasoning.budget is None or not capabilities.budgets):
         effort = reasoning.effort
         if reasoning.budget is not None and effort is None:
-            effort = effort_of(reasoning.budget, known=traits.efforts)
-            report.add("adjusted", f"the model takes no thinking budget: sent as effort {effort}", subject="reasoning")
-        return {"type": "adaptive"}, nearest(effort, traits.efforts)
-    if not traits.budgets:
-        report.add("adjusted", "the model can't be asked to think: left out", subject="reasoning")
+            effort = effort_of(reasoning.budget, known=capabilities.efforts)
+            report.add(
+                "adjusted", f"thinking budget sent as effort {effort}: the model has no budgets", subject="reasoning"
+            )
+        return {"type": "adaptive"}, nearest(effort, capabilities.efforts)
+    if not capabilities.budgets:
+        report.add("adjusted", "reasoning dropped: the model does not support thinking", subject="reasoning")
         return None, None
     budget = reasoning.budget or budget_of(reasoning.effort or "medium")
-    effort = nearest(reasoning.effort, traits.efforts) if reasoning.budget is not None else None
+    effort = nearest(reasoning.effort, capabilities.efforts) if reasoning.budget is not None else None
     return {"type": "enabled", "budget_tokens": max(_LEAST, budget)}, effort
 
 
-def _render_off(reasoning: Reasoning, traits: Traits, report: Report) -> tuple[JsonObject | None, Effort | None]:
-    if traits.off is not None:
-        # While thinking is off, efforts above `high` are refused.
-        return {"type": traits.off}, nearest(reasoning.effort, traits.efforts[:3])
-    if traits.thinks_unasked:
-        report.add("adjusted", "the model always thinks: asked for the lowest effort instead", subject="reasoning")
+def _render_off(reasoning: Reasoning, capabilities: Traits, report: Report) -> tuple[JsonObject | None, Effort | None]:
+    if capabilities.off is not None:
+        # While thinking is off, efforts above `high` are rejected.
+        return {"type": capabilities.off}, nearest(reasoning.effort, capabilities.efforts[:3])
+    if capabilities.thinks_unasked:
+        report.add("adjusted", "effort set to low: thinking cannot be disabled on this model", subject="reasoning")
         return None, "low"
     return None, None
 
@@ -79,12 +81,14 @@ def is_thinking(thinking: JsonObject | None) -> bool:
 
 
 def fit_budget(thinking: JsonObject | None, max_tokens: int, report: Report) -> JsonObject | None:
-    """A budget is at least 1024 and less than `max_tokens`; what leaves no room for both is left out."""
+    """Reduces the budget below `max_tokens`, or drops thinking where less than the minimum of 1024 would be left."""
     if thinking is None or thinking.get("budget_tokens", 0) < max_tokens:
         return thinking
     if max_tokens <= _LEAST:
-        report.add("adjusted", f"no room to think in {max_tokens} tokens: left out", subject="reasoning")
+        report.add(
+            "adjusted", f"thinking dropped: `max_tokens` {max_tokens} is too small for a budget", subject="reasoning"
+        )
         return None
     budget = max(_LEAST, max_tokens // 2)
-    report.add("adjusted", f"the thinking budget is cut to {budget} to fit `max_tokens`", subject="reasoning")
+    report.add("adjusted", f"thinking budget reduced to {budget} to fit `max_tokens`", subject="reasoning")
     return {**thinking, "budget_tokens": budget}

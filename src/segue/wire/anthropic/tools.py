@@ -49,45 +49,47 @@ def _parse_tool(value: Any, path: str) -> Tool:
     )
 
 
-def render_tools(tools: Sequence[Tool], projection: Projection) -> list[JsonObject]:
-    """What the API can be told of. A declaration that is lawful at home is the very object that came in."""
+def render_tools(tools: Sequence[Tool], context: Projection) -> list[JsonObject]:
+    """The declarations that the API accepts. Same-API, a valid declaration is returned as the original object."""
     declared: list[JsonObject] = []
     names: set[object] = set()
     for given in tools:
-        tool = as_function(given, projection.report)
-        written = _render_tool(tool, projection)
-        if written is None:
-            projection.report.add("tools", only_elsewhere(tool), subject=tool.name)
+        tool = as_function(given, context.report)
+        rendered = _render_tool(tool, context)
+        if rendered is None:
+            context.report.add("tools", only_elsewhere(tool), subject=tool.name)
             continue
-        name = written.get("name")
+        name = rendered.get("name")
         # ANT-35: names are unique in a request
         if name is not None and name in names:
-            projection.report.add("tools", "a second tool of the same name is left out", subject=tool.name)
+            context.report.add(
+                "tools", f"tool {tool.name} not declared: another tool has the same name", subject=tool.name
+            )
             continue
         names.add(name)
-        declared.append(written)
+        declared.append(rendered)
     return declared
 
 
-def _render_tool(tool: Tool, projection: Projection) -> JsonObject | None:
+def _render_tool(tool: Tool, context: Projection) -> JsonObject | None:
     own = own_fragment(tool.native)
     if tool.kind == "hosted":
         return own
-    name = projection.names.render(tool.name)
+    name = context.names.render(tool.name)
     # ANT-36: input_schema.type is `object`
-    lawful = tool.parameters is not None and tool.parameters.get("type") == "object"
+    valid = tool.parameters is not None and tool.parameters.get("type") == "object"
     if own is not None:
-        if lawful and name == own.get("name"):
+        if valid and name == own.get("name"):
             return own
-        schema = tool.parameters if lawful else lawful_schema(tool, rules.ANTHROPIC, projection.report)
+        schema = tool.parameters if valid else lawful_schema(tool, rules.ANTHROPIC, context.report)
         return {**own, "name": name, "input_schema": schema}
-    written: JsonObject = {"name": name}
+    rendered: JsonObject = {"name": name}
     if tool.description is not None:
-        written["description"] = tool.description
-    # All strict tools of a request share a narrow limit of unions and optional keys: none is made strict here.
-    written["input_schema"], _ = fitted_tool(tool, rules.ANTHROPIC, projection.report)
+        rendered["description"] = tool.description
+    # Strict tools of a request share a low limit of unions and optional keys, so no tool is made strict.
+    rendered["input_schema"], _ = fitted_tool(tool, rules.ANTHROPIC, context.report)
     if tool.native is not None and tool.native.api == API:
-        written |= unmodelled(tool.native.fragment, TOOL_KEYS)
+        rendered |= unmodelled(tool.native.fragment, TOOL_KEYS)
     elif tool.extra and "defer_loading" in tool.extra:
-        written["defer_loading"] = True
-    return written
+        rendered["defer_loading"] = True
+    return rendered

@@ -1,7 +1,7 @@
-"""What a generation of Claude takes and refuses beside the messages: one row for each model, read off its version.
+"""Which options each generation of Claude supports: one row per model, by its version.
 
-Facts from the vendor's migration guides up to 5.5. A model that can't be told gets the row that most servers of this
-API understand: thinking by budget, free sampling.
+Facts from the vendor's migration guides up to 5.5. An unknown model gets the row that most servers of this API
+support: thinking by budget, free sampling.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DEFAULT_MODEL = "claude-sonnet-5"
 
 
 class Traits(Struct, frozen=True):
-    """`off` is the word that switches thinking off; None where the model has no thinking, or always thinks."""
+    """`disabled_type` is the `thinking.type` that disables thinking; None if the model cannot think or always does."""
 
     budgets: bool = True
     adaptive: bool = False
@@ -33,7 +33,7 @@ class Traits(Struct, frozen=True):
     forced_choice: bool = True
     schemas: bool = True
     ceiling: int | None = None
-    """The most that `max_tokens` may be."""
+    """The maximum of `max_tokens`."""
 
 
 @lru_cache(maxsize=128)

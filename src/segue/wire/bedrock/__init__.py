@@ -1,4 +1,4 @@
-"""The Converse API of Amazon Bedrock: one shape for models of many makers, whose own rules hold behind it."""
+"""The Converse API of Amazon Bedrock: one API for models of many vendors, whose own rules also apply."""
 
 from __future__ import annotations
 
@@ -20,66 +20,66 @@ from segue.wire.stream import StreamParser
 
 __all__ = ["BEDROCK", "demands"]
 
-# BED-01: and the rules of the maker, ANT-01 and MIS-01
+# BED-01, and the rules of the model vendors, ANT-01 and MIS-01
 _IDS = prefix_scheme(API, "tooluse_", limit=64, lawful=r"[a-zA-Z0-9_.:-]{1,64}")
 _CLAUDE_IDS = prefix_scheme(API, "tooluse_", limit=64, lawful=r"[a-zA-Z0-9_-]{1,64}")
 _SCHEMES: dict[str, IdScheme] = {"claude": _CLAUDE_IDS, "mistral": mistral_scheme()}
 # BED-02
 _LAWFUL_NAME = r"[a-zA-Z0-9_-]{1,64}"
-# BED-07: what Claude takes in a user's words, but not beside results
+# BED-07: media that Claude accepts in user messages, but not in one message with results
 _APART = frozenset({"document", "video"})
 
 
 def demands(model: Model) -> Demands:
-    """The row of a model: Claude's own where it is one, else that of its family."""
-    traits = traits_of(model)
+    """The constraints of a model: the `anthropic` row for Claude, else the row of its family."""
+    capabilities = traits_of(model)
     if model.family == "claude":
-        return replace(_of_service(model, traits, claude_demands(model)), media_apart=_APART)
+        return replace(_of_service(model, capabilities, claude_demands(model)), media_apart=_APART)
     return _of_service(
         model,
-        traits,
+        capabilities,
         Demands(
             api=API,
             provider=API,
-            # BED-07: words beside results, or in a message of their own
-            results="joint" if traits.words_beside_results else "alone",
-            bridge=not traits.words_beside_results,
+            # BED-07: text in the message of the results, or in a message of its own
+            results="joint" if capabilities.words_beside_results else "alone",
+            bridge=not capabilities.words_beside_results,
             # BED-04, BED-05
             unique_ids="turn",
-            ending=traits.ending,
+            ending=capabilities.ending,
             system="top",
             later_system="text",
             # BED-11
-            reasoning=traits.reasoning,
+            reasoning=capabilities.reasoning,
             reasoning_bound="model",
         ),
     )
 
 
-def _of_service(model: Model, traits: Traits, row: Demands) -> Demands:
-    """The row with what holds for every model."""
+def _of_service(model: Model, capabilities: Traits, row: Demands) -> Demands:
+    """The row with the service's rules, which apply to every model."""
     return replace(
         row,
         api=API,
         provider=API,
         own_id=_ids(model).lawful,
         own_name=_LAWFUL_NAME,
-        own_hosted=r"[\s\S]*" if traits.server_tools else r"(?!)",
+        own_hosted=r"[\s\S]*" if capabilities.server_tools else r"(?!)",
         no_messages=False,
         # BED-10
         alternation="strict",
-        # BED-06: a body that names no model may be for any
+        # BED-06: a body without a model may be for any model
         first="human",
-        first_at_home="named" if traits.assistant_first else "human",
-        error_flag=traits.error_flag,
-        own_errors=traits.error_flag,
+        first_at_home="named" if capabilities.assistant_first else "human",
+        error_flag=capabilities.error_flag,
+        own_errors=capabilities.error_flag,
         # BED-08
         empty_text="refused",
         blank_text=False,
         blank_messages=False,
         empty_messages=frozenset(),
-        media_human=traits.shown,
-        media_results=traits.in_results,
+        media_human=capabilities.shown,
+        media_results=capabilities.in_results,
         # «you must also include a text field» in a message with a document
         media_with_words=frozenset({"document"}),
         # BED-03
@@ -110,7 +110,7 @@ BEDROCK = Wire(
     parse_reply=parse_reply,
     render_reply=render_reply,
     open_stream=lambda turn_key: StreamParser(BedrockReader(turn_key)),
-    stream_renderer=lambda projection, model, _asked: BedrockRenderer(projection, model),
+    stream_renderer=lambda context, model, _request: BedrockRenderer(context, model),
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,

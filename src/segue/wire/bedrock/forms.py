@@ -1,8 +1,7 @@
-"""What each member of a Converse request must be: the service model's shapes as data, and a walk that names the place
-of what is none of them.
+"""Types of a Converse request: the shapes of the AWS service model as data, and their validation.
 
-Members that the table doesn't know may be anything. So may those that the readers mend (`ANY`, `Mended`): arguments as
-text, content as text, ids and schemas that are missing.
+Unknown members of the request may be anything, and so may those that the parser repairs (`ANY`, `Repairable`):
+arguments or content as text, missing ids and schemas.
 """
 
 from __future__ import annotations
@@ -20,75 +19,75 @@ __all__ = ["REQUEST", "hold"]
 
 
 @dataclass(frozen=True)
-class Word:
+class OneOf:
     """One of some strings."""
 
-    known: tuple[str, ...]
+    values: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Like:
-    """A string that a pattern describes."""
+class Pattern:
+    """A string that matches a pattern."""
 
     pattern: str
 
 
 @dataclass(frozen=True)
-class Many:
-    each: Form
+class ListOf:
+    item: Shape
 
 
 @dataclass(frozen=True)
-class Keyed:
-    """An object whose keys are the client's own."""
+class MapOf:
+    """An object with arbitrary keys."""
 
-    each: Form
+    item: Shape
 
 
 @dataclass(frozen=True)
 class Record:
-    members: Mapping[str, Form] = field(default_factory=dict[str, "Form"])
-    needed: tuple[str, ...] = ()
+    members: Mapping[str, Shape] = field(default_factory=dict[str, "Shape"])
+    required: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Union:
-    """An object with one member; with several where readers take them apart."""
+    """An object with one member, or several where the parser splits them."""
 
-    members: Mapping[str, Form]
-    several: bool = False
-
-
-@dataclass(frozen=True)
-class Sized:
-    """A form with bounds: of a number itself, else of its length."""
-
-    form: Form
-    least: int = 0
-    most: float = inf
+    members: Mapping[str, Shape]
+    allow_several: bool = False
 
 
 @dataclass(frozen=True)
-class Mended:
-    """A form that null, or a string in its place, is made into."""
+class Bounded:
+    """A shape with bounds of the number, or else of the length."""
 
-    form: Form
-    text: bool = False
+    shape: Shape
+    minimum: int = 0
+    maximum: float = inf
 
 
-Plain: TypeAlias = Literal["anything", "a string", "a boolean", "an integer", "a number", "an object", "bytes"]
-Form: TypeAlias = Plain | Word | Like | Many | Keyed | Record | Union | Sized | Mended
+@dataclass(frozen=True)
+class Repairable:
+    """A shape in whose place null, and a string if `accepts_text`, is repaired."""
 
-ANY: Plain = "anything"
-STRING: Plain = "a string"
-FLAG: Plain = "a boolean"
-INTEGER: Plain = "an integer"
-NUMBER: Plain = "a number"
-OBJECT: Plain = "an object"
-BYTES: Plain = "bytes"
+    shape: Shape
+    accepts_text: bool = False
+
+
+Primitive: TypeAlias = Literal["anything", "a string", "a boolean", "an integer", "a number", "an object", "bytes"]
+Shape: TypeAlias = Primitive | OneOf | Pattern | ListOf | MapOf | Record | Union | Bounded | Repairable
+
+ANY: Primitive = "anything"
+STRING: Primitive = "a string"
+FLAG: Primitive = "a boolean"
+INTEGER: Primitive = "an integer"
+NUMBER: Primitive = "a number"
+OBJECT: Primitive = "an object"
+BYTES: Primitive = "bytes"
 """Base64 text in JSON, bytes in boto3."""
 
-_PLAIN: dict[str, tuple[type, ...]] = {
+_PRIMITIVE_TYPES: dict[str, tuple[type, ...]] = {
     STRING: (str,),
     INTEGER: (int,),
     NUMBER: (int, float),
@@ -98,17 +97,17 @@ _PLAIN: dict[str, tuple[type, ...]] = {
 
 # --------------------------------------------------------------------------------------------------------------- media
 
-_BUCKET = Like(r"s3://[.\-a-z0-9]+(/.*)?")
-_S3 = Record({"uri": Sized(_BUCKET, 1, 1024), "bucketOwner": Like(r"[0-9]{12}")}, ("uri",))
-_DATA = Sized(BYTES, 1)
-_STORED = Union({"bytes": _DATA, "s3Location": _S3})
-_TEXTS = Many(Union({"text": STRING}))
+_BUCKET = Pattern(r"s3://[.\-a-z0-9]+(/.*)?")
+_S3 = Record({"uri": Bounded(_BUCKET, 1, 1024), "bucketOwner": Pattern(r"[0-9]{12}")}, ("uri",))
+_DATA = Bounded(BYTES, 1)
+_SOURCE = Union({"bytes": _DATA, "s3Location": _S3})
+_TEXTS = ListOf(Union({"text": STRING}))
 _ERROR = Record({"message": STRING})
-_CITED = Record({"enabled": FLAG}, ("enabled",))
+_CITATIONS_CONFIG = Record({"enabled": FLAG}, ("enabled",))
 
 
-def _media(*formats: str, **more: Form) -> Record:
-    return Record({"format": Word(formats), "source": _STORED, **more}, ("format", "source"))
+def _media(*formats: str, **more: Shape) -> Record:
+    return Record({"format": OneOf(formats), "source": _SOURCE, **more}, ("format", "source"))
 
 
 _IMAGE = _media("png", "jpeg", "gif", "webp", error=_ERROR)
@@ -119,34 +118,39 @@ _AUDIO = _media(
 )
 _DOCUMENT = Record(
     {
-        "format": Word(("pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md")),
-        "name": Mended(STRING),
+        "format": OneOf(("pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md")),
+        "name": Repairable(STRING),
         "source": Union({"bytes": _DATA, "s3Location": _S3, "text": STRING, "content": _TEXTS}),
         "context": STRING,
-        "citations": _CITED,
+        "citations": _CITATIONS_CONFIG,
     },
     ("source",),
 )
 
 # -------------------------------------------------------------------------------------------------------------- blocks
 
-_CACHE_POINT = Record({"type": Word(("default",)), "ttl": Word(("5m", "1h"))}, ("type",))
-_QUALIFIERS = Many(Word(("grounding_source", "query", "guard_content")))
-_GUARDED = Union(
+_CACHE_POINT = Record({"type": OneOf(("default",)), "ttl": OneOf(("5m", "1h"))}, ("type",))
+_QUALIFIERS = ListOf(OneOf(("grounding_source", "query", "guard_content")))
+_GUARD_CONTENT = Union(
     {
         "text": Record({"text": STRING, "qualifiers": _QUALIFIERS}, ("text",)),
         "image": Record(
-            {"format": Word(("png", "jpeg")), "source": Union({"bytes": _DATA})},
+            {"format": OneOf(("png", "jpeg")), "source": Union({"bytes": _DATA})},
             ("format", "source"),
         ),
     }
 )
 _SEARCH_RESULT = Record(
-    {"source": STRING, "title": STRING, "content": Many(Record({"text": STRING}, ("text",))), "citations": _CITED},
+    {
+        "source": STRING,
+        "title": STRING,
+        "content": ListOf(Record({"text": STRING}, ("text",))),
+        "citations": _CITATIONS_CONFIG,
+    },
     ("source", "title", "content"),
 )
-_COUNT = Sized(INTEGER)
-_SPAN: dict[str, Form] = {"start": _COUNT, "end": _COUNT}
+_COUNT = Bounded(INTEGER)
+_SPAN: dict[str, Shape] = {"start": _COUNT, "end": _COUNT}
 _IN_DOCUMENT = Record({"documentIndex": _COUNT, **_SPAN})
 _LOCATION = Union(
     {
@@ -159,7 +163,7 @@ _LOCATION = Union(
 )
 _CITATION = Record({"title": STRING, "source": STRING, "sourceContent": _TEXTS, "location": _LOCATION})
 _TOOL_USE = Record(
-    {"toolUseId": Mended(STRING), "name": STRING, "input": ANY, "type": Word(("server_tool_use",))},
+    {"toolUseId": Repairable(STRING), "name": STRING, "input": ANY, "type": OneOf(("server_tool_use",))},
     ("name",),
 )
 _RESULT_PART = Union(
@@ -171,19 +175,21 @@ _RESULT_PART = Union(
         "video": _VIDEO,
         "searchResult": _SEARCH_RESULT,
     },
-    several=True,
+    allow_several=True,
 )
 _TOOL_RESULT = Record(
     {
-        "toolUseId": Mended(STRING),
-        "content": Mended(Many(_RESULT_PART), text=True),
-        "status": Mended(Word(("success", "error"))),
+        "toolUseId": Repairable(STRING),
+        "content": Repairable(ListOf(_RESULT_PART), accepts_text=True),
+        "status": Repairable(OneOf(("success", "error"))),
         "type": STRING,
     }
 )
-_THOUGHT = Record({"text": Mended(STRING), "signature": Mended(STRING)})
-_REASONING = Union({"reasoningText": _THOUGHT, "redactedContent": BYTES})
-_REFERENCE = Record({"type": Sized(STRING, 1, 64), "name": Sized(STRING, 1, 128), "serverName": Sized(STRING, 1, 128)})
+_REASONING_TEXT = Record({"text": Repairable(STRING), "signature": Repairable(STRING)})
+_REASONING = Union({"reasoningText": _REASONING_TEXT, "redactedContent": BYTES})
+_REFERENCE = Record(
+    {"type": Bounded(STRING, 1, 64), "name": Bounded(STRING, 1, 128), "serverName": Bounded(STRING, 1, 128)}
+)
 _TOOL_CHANGE = Record({"tool": _REFERENCE}, ("tool",))
 _BLOCK = Union(
     {
@@ -194,84 +200,84 @@ _BLOCK = Union(
         "audio": _AUDIO,
         "toolUse": _TOOL_USE,
         "toolResult": _TOOL_RESULT,
-        "guardContent": _GUARDED,
+        "guardContent": _GUARD_CONTENT,
         "cachePoint": _CACHE_POINT,
         "reasoningContent": _REASONING,
-        "citationsContent": Record({"content": _TEXTS, "citations": Many(_CITATION)}),
+        "citationsContent": Record({"content": _TEXTS, "citations": ListOf(_CITATION)}),
         "searchResult": _SEARCH_RESULT,
         "toolAddition": _TOOL_CHANGE,
         "toolRemoval": _TOOL_CHANGE,
     },
-    several=True,
+    allow_several=True,
 )
 _MESSAGE = Record(
-    {"role": Word(("user", "assistant", "system")), "content": Mended(Many(_BLOCK), text=True)},
+    {"role": OneOf(("user", "assistant", "system")), "content": Repairable(ListOf(_BLOCK), accepts_text=True)},
     ("role",),
 )
-_SYSTEM = Union({"text": STRING, "guardContent": _GUARDED, "cachePoint": _CACHE_POINT}, several=True)
+_SYSTEM = Union({"text": STRING, "guardContent": _GUARD_CONTENT, "cachePoint": _CACHE_POINT}, allow_several=True)
 
 # ------------------------------------------------------------------------------------------------ tools and the request
 
-_SCHEMA = Mended(Record({"json": Mended(OBJECT)}))
-_TOOLS = Many(
+_SCHEMA = Repairable(Record({"json": Repairable(OBJECT)}))
+_TOOLS = ListOf(
     Union(
         {
             "toolSpec": Record(
                 {"name": STRING, "description": STRING, "inputSchema": _SCHEMA, "strict": FLAG},
                 ("name",),
             ),
-            "systemTool": Record({"name": Like(r"[a-zA-Z0-9_-]{1,64}")}, ("name",)),
+            "systemTool": Record({"name": Pattern(r"[a-zA-Z0-9_-]{1,64}")}, ("name",)),
             "cachePoint": _CACHE_POINT,
         },
-        several=True,
+        allow_several=True,
     )
 )
 _CHOICE = Union({"auto": OBJECT, "any": OBJECT, "tool": Record({"name": STRING}, ("name",))})
-_TOOL_CONFIG = Record({"tools": Mended(_TOOLS), "toolChoice": _CHOICE})
+_TOOL_CONFIG = Record({"tools": Repairable(_TOOLS), "toolChoice": _CHOICE})
 _OUTPUT = Record(
     {
         "textFormat": Record(
             {
-                "type": Word(("json_schema",)),
+                "type": OneOf(("json_schema",)),
                 "structure": Union(
                     {"jsonSchema": Record({"schema": STRING, "name": STRING, "description": STRING}, ("schema",))}
                 ),
             },
             ("type", "structure"),
         ),
-        "effort": Sized(STRING, 0, 16),
+        "effort": Bounded(STRING, 0, 16),
     }
 )
-_GUARDRAIL = Like(r"|[a-z0-9]+|arn:aws(-[^:]+)?:bedrock:[a-z0-9-]{1,20}:[0-9]{12}:guardrail/[a-z0-9]+")
+_GUARDRAIL = Pattern(r"|[a-z0-9]+|arn:aws(-[^:]+)?:bedrock:[a-z0-9-]{1,20}:[0-9]{12}:guardrail/[a-z0-9]+")
 REQUEST = Record(
     {
-        "modelId": Mended(Sized(STRING, 1, 2048)),
-        "messages": Many(_MESSAGE),
-        "system": Mended(Many(_SYSTEM), text=True),
+        "modelId": Repairable(Bounded(STRING, 1, 2048)),
+        "messages": ListOf(_MESSAGE),
+        "system": Repairable(ListOf(_SYSTEM), accepts_text=True),
         "inferenceConfig": Record(
             {
-                "maxTokens": Sized(INTEGER, 1),
-                "temperature": Sized(NUMBER, 0, 1),
-                "topP": Sized(NUMBER, 0, 1),
-                "stopSequences": Sized(Many(Sized(STRING, 1)), 0, 2500),
+                "maxTokens": Bounded(INTEGER, 1),
+                "temperature": Bounded(NUMBER, 0, 1),
+                "topP": Bounded(NUMBER, 0, 1),
+                "stopSequences": Bounded(ListOf(Bounded(STRING, 1)), 0, 2500),
             }
         ),
-        "toolConfig": Mended(_TOOL_CONFIG),
-        # Tools by themselves are handed over here.
-        "tools": Mended(_TOOLS),
+        "toolConfig": Repairable(_TOOL_CONFIG),
+        # `convert_tools` passes tools here.
+        "tools": Repairable(_TOOLS),
         "guardrailConfig": Record(
             {
-                "guardrailIdentifier": Sized(_GUARDRAIL, 0, 2048),
-                "guardrailVersion": Like(r"|[1-9][0-9]{0,7}|DRAFT"),
-                "trace": Word(("enabled", "disabled", "enabled_full")),
+                "guardrailIdentifier": Bounded(_GUARDRAIL, 0, 2048),
+                "guardrailVersion": Pattern(r"|[1-9][0-9]{0,7}|DRAFT"),
+                "trace": OneOf(("enabled", "disabled", "enabled_full")),
             }
         ),
         "additionalModelRequestFields": OBJECT,
-        "promptVariables": Keyed(Union({"text": STRING})),
-        "additionalModelResponseFieldPaths": Sized(Many(Sized(STRING, 1, 256)), 0, 10),
-        "requestMetadata": Sized(Keyed(Like(r"[a-zA-Z0-9\s:_@$#=/+,-.]{0,256}")), 1, 16),
-        "performanceConfig": Record({"latency": Word(("standard", "optimized"))}),
-        "serviceTier": Record({"type": Word(("priority", "default", "flex", "reserved"))}, ("type",)),
+        "promptVariables": MapOf(Union({"text": STRING})),
+        "additionalModelResponseFieldPaths": Bounded(ListOf(Bounded(STRING, 1, 256)), 0, 10),
+        "requestMetadata": Bounded(MapOf(Pattern(r"[a-zA-Z0-9\s:_@$#=/+,-.]{0,256}")), 1, 16),
+        "performanceConfig": Record({"latency": OneOf(("standard", "optimized"))}),
+        "serviceTier": Record({"type": OneOf(("priority", "default", "flex", "reserved"))}, ("type",)),
         "outputConfig": _OUTPUT,
     },
     ("messages",),
@@ -281,73 +287,73 @@ REQUEST = Record(
 # ------------------------------------------------------------------------------------------------------------ the walk
 
 
-def hold(value: object, form: Form, path: str = "") -> None:
-    """Raises where the value is not of its form."""
-    match form:
-        case Mended():
-            if value is not None and not (form.text and isinstance(value, str)):
-                hold(value, form.form, path)
-        case Sized():
-            hold(value, form.form, path)
-            _hold_size(value, form, path)
-        case Word() | Like():
-            _hold_text(value, form, path)
-        case Many():
+def hold(value: object, shape: Shape, path: str = "") -> None:
+    """Raises `InputError` with the path if the value does not have the shape."""
+    match shape:
+        case Repairable():
+            if value is not None and not (shape.accepts_text and isinstance(value, str)):
+                hold(value, shape.shape, path)
+        case Bounded():
+            hold(value, shape.shape, path)
+            _validate_size(value, shape, path)
+        case OneOf() | Pattern():
+            _validate_text(value, shape, path)
+        case ListOf():
             for index, item in enumerate(list_of(value, path)):
-                hold(item, form.each, f"{path}[{index}]")
-        case Keyed() | Record() | Union():
-            _hold_members(object_of(value, path), form, path)
+                hold(item, shape.item, f"{path}[{index}]")
+        case MapOf() | Record() | Union():
+            _validate_members(object_of(value, path), shape, path)
         case _:
-            if not _is_plain(value, form):
-                raise InputError(f"{form} was expected, not {kind_of(value)}", path=path)
+            if not _is_primitive(value, shape):
+                raise InputError(f"{shape} was expected, not {kind_of(value)}", path=path)
 
 
-def _hold_size(value: Any, form: Sized, path: str) -> None:
+def _validate_size(value: Any, shape: Bounded, path: str) -> None:
     number = isinstance(value, int | float)
     size = value if number else len(value)
-    if not form.least <= size <= form.most:
-        bounds = f"from {form.least} to {form.most}" if form.most < inf else f"of at least {form.least}"
+    if not shape.minimum <= size <= shape.maximum:
+        bounds = f"from {shape.minimum} to {shape.maximum}" if shape.maximum < inf else f"of at least {shape.minimum}"
         raise InputError(f"a {'number' if number else 'length'} {bounds} was expected, not {size}", path=path)
 
 
-def _hold_text(value: object, form: Word | Like, path: str) -> None:
+def _validate_text(value: object, shape: OneOf | Pattern, path: str) -> None:
     hold(value, STRING, path)
     text = str(value)
-    if isinstance(form, Like):
-        if not re.fullmatch(form.pattern, text):
-            raise InputError(f"{text!r} is not like {form.pattern}", path=path)
-    elif text not in form.known:
-        raise InputError(f"one of {', '.join(form.known)} was expected, not {text!r}", path=path)
+    if isinstance(shape, Pattern):
+        if not re.fullmatch(shape.pattern, text):
+            raise InputError(f"{text!r} does not match {shape.pattern}", path=path)
+    elif text not in shape.values:
+        raise InputError(f"one of {', '.join(shape.values)} was expected, not {text!r}", path=path)
 
 
-def _hold_members(value: JsonObject, form: Keyed | Record | Union, path: str) -> None:
-    members: Mapping[str, Form] = dict.fromkeys(value, form.each) if isinstance(form, Keyed) else form.members
-    if isinstance(form, Record):
-        for key in form.needed:
+def _validate_members(value: JsonObject, shape: MapOf | Record | Union, path: str) -> None:
+    members: Mapping[str, Shape] = dict.fromkeys(value, shape.item) if isinstance(shape, MapOf) else shape.members
+    if isinstance(shape, Record):
+        for key in shape.required:
             if key not in value:
                 raise InputError(f"`{key}` is missing", path=_under(path, key))
-    if isinstance(form, Union):
-        said = [key for key, member in value.items() if member is not None or not form.several]
-        if not said:
+    if isinstance(shape, Union):
+        present = [key for key, member in value.items() if member is not None or not shape.allow_several]
+        if not present:
             raise InputError(f"one of {', '.join(members)} was expected", path=path)
-        known = [key for key in said if key in members]
+        known = [key for key in present if key in members]
         if not known and ".content[" not in path:
-            # What a block of a message is may be newer than this table; it is told in words.
-            raise InputError(f"one of {', '.join(members)} was expected", path=_under(path, said[0]))
-        if len(known) > 1 and not form.several:
+            # A content block may be of a newer type than this table; it is converted to text.
+            raise InputError(f"one of {', '.join(members)} was expected", path=_under(path, present[0]))
+        if len(known) > 1 and not shape.allow_several:
             raise InputError(f"one member was expected, not {', '.join(known)}", path=path)
-        value = {key: value[key] for key in said}
+        value = {key: value[key] for key in present}
     for key, member in value.items():
         if key in members:
             hold(member, members[key], _under(path, key))
-        elif path and isinstance(form, Record) and members:
-            raise InputError(f"there is no such member; there are {', '.join(members)}", path=_under(path, key))
+        elif path and isinstance(shape, Record) and members:
+            raise InputError(f"unknown member; known members: {', '.join(members)}", path=_under(path, key))
 
 
-def _is_plain(value: object, form: Plain) -> bool:
-    if form == ANY or isinstance(value, bool):
-        return form in (ANY, FLAG)
-    return form != FLAG and isinstance(value, _PLAIN[form])
+def _is_primitive(value: object, shape: Primitive) -> bool:
+    if shape == ANY or isinstance(value, bool):
+        return shape in (ANY, FLAG)
+    return shape != FLAG and isinstance(value, _PRIMITIVE_TYPES[shape])
 
 
 def _under(path: str, key: str) -> str:

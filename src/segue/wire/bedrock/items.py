@@ -1,7 +1,8 @@
-"""Content blocks ⇄ canonical blocks. A block is a union: an object with one member that says what it is.
+"""Content blocks ⇄ canonical blocks. A block is a union: an object with one member, whose key is its type.
 
-A `cachePoint` is a mark on the block before it: that block's fragment has it as a second member, and goes out as two.
-At home a block whose fragment is intact goes out as that very object; only ids and tool names are laid over it.
+A `cachePoint` belongs to the block before it: it is stored as a second member of that block's fragment, which renders
+as two blocks. Same-API a block with an intact fragment is sent as the original object; only ids and tool names are
+replaced.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ CACHE_POINT = "cachePoint"
 _SERVER = "server_tool_use"
 _LAWFUL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
-# Dotted names speak for one key of what stands under the first.
+# A dotted name is one key of the object under the first key.
 ITEM_KEYS = frozenset(
     {"role", "content", "text", "json"}
     | {f"{kind}.{key}" for kind in MEDIA for key in ("format", "source", "name")}
@@ -59,16 +60,16 @@ ITEM_KEYS = frozenset(
 
 
 def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, ...], bool]:
-    """The blocks, and whether the API takes all of this as it stands."""
+    """The blocks, and whether the API accepts the content unchanged."""
     blocks: list[Block] = []
     intact = True
     server = _server_ids(content)
     for index, item in enumerate(content):
         try:
-            made, lawful = _parse_item(item, model, _PARSERS, server)
+            made, valid = _parse_item(item, model, _PARSERS, server)
         except InputError as error:
             raise error.under(f"content[{index}]") from None
-        intact = intact and lawful and all(block.native is None or block.native.intact for block in made)
+        intact = intact and valid and all(block.native is None or block.native.intact for block in made)
         blocks += made
         point = object_of(item).get(CACHE_POINT)
         if isinstance(point, dict) and blocks:
@@ -80,19 +81,19 @@ Markable = TypeVar("Markable", Block, Text, Tool)
 
 
 def marked(value: Markable, point: JsonObject) -> Markable:
-    """A block or tool with a cache point behind it."""
+    """The block or tool with a cache point after it."""
     native = value.native or Native(API, {}, intact=False)
     fragment = {**native.fragment, CACHE_POINT: point}
     return msgspec.structs.replace(value, native=Native(API, fragment, native.intact))
 
 
 def apart(fragment: JsonObject) -> list[JsonObject]:
-    """The blocks that a fragment stands for: itself, or its members one by one."""
+    """Splits a fragment into blocks of one member each."""
     return [fragment] if len(fragment) == 1 else [{key: value} for key, value in fragment.items()]
 
 
 def _server_ids(content: list[Any]) -> frozenset[object]:
-    """Ids of the calls in this content that the provider runs itself."""
+    """Ids of the hosted calls in this content."""
     found: set[object] = set()
     for item in content:
         match item:
@@ -109,11 +110,11 @@ _Parser = Callable[[JsonObject, Any, str | None], Block]
 def _parse_item(
     value: object, model: str | None, parsers: dict[str, _Parser], server: frozenset[object]
 ) -> tuple[list[Block], bool]:
-    """The blocks of one union: one, unless a client set several members at once."""
+    """The blocks of one union (several if the client set several members), and whether it is valid."""
     item = object_of(value)
     members = {key: member for key, member in item.items() if member is not None}
     if not members:
-        raise InputError("a block needs a member that says what it is, such as `text`")
+        raise InputError("a block needs a member with its content, such as `text`")
     made: list[Block] = []
     known = [key for key in members if key in parsers]
     for key in known:
@@ -127,13 +128,13 @@ def _parse_item(
         made.append(block)
     if not known and CACHE_POINT not in members:
         kind = next(iter(members))
-        # BED-09: the list of what a block can be is closed.
+        # BED-09: the API rejects unknown block types.
         made.append(Opaque(kind, text=_told(members[kind]), native=Native(API, item, intact=False)))
     return made, len(item) == 1
 
 
 def _told(member: object) -> str:
-    """What can be said of a block whose kind segue does not know."""
+    """The text of a block of unknown type."""
     inner = object_or_none(member) or {}
     return "\n".join(value for key in ("text", "name") if isinstance(value := inner.get(key), str))
 
@@ -157,33 +158,33 @@ def _media_parser(kind: Any) -> _Parser:
 
 def _origin(raw_id: object, model: str | None) -> Origin:
     known = raw_id_or_none(raw_id)
-    stood = raw_id if known is None and isinstance(raw_id, str) and raw_id else None
-    return Origin(API, model, known, stood, "synthetic" if known is None else "natural")
+    malformed = raw_id if known is None and isinstance(raw_id, str) and raw_id else None
+    return Origin(API, model, known, malformed, "synthetic" if known is None else "natural")
 
 
 def _parse_tool_use(item: JsonObject, value: Any, model: str | None) -> Block:
     inner = object_of(value)
     arguments: Any = inner.get("input")
     text: str | None = None
-    # BED-09: anything but an object is refused, so such a fragment can't go home as it is
+    # BED-09: anything but an object is rejected, so such a fragment is not intact
     intact = isinstance(arguments, dict)
     if isinstance(arguments, str):
         arguments, text = parse_argument_text(arguments)
     hosted = inner.get("type") == _SERVER
-    # BED-01, BED-02: what the provider ran is never spelled anew
-    lawful = not hosted or (_is_lawful(inner.get("toolUseId")) and _is_lawful(inner.get("name")))
+    # BED-01, BED-02: ids and names of hosted calls are never projected
+    valid = not hosted or (_is_lawful(inner.get("toolUseId")) and _is_lawful(inner.get("name")))
     return ToolCall(
         _needed_text(inner, "name"),
         {} if arguments is None and text is None else arguments,
         arguments_text=text,
         kind="hosted" if hosted else "function",
         origin=_origin(inner.get("toolUseId"), model),
-        native=Native(API, item, intact and lawful),
+        native=Native(API, item, intact and valid),
     )
 
 
-def _is_lawful(word: object) -> bool:
-    return isinstance(word, str) and _LAWFUL.fullmatch(word) is not None
+def _is_lawful(value: object) -> bool:
+    return isinstance(value, str) and _LAWFUL.fullmatch(value) is not None
 
 
 def _parse_tool_result(item: JsonObject, value: Any, model: str | None) -> Block:
@@ -204,8 +205,8 @@ def _parse_tool_result(item: JsonObject, value: Any, model: str | None) -> Block
         if only is not None and list(only) == ["json"]:
             structured = only["json"]
         else:
-            blocks, lawful = _parse_result_content(parts, model)
-            intact = intact and lawful
+            blocks, valid = _parse_result_content(parts, model)
+            intact = intact and valid
     elif content is not None:
         raise InputError(f"a list was expected, not {kind_of(content)}", path="content")
     return ToolResponse(
@@ -224,13 +225,13 @@ def _parse_result_content(parts: list[Any], model: str | None) -> tuple[tuple[Bl
     intact = True
     for index, part in enumerate(parts):
         try:
-            made, lawful = _parse_item(part, model, _RESULT_PARSERS, frozenset())
+            made, valid = _parse_item(part, model, _RESULT_PARSERS, frozenset())
         except InputError as error:
             raise error.under(f"content[{index}]") from None
-        # Nothing but these can stand inside a result; what else is there is told as text.
+        # Other block types are invalid inside a result; they become text.
         known = not any(isinstance(block, Opaque) and block.kind in _PARSERS for block in made)
         blocks += made if known else [Text(write_text(part))]
-        intact = intact and lawful and known
+        intact = intact and valid and known
     return tuple(blocks), intact
 
 
@@ -242,7 +243,7 @@ def _parse_reasoning(item: JsonObject, value: Any, model: str | None) -> Block:
         return Thinking(sealed=sealed, origin=origin, native=Native(API, item))
     thought = object_or_none(inner.get("reasoningText")) or {}
     text = string_or_none(thought.get("text"))
-    # ANT-25: a signature is nothing without the text that was signed
+    # ANT-25: a signature is useless without the signed text
     signature = string_or_none(thought.get("signature")) if text is not None else None
     whole = text is not None and isinstance(thought.get("signature", ""), str)
     return Thinking(text or "", signature, origin=origin, native=Native(API, item, whole))
@@ -251,8 +252,8 @@ def _parse_reasoning(item: JsonObject, value: Any, model: str | None) -> Block:
 def _parse_citations(item: JsonObject, value: Any, _model: str | None) -> Block:
     parts: Any = object_of(value).get("content")
     texts = [object_or_none(part) or {} for part in cast("list[Any]", parts)] if isinstance(parts, list) else []
-    told = "".join(part["text"] for part in texts if isinstance(part.get("text"), str))
-    return Text(told, native=Native(API, item)) if told else Opaque("citationsContent", native=Native(API, item))
+    text = "".join(part["text"] for part in texts if isinstance(part.get("text"), str))
+    return Text(text, native=Native(API, item)) if text else Opaque("citationsContent", native=Native(API, item))
 
 
 def _parse_guarded(item: JsonObject, value: Any, _model: str | None) -> Block:
@@ -286,44 +287,44 @@ _PARSERS: dict[str, _Parser] = {
 
 
 def own_fragment(native: Native | None) -> JsonObject | None:
-    """The fragment itself where this API wrote it and it still says everything."""
+    """The original fragment, if it is from this API and intact."""
     if native is None or not native.intact or native.api != API:
         return None
     return cast("JsonObject", native.fragment)
 
 
-def render_block(block: Block, projection: Projection) -> list[JsonObject]:
-    """The block, and the cache point behind it if there is one."""
+def render_block(block: Block, context: Projection) -> list[JsonObject]:
+    """The rendered block, and the cache point after it if there is one."""
     own = own_fragment(block.native)
     match block:
         case ToolCall():
-            return _with_point(_render_call(block, own, projection), block.native)
+            return _with_point(_render_call(block, own, context), block.native)
         case ToolResponse():
-            return _with_point(_render_response(block, own, projection), block.native)
+            return _with_point(_render_response(block, own, context), block.native)
         case _ if own is not None:
             return apart(own)
         case _:
-            return _with_point(_render_anew(block, projection), block.native)
+            return _with_point(_render_anew(block, context), block.native)
 
 
-def _with_point(written: JsonObject, native: Native | None) -> list[JsonObject]:
+def _with_point(rendered: JsonObject, native: Native | None) -> list[JsonObject]:
     point = native.fragment.get(CACHE_POINT) if native is not None and native.api == API else None
-    return [written] if point is None else [written, {CACHE_POINT: point}]
+    return [rendered] if point is None else [rendered, {CACHE_POINT: point}]
 
 
-def _render_anew(block: Text | Thinking | Media | Code | Opaque, projection: Projection) -> JsonObject:
+def _render_anew(block: Text | Thinking | Media | Code | Opaque, context: Projection) -> JsonObject:
     match block:
         case Text():
             return {"text": block.text}
         case Thinking():
             return {"reasoningContent": _render_thinking(block)}
         case Media():
-            return render_media(block, projection)
+            return render_media(block, context)
         case Code():
             fence = "````" if "```" in block.code else "```"
             return {"text": f"{fence}{block.language}\n{block.code}\n{fence}"}
         case Opaque():
-            projection.report.add("text", "content of a kind unknown to the API is told as text", subject=block.kind)
+            context.report.add("text", "content sent as text: the API has no such content type", subject=block.kind)
             return {"text": f"{TEXTS.unsupported.format(kind=block.kind)} {block.text}".rstrip()}
         case _:
             assert_never(block)
@@ -337,21 +338,21 @@ def _render_thinking(block: Thinking) -> JsonObject:
 
 
 def _first(own: JsonObject, key: str) -> JsonObject:
-    """A fragment without the cache point behind it, as the very object where there is none."""
+    """The fragment without its cache point; the same object if it has none."""
     return own if len(own) == 1 else {key: own[key]}
 
 
-def _render_call(call: ToolCall, own: JsonObject | None, projection: Projection) -> JsonObject:
+def _render_call(call: ToolCall, own: JsonObject | None, context: Projection) -> JsonObject:
     if call.kind == "hosted":
         if own is not None:
             return _first(own, "toolUse")
         if call.origin.provider == API:
-            told = TEXTS.hosted_call.format(tool=call.name, arguments=write_text(call.arguments))
-            return _said(told, call.id, call.name, projection)
-    name = projection.names.render(call.name)
-    call_id = projection.ids.render(call.id)
+            text = TEXTS.hosted_call.format(tool=call.name, arguments=write_text(call.arguments))
+            return _said(text, call.id, call.name, context)
+    name = context.names.render(call.name)
+    call_id = context.ids.render(call.id)
     if own is None:
-        arguments = render_arguments_object(call, projection.report)
+        arguments = render_arguments_object(call, context.report)
         return {"toolUse": {"toolUseId": call_id, "name": name, "input": arguments}}
     inner = own["toolUse"]
     if inner.get("toolUseId") == call_id and inner.get("name") == name:
@@ -359,35 +360,35 @@ def _render_call(call: ToolCall, own: JsonObject | None, projection: Projection)
     return {"toolUse": {**inner, "toolUseId": call_id, "name": name}}
 
 
-def _render_response(response: ToolResponse, own: JsonObject | None, projection: Projection) -> JsonObject:
+def _render_response(response: ToolResponse, own: JsonObject | None, context: Projection) -> JsonObject:
     if response.hosted:
         if own is not None:
             return _first(own, "toolResult")
         if response.origin.provider == API:
-            told = TEXTS.hosted_result.format(tool=response.name, content=text_of(response.content))
-            return _said(told, response.call_id, response.name, projection)
-    call_id = projection.ids.render(response.call_id)
+            text = TEXTS.hosted_result.format(tool=response.name, content=text_of(response.content))
+            return _said(text, response.call_id, response.name, context)
+    call_id = context.ids.render(response.call_id)
     if own is not None:
         inner = own["toolResult"]
         same = inner.get("toolUseId") == call_id
         return _first(own, "toolResult") if same else {"toolResult": {**inner, "toolUseId": call_id}}
     failed = response.error or response.outcome is not None
-    written: JsonObject = {"toolUseId": call_id, "content": _result_content(response, projection)}
+    rendered: JsonObject = {"toolUseId": call_id, "content": _result_content(response, context)}
     if failed:
-        written["status"] = "error"
-    return {"toolResult": written}
+        rendered["status"] = "error"
+    return {"toolResult": rendered}
 
 
-def _result_content(response: ToolResponse, projection: Projection) -> list[JsonObject]:
+def _result_content(response: ToolResponse, context: Projection) -> list[JsonObject]:
     # BED-08: no empty text
     blocks = [block for block in response.content or () if not (isinstance(block, Text) and not block.text)]
-    written = [item for block in blocks for item in render_block(block, projection)]
+    rendered = [item for block in blocks for item in render_block(block, context)]
     if response.structured is not UNSET and not any(isinstance(block, Text) for block in blocks):
         value: Any = response.structured
-        return [{"json": value} if isinstance(value, dict) else {"text": write_text(value)}, *written]
-    return written
+        return [{"json": value} if isinstance(value, dict) else {"text": write_text(value)}, *rendered]
+    return rendered
 
 
-def _said(text: str, call_id: str, name: str | None, projection: Projection) -> JsonObject:
-    projection.report.add("text", "a changed hosted interaction is told as text", call_id=call_id, subject=name)
+def _said(text: str, call_id: str, name: str | None, context: Projection) -> JsonObject:
+    context.report.add("text", "hosted tool call sent as text: it was changed", call_id=call_id, subject=name)
     return {"text": text}

@@ -1,7 +1,7 @@
-"""Pictures, films, sounds and documents ⇄ `Media`, and what can be told of content that only this API has.
+"""Images, videos, audio and documents ⇄ `Media`, and search results as text.
 
-A document that holds plain text is that text everywhere: read as `Text`, it goes home by its native fragment. Bytes are
-base64 text in JSON. Converse fetches nothing but its own storage, which nobody else can read.
+A document of plain text is parsed as `Text`; same-API its native fragment is sent. Bytes are base64 text in JSON.
+Converse fetches only from S3, which no other provider can read.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _FORMATS["audio"] |= {"audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "w
 _UNSAID: dict[Kind, str] = {"image": "png", "document": "pdf", "video": "mp4", "audio": "mp3"}
 
 # «can only contain alphanumeric characters, whitespace characters, hyphens, parentheses, and square brackets», no two
-# blanks in a row; no name twice in a request.
+# consecutive blanks; names are unique in a request.
 _LAWFUL_NAME = re.compile(r"(?!.*  )[a-zA-Z0-9 \-()\[\]]{1,200}")
 _NAME_LIMIT = 200
 
@@ -76,9 +76,9 @@ _NAME_LIMIT = 200
 
 
 def parse_media(kind: Kind, block: JsonObject, inner: JsonObject) -> Block:
-    """The media of a block `{kind: inner}`; `guardContent` has another block around it."""
-    if kind == "document" and (told := _document_text(inner)):
-        return Text(told, native=Native(API, block))
+    """The media of a block `{kind: inner}`; in `guardContent` that block is nested in `block`."""
+    if kind == "document" and (text := _document_text(inner)):
+        return Text(text, native=Native(API, block))
     source = object_or_none(inner.get("source")) or {}
     mime = _MIMES[kind].get(str(inner.get("format")))
     name = string_or_none(inner.get("name"))
@@ -106,8 +106,8 @@ def _document_text(inner: JsonObject) -> str:
 def parse_search_result(block: JsonObject, inner: JsonObject) -> Block:
     parts: Any = inner.get("content")
     texts = _texts_of(cast("list[Any]", parts)) if isinstance(parts, list) else None
-    told = _lines(inner.get("title"), inner.get("source"), texts)
-    return Text(told, native=Native(API, block)) if told else Opaque("searchResult", native=Native(API, block))
+    text = _lines(inner.get("title"), inner.get("source"), texts)
+    return Text(text, native=Native(API, block)) if text else Opaque("searchResult", native=Native(API, block))
 
 
 def _texts_of(parts: list[Any]) -> str:
@@ -121,18 +121,18 @@ def _lines(*parts: object) -> str:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_media(media: Media, projection: Projection) -> JsonObject:
-    """The block of media from abroad; what can't be said becomes text with a report line."""
+def render_media(media: Media, context: Projection) -> JsonObject:
+    """The block for media of another API; unsupported media becomes text and is reported."""
     if media.url is not None and media.url.startswith("data:"):
         media = _taken_apart(media)
-    elif media.data is None and media.url is not None and projection.fetch is not None:
-        data, mime = projection.fetch(media.url)
+    elif media.data is None and media.url is not None and context.fetch is not None:
+        data, mime = context.fetch(media.url)
         media = Media(media.kind, mime, data=b64encode(data).decode(), name=media.name or _last_part(media.url))
     form = format_of(media)
     if form is None or not (media.data or str(media.file_id).startswith("s3://")):
-        projection.report.add("text", f"{media.kind} that the API does not take: told as text", subject=media.kind)
-        said = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or media.file_id or ""]
-        return {"text": " ".join(part for part in said if part)}
+        context.report.add("text", f"{media.kind} replaced by text: the API does not accept it", subject=media.kind)
+        parts = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or media.file_id or ""]
+        return {"text": " ".join(part for part in parts if part)}
     source: JsonObject = {"bytes": media.data} if media.data else {"s3Location": {"uri": media.file_id}}
     if media.kind == "document":
         return {"document": {"format": form, "name": media.name or "document", "source": source}}
@@ -140,7 +140,7 @@ def render_media(media: Media, projection: Projection) -> JsonObject:
 
 
 def format_of(media: Media) -> str | None:
-    """The word that the API has for this format; None where it takes no such media."""
+    """The API's name of the media format; None if it does not support it."""
     if media.mime is None:
         return _UNSAID[media.kind]
     mime = media.mime.partition(";")[0].strip().lower()
@@ -149,7 +149,7 @@ def format_of(media: Media) -> str | None:
 
 
 def _taken_apart(media: Media) -> Media:
-    """A `data:` URL as the bytes and media type that it holds."""
+    """The media with a `data:` URL decoded to its data and media type."""
     head, _, payload = (media.url or "").removeprefix("data:").partition(",")
     mime, *parameters = head.split(";")
     data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()
@@ -161,18 +161,18 @@ def _last_part(url: str) -> str:
 
 
 def name_documents(messages: list[JsonObject], report: Report) -> list[JsonObject]:
-    """The messages with document names that are lawful and differ from each other, in results as well."""
+    """The messages with valid and unique document names, also inside tool results."""
     taken: set[str] = set()
 
     def named(items: list[Any]) -> list[Any]:
         made = [_named(item, taken, report, named) for item in items]
         return items if all(new is old for new, old in zip(made, items, strict=True)) else made
 
-    written: list[JsonObject] = []
+    rendered: list[JsonObject] = []
     for message in messages:
         content = named(message["content"])
-        written.append(message if content is message["content"] else {**message, "content": content})
-    return written
+        rendered.append(message if content is message["content"] else {**message, "content": content})
+    return rendered
 
 
 def _named(item: JsonObject, taken: set[str], report: Report, named: Callable[[list[Any]], list[Any]]) -> JsonObject:
@@ -186,12 +186,16 @@ def _named(item: JsonObject, taken: set[str], report: Report, named: Callable[[l
     taken.add(name)
     if name == document.get("name"):
         return item
-    report.add("adjusted", f"a document is called {name!r} here", subject=str(document.get("name") or ""))
+    report.add(
+        "adjusted",
+        f"document renamed to {name!r}: names must be valid and unique",
+        subject=str(document.get("name") or ""),
+    )
     return {**item, "document": {**document, "name": name}}
 
 
 def _fresh(name: str, taken: set[str]) -> str:
-    """The name itself where it is lawful, and not taken yet."""
+    """The name itself if it is valid and not taken, else a valid unique one."""
     if not _LAWFUL_NAME.fullmatch(name):
         stem = re.sub(r"\.[A-Za-z0-9]{1,5}$", "", name)
         name = " ".join(re.sub(r"[^a-zA-Z0-9\-()\[\]]", " ", stem).split())[:_NAME_LIMIT].strip() or "document"

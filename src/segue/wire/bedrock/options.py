@@ -1,8 +1,7 @@
-"""What a request asks for beside its messages: `inferenceConfig`, `outputConfig`, the choice of tools and the fields
-that only a model knows ⇄ `Options`.
+"""Options: `inferenceConfig`, `outputConfig`, `toolChoice` and the model-specific fields ⇄ `Options`.
 
-`render_options` always says what the target's model takes. At home it is called for before and after, and only the
-difference is laid over the body, so what nobody changed stays as the client wrote it.
+`render_options` returns what the target's model accepts. Same-API it is called for the options before and after, and
+only the difference is merged into the body, so unchanged fields stay as the client wrote them.
 """
 
 from __future__ import annotations
@@ -55,9 +54,9 @@ def parse_options(body: Mapping[str, Any]) -> Options:
 
 
 def _parse_stop(value: object) -> tuple[str, ...] | None:
-    words = cast("list[object]", value) if isinstance(value, list) else [None]
-    texts = tuple(word for word in words if isinstance(word, str))
-    return texts if len(texts) == len(words) else None
+    items = cast("list[object]", value) if isinstance(value, list) else [None]
+    texts = tuple(item for item in items if isinstance(item, str))
+    return texts if len(texts) == len(items) else None
 
 
 def _parse_choice(choice: JsonObject) -> ToolChoice | None:
@@ -73,21 +72,21 @@ def _parse_choice(choice: JsonObject) -> ToolChoice | None:
 
 
 def _parse_reasoning(model: object, extra: JsonObject, output: JsonObject) -> Reasoning | None:
-    """Claude's `thinking`, which was `reasoning_config` once; Nova's `reasoningConfig`; the effort of gpt-oss."""
+    """Claude's `thinking` (formerly `reasoning_config`), Nova's `reasoningConfig`, the effort of gpt-oss."""
     nova = object_or_none(extra.get("reasoningConfig")) or {}
-    asked_for = (nova.get("maxReasoningEffort"), extra.get("reasoning_effort"))
-    effort: Effort | None = next((step for step in _STEPS if step in asked_for), None)
+    efforts = (nova.get("maxReasoningEffort"), extra.get("reasoning_effort"))
+    effort: Effort | None = next((step for step in _STEPS if step in efforts), None)
     if nova.get("type") in ("enabled", "disabled"):
         return Reasoning(enabled=nova["type"] == "enabled", effort=effort)
     if effort is not None:
         return Reasoning(effort=effort)
-    asked = {"thinking": extra.get("thinking") or extra.get("reasoning_config"), "model": model}
+    fields = {"thinking": extra.get("thinking") or extra.get("reasoning_config"), "model": model}
     inner = object_or_none(extra.get("output_config")) or {}
-    return parse_reasoning({**asked, "output_config": {"effort": output.get("effort", inner.get("effort"))}})
+    return parse_reasoning({**fields, "output_config": {"effort": output.get("effort", inner.get("effort"))}})
 
 
-def _parse_format(wanted: JsonObject) -> ResponseFormat | None:
-    match wanted:
+def _parse_format(form: JsonObject) -> ResponseFormat | None:
+    match form:
         case {"type": "json_schema", "structure": {"jsonSchema": {"schema": str(text)} as inner}}:
             schema = object_or_none(parse_argument_text(text)[0])
             name = string_or_none(cast("JsonObject", inner).get("name"))
@@ -100,7 +99,7 @@ def _parse_format(wanted: JsonObject) -> ResponseFormat | None:
 
 
 def lawful_options(options: Options, model: Model, report: Report) -> Options:
-    """Options from abroad, with the schema of an answer as the API takes it."""
+    """Cross-API options with a response schema that the API accepts."""
     form = options.response_format
     if form is None or form.schema is None or not _takes_schemas(model):
         return options
@@ -114,13 +113,13 @@ def _takes_schemas(model: Model) -> bool:
 def render_options(
     options: Options, model: Model, report: Report, *, declared: bool, spell: Callable[[str], str]
 ) -> JsonObject:
-    """The fields by where they stand; `toolChoice` has its place in `toolConfig`. `declared`: whether tools are."""
+    """The fields by body key; `toolChoice` belongs into `toolConfig`. `has_tools`: whether tools are declared."""
     extra, effort = _render_reasoning(options, model, report)
-    refused = _refused(options, model, extra, report)
-    config = _render_config(options, model, extra, refused, report)
+    rejected = _refused(options, model, extra, report)
+    config = _render_config(options, model, extra, rejected, report)
     if "thinking" in extra and "maxTokens" in config:
         extra["thinking"] = fit_budget(extra["thinking"], config["maxTokens"], report)
-    if options.top_k is not None and "top_k" not in refused:
+    if options.top_k is not None and "top_k" not in rejected:
         extra |= _render_top_k(options.top_k, model, report)
     output: JsonObject = {}
     form = _render_format(options.response_format, model, report)
@@ -134,7 +133,7 @@ def render_options(
     if options.parallel is False:
         _leave_out("parallel", "the API has no such option", report)
     if options.stream:
-        _leave_out("stream", "here the address asks for it", report)
+        _leave_out("stream", "the API selects streaming by the URL", report)
     for name in _UNKNOWN:
         if getattr(options, name) is not None:
             _leave_out(name, "the API has no such option", report)
@@ -144,19 +143,19 @@ def render_options(
 
 
 def _leave_out(name: str, why: str, report: Report) -> None:
-    report.add("adjusted", f"`{name}` is left out: {why}", subject=name)
+    report.add("adjusted", f"`{name}` dropped: {why}", subject=name)
 
 
 def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[JsonObject, Effort | None]:
-    """What a model's own fields say of reasoning, and `outputConfig.effort`."""
-    asked = options.reasoning
-    if asked is None or asked == Reasoning():
+    """The model-specific reasoning fields, and `outputConfig.effort`."""
+    reasoning = options.reasoning
+    if reasoning is None or reasoning == Reasoning():
         return {}, None
     if model.family == "claude":
-        thinking, effort = render_reasoning(asked, claude_traits(model), report)
+        thinking, effort = render_reasoning(reasoning, claude_traits(model), report)
         return ({} if thinking is None else {"thinking": thinking}), effort
-    off = asked.enabled is False or asked.effort == "none"
-    effort = asked.effort or (effort_of(asked.budget, known=_STEPS) if asked.budget else "medium")
+    off = reasoning.enabled is False or reasoning.effort == "none"
+    effort = reasoning.effort or (effort_of(reasoning.budget, known=_STEPS) if reasoning.budget else "medium")
     step = nearest(effort, _STEPS)
     match traits_of(model).thinks:
         case "nova":
@@ -166,7 +165,7 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
             return {"reasoning_effort": "low" if off else step}, None
         case _:
             if not off:
-                report.add("adjusted", "the model can't be asked to think: left out", subject="reasoning")
+                report.add("adjusted", "reasoning dropped: the model has no option for it", subject="reasoning")
             return {}, None
 
 
@@ -175,57 +174,62 @@ def _sampling_rules(model: Model) -> ClaudeTraits:
 
 
 def _refused(options: Options, model: Model, extra: JsonObject, report: Report) -> set[str]:
-    """Sampling fields that Claude would refuse beside each other or beside thinking; each is reported."""
-    traits = _sampling_rules(model)
+    """Sampling options that Claude rejects in combination or with thinking; each is reported."""
+    capabilities = _sampling_rules(model)
     thinks = is_thinking(extra.get("thinking"))
     found: dict[str, str] = {}
     for name in ("temperature", "top_p", "top_k"):
         value = getattr(options, name)
-        lawful = {"temperature": value == 1, "top_p": value is not None and value >= 0.95, "top_k": False}[name]
+        valid = {"temperature": value == 1, "top_p": value is not None and value >= 0.95, "top_k": False}[name]
         if value is None:
             continue
-        if not traits.sampling:
-            found[name] = "the model takes no sampling fields"
-        elif thinks and not lawful:
-            found[name] = "not lawful while thinking is on"
-        elif name == "top_p" and options.temperature is not None and traits.one_sampler and "temperature" not in found:
-            found[name] = "the model takes it or `temperature`, not both"
+        if not capabilities.sampling:
+            found[name] = "the model does not accept sampling options"
+        elif thinks and not valid:
+            found[name] = "not accepted while thinking is on"
+        elif (
+            name == "top_p"
+            and options.temperature is not None
+            and capabilities.one_sampler
+            and "temperature" not in found
+        ):
+            found[name] = "the model accepts it or `temperature`, not both"
     for name, why in found.items():
         _leave_out(name, why, report)
     return set(found)
 
 
-def _render_config(options: Options, model: Model, extra: JsonObject, refused: set[str], report: Report) -> JsonObject:
+def _render_config(options: Options, model: Model, extra: JsonObject, rejected: set[str], report: Report) -> JsonObject:
     given = {"temperature": options.temperature, "top_p": options.top_p}
     config: JsonObject = {}
     if options.max_tokens is not None and options.max_tokens < 1:
-        _leave_out("max_tokens", "at least one is demanded", report)
+        _leave_out("max_tokens", "must be at least 1", report)
     elif options.max_tokens is not None:
         config["maxTokens"] = _within(options.max_tokens, _sampling_rules(model).ceiling, "max_tokens", report)
     for name, key in (("temperature", "temperature"), ("top_p", "topP")):
         value = given[name]
         if value is not None and value < 0:
-            _leave_out(name, "it is below zero", report)
-        elif value is not None and name not in refused:
+            _leave_out(name, "must not be negative", report)
+        elif value is not None and name not in rejected:
             config[key] = _within(value, 1, name, report)
-    stop = [word for word in options.stop or () if word.strip()]
+    stop = [text for text in options.stop or () if text.strip()]
     if len(stop) < len(options.stop or ()):
-        _leave_out("stop", "blank stop sequences are refused", report)
+        _leave_out("stop", "blank stop sequences are rejected", report)
     if stop:
         config["stopSequences"] = stop
     reasoning = object_or_none(extra.get("reasoningConfig")) or {}
     if reasoning.get("maxReasoningEffort") == "high":
-        # Nova's guide «Extended thinking»: at the highest effort these are refused.
+        # Nova's guide «Extended thinking»: at the highest effort these are rejected.
         for key in ("maxTokens", "temperature", "topP"):
             if config.pop(key, None) is not None:
-                _leave_out(key, "not lawful at the highest effort", report)
+                _leave_out(key, "not accepted at the highest effort", report)
     return config
 
 
 def _within(value: Any, ceiling: int | None, name: str, report: Report) -> Any:
     if ceiling is None or value <= ceiling:
         return value
-    report.add("adjusted", f"`{name}` is cut to {ceiling}, the most there is", subject=name)
+    report.add("adjusted", f"`{name}` reduced to {ceiling}, the maximum", subject=name)
     return ceiling
 
 
@@ -236,7 +240,7 @@ def _render_top_k(top_k: int, model: Model, report: Report) -> JsonObject:
         case "inferenceConfig.topK":
             return {"inferenceConfig": {"topK": top_k}}
         case _:
-            _leave_out("top_k", "the model is not known to have such a field", report)
+            _leave_out("top_k", "the model has no known field for it", report)
             return {}
 
 
@@ -246,22 +250,26 @@ def _render_choice(options: Options, model: Model, report: Report, spell: Callab
         return None
     # BED-09: there is no `none`
     if choice.mode == "none":
-        report.add("adjusted", "no choice forbids tools here: they stay declared", subject="tool_choice")
+        report.add(
+            "adjusted",
+            "tool_choice none dropped: the API has no such choice; tools stay declared",
+            subject="tool_choice",
+        )
         return None
     if choice.mode == "auto":
         return {"auto": {}} if traits_of(model).forced_choice else None
     # ANT-30: from 5.5 on no tool can be forced at all
     if not traits_of(model).forced_choice or not _sampling_rules(model).forced_choice:
-        report.add("adjusted", "the model can't be forced to call a tool: left to it", subject="tool_choice")
+        report.add("adjusted", "tool_choice dropped: the model cannot be forced to call a tool", subject="tool_choice")
         return None
     return {"tool": {"name": spell(choice.name)}} if choice.mode == "tool" and choice.name else {"any": {}}
 
 
-def _render_format(wanted: ResponseFormat | None, model: Model, report: Report) -> JsonObject | None:
-    if wanted is None or wanted.kind == "text":
+def _render_format(form: ResponseFormat | None, model: Model, report: Report) -> JsonObject | None:
+    if form is None or form.kind == "text":
         return None
-    if wanted.kind != "schema" or wanted.schema is None or not _takes_schemas(model):
-        _leave_out("response_format", "only a schema can be asked for, of Claude 4.1 or newer", report)
+    if form.kind != "schema" or form.schema is None or not _takes_schemas(model):
+        _leave_out("response_format", "only JSON schemas are supported, by Claude 4.1 or newer", report)
         return None
-    named = {"name": wanted.name} if wanted.name else {}
-    return {"type": "json_schema", "structure": {"jsonSchema": {"schema": write_text(wanted.schema), **named}}}
+    named = {"name": form.name} if form.name else {}
+    return {"type": "json_schema", "structure": {"jsonSchema": {"schema": write_text(form.schema), **named}}}

@@ -1,4 +1,4 @@
-"""Whole replies, and errors: Converse responses ⇄ `Reply`, error bodies ⇄ `ApiError`."""
+"""Replies and errors: Converse responses ⇄ `Reply`, error bodies ⇄ `ApiError`."""
 
 from __future__ import annotations
 
@@ -105,53 +105,53 @@ def _parse_usage(usage: JsonObject | None) -> Usage | None:
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    """The kind stands in a header as a rule, in `__type` at times, behind a `#`."""
-    said = string_or_none(body.get("message")) or string_or_none(body.get("Message"))
+    """Parses an error; its kind is usually in a header, sometimes in `__type` after a `#`."""
+    message = string_or_none(body.get("message")) or string_or_none(body.get("Message"))
     kind = (string_or_none(body.get("__type")) or "").rpartition("#")[2]
     status = status or _STATUSES.get(kind, 0)
-    return ApiError(status, said or f"HTTP status {status}", kind=kind or _error_kind(status))
+    return ApiError(status, message or f"HTTP status {status}", kind=kind or _error_kind(status))
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_reply(reply: Reply, projection: Projection) -> JsonObject:
+def render_reply(reply: Reply, context: Projection) -> JsonObject:
     own = own_fragment(reply.native)
     if own is not None:
-        content = [item for block in reply.blocks for item in render_block(block, projection)]
+        content = [item for block in reply.blocks for item in render_block(block, context)]
         message = own["output"]["message"]
         same = content == message["content"]
         return own if same else {**own, "output": {"message": {**message, "content": content}}}
-    blocks = for_client(reply.blocks, projection)
+    blocks = for_client(reply.blocks, context)
     called = any(isinstance(block, ToolCall) for block in blocks if not is_own_hosted(block, API))
-    content = [item for block in blocks for item in render_block(block, projection)]
+    content = [item for block in blocks for item in render_block(block, context)]
     body: JsonObject = {
         "output": {"message": {"role": "assistant", "content": content}},
         "stopReason": stop_reason(reply.finish, reply.stop_sequence, called=called),
     }
     if reply.native is not None and reply.native.api == API:
-        # What the API did not come to say of a reply of its own is not made up.
+        # Same-API, missing fields are not invented.
         return {**body, **{key: value for key, value in reply.native.fragment.items() if key not in body}}
     return {**body, "usage": render_usage(reply.usage or Usage()), "metrics": {"latencyMs": 0}}
 
 
-def for_client(blocks: Iterable[Block], projection: Projection) -> list[Block]:
-    """What of a reply a client of this API is told; a line in the report for each block that it is not."""
-    return [as_words(block, API, projection.report) for block in blocks if _can_be_said(block, projection)]
+def for_client(blocks: Iterable[Block], context: Projection) -> list[Block]:
+    """The blocks that a client of this API can handle; each dropped block is reported."""
+    return [as_words(block, API, context.report) for block in blocks if _can_be_said(block, context)]
 
 
-def _can_be_said(block: Block, projection: Projection) -> bool:
-    """Whether a client of this API can do with a block what it will: show it, run it, send it back."""
+def _can_be_said(block: Block, context: Projection) -> bool:
+    """Whether a client of this API can show, run and send back the block."""
     if isinstance(block, Text):
-        # BED-08: a blank text would be refused when the client sends it back
+        # BED-08: a blank text would be rejected when the client sends it back
         return bool(block.text.strip())
     if isinstance(block, Thinking):
         # BED-11: so would reasoning that this API did not make
         if block.origin.provider == API:
             return True
-        projection.report.add("reasoning", "reasoning that the API did not make is left out of the reply")
+        context.report.add("reasoning", "reasoning dropped from the reply: it comes from another API")
         return False
-    return not ran_elsewhere(block, API, projection.report)
+    return not ran_elsewhere(block, API, context.report)
 
 
 def stop_reason(finish: Finish, stop_sequence: str | None, *, called: bool) -> str:
@@ -173,7 +173,7 @@ def render_usage(usage: Usage) -> JsonObject:
 
 
 def render_error(error: ApiError) -> JsonObject:
-    # The kinds of other APIs are no names of exceptions.
+    # Error kinds of other APIs are not AWS exception names.
     own = error.kind if error.kind.endswith("Exception") else _error_kind(error.status)
     return {"__type": own, "message": error.message}
 

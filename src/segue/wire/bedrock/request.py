@@ -1,6 +1,6 @@
-"""Whole requests: Converse bodies ⇄ `Request` and `Transcript`.
+"""Request bodies of Converse: parsed to `Request`, rendered from `Transcript`.
 
-The model stands in the address; boto3 takes it as `modelId` beside the rest, and so does this wire, both ways.
+The HTTP API has the model in the URL; boto3 takes it as `modelId` in the arguments, and so does this wire.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
 
 def _parse_tool_config(body: Mapping[str, Any]) -> tuple[Tool, ...]:
     config = body.get("toolConfig")
-    # A list of declarations by itself is what tools are handed over in.
+    # `convert_tools` passes a list of declarations as `tools`.
     if config is None:
         return parse_tools(body.get("tools"), "tools")
     return parse_tools(object_of(config, "toolConfig").get("tools"), "toolConfig.tools")
@@ -74,10 +74,10 @@ def _parse_message(value: object, model: str | None) -> Message:
     role = message.get("role")
     speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
     if speaker is None:
-        said = repr(role) if isinstance(role, str) else kind_of(role)
-        raise InputError(f"the role user, assistant or system was expected, not {said}", path="role")
+        found = repr(role) if isinstance(role, str) else kind_of(role)
+        raise InputError(f"the role user, assistant or system was expected, not {found}", path="role")
     content: Any = message.get("content")
-    # Only a list is lawful, but clients of other APIs write a text.
+    # Only a list is valid, but clients of other APIs send a string.
     if isinstance(content, str) or content is None:
         blocks: tuple[Block, ...] = (Text(content),) if content else ()
         intact = False
@@ -114,19 +114,19 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_request(transcript: Transcript, projection: Projection) -> JsonObject:
+def render_request(transcript: Transcript, context: Projection) -> JsonObject:
     model = identify(transcript.model or DEFAULT_MODEL)
-    messages = [_render_message(message, projection) for message in transcript.messages]
-    messages = name_documents(messages, projection.report)
+    messages = [_render_message(message, context) for message in transcript.messages]
+    messages = name_documents(messages, context.report)
     if not traits_of(model).error_flag:
-        messages = [_without_status(message, projection.report) for message in messages]
-    tools = render_tools(transcript.tools, projection, model)
+        messages = [_without_status(message, context.report) for message in messages]
+    tools = render_tools(transcript.tools, context, model)
     if any(not text.text.strip() for text in transcript.system):
-        projection.report.add("dropped", "blank system text", subject="system")
+        context.report.add("dropped", "blank system text dropped", subject="system")
     if transcript.home:
-        return _render_at_home(transcript, projection, messages, tools)
-    options = lawful_options(transcript.options, model, projection.report)
-    fields = render_options(options, model, projection.report, declared=bool(tools), spell=projection.names.render)
+        return _render_at_home(transcript, context, messages, tools)
+    options = lawful_options(transcript.options, model, context.report)
+    fields = render_options(options, model, context.report, declared=bool(tools), spell=context.names.render)
     body: JsonObject = {"modelId": transcript.model} if transcript.model else {}
     system = _render_system(transcript.system)
     if system:
@@ -138,21 +138,21 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     return body | fields
 
 
-def _render_message(message: Message, projection: Projection) -> JsonObject:
-    written = [item for block in message.blocks for item in render_block(block, projection)]
+def _render_message(message: Message, context: Projection) -> JsonObject:
+    rendered = [item for block in message.blocks for item in render_block(block, context)]
     native = message.native
     if message.name is not None:
-        projection.report.add("dropped", "a speaker's name has no place here", subject=message.name)
+        context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
     if native is None or native.api != API:
-        return {"role": _ROLES[message.speaker], "content": written}
+        return {"role": _ROLES[message.speaker], "content": rendered}
     own = own_fragment(native)
-    if own is not None and written == _without_strays(own["content"]):
+    if own is not None and rendered == _without_strays(own["content"]):
         return own
-    return {**native.fragment, "role": _ROLES[message.speaker], "content": written}
+    return {**native.fragment, "role": _ROLES[message.speaker], "content": rendered}
 
 
 def _without_strays(content: list[Any]) -> list[Any]:
-    """The content without cache points that mark nothing: at the very beginning, or behind another one."""
+    """The content without cache points that follow nothing or another cache point."""
     kept: list[Any] = []
     for item in content:
         if CACHE_POINT not in item or (kept and CACHE_POINT not in kept[-1]):
@@ -161,11 +161,13 @@ def _without_strays(content: list[Any]) -> list[Any]:
 
 
 def _without_status(message: JsonObject, report: Report) -> JsonObject:
-    """BED-09: some models refuse to be told how a call ended."""
+    """BED-09: some models reject the `status` of tool results."""
     found = [item for item in message["content"] if "status" in (item.get("toolResult") or {})]
     if not found:
         return message
-    report.add("dropped", "`status` of results is not taken by this model", subject="status", fault="projection")
+    report.add(
+        "dropped", "`status` of tool results dropped: the model rejects it", subject="status", fault="projection"
+    )
     content = [
         {**item, "toolResult": {key: value for key, value in item["toolResult"].items() if key != "status"}}
         if "toolResult" in item
@@ -176,28 +178,28 @@ def _without_status(message: JsonObject, report: Report) -> JsonObject:
 
 
 def _render_system(system: Sequence[Text]) -> list[JsonObject]:
-    written: list[JsonObject] = []
+    rendered: list[JsonObject] = []
     for text in system:
         # BED-08
         if not text.text.strip():
             continue
         own = own_fragment(text.native)
-        written += [{"text": text.text}] if own is None else apart(own)
-    return written
+        rendered += [{"text": text.text}] if own is None else apart(own)
+    return rendered
 
 
 def _render_at_home(
-    transcript: Transcript, projection: Projection, messages: list[JsonObject], tools: list[JsonObject]
+    transcript: Transcript, context: Projection, messages: list[JsonObject], tools: list[JsonObject]
 ) -> JsonObject:
-    """The body that came in, with only what changed laid over it."""
+    """The original body with only the changes merged into it."""
     request = transcript.request
     fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
     known, new = Report(), Report()
     before = _fields(request.options, request.model, known, bool(request.tools))
-    after = _fields(transcript.options, transcript.model, new, bool(tools), projection.names.render)
-    projection.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
-    said = {"modelId": transcript.model} if transcript.model is not None else {}
-    body = laid_over(fragment, {"modelId": request.model}, said)
+    after = _fields(transcript.options, transcript.model, new, bool(tools), context.names.render)
+    context.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
+    model = {"modelId": transcript.model} if transcript.model is not None else {}
+    body = laid_over(fragment, {"modelId": request.model}, model)
     for key in ("modelId", "toolConfig"):
         if body.get(key) is None:
             body.pop(key, None)
@@ -206,14 +208,14 @@ def _render_at_home(
         if before.get(key) != after.get(key):
             inner = laid_over(inner, before.get(key, {}), after.get(key, {}))
         if key == EXTRA and _family(request.model) != _family(transcript.model):
-            inner = _of_other_family(inner, after.get(key, {}), projection.report)
+            inner = _of_other_family(inner, after.get(key, {}), context.report)
         if key == EXTRA and request.options.reasoning != transcript.options.reasoning:
             inner = {name: value for name, value in inner.items() if name != "reasoning_config"}
         if inner != (object_or_none(fragment.get(key)) or {}):
             _put(body, key, inner)
     blank = any(not text.text.strip() for text in transcript.system)
-    mended = "system" in fragment and not isinstance(fragment["system"], list)
-    if blank or mended or transcript.system != request.system:
+    malformed = "system" in fragment and not isinstance(fragment["system"], list)
+    if blank or malformed or transcript.system != request.system:
         _put(body, "system", _render_system(transcript.system))
     _lay_tools(body, tools, before.get("toolChoice"), after.get("toolChoice"))
     body["messages"] = messages
@@ -221,9 +223,9 @@ def _render_at_home(
 
 
 def _fields(
-    options: Options, model: str | None, report: Report, declared: bool, spell: Callable[[str], str] = str
+    options: Options, model: str | None, report: Report, has_tools: bool, project_name: Callable[[str], str] = str
 ) -> JsonObject:
-    return render_options(options, identify(model or DEFAULT_MODEL), report, declared=declared, spell=spell)
+    return render_options(options, identify(model or DEFAULT_MODEL), report, declared=has_tools, spell=project_name)
 
 
 def _family(model: str | None) -> Model:
@@ -231,9 +233,9 @@ def _family(model: str | None) -> Model:
 
 
 def _of_other_family(inner: JsonObject, after: JsonObject, report: Report) -> JsonObject:
-    """What only models of one family know, for a model of another one."""
+    """Replaces the model-specific fields when the model family changes; each dropped one is reported."""
     for key in sorted(inner.keys() - after.keys()):
-        report.add("dropped", f"`{key}` is a field of other models", subject=key, fault="projection")
+        report.add("dropped", f"`{key}` dropped: a field of another model family", subject=key, fault="projection")
     return dict(after)
 
 

@@ -1,4 +1,4 @@
-"""Streams of Converse: messages of an AWS event stream ⇄ events."""
+"""Renders streams of Converse: messages of an AWS event stream."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class BedrockRenderer(BlockRenderer):
     def opened(self, event: Opened) -> bytes:
         return _event("messageStart", {"role": "assistant"})
 
-    # Words and reasoning have no beginning of their own.
+    # Text and reasoning have no start event.
 
     def begin_text(self, block: Text) -> bytes:
         return self._begin(b'"text":', b"}}")
@@ -75,16 +75,16 @@ class BedrockRenderer(BlockRenderer):
     def delta(self, text: str) -> bytes:
         return _DELTA(self._head + write(text) + self._tail)
 
-    def _delta(self, **said: Any) -> bytes:
-        return _event("contentBlockDelta", {"contentBlockIndex": self.index, "delta": said})
+    def _delta(self, **fields: Any) -> bytes:
+        return _event("contentBlockDelta", {"contentBlockIndex": self.index, "delta": fields})
 
     def end_text(self, block: Text) -> bytes:
         native = block.native
         cited = native.fragment.get("citationsContent") if native is not None and native.api == API else None
         return self._cited(object_or_none(cited) or {})
 
-    def _cited(self, told: JsonObject) -> bytes:
-        citations = told.get("citations")
+    def _cited(self, content: JsonObject) -> bytes:
+        citations = content.get("citations")
         given = cast("list[object]", citations) if isinstance(citations, list) else []
         return b"".join(self._delta(citation=citation) for citation in given)
 
@@ -102,27 +102,27 @@ class BedrockRenderer(BlockRenderer):
         return b"".join(self._told(item) for item in render_block(block, self.projection))
 
     def _told(self, item: JsonObject) -> bytes:
-        """A block as the service streams it."""
+        """The events of a complete block."""
         kind, value = next(iter(item.items()))
         inner = object_or_none(value) or {}
         match kind:
             case "text":
                 return self.begin_text(Text("")) + self.delta(str(value)) + self.stop()
             case "toolUse":
-                begun = self._begin_used({key: said for key, said in inner.items() if key != "input"})
-                return begun + self.delta(write_text(inner.get("input"))) + self.stop()
+                started = self._begin_used({key: value for key, value in inner.items() if key != "input"})
+                return started + self.delta(write_text(inner.get("input"))) + self.stop()
             case "toolResult":
-                start = {key: said for key, said in inner.items() if key != "content"}
-                begun = self._start_block({"toolResult": start})
-                return begun + self._delta(toolResult=inner.get("content")) + self.stop()
+                start = {key: value for key, value in inner.items() if key != "content"}
+                started = self._start_block({"toolResult": start})
+                return started + self._delta(toolResult=inner.get("content")) + self.stop()
             case "image":
-                shown = {key: said for key, said in inner.items() if key != "format"}
-                begun = self._start_block({"image": {"format": inner.get("format")}})
-                return begun + self._delta(image=shown) + self.stop()
+                shown = {key: value for key, value in inner.items() if key != "format"}
+                started = self._start_block({"image": {"format": inner.get("format")}})
+                return started + self._delta(image=shown) + self.stop()
             case "cachePoint":
                 return b""
             case _:
-                self.report.add("text", f"{kind} can't stand in a stream here: told as text", subject=kind)
+                self.report.add("text", f"{kind} replaced by text: the API does not stream it", subject=kind)
                 return self._told({"text": TEXTS.unsupported.format(kind=kind)})
 
     def for_client(self, block: Block) -> list[Block]:
@@ -134,7 +134,7 @@ class BedrockRenderer(BlockRenderer):
 
     def finished(self, event: Finished) -> bytes:
         reason = "max_tokens" if self.broken else string_or_none(self.around.get("stopReason"))
-        said: JsonObject = {
+        stop: JsonObject = {
             "stopReason": reason or stop_reason(event.finish, event.stop_sequence, called=self.called),
             **{key: self.around[key] for key in _AT_STOP[1:] if self.around.get(key) is not None},
         }
@@ -144,7 +144,7 @@ class BedrockRenderer(BlockRenderer):
             "metrics": object_or_none(self.around.get("metrics")) or {"latencyMs": 0},
             **own,
         }
-        return _event("messageStop", said) + _event("metadata", metadata)
+        return _event("messageStop", stop) + _event("metadata", metadata)
 
     def error(self, error: ApiError) -> bytes:
         status = error.status or 424
@@ -153,5 +153,5 @@ class BedrockRenderer(BlockRenderer):
         return message(write({"message": error.message}))
 
 
-def _event(kind: str, said: JsonObject) -> bytes:
-    return _FRAMED[kind](write(said))
+def _event(kind: str, payload: JsonObject) -> bytes:
+    return _FRAMED[kind](write(payload))

@@ -1,5 +1,4 @@
-"""Events of ConverseStream, as an AWS event stream or as boto3 decodes them, to events: its blocks, put together from
-deltas. Words have no beginning of their own."""
+"""Parses ConverseStream, as an AWS event stream or as boto3 decodes it. Text blocks have no start event."""
 
 from __future__ import annotations
 
@@ -25,13 +24,13 @@ __all__ = ["BedrockReader"]
 
 _GROW = "contentBlockDelta"
 _EVENTS = (_GROW, "contentBlockStart", "contentBlockStop", "messageStart", "messageStop", "metadata")
-# Every payload is padded with letters under this key, so that its length tells nothing.
+# Every payload is padded under this key to hide its length.
 _PADDING = "p"
 _TEXT, _CALL, _THOUGHT, _SEALED = "text", "toolUse", "reasoningContent", "redactedContent"
 
 
 class _Slot(Slot):
-    """A block, known by its index and by what it is. `pieces` are also what was told beside words."""
+    """An open block, keyed by index and kind. `input_parts` also collects deltas other than text."""
 
     __slots__ = ("index", "kind", "signature")
 
@@ -48,7 +47,7 @@ class BedrockReader(BlockReader[_Slot]):
         self._around: JsonObject = {}
         self._role: JsonObject = {"role": "assistant"}
         self._begun = 0
-        # The calls that the provider ran: what comes back for them is told by their ids.
+        # Hosted calls, by whose ids their results are recognised.
         self._server: list[JsonObject] = []
 
     def read(self, payload: JsonObject, name: str | None) -> None:
@@ -58,7 +57,7 @@ class BedrockReader(BlockReader[_Slot]):
         return self._read_any(cast("JsonObject", plain(payload)), name)
 
     def _went_on(self, event: JsonObject) -> bool:
-        """Whether this was more words or more input of a block that is open."""
+        """Parses a text or input delta of an open block; False for any other event."""
         index = event.get("contentBlockIndex")
         if type(index) is not int or type(event.get("delta")) is not dict or len(event["delta"]) != 1:
             return False
@@ -102,16 +101,16 @@ class BedrockReader(BlockReader[_Slot]):
         return None
 
     def _read_beside(self, payload: JsonObject) -> None:
-        """What is no event: the reply at once, an error, or something that says nothing."""
+        """A payload that is not an event: a complete reply, an error, or anything else, which is ignored."""
         if object_or_none(payload.get("output")) is not None:
             if not self.opened:
                 self.at_once = self.tell_at_once(parse_reply(payload))
         elif "__type" in payload or string_or_none(payload.get("message") or payload.get("Message")):
             self.failed = parse_error(0, payload)
 
-    def _fail(self, kind: str, said: JsonObject) -> None:
-        """An exception: its name begins with a small letter in a stream, with a capital elsewhere."""
-        self.failed = parse_error(0, {**said, "__type": kind[:1].upper() + kind[1:]})
+    def _fail(self, kind: str, error: JsonObject) -> None:
+        """Records an exception; in a stream its name begins with a lower-case letter, elsewhere with a capital."""
+        self.failed = parse_error(0, {**error, "__type": kind[:1].upper() + kind[1:]})
 
     def _read_event(self, kind: str, event: JsonObject) -> None:
         self.open(None, None, native=Native(API, self._around, intact=False))
@@ -164,8 +163,8 @@ class BedrockReader(BlockReader[_Slot]):
         parsed, _ = parse_content([fragment], None)
         call = cast("ToolCall", parsed[0])
         if call.kind != "hosted":
-            beside = Native(API, {_CALL: used}, intact=False)
-            slot.call = self.named(msgspec.structs.replace(call, native=beside))
+            native = Native(API, {_CALL: used}, intact=False)
+            slot.call = self.named(msgspec.structs.replace(call, native=native))
             self.place(slot, self.start(slot.call))
         given = used.get("input")
         if given not in (None, {}, ""):
@@ -186,19 +185,19 @@ class BedrockReader(BlockReader[_Slot]):
         elif kind != "cachePoint":
             self._speaking(index, kind).pieces.append({"content": value} if kind == "toolResult" else value)
 
-    def _grow_thought(self, index: int | None, said: JsonObject) -> None:
-        if isinstance(text := said.get("text"), str):
+    def _grow_thought(self, index: int | None, delta: JsonObject) -> None:
+        if isinstance(text := delta.get("text"), str):
             self.thinking(self._speaking(index, _THOUGHT).place, text)
-        if isinstance(signature := said.get("signature"), str):
+        if isinstance(signature := delta.get("signature"), str):
             self._speaking(index, _THOUGHT).signature.append(signature)
-        if isinstance(sealed := said.get(_SEALED), str):
+        if isinstance(sealed := delta.get(_SEALED), str):
             self._speaking(index, _SEALED).pieces.append(sealed)
-        rest = {key: value for key, value in said.items() if key not in ("text", "signature", _SEALED)}
+        rest = {key: value for key, value in delta.items() if key not in ("text", "signature", _SEALED)}
         if rest:
             self._speaking(index, _THOUGHT).pieces.append(rest)
 
     def _speaking(self, index: int | None, kind: str) -> _Slot:
-        """The open block of this kind that a delta goes on with. It begins here where nobody began it, as words do."""
+        """The open block of this kind that a delta belongs to; a missing one is started, as always for text."""
         if index is None:
             slot = next((slot for slot in reversed(self.slots.values()) if slot.kind == kind), None)
         else:
@@ -209,13 +208,13 @@ class BedrockReader(BlockReader[_Slot]):
         return slot
 
     def _taking_input(self, index: int | None) -> _Slot:
-        """The open call that a delta goes on with. Input that could be any call's, or none's, is no reply's."""
+        """The open call that an input delta belongs to; raises `InputError` where that is ambiguous."""
         slot = self.slots.get((index, _CALL))
         if slot is not None:
             return slot
         calls = [slot for slot in self.slots.values() if slot.kind == _CALL]
         if (index, _CALL) in self.closed or not calls or (index is not None and len(calls) > 1):
-            raise InputError("input for a call that was not begun or has ended", path="contentBlockIndex")
+            raise InputError("input delta for a call that has not started or has ended", path="contentBlockIndex")
         return calls[-1]
 
     def _stop(self, index: int | None) -> None:
@@ -242,13 +241,13 @@ class BedrockReader(BlockReader[_Slot]):
         return block
 
     def _fragment(self, slot: _Slot) -> JsonObject:
-        """The block as it stands in an answer at once."""
+        """The block as in a complete reply."""
         match slot.kind:
             case "text":
-                words = self.ended(slot.place)
-                if not slot.pieces or not words:
-                    return {_TEXT: words}
-                return {"citationsContent": {"content": [{"text": words}], "citations": slot.pieces}}
+                text = self.ended(slot.place)
+                if not slot.pieces or not text:
+                    return {_TEXT: text}
+                return {"citationsContent": {"content": [{"text": text}], "citations": slot.pieces}}
             case "reasoningContent":
                 signed = {"signature": _once(slot.signature)} if slot.signature else {}
                 thought = {"reasoningText": {"text": self.ended(slot.place), **signed}}
@@ -263,12 +262,12 @@ class BedrockReader(BlockReader[_Slot]):
 
 
 def _once(signature: list[str]) -> str:
-    """A signature, told in pieces or told again."""
+    """The signature, sent in parts or repeated."""
     return signature[0] if len(set(signature)) == 1 else "".join(signature)
 
 
 def _blob(pieces: list[str]) -> str:
-    """Bytes in base64, each piece by itself, as one."""
+    """Joins base64 data that was encoded in parts."""
     if len(pieces) == 1:
         return pieces[0]
     try:

@@ -20,7 +20,7 @@ __all__ = ["TOOL_KEYS", "parse_tools", "render_tools"]
 
 TOOL_KEYS = frozenset(f"toolSpec.{key}" for key in ("name", "description", "inputSchema", "strict"))
 
-# Nova's guide: only these stand at the top of a schema.
+# Nova's guide: the only keywords at the top level of a schema.
 _NOVA_TOP = ("type", "properties", "required")
 
 
@@ -60,34 +60,36 @@ def _parse_tool(entry: JsonObject, path: str) -> Tool:
     )
 
 
-def render_tools(tools: Sequence[Tool], projection: Projection, model: Model) -> list[JsonObject]:
-    """What the API can be told of, each with its cache point; what is lawful at home is the object that came in."""
+def render_tools(tools: Sequence[Tool], context: Projection, model: Model) -> list[JsonObject]:
+    """The declarations that the API accepts, with cache points; same-API a valid one is the original object."""
     declared: list[JsonObject] = []
     names: set[object] = set()
     for given in tools:
-        tool = as_function(given, projection.report)
-        name = projection.names.render(tool.name) if tool.kind != "hosted" else tool.name
-        written = _render_tool(tool, name, projection, model)
-        if not written:
-            projection.report.add("tools", only_elsewhere(tool), subject=tool.name)
+        tool = as_function(given, context.report)
+        name = context.names.render(tool.name) if tool.kind != "hosted" else tool.name
+        rendered = _render_tool(tool, name, context, model)
+        if not rendered:
+            context.report.add("tools", only_elsewhere(tool), subject=tool.name)
         elif name in names:
-            projection.report.add("tools", "a second tool of the same name is left out", subject=tool.name)
+            context.report.add(
+                "tools", f"tool {tool.name} not declared: another tool has the same name", subject=tool.name
+            )
         else:
             names.add(name)
-            declared += written
+            declared += rendered
     return declared
 
 
-def _render_tool(tool: Tool, name: str, projection: Projection, model: Model) -> list[JsonObject]:
+def _render_tool(tool: Tool, name: str, context: Projection, model: Model) -> list[JsonObject]:
     own = own_fragment(tool.native)
     if tool.kind == "hosted":
         return [] if own is None else apart(own)
-    lawful = tool.parameters is not None and tool.parameters.get("type") == "object"
-    if own is not None and lawful and own["toolSpec"].get("name") == name:
+    valid = tool.parameters is not None and tool.parameters.get("type") == "object"
+    if own is not None and valid and own["toolSpec"].get("name") == name:
         return apart(own)
     if tool.native is not None and tool.native.api == API:
-        return _mended(tool, name, None if lawful else lawful_schema(tool, _row(model), projection.report))
-    return [{"toolSpec": _render_spec(tool, name, projection, model)}]
+        return _mended(tool, name, None if valid else lawful_schema(tool, _row(model), context.report))
+    return [{"toolSpec": _render_spec(tool, name, context, model)}]
 
 
 def _row(model: Model) -> SchemaRules:
@@ -95,7 +97,7 @@ def _row(model: Model) -> SchemaRules:
 
 
 def _mended(tool: Tool, name: str, schema: JsonObject | None) -> list[JsonObject]:
-    """A declaration of this API with only that written anew which it refuses."""
+    """A declaration of this API with only its invalid fields replaced."""
     fragment = cast("JsonObject", tool.native.fragment) if tool.native is not None else {}
     spec: JsonObject = {**fragment.get("toolSpec", {}), "name": name}
     if not spec.get("description"):
@@ -105,11 +107,11 @@ def _mended(tool: Tool, name: str, schema: JsonObject | None) -> list[JsonObject
     return apart({**fragment, "toolSpec": spec})
 
 
-def _render_spec(tool: Tool, name: str, projection: Projection, model: Model) -> JsonObject:
-    schema, _ = fitted_tool(tool, _row(model), projection.report)
+def _render_spec(tool: Tool, name: str, context: Projection, model: Model) -> JsonObject:
+    schema, _ = fitted_tool(tool, _row(model), context.report)
     description = tool.description or ""
     if model.family == "nova":
-        schema, description = _with_bare_top(schema, description, tool.name, projection)
+        schema, description = _with_bare_top(schema, description, tool.name, context)
     spec: JsonObject = {"name": name}
     if description:
         spec["description"] = description
@@ -118,14 +120,14 @@ def _render_spec(tool: Tool, name: str, projection: Projection, model: Model) ->
 
 
 def _with_bare_top(
-    schema: dict[str, Any], description: str, name: str, projection: Projection
+    schema: dict[str, Any], description: str, name: str, context: Projection
 ) -> tuple[dict[str, Any], str]:
-    """The schema with nothing but what Nova takes at its top; what it says of itself goes to the tool's description."""
+    """The schema with only Nova's top-level keywords; its description moves to the description of the tool."""
     lost = sorted(schema.keys() - set(_NOVA_TOP))
     if not lost:
         return schema, description
-    said = schema.get("description")
-    if isinstance(said, str) and said:
-        description = f"{description}\n{said}".strip()
-    projection.report.add("tools", f"the top of the schema is left without {', '.join(lost)}", subject=name)
+    text = schema.get("description")
+    if isinstance(text, str) and text:
+        description = f"{description}\n{text}".strip()
+    context.report.add("tools", f"dropped from the top level of the schema: {', '.join(lost)}", subject=name)
     return {key: schema[key] for key in _NOVA_TOP if key in schema}, description

@@ -1,7 +1,7 @@
-"""What a family of models behind Converse takes and refuses: one row for each, read off the model's id.
+"""What each model family on Converse supports: one row per family, by the model id.
 
-The service passes requests on to models of many makers, and most of its rules are theirs. A model that can't be told
-gets the row of the stricter ones.
+The service passes requests on to models of many vendors, and most of its rules are theirs. An unknown model gets a
+strict row.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _PAPERS = frozenset({"image", "document"})
 
 
 class Traits(Struct, frozen=True):
-    """`shown` are the media that a user may send, `in_results` those that results may hold."""
+    """`user_media` are the media accepted in user messages, `result_media` those accepted in tool results."""
 
     shown: frozenset[str] = _PAPERS
     in_results: frozenset[str] = _NOTHING
     words_beside_results: bool = True
     server_tools: bool = False
-    """Whether the provider runs tools of its own for the model."""
+    """True if the provider has hosted tools for the model."""
     forced_choice: bool = False
     error_flag: bool = True
     ending: Literal["prefill", "human"] = "human"
     assistant_first: bool = False
     reasoning: Literal["none", "refused"] = "none"
     top_k: str | None = None
-    """Where among the model's own fields `top_k` stands; None where it has no such field."""
+    """Path of `top_k` in `additionalModelRequestFields`; None if the model has no such field."""
     thinks: Literal["", "nova", "gpt"] = ""
-    """In whose words reasoning is asked for, where not in Claude's."""
+    """Which form the reasoning options have, for models other than Claude."""
 
 
 @lru_cache(maxsize=128)

@@ -1,5 +1,5 @@
-"""Every type of tool call and tool output that a provider's API has, alone: `types.json` says what each must hold,
-the tables of shapes where in it name, arguments, output and ids stand.
+"""The catalog of tool call and tool output types of all provider APIs, as single payloads.
 
+`types.json` holds the required fields of each type, the tables of shapes the paths of name, arguments, output and ids.
 A new type is a line in `types.json`, a shape in its provider's table, and samples.
 """

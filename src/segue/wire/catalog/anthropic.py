@@ -19,14 +19,14 @@ __all__ = ["ANTHROPIC"]
 
 
 def _input() -> Arguments:
-    """The input, and who called."""
+    """The input, and the calling tool in `caller`."""
 
-    def write(call: ToolCall) -> Patch:
+    def render(call: ToolCall) -> Patch:
         parent = call.origin.parent
         caller = {} if parent is None else {"caller.type": "code_execution_20260120", "caller.tool_id": parent}
         return object_at("input").write(call) | caller
 
-    return Arguments(object_at("input").read, write)
+    return Arguments(object_at("input").read, render)
 
 
 # ------------------------------------------------------------------------------------------------------------ messages
@@ -40,19 +40,19 @@ _SERVER_CALL = Shape(id="id", name="name", arguments=_input(), kind="hosted", pa
 
 
 def _server_result(tool: str, wrapped: Callable[[str], Any]) -> Shape:
-    """The result of a tool that the service runs: `wrapped` makes one of words from elsewhere."""
+    """The result of a server tool; `wrap` builds its content from plain text."""
 
-    def read(payload: JsonObject) -> Content:
+    def parse(payload: JsonObject) -> Content:
         content = payload.get("content")
         return (None if content is None else hosted_blocks(content)), UNSET
 
-    def write(response: ToolResponse) -> Patch:
+    def render(response: ToolResponse) -> Patch:
         return {"content": told_content(response, f"{tool}_tool_result_error", wrapped)}
 
     return Shape(
         id="tool_use_id",
         tool=tool,
-        output=Output(read, write),
+        output=Output(parse, render),
         failed=lambda payload: "error_code" in (object_or_none(payload.get("content")) or {}),
         kind="hosted",
         parent="caller.tool_id",
@@ -60,32 +60,32 @@ def _server_result(tool: str, wrapped: Callable[[str], Any]) -> Shape:
     )
 
 
-def _found(words: str) -> list[JsonObject]:
-    return [{"type": "web_search_result", "title": words, "url": "", "encrypted_content": "", "page_age": None}]
+def _found(text: str) -> list[JsonObject]:
+    return [{"type": "web_search_result", "title": text, "url": "", "encrypted_content": "", "page_age": None}]
 
 
-def _fetched(words: str) -> JsonObject:
-    source = {"type": "text", "media_type": "text/plain", "data": words}
+def _fetched(text: str) -> JsonObject:
+    source = {"type": "text", "media_type": "text/plain", "data": text}
     document = {"type": "document", "title": None, "citations": None, "source": source}
     return {"type": "web_fetch_result", "url": "", "retrieved_at": None, "content": document}
 
 
 def _executed(kind: str) -> Callable[[str], JsonObject]:
-    return lambda words: {"type": kind, "stdout": words, "stderr": "", "return_code": 0, "content": []}
+    return lambda text: {"type": kind, "stdout": text, "stderr": "", "return_code": 0, "content": []}
 
 
-def _viewed(words: str) -> JsonObject:
+def _viewed(text: str) -> JsonObject:
     lines = {"start_line": None, "num_lines": None, "total_lines": None}
-    return {"type": "text_editor_code_execution_view_result", "file_type": "text", "content": words, **lines}
+    return {"type": "text_editor_code_execution_view_result", "file_type": "text", "content": text, **lines}
 
 
-def _found_tools(words: str) -> JsonObject:
-    names = [{"type": "tool_reference", "tool_name": name} for name in words.split("\n") if name]
+def _found_tools(text: str) -> JsonObject:
+    names = [{"type": "tool_reference", "tool_name": name} for name in text.split("\n") if name]
     return {"type": "tool_search_tool_search_result", "tool_references": names}
 
 
-def _advised(words: str) -> JsonObject:
-    return {"type": "advisor_result", "text": words, "stop_reason": None}
+def _advised(text: str) -> JsonObject:
+    return {"type": "advisor_result", "text": text, "stop_reason": None}
 
 
 # ------------------------------------------------------------------------------------------------------ managed agents
@@ -109,8 +109,8 @@ def _confirmed(event: JsonObject) -> str:
     return "approved" if event["result"] == "allow" else f"refused: {reason}" if reason else "refused"
 
 
-def _confirmation(words: str) -> Patch:
-    word, _, reason = words.partition(": ")
+def _confirmation(text: str) -> Patch:
+    word, _, reason = text.partition(": ")
     return {"result": "allow" if word == "approved" else "deny"} | ({"deny_message": reason} if reason else {})
 
 
@@ -142,7 +142,7 @@ ANTHROPIC: dict[str, Shape] = {
     "ResponseTextEditorCodeExecutionToolResultBlock": _server_result("text_editor_code_execution", _viewed),
     "ResponseToolSearchToolResultBlock": _server_result("tool_search", _found_tools),
     "ResponseAdvisorToolResultBlock": _server_result("advisor", _advised),
-    # The wire has no word for it; alone it is what a listing gave.
+    # The wire does not parse this block; as a single payload it is a tool output.
     "MCPToolListingBlock": Shape(tool="mcp_list_tools", output=members("mcp_server_name", "tools"), kind="hosted"),
     "AgentToolUseEvent": _use("hosted"),
     "AgentToolResultEvent": _event("tool_use_id", "hosted", processed_at=_NO_TIME),

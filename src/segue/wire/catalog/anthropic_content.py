@@ -1,4 +1,4 @@
-"""What Anthropic's results hold: lists of blocks, or an object of the tool's own."""
+"""The content of Anthropic's tool results: lists of blocks, or an object specific to the tool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CODE = re.compile("[a-z]+(_[a-z]+)+|unavailable")
 
 
 def tell_content(content: object) -> list[Block]:
-    """Blocks of a content; those that can't stand in a result are told as text."""
+    """The blocks of a content; blocks that a result can't hold become text."""
     if isinstance(content, str):
         return [Text(content)]
     return [_in_result(block) for block in parse_content(list_of(content, "content"), None)]
@@ -47,9 +47,9 @@ def _written(block: Block) -> JsonObject | None:
         return own
     if isinstance(block, Media) and (source := _source(block)) is not None:
         return {"type": block.kind, "source": source}
-    words = block.url or block.name if isinstance(block, Media) else getattr(block, "text", "")
-    # ANT-13: no empty text beside other blocks
-    return {"type": "text", "text": words} if words else None
+    text = block.url or block.name if isinstance(block, Media) else getattr(block, "text", "")
+    # ANT-13: no empty text next to other blocks
+    return {"type": "text", "text": text} if text else None
 
 
 def _source(media: Media) -> JsonObject | None:
@@ -64,26 +64,26 @@ def _source(media: Media) -> JsonObject | None:
 
 
 def told_content(response: ToolResponse, error: str, wrapped: Callable[[str], Any]) -> Any:
-    """The content of a result of the service's own tools, out of the text that it was told as, or of any words."""
-    words = said(response)
-    given, _ = parse_argument_text(words)
+    """The content of a server tool's result, from the text it was parsed to, or from any other text."""
+    text = said(response)
+    given, _ = parse_argument_text(text)
     if _is_typed(given):
         return _sealed(cast("list[JsonObject]", given)) if isinstance(given, list) else given
     if response.error:
-        code, _, message = words.partition("\n")
+        code, _, message = text.partition("\n")
         if not _CODE.fullmatch(code):
-            code, message = "unavailable", words
+            code, message = "unavailable", text
         return {"type": error, "error_code": code} | ({"error_message": message} if message else {})
-    made = wrapped(words)
+    made = wrapped(text)
     return _sealed(cast("list[JsonObject]", made)) if isinstance(made, list) else made
 
 
 def _sealed(found: list[JsonObject]) -> list[JsonObject]:
-    """ANT-32: a found page goes back only with the seal that the server set."""
+    """ANT-32: a web search result is accepted only with the server's `encrypted_content`."""
     for entry in found:
         if entry["type"] == "web_search_result" and not entry.get("encrypted_content"):
             raise InputError(
-                "what a web search found is sealed by the server and can't be written anew", path="content"
+                "web search results need the server's encrypted_content, so new ones can't be created", path="content"
             )
     return found
 

@@ -1,4 +1,4 @@
-"""What each type becomes on each wire, as the default policy has it: the whole catalogue in one table."""
+"""The catalog as a table: how each type is rendered on each wire under the default policy."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Becoming = Literal["itself", "itself in replies", "call", "result", "call and re
 
 
 class TypeRow(Struct, frozen=True):
-    """A type, and what it becomes: `itself` where the wire has it, else what can be said there.
+    """A type and how it is rendered on each wire: `itself` where the wire has the type.
 
-    What is itself in replies only is in requests what it is abroad.
+    Types that are `itself in replies` are rendered in requests as they are cross-API.
     """
 
     provider: str
@@ -37,10 +37,10 @@ def type_rows() -> tuple[TypeRow, ...]:
 
 def _row(entry: Entry) -> TypeRow:
     inside = SHAPES[entry.provider][entry.wire_type].inside
-    home = inside.api if inside is not None else None
-    abroad = _abroad(entry)
+    own_api = inside.api if inside is not None else None
+    cross_api = _abroad(entry)
     own = "itself in replies" if inside is not None and inside.replies_only else "itself"
-    on: dict[str, Becoming] = {name: own if name == home else abroad for name in WIRES}
+    on: dict[str, Becoming] = {name: own if name == own_api else cross_api for name in WIRES}
     return TypeRow(entry.provider, entry.wire_type, entry.surface, entry.role, entry.family, entry.identity, on)
 
 
@@ -50,6 +50,6 @@ def _abroad(entry: Entry) -> Becoming:
         return "text"
     if entry.role == "output":
         return "result" if entry.pairs_with else "text"
-    # What nobody but the provider could answer is never left without an answer.
-    answered = shape.kind == "hosted" or entry.role == "call+output"
-    return "call and result" if answered and not entry.pairs_with else "call"
+    # Calls that only the provider can run are always rendered with a result.
+    has_result = shape.kind == "hosted" or entry.role == "call+output"
+    return "call and result" if has_result and not entry.pairs_with else "call"

@@ -40,13 +40,13 @@ def _written(block: Block) -> JsonObject:
     if isinstance(block, Media) and block.kind in _KINDS:
         place = block.file_id or block.url or ""
         s3 = place if place.startswith("s3://") else None
-        form = format_of(block)
-        if form is not None and (block.data is not None or s3 is not None):
+        media_format = format_of(block)
+        if media_format is not None and (block.data is not None or s3 is not None):
             source = {"bytes": block.data} if block.data is not None else {"s3Location": {"uri": s3}}
             named = {"name": block.name or "document"} if block.kind == "document" else {}
-            return {block.kind: {"format": form, **named, "source": source}}
-    words = block.url or block.name or block.kind if isinstance(block, Media) else getattr(block, "text", "")
-    return {"text": words}
+            return {block.kind: {"format": media_format, **named, "source": source}}
+    text = block.url or block.name or block.kind if isinstance(block, Media) else getattr(block, "text", "")
+    return {"text": text}
 
 
 BEDROCK: dict[str, Shape] = {

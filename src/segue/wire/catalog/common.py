@@ -1,4 +1,4 @@
-"""Arguments and outputs that the tables of more than one provider have."""
+"""Codecs of arguments and outputs that several providers share."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ __all__ = ["anything", "instruction", "marked", "members", "object_at", "restric
 
 
 def object_at(path: str) -> Arguments:
-    """An object; arguments that are none are wrapped as the wires wrap them."""
+    """An object; other arguments are wrapped in one, as the wires do."""
     return Arguments(value(path).read, lambda call: {path: render_arguments_object(call, Report())})
 
 
 def restricted(output: Output, fits: Callable[[ToolResponse], bool]) -> Output:
-    """Written only for responses that it fits."""
+    """An output that is rendered only for responses that meet the condition."""
     return Output(output.read, lambda response: output.write(response) if fits(response) else {})
 
 
 def instruction(path: str) -> Arguments:
-    """What another agent is told: an object written as a string, or words."""
+    """An instruction to another agent: an object as a JSON string, or plain text."""
 
-    def read(payload: JsonObject) -> tuple[Any, str | None]:
+    def parse(payload: JsonObject) -> tuple[Any, str | None]:
         text = string_or_none(at(payload, path)) or ""
         parsed = object_or_none(parse_argument_text(text)[0])
         return (text if parsed is None else parsed), None
 
-    def write(call: ToolCall) -> Patch:
+    def render(call: ToolCall) -> Patch:
         return {path: call.arguments if isinstance(call.arguments, str) else write_text(call.arguments)}
 
-    return Arguments(read, write)
+    return Arguments(parse, render)
 
 
 def _says_something(response: ToolResponse) -> bool:
@@ -47,28 +47,28 @@ def _says_something(response: ToolResponse) -> bool:
 
 
 def anything(path: str) -> Output:
-    """Text or any other JSON value; left out where nothing came back."""
+    """Text or any other JSON value; omitted if the response is empty."""
     return restricted(values(path), _says_something)
 
 
 def members(*names: str) -> Output:
     """An object of these keys of the payload."""
 
-    def read(payload: JsonObject) -> Content:
+    def parse(payload: JsonObject) -> Content:
         return (), {name: payload[name] for name in names if payload.get(name) is not None}
 
-    def write(response: ToolResponse) -> Patch:
+    def render(response: ToolResponse) -> Patch:
         given = object_or_none(response.structured) or {}
         return {name: given[name] for name in names if name in given}
 
-    return Output(read, write)
+    return Output(parse, render)
 
 
 def marked(output: Output, failure: Mapping[str, Any]) -> Output:
-    """An output beside which a failure is said in these words."""
+    """An output with these fields added if the call failed."""
 
-    def write(response: ToolResponse) -> Patch:
+    def render(response: ToolResponse) -> Patch:
         failed = response.error or response.outcome is not None
         return {**output.write(response), **(failure if failed else {})}
 
-    return Output(output.read, write)
+    return Output(output.read, render)

@@ -1,4 +1,4 @@
-"""A catalogued type, as `types.json` has it: how it is told from others, and what its payload must hold."""
+"""An entry of `types.json`: the discriminator of a type, and the fields of its payload."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["Entry", "check", "entries", "faults", "matches"]
 
 
 class Entry(Struct, frozen=True):
-    """`ids` are the fields that may hold an id; `identity` says what the type knows of its calls' identity.
+    """`ids` are the fields that may hold an id; `identity` is the kind of id that the type has.
 
-    Of an `enveloped` type the fields are those of the one member that the discriminator names.
+    The fields of an `enveloped` type are those of the member that the discriminator names.
     """
 
     provider: str
@@ -38,7 +38,7 @@ class Entry(Struct, frozen=True):
 
     @property
     def member(self) -> str | None:
-        """The member that an enveloped type's fields are in."""
+        """The member that holds the fields of an enveloped type."""
         return list(self.discriminator)[-1].split(".")[0] if self.enveloped else None
 
 
@@ -60,7 +60,7 @@ def _has(payload: Mapping[str, Any], key: str, value: Any) -> bool:
 
 
 def check(payload: JsonObject, entry: Entry) -> None:
-    """Raises where the payload can't be of this type, and names the place."""
+    """Raise `InputError` with the path if the payload is not of this type."""
     fault = next(faults(payload, entry), None)
     if fault is not None:
         path, message = fault
@@ -68,7 +68,7 @@ def check(payload: JsonObject, entry: Entry) -> None:
 
 
 def faults(payload: JsonObject, entry: Entry) -> Iterator[tuple[str, str]]:
-    """What keeps the payload from being of this type: the place, and what is wrong there."""
+    """Path and message of each mismatch between the payload and this type."""
     for key, value in entry.discriminator.items():
         if not _has(payload, key, value):
             values = cast("list[object]", value) if isinstance(value, list) else [value]
@@ -108,7 +108,7 @@ _SPLIT = re.compile(r"\|(?![^\[]*\])")
 
 @cache
 def _kinds(spec: str) -> frozenset[str] | None:
-    """The kinds of value that a field takes, None for any."""
+    """The kinds of values that a field accepts; None for any."""
     kinds: set[str] = set()
     for word in _SPLIT.split(spec.removesuffix(_OPTIONAL)):
         if word in ("Any", "object") or word.startswith("union of"):

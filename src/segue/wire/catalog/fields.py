@@ -1,6 +1,6 @@
-"""Where in a payload a value stands, and how it is written there: small pairs of a reader and a writer.
+"""Codecs for arguments and outputs in a payload: pairs of a parse and a render function.
 
-A path is written like `function.arguments`. A writer gives a patch: the values to be put at their paths.
+Paths have the form `function.arguments`. A render function returns a patch: values by path.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ __all__ = [
 
 Patch: TypeAlias = dict[str, Any]
 Content: TypeAlias = tuple[tuple[Block, ...] | None, Any]
-"""The blocks of an output, None where none is disclosed; and the value where it is JSON and not text."""
+"""The blocks of an output, None if it has none; and its value if it is JSON and not text."""
 
 
 class Arguments(Struct, frozen=True):
-    """`read` gives the value, and the exact text where that was not valid JSON."""
+    """`parse` returns the value, and the exact text if it is not valid JSON."""
 
     read: Callable[[JsonObject], tuple[Any, str | None]]
     write: Callable[[ToolCall], Patch]
 
 
 class Output(Struct, frozen=True):
-    """`path` is where it stands, if in one place."""
+    """`path` is the place of the output, if it has a single one."""
 
     read: Callable[[JsonObject], Content]
     write: Callable[[ToolResponse], Patch]
@@ -56,13 +56,13 @@ class Output(Struct, frozen=True):
 
 
 def json_text(path: str) -> Arguments:
-    """JSON, written as a string."""
+    """JSON as a string."""
 
-    def read(payload: JsonObject) -> tuple[Any, str | None]:
+    def parse(payload: JsonObject) -> tuple[Any, str | None]:
         text = at(payload, path)
         return parse_argument_text(text) if isinstance(text, str) else ({} if text is None else text, None)
 
-    return Arguments(read, lambda call: {path: _text_of(call)})
+    return Arguments(parse, lambda call: {path: _text_of(call)})
 
 
 def _text_of(call: ToolCall) -> str:
@@ -70,7 +70,7 @@ def _text_of(call: ToolCall) -> str:
 
 
 def value(path: str) -> Arguments:
-    """JSON as it is."""
+    """A JSON value."""
     return Arguments(
         lambda payload: (at(payload, path) if at(payload, path) is not None else {}, None), _value_at(path)
     )
@@ -81,7 +81,7 @@ def _value_at(path: str) -> Callable[[ToolCall], Patch]:
 
 
 def either(path: str) -> Arguments:
-    """JSON as it is, or written as a string; written as a string."""
+    """A JSON value or a JSON string when parsed; rendered as a string."""
     return json_text(path)
 
 
@@ -96,15 +96,15 @@ def keys(*names: str, root: str = "") -> Arguments:
     """An object of these keys of the payload."""
     prefix = f"{root}." if root else ""
 
-    def read(payload: JsonObject) -> tuple[Any, str | None]:
+    def parse(payload: JsonObject) -> tuple[Any, str | None]:
         inner = object_or_none(at(payload, root)) or {}
         return {name: inner[name] for name in names if name in inner}, None
 
-    def write(call: ToolCall) -> Patch:
+    def render(call: ToolCall) -> Patch:
         given = object_or_none(call.arguments) or {}
         return {f"{prefix}{name}": given[name] for name in names if name in given}
 
-    return Arguments(read, write)
+    return Arguments(parse, render)
 
 
 nothing = Arguments(lambda _payload: ({}, None), lambda _call: {})
@@ -114,45 +114,45 @@ nothing = Arguments(lambda _payload: ({}, None), lambda _call: {})
 
 
 def words(path: str) -> Output:
-    """Text."""
+    """Text; other JSON values are parsed as structured content."""
 
-    def read(payload: JsonObject) -> Content:
+    def parse(payload: JsonObject) -> Content:
         text = at(payload, path)
         if text is None:
             return None, UNSET
         return ((Text(text),), UNSET) if isinstance(text, str) else ((), text)
 
-    return Output(read, lambda response: {path: said(response)}, path)
+    return Output(parse, lambda response: {path: said(response)}, path)
 
 
 def values(path: str) -> Output:
-    """Text, or any other JSON value, as it is."""
+    """Text, or any other JSON value."""
 
-    def write(response: ToolResponse) -> Patch:
+    def render(response: ToolResponse) -> Patch:
         return {path: said(response) if isinstance(response.structured, UnsetType) else response.structured}
 
-    return Output(words(path).read, write, path)
+    return Output(words(path).read, render, path)
 
 
 def told(path: str, tell: Callable[[Any], Sequence[Block]], untell: Callable[[ToolResponse], object]) -> Output:
-    """A value of a form of its own, and what it says."""
+    """A value with its own conversion from and to blocks."""
 
-    def read(payload: JsonObject) -> Content:
+    def parse(payload: JsonObject) -> Content:
         given = at(payload, path)
         return (None if given is None else tuple(tell(given))), UNSET
 
-    return Output(read, lambda response: {path: untell(response)}, path)
+    return Output(parse, lambda response: {path: untell(response)}, path)
 
 
 def said(response: ToolResponse) -> str:
-    """The words of a response; of JSON its text."""
+    """The text of a response; structured content as JSON text."""
     if not isinstance(response.structured, UnsetType):
         return write_text(response.structured)
     return "\n".join(block.text for block in response.content or () if isinstance(block, Text))
 
 
 def data_url(url: str, kind: str = "image") -> Media:
-    """A picture by its address, which may hold the picture itself."""
+    """Media from a URL or a data URL."""
     head, comma, data = url.partition(",")
     if url.startswith("data:") and comma and head.endswith(";base64"):
         return Media(cast("Any", kind), head[5:-7] or None, data)

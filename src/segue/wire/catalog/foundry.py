@@ -1,9 +1,8 @@
-"""Azure Foundry's types: the items that its Responses has beside OpenAI's. Those of Agents are in `foundry_agents`."""
+"""Azure Foundry's types: the Responses items that OpenAI does not have. Those of Agents are in `foundry_agents`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec import UNSET
 
@@ -23,18 +22,34 @@ _FAILED = {"status": "failed"}
 
 
 def _pair(kind: str, tool: str | None = None) -> Iterator[tuple[str, Shape]]:
-    """A call and its output, which meet on `call_id`. Without `tool` the items name it."""
-    name: dict[str, Any] = {"name": "name"} if tool is None else {"tool": tool}
-    ids: dict[str, Any] = {"id": "call_id", "item": "id", "kind": "hosted", "defaults": _DONE, "inside": _REPLIES}
-    yield f"{kind}ToolCall", Shape(**ids, **name, arguments=json_text("arguments"))
+    """A call and its output, which share `call_id`. Without `tool` the items hold the tool name."""
+    name = "name" if tool is None else None
+    yield (
+        f"{kind}ToolCall",
+        Shape(
+            id="call_id",
+            item="id",
+            name=name,
+            tool=tool or "",
+            arguments=json_text("arguments"),
+            kind="hosted",
+            defaults=_DONE,
+            inside=_REPLIES,
+        ),
+    )
     yield (
         f"{kind}ToolCallOutput",
         Shape(
-            **ids,
-            **name,
+            id="call_id",
+            item="id",
+            name=name,
+            tool=tool or "",
             output=marked(anything("output"), _FAILED),
             failed=one_of("status", "failed"),
             pending=one_of("status", "in_progress"),
+            kind="hosted",
+            defaults=_DONE,
+            inside=_REPLIES,
         ),
     )
 
@@ -58,7 +73,7 @@ FOUNDRY: dict[str, Shape] = {
     **dict(_pair("FabricDataAgent", "fabric_dataagent")),
     **dict(_pair("OpenApi")),
     **dict(_pair("SharepointGrounding", "sharepoint_grounding")),
-    # Neither shows what was looked for.
+    # Neither holds the search query.
     "MemorySearchToolCallItemParam": Shape(tool="memory_search", output=_MEMORIES, kind="hosted", inside=_RESPONSES),
     "MemorySearchToolCallItemResource": Shape(
         id="id",

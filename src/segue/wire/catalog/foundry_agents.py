@@ -1,4 +1,4 @@
-"""Azure Foundry's types of Agents: run steps, which record a call with its output, and what a run waits for."""
+"""Azure Foundry's Agents types: run steps, which hold a call with its output, and required actions of a run."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ __all__ = ["AGENTS"]
 
 
 def _open_map(root: str) -> Arguments:
-    """An open map of strings: what it has beside its output was asked."""
+    """An open map of strings: all keys except `output` are arguments."""
 
-    def read(step: JsonObject) -> tuple[Any, str | None]:
+    def parse(step: JsonObject) -> tuple[Any, str | None]:
         given = object_or_none(at(step, root)) or {}
         return {key: value for key, value in given.items() if key != "output"}, None
 
-    def write(call: ToolCall) -> Patch:
+    def render(call: ToolCall) -> Patch:
         return object_at(root).write(call)
 
-    return Arguments(read, write)
+    return Arguments(parse, render)
 
 
 def _operation(root: str) -> Arguments:
-    """An open map that may have its arguments as JSON in a string."""
+    """An open map that may hold its arguments as a JSON string."""
     plain, open_map = json_text(f"{root}.arguments"), _open_map(root)
 
-    def read(step: JsonObject) -> tuple[Any, str | None]:
+    def parse(step: JsonObject) -> tuple[Any, str | None]:
         return (open_map if at(step, f"{root}.arguments") is None else plain).read(step)
 
-    return Arguments(read, plain.write)
+    return Arguments(parse, plain.write)
 
 
 # ------------------------------------------------------------------------------------------------------------- outputs
@@ -186,7 +186,7 @@ AGENTS: dict[str, Shape] = {
     "AgentsComputerToolOutput": Shape(id="tool_call_id", tool="computer", output=told("output", _screenshot, _shot)),
     "AgentsToolApproval": Shape(
         id="tool_call_id",
-        tell=lambda answer: "approved" if answer["approve"] else "refused",
-        untell=lambda words: {"approve": words.startswith("approved")},
+        tell=lambda payload: "approved" if payload["approve"] else "refused",
+        untell=lambda text: {"approve": text.startswith("approved")},
     ),
 }

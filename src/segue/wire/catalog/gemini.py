@@ -1,8 +1,6 @@
-"""Gemini's types: the parts of generateContent and what Live sends of them; Interactions is beside it."""
+"""Gemini's types: parts of generateContent and Live messages. Those of Interactions are in `gemini_interactions`."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from msgspec import UNSET
 
@@ -32,20 +30,20 @@ def _inner(payload: JsonObject, root: str) -> JsonObject:
 
 
 def _result(root: str = "") -> Output:
-    """What a function gave back, in `response`, and its media beside it."""
+    """The function's result in `response`, and its media in `parts`."""
     prefix = f"{root}." if root else ""
 
-    def read(payload: JsonObject) -> Content:
+    def parse(payload: JsonObject) -> Content:
         content, structured, _, _ = parse_content(_inner(payload, root))
         return content, structured
 
-    def write(response: ToolResponse) -> Patch:
+    def render(response: ToolResponse) -> Patch:
         patch: Patch = {f"{prefix}response": _response(response)}
         pictures = [block for block in response.content or () if isinstance(block, Media)]
         parts = [part for media in pictures if (part := own_fragment(media.native) or inline_part(media)) is not None]
         return patch | ({f"{prefix}parts": parts} if parts else {})
 
-    return Output(read, write)
+    return Output(parse, render)
 
 
 def _response(response: ToolResponse) -> JsonObject:
@@ -57,23 +55,33 @@ def _response(response: ToolResponse) -> JsonObject:
         return {"error": text} if failed else {"output": text} if text else {}
     if failed:
         return members if members is not None and members.get("error") else {"error": given}
-    # What would be read as something else is wrapped.
+    # Wrapped where it would be parsed differently.
     return {"output": given} if members is None or "error" in members else members
 
 
-def _call(root: str = "", **more: Any) -> Shape:
+def _call(
+    root: str = "", *, body: Inside | None = None, signature: str | None = None, list_path: str | None = None
+) -> Shape:
     prefix = f"{root}." if root else ""
-    return Shape(id=f"{prefix}id", name=f"{prefix}name", arguments=object_at(f"{prefix}args"), **more)
+    return Shape(
+        id=f"{prefix}id",
+        name=f"{prefix}name",
+        arguments=object_at(f"{prefix}args"),
+        many=list_path,
+        signature=signature,
+        inside=body,
+    )
 
 
-def _answer(root: str = "", **more: Any) -> Shape:
+def _answer(root: str = "", *, body: Inside | None = None, list_path: str | None = None) -> Shape:
     prefix = f"{root}." if root else ""
     return Shape(
         id=f"{prefix}id",
         name=f"{prefix}name",
         output=_result(root),
         failed=lambda payload: parse_content(_inner(payload, root))[2],
-        **more,
+        many=list_path,
+        inside=body,
     )
 
 
@@ -105,10 +113,10 @@ def _write_code_result(response: ToolResponse) -> Patch:
 
 
 GEMINI: dict[str, Shape] = {
-    "FunctionCall": _call("functionCall", inside=_MODEL, signature="thoughtSignature"),
-    "FunctionResponse": _answer("functionResponse", inside=_USER),
-    "ComputerUseFunctionCall": _call("functionCall", inside=_MODEL, signature="thoughtSignature"),
-    "ComputerUseFunctionResponse": _answer("functionResponse", inside=_USER),
+    "FunctionCall": _call("functionCall", body=_MODEL, signature="thoughtSignature"),
+    "FunctionResponse": _answer("functionResponse", body=_USER),
+    "ComputerUseFunctionCall": _call("functionCall", body=_MODEL, signature="thoughtSignature"),
+    "ComputerUseFunctionResponse": _answer("functionResponse", body=_USER),
     "ExecutableCode": Shape(
         id="executableCode.id",
         tool=CODE_EXECUTION,
@@ -140,8 +148,8 @@ GEMINI: dict[str, Shape] = {
         kind="hosted",
         inside=_MODEL,
     ),
-    "LiveServerToolCall": _call(many="toolCall.functionCalls"),
-    "LiveClientToolResponse": _answer(many="toolResponse.functionResponses"),
+    "LiveServerToolCall": _call(list_path="toolCall.functionCalls"),
+    "LiveClientToolResponse": _answer(list_path="toolResponse.functionResponses"),
     "LiveServerToolCallCancellation": Shape(
         id="id", many="toolCallCancellation.ids", bare=True, cancelled=lambda _payload: True
     ),

@@ -1,4 +1,4 @@
-"""Gemini's types of Interactions: steps, each with an id, its results with that of their call."""
+"""Gemini's Interactions types: steps with an id, and results with the id of their call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MEDIA = ("image", "audio", "video", "document")
 
 
 def _read_result(step: JsonObject) -> Content:
-    """Words, a list of content parts, or any other JSON value."""
+    """Text, a list of content parts, or any other JSON value."""
     given = step.get("result")
     if given is None:
         return None, UNSET
@@ -64,7 +64,7 @@ def _written(media: Media) -> JsonObject:
 
 
 def _write_list(response: ToolResponse) -> Patch:
-    """Results of a form of their own; words alone are one that says them."""
+    """A list of results; plain text becomes its only entry."""
     given = response.structured
     return {"result": given if isinstance(given, list) else [{"text": said(response)}]}
 
@@ -83,7 +83,7 @@ def _result(tool: str, output: Output | None) -> Shape:
 
 
 _ARGUMENTS = object_at("arguments")
-# By tool: what its call says, and what its result does. Some results show nothing.
+# By tool: the codecs of its arguments and its output. Some results have no output.
 _TOOLS: dict[str, tuple[str, Arguments, Output | None]] = {
     "CodeExecution": ("code_execution", _ARGUMENTS, _RESULT),
     "GoogleSearch": ("google_search", _ARGUMENTS, _LIST),

@@ -1,4 +1,4 @@
-"""Mistral's types: Chat, Conversations, Responses, and what is spoken."""
+"""Mistral's types: Chat, Conversations, Responses, audio and voice agents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MESSAGE = Inside("mistral", lambda message: {"messages": [message]})
 
 
 def _disclosed(entry: JsonObject) -> Content:
-    """What a connector shows of its output."""
+    """The output that a connector discloses."""
     info = object_or_none(entry.get("info"))
     return (None, UNSET) if not info else ((), info)
 
@@ -34,8 +34,8 @@ def _confirm(text: str) -> Patch:
 
 def _ended(response: ToolResponse) -> Patch:
     status = "cancelled" if response.outcome is not None else "error" if response.error else "done"
-    spoken = bool(response.content) or not isinstance(response.structured, UnsetType)
-    return {"status": status, **({"result": said(response)} if spoken else {})}
+    has_content = bool(response.content) or not isinstance(response.structured, UnsetType)
+    return {"status": status, **({"result": said(response)} if has_content else {})}
 
 
 MISTRAL: dict[str, Shape] = {
@@ -81,7 +81,7 @@ MISTRAL: dict[str, Shape] = {
         defaults={"timestamp": "1970-01-01T00:00:00Z"},
     ),
     "VoiceAgentToolCallStartedEvent": Shape(id="id", name="name", defaults={"ts": 0.0}),
-    # Only here it is told what the call was given.
+    # Only this event holds the call's arguments.
     "VoiceAgentToolCallEndedEvent": Shape(
         id="id",
         name="name",

@@ -1,4 +1,4 @@
-"""All types of OpenAI's: those of Chat, and the tables of the other surfaces."""
+"""All OpenAI types: those of Chat Completions, and the tables of the other APIs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of OpenAI's agents: what a session keeps of a turn, and what a client submits to it."""
+"""The types of OpenAI's agents: items that a session stores, and items that a client submits."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ def _print(response: ToolResponse) -> Patch:
 
 def _tell(item: JsonObject) -> str:
     response = object_or_none(item["response"]) or {}
-    agreed = response.get("action") == "submit" or response.get("decision") == "approve"
-    return approved(agreed, response.get("selected_option"))
+    is_approved = response.get("action") == "submit" or response.get("decision") == "approve"
+    return approved(is_approved, response.get("selected_option"))
 
 
 def _submit(text: str) -> Patch:
-    agreed, reason = approval_of(text)
+    is_approved, reason = approval_of(text)
     chosen = {"selected_option": reason["reason"]} if reason else {}
-    return {"response": {"type": "browser_authentication", "action": "submit" if agreed else "cancel", **chosen}}
+    return {"response": {"type": "browser_authentication", "action": "submit" if is_approved else "cancel", **chosen}}
 
 
 # ----------------------------------------------------------------------------------------------------------- subagents
 
 
 def _subagent(tool: str, *names: str) -> Shape:
-    """Nothing answers these calls; where one failed, its status is all that is told."""
+    """A call without an output; a failure shows only in its status."""
     return Shape(
         id="id",
         tool=tool,

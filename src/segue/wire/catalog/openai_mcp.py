@@ -1,4 +1,4 @@
-"""What OpenAI's APIs tell of MCP servers: their tools, the outputs of these, and leave to run them."""
+"""MCP types of OpenAI's APIs: tool lists, tool outputs, approval requests and responses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["LISTING", "MAY_IT", "THAT_IT_MAY", "approval_of", "approved", "mcp"]
 
 
 def mcp(error: Callable[[str], JsonObject]) -> Output:
-    """The output of an MCP server's tool; `error` writes words as the API's own kind of error."""
+    """The output of an MCP server's tool; `error` renders text as the API's error object."""
 
-    def write(response: ToolResponse) -> Patch:
+    def render(response: ToolResponse) -> Patch:
         if not response.error:
             return {"output": said(response), "error": None}
         if not response.content and isinstance(response.structured, UnsetType):
@@ -28,7 +28,7 @@ def mcp(error: Callable[[str], JsonObject]) -> Output:
         given = object_or_none(parse_argument_text(said(response))[0]) if said(response) else None
         return {"output": None, "error": given or error(said(response))}
 
-    return Output(lambda payload: (HOSTED["mcp_call"].result(payload), UNSET), write)
+    return Output(lambda payload: (HOSTED["mcp_call"].result(payload), UNSET), render)
 
 
 _LISTING = ("server_label", "tools", "error")
@@ -37,9 +37,9 @@ _LISTING = ("server_label", "tools", "error")
 def _list_tools(payload: JsonObject) -> Content:
     tools = [object_or_none(tool) or {} for tool in list_of(payload.get("tools"), "tools")]
     lines = [": ".join(filter(None, map(string_or_none, (t.get("name"), t.get("description"))))) for t in tools]
-    words = [line for line in (*lines, string_or_none(payload.get("error"))) if line]
+    texts = [line for line in (*lines, string_or_none(payload.get("error"))) if line]
     given = {key: payload[key] for key in _LISTING if payload.get(key) is not None}
-    return (Text("\n".join(words)),) if words else (), given
+    return (Text("\n".join(texts)),) if texts else (), given
 
 
 def _listing(response: ToolResponse) -> Patch:
@@ -52,11 +52,11 @@ def _listing(response: ToolResponse) -> Patch:
 def _named_tools(blocks: Sequence[Block]) -> list[JsonObject]:
     lines = [line for block in blocks if isinstance(block, Text) for line in block.text.splitlines() if line]
     pairs = [line.partition(": ") for line in lines]
-    told = [{"name": name, **({"description": words} if words else {})} for name, _, words in pairs]
-    return [{**tool, "input_schema": {"type": "object"}} for tool in told]
+    tools = [{"name": name, **({"description": text} if text else {})} for name, _, text in pairs]
+    return [{**tool, "input_schema": {"type": "object"}} for tool in tools]
 
 
-# The tools of a server, each with what it is for, and why there are none. Nobody asked for them by a call.
+# The tools of a server with their descriptions, or the error. No tool call requests them.
 LISTING = Shape(
     id="id",
     tool="mcp_list_tools",
@@ -71,14 +71,14 @@ LISTING = Shape(
 
 
 def approval_of(text: str) -> tuple[bool, Mapping[str, str]]:
-    """Whether such words agree, and their reason, if any."""
+    """Parse `approved: reason`: whether it is an approval, and its reason, if any."""
     word, _, reason = text.partition(": ")
     return word == "approved", {"reason": reason} if reason else {}
 
 
 def _answer(text: str) -> Patch:
-    agreed, reason = approval_of(text)
-    return {"approve": agreed, **reason}
+    is_approved, reason = approval_of(text)
+    return {"approve": is_approved, **reason}
 
 
 MAY_IT = Shape(id="id", name="name", arguments=json_text("arguments"), kind="hosted", defaults={"server_label": ""})

@@ -1,4 +1,4 @@
-"""Outputs as OpenAI's APIs have them. Where a wire reads the same value, it is asked."""
+"""Output codecs of OpenAI's APIs. Values that the Responses wire parses are parsed by its functions."""
 
 from __future__ import annotations
 
@@ -42,35 +42,35 @@ def has_failed(payload: JsonObject) -> bool:
 
 
 def stated(output: Output, *, done: object = "completed", failed: object = "failed", path: str = "status") -> Output:
-    """An output beside which stands how it went."""
+    """An output with a status field."""
 
-    def write(response: ToolResponse) -> Patch:
+    def render(response: ToolResponse) -> Patch:
         wrong = response.error or response.outcome is not None
         return {**output.write(response), path: failed if wrong else done}
 
-    return Output(output.read, write, output.path)
+    return Output(output.read, render, output.path)
 
 
 def or_error(output: Output, path: str = "error") -> Output:
-    """An output, or what went wrong in its stead."""
+    """An output, or an error field instead."""
 
-    def read(payload: JsonObject) -> Content:
+    def parse(payload: JsonObject) -> Content:
         error, (content, structured) = at(payload, path), output.read(payload)
         if error is None:
             return content, structured
         if isinstance(error, str):
             return (*(content or ()), Text(error)), structured
-        words = string_or_none((object_or_none(error) or {}).get("message")) or write_text(error)
-        return (*(content or ()), Text(words)), error
+        text = string_or_none((object_or_none(error) or {}).get("message")) or write_text(error)
+        return (*(content or ()), Text(text)), error
 
-    def write(response: ToolResponse) -> Patch:
+    def render(response: ToolResponse) -> Patch:
         if not response.error:
             return output.write(response)
         if not _says_something(response):
             return {}
         return {path: said(response) if isinstance(response.structured, UnsetType) else response.structured}
 
-    return Output(read, write, output.path)
+    return Output(parse, render, output.path)
 
 
 # --------------------------------------------------------------------------------------------------------------- parts
@@ -92,16 +92,16 @@ def chat_picture(media: Media) -> JsonObject | None:
 
 
 def _address(media: Media) -> JsonObject:
-    """Where a picture is: in a data URL, at a URL, or with the provider."""
+    """The source of an image: a data URL, a URL, or a file id."""
     if media.data is not None:
         return {"image_url": data_url(media.mime or "image/png", media.data)}
     return {"image_url": media.url} if media.url is not None else {"file_id": media.file_id}
 
 
 def parts(path: str, text: str = "input_text", picture: Callable[[Media], JsonObject | None] = input_picture) -> Output:
-    """Text, or a list of parts; `picture` writes one of anything else, None where the list takes no such thing."""
+    """Text, or a list of parts; `render_media` renders media as a part, None if the list can't hold it."""
 
-    def read(payload: JsonObject) -> Content:
+    def parse(payload: JsonObject) -> Content:
         given = at(payload, path)
         if isinstance(given, list):
             return tuple(parse_parts(cast("list[object]", given), "input", path)), UNSET
@@ -116,13 +116,13 @@ def parts(path: str, text: str = "input_text", picture: Callable[[Media], JsonOb
         made = picture(block) if isinstance(block, Media) else None
         return made or {"type": text, "text": _told(block)}
 
-    def write(response: ToolResponse) -> Patch:
+    def render(response: ToolResponse) -> Patch:
         blocks = response.content or ()
         if all(isinstance(block, Text) for block in blocks) and len(blocks) < 2:
             return {path: said(response)}
         return {path: [part(block) for block in blocks]}
 
-    return Output(read, write, path)
+    return Output(parse, render, path)
 
 
 def _told(block: Block) -> str:
@@ -131,11 +131,11 @@ def _told(block: Block) -> str:
     return block.text if isinstance(block, Text | Opaque) else ""
 
 
-# ------------------------------------------------------------------------------------------------------ lists of finds
+# ----------------------------------------------------------------------------------------------------- lists of results
 
 
 def _listed(response: ToolResponse) -> list[Any]:
-    """The list that a response's words are; words that are none in a list."""
+    """The list that a response holds as JSON; other text becomes its only entry."""
     given: object = response.structured
     if isinstance(given, UnsetType):
         given = parse_argument_text(said(response))[0] if said(response) else cast("list[Any]", [])
@@ -147,13 +147,13 @@ def _says_something(response: ToolResponse) -> bool:
 
 
 def list_in(path: str) -> Output:
-    """A list of finds, told as it is."""
+    """A list of search results, as JSON text."""
 
-    def read(payload: JsonObject) -> Content:
+    def parse(payload: JsonObject) -> Content:
         given = at(payload, path)
         return None if given is None else (Text(write_text(list_of(given, path))),), UNSET
 
-    return Output(read, lambda response: {path: _listed(response)} if _says_something(response) else {}, path)
+    return Output(parse, lambda response: {path: _listed(response)} if _says_something(response) else {}, path)
 
 
 found = Output(
@@ -163,18 +163,18 @@ found = Output(
 
 
 def code_outputs(path: str, picture: Callable[[Media], JsonObject]) -> Output:
-    """Logs and pictures of a program, a picture by its address or in an object of its own."""
+    """Logs and images of a program."""
 
-    def read(payload: JsonObject) -> Content:
+    def parse(payload: JsonObject) -> Content:
         given = at(payload, path)
         outputs = None if given is None else list_of(given, path)
         return None if outputs is None else tuple(_code_output(object_or_none(entry) or {}) for entry in outputs), UNSET
 
-    def write(response: ToolResponse) -> Patch:
-        words = (Text(said(response)),) if not isinstance(response.structured, UnsetType) else response.content or ()
-        return {path: [picture(b) if isinstance(b, Media) else {"type": "logs", "logs": _told(b)} for b in words]}
+    def render(response: ToolResponse) -> Patch:
+        blocks = (Text(said(response)),) if not isinstance(response.structured, UnsetType) else response.content or ()
+        return {path: [picture(b) if isinstance(b, Media) else {"type": "logs", "logs": _told(b)} for b in blocks]}
 
-    return Output(read, write, path)
+    return Output(parse, render, path)
 
 
 def _code_output(entry: JsonObject) -> Block:
@@ -190,7 +190,7 @@ def _code_output(entry: JsonObject) -> Block:
 
 
 def tools_found(response: ToolResponse) -> Patch:
-    """The tools that a search found: as declared, else by the names in its words."""
+    """The tools that a search found: the declarations, else the names in its text."""
     if isinstance(response.structured, list):
         return {"tools": cast("list[Any]", response.structured)}
     listed = re.fullmatch(r"\[tools found: (.*)\]", said(response))
@@ -198,17 +198,17 @@ def tools_found(response: ToolResponse) -> Patch:
     return {"tools": [{"type": "function", "name": name} for name in names]}
 
 
-# ------------------------------------------------------------------------------------------------- commands, pictures
+# --------------------------------------------------------------------------------------------------- commands, images
 
-_EXIT = re.compile(r"(?s)(?P<said>.*?)\n?\[(?:exit code (?P<code>-?\d+)|(?P<timeout>timed out))\]")
+_EXIT = re.compile(r"(?s)(?P<text>.*?)\n?\[(?:exit code (?P<code>-?\d+)|(?P<timeout>timed out))\]")
 
 
 def exit_said(response: ToolResponse) -> tuple[str, int | Literal["timeout"] | None]:
-    """The words of a command without the line that tells how it ended, and that, None where there is no such line."""
+    """Split a command's output into its text and the exit code or timeout in its last line; None without that line."""
     ended = _EXIT.fullmatch(said(response))
     if ended is None:
         return said(response), None
-    return ended["said"], "timeout" if ended["timeout"] else int(ended["code"])
+    return ended["text"], "timeout" if ended["timeout"] else int(ended["code"])
 
 
 def _chunk(response: ToolResponse) -> JsonObject:

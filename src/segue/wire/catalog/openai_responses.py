@@ -1,4 +1,4 @@
-"""The types of OpenAI's Responses, as the client and as the provider runs them."""
+"""The types of OpenAI's Responses API: client-run and hosted."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _DONE = {"status": "completed"}
 _PROGRAM = "caller.caller_id"
 
 
-# ----------------------------------------------------------------------- what two of them share, and odd ways to write
+# ------------------------------------------------------------------------------------------------------------- helpers
 
 
 def _kept(shape: Shape) -> Shape:
-    """The form in which the provider stores an item: how it stands is never left out."""
+    """The stored variant of an item, which always has a status."""
     return replace(shape, defaults={**shape.defaults, **_DONE})
 
 
@@ -61,9 +61,9 @@ def _search_answer(response: ToolResponse) -> Patch:
     return {**tools_found(response), "execution": "server" if response.hosted else "client"}
 
 
-def _asked(kind: str, write: Arguments) -> Arguments:
-    """What was asked, as the wire reads it."""
-    return Arguments(lambda item: (HOSTED[kind].arguments(item), None), write.write)
+def _asked(kind: str, codec: Arguments) -> Arguments:
+    """Arguments parsed as the wire does, and rendered by the codec."""
+    return Arguments(lambda item: (HOSTED[kind].arguments(item), None), codec.write)
 
 
 def _prompted(call: ToolCall) -> Patch:
@@ -84,7 +84,7 @@ def _output_texts(response: ToolResponse) -> Patch:
     return {"output": [{"type": "output_text", "text": text, "annotations": []} for text in texts]}
 
 
-# An item has an id of its own beside the one that call and output meet on; what is both in one has no other.
+# An item has its own id besides the id that call and output share; an item that is both has only its own.
 _ITEM = Shape(id="call_id", item="id", inside=_RESPONSES)
 _WHOLE = Shape(id="id", failed=has_failed, kind="hosted", inside=_RESPONSES)
 _NAMED = replace(_ITEM, name="name", namespace="namespace", parent=_PROGRAM)
@@ -104,7 +104,7 @@ _COMPUTER_OUTPUT = replace(_ITEM, tool="computer", output=stated(screenshot), fa
 _TOOL_SEARCH = replace(
     _ITEM, tool="tool_search", arguments=Arguments(value("arguments").read, _searched), hosted=_without_id
 )
-# Which search found these, the wire can tell only in a body.
+# The wire can assign these to their search only in a body.
 _TOOL_SEARCH_OUTPUT = Shape(
     id="call_id", item="id", tool="tool_search", output=Output(_found_tools, _search_answer), hosted=_without_id
 )
@@ -127,7 +127,7 @@ _CLIENT_SIDE: dict[str, Shape] = {
     ),
     "ComputerToolCallOutput": _COMPUTER_OUTPUT,
     "ComputerToolCallOutputResource": _COMPUTER_OUTPUT,
-    # What goes in has no word for failure.
+    # The request type has no status for failure.
     "ComputerCallOutputItemParam": replace(_COMPUTER_OUTPUT, output=screenshot),
     "ApplyPatchToolCall": _PATCH_CALL,
     "ApplyPatchToolCallItemParam": _PATCH_CALL,
@@ -191,7 +191,7 @@ _PROVIDER_SIDE: dict[str, Shape] = {
         defaults={"action": "wait_agent"},
     ),
     "MCPApprovalRequest": replace(MAY_IT, inside=_RESPONSES),
-    # To the wire these are neither calls nor outputs.
+    # The wire parses these neither as calls nor as outputs.
     "MCPListTools": LISTING,
     "MCPApprovalResponse": THAT_IT_MAY,
 }

@@ -1,4 +1,4 @@
-"""OpenAI's types that live in a session or a thread: Assistants, Realtime, ChatKit."""
+"""OpenAI types of sessions and threads: Assistants, Realtime, ChatKit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _told(media: Media) -> str:
 
 
 def _run_output(step: JsonObject) -> Content:
-    """A list that is empty until the run has said something."""
+    """The output; an empty list means that there is none yet."""
     content, structured = _RUN.read(step)
     return content or None, structured
 

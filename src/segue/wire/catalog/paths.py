@@ -1,4 +1,4 @@
-"""Places in a payload, written like `function.arguments` or `functionCalls.0.id`."""
+"""Values in a payload by paths such as `function.arguments` or `functionCalls.0.id`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["at", "has", "put"]
 
 
 def at(payload: object, path: str) -> Any:
-    """The value at a path, None where there is none."""
+    """The value at a path; None if there is none."""
     for step in path.split(".") if path else ():
         if isinstance(payload, list):
             items = cast("list[object]", payload)
@@ -21,13 +21,13 @@ def at(payload: object, path: str) -> Any:
 
 
 def has(payload: object, path: str) -> bool:
-    """Whether anything stands at a path, be it null."""
+    """True if the path exists, even with the value null."""
     above, _, name = path.rpartition(".")
     return name in (object_or_none(at(payload, above)) or {})
 
 
 def put(payload: JsonObject, path: str, value: object) -> JsonObject:
-    """The payload with this value at the path; what stands on the way is copied, never changed."""
+    """A copy of the payload with this value at the path."""
     step, _, rest = path.partition(".")
     inner = object_or_none(payload.get(step)) or {}
     return {**payload, step: put(inner, rest, value) if rest else value}

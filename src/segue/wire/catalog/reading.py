@@ -1,8 +1,7 @@
-"""A payload alone → canonical blocks.
+"""Parses a single payload into canonical blocks.
 
-Ids are those of an item that stands by itself: made of the provider and the raw id, or the name where there is none.
-So a call and its output have the same one though nothing but the two was looked at. In a conversation they get ids
-of their turn.
+Ids are derived from the provider and the raw id, or the tool name if there is none, so that a call and its output have
+the same id without a conversation. In a conversation they get the ids of their turn.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from segue.wire.registry import WIRES
 __all__ = ["read"]
 
 _ALONE = "item"
-"""The turn key of what is in no turn."""
+"""The turn key of payloads outside of a turn."""
 
 
 def read(payload: JsonObject, entry: Entry, shape: Shape) -> list[Block]:
     if shape.inside is not None:
-        given = [_stamped(block, entry, shape, payload) for block in _read_inside(payload, shape)]
-        if _is_told(given, payload, entry, shape):
-            return given
+        parsed = [_stamped(block, entry, shape, payload) for block in _read_inside(payload, shape)]
+        if _is_told(parsed, payload, entry, shape):
+            return parsed
     if shape.many is None:
         return _read_one(payload, payload, 0, entry, shape)
     members = list_of(at(payload, shape.many) or [], shape.many)
@@ -52,7 +51,7 @@ def read(payload: JsonObject, entry: Entry, shape: Shape) -> list[Block]:
 
 
 def _read_inside(payload: JsonObject, shape: Shape) -> list[Block]:
-    """By the wire itself, so that an item is read as it is in a body."""
+    """Parse with the wire, so that a payload is parsed as in a body."""
     assert shape.inside is not None
     body = shape.inside.body(payload)
     try:
@@ -64,7 +63,7 @@ def _read_inside(payload: JsonObject, shape: Shape) -> list[Block]:
 
 
 def _is_told(blocks: list[Block], payload: JsonObject, entry: Entry, shape: Shape) -> bool:
-    """Whether the wire gave what this type is: what some items are, it can tell only by those around them."""
+    """True if the wire returned the blocks of this type; some items it can only parse by the items around them."""
     answered = any(isinstance(block, ToolResponse) for block in blocks)
     if entry.role == "output":
         return answered
@@ -73,7 +72,7 @@ def _is_told(blocks: list[Block], payload: JsonObject, entry: Entry, shape: Shap
 
 
 def _place(holder: object, payload: JsonObject) -> str | None:
-    """Where in a body the payload stands."""
+    """The path of the payload in a body."""
     if holder is payload:
         return ""
     steps: list[tuple[str, object]] = []
@@ -142,8 +141,8 @@ def _read_one(payload: JsonObject, whole: JsonObject, index: int, entry: Entry, 
     if tool is None and shape.name is not None and _needs_name(entry, shape):
         raise InputError(f"a required field is missing ({entry.provider} {entry.wire_type})", path=shape.name)
     if origin.is_approval and entry.role == "output":
-        said = shape.tell(payload) if shape.tell is not None else write_text(payload)
-        return [Opaque(entry.family, text=said, native=native, origin=origin)]
+        text = shape.tell(payload) if shape.tell is not None else write_text(payload)
+        return [Opaque(entry.family, text=text, native=native, origin=origin)]
     shared = 0 if origin.raw_id is not None else index
     blocks: list[Block] = []
     if entry.role != "output":
@@ -166,7 +165,7 @@ def _read_one(payload: JsonObject, whole: JsonObject, index: int, entry: Entry, 
 
 
 def _needs_name(entry: Entry, shape: Shape) -> bool:
-    """A name inside an object of the payload, which no list of fields knows of."""
+    """True for a name inside a nested object, which the catalog's field list does not check."""
     return entry.role != "output" and "." in (shape.name or "") and not entry.enveloped and shape.many is None
 
 
@@ -180,7 +179,7 @@ def _outputs(
     *,
     always: bool = False,
 ) -> list[Block]:
-    """The output, where one is disclosed; an item that is nothing else is one without content, too."""
+    """The output, if there is one; a type that is only an output gives one even without content."""
     content, structured = shape.output.read(payload) if shape.output is not None else (None, UNSET)
     failed = shape.failed(payload)
     if content is None and structured is UNSET and not (always or failed):
@@ -201,14 +200,14 @@ def _outputs(
 
 
 def _stamped(block: Block, entry: Entry, shape: Shape, payload: JsonObject) -> Block:
-    """What a wire read, with the provenance of the catalogue."""
+    """A block that the wire parsed, with the provenance of the catalog."""
     if not isinstance(block, ToolCall | ToolResponse | Opaque):
         return block
     known = _origin(payload, entry, shape)
     if isinstance(block, Opaque):
         return msgspec.structs.replace(block, origin=known)
     hosted = shape.hosted(payload)
-    # What the wire would not send home as it is, or only as a part of this, is as an item what it was.
+    # If the wire would change the payload or render only a part of it, keep the whole payload.
     own = block.native is not None and block.native.intact and block.native.fragment == payload
     ran = block.kind == "hosted" if isinstance(block, ToolCall) else block.hosted
     native = block.native if own and (ran or not hosted) else _native(payload, entry)
@@ -221,7 +220,7 @@ def _stamped(block: Block, entry: Entry, shape: Shape, payload: JsonObject) -> B
         wire_type=entry.wire_type,
         family=entry.family,
     )
-    # Alone, a tool of an MCP server has the name that its server gave it.
+    # As a single payload, an MCP tool has the name that its server gave it.
     name = _name(payload, shape) or block.name or shape.tool or None
     alone = _alone(origin, name, 0)
     if isinstance(block, ToolCall):
@@ -240,7 +239,7 @@ def _stamped(block: Block, entry: Entry, shape: Shape, payload: JsonObject) -> B
 
 
 def _held(block: Block) -> Block:
-    """A picture whose address is the picture itself, as what it holds."""
+    """Media with a data URL, as media with data."""
     if not isinstance(block, Media) or block.url is None or not block.url.startswith("data:"):
         return block
     held = data_url(block.url, block.kind)

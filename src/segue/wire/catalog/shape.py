@@ -1,4 +1,4 @@
-"""The shape of a type: where in its payload stand the name, the arguments, the output and the ids."""
+"""The shape of a type: the paths of name, arguments, output and ids in its payload."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Inside", "Shape", "is_true", "one_of"]
 
 
 class Inside(Struct, frozen=True):
-    """The wire that a type is part of, and the body of that wire that holds one payload.
+    """The wire that has a type, and a function that wraps one payload in a request body of that wire.
 
-    What stands in `replies_only` is refused where it is sent again (AZF-08).
+    Types with `replies_only` are rejected in requests (AZF-08).
     """
 
     api: str
@@ -30,12 +30,12 @@ def _never(_payload: JsonObject) -> bool:
 
 
 class Shape(Struct, frozen=True, kw_only=True):
-    """`id` is the path of what call and output meet on, `item` that of the item's own id where it is another field.
+    """`id` is the path of the id that call and output share, `item_id` that of the item's own id, if separate.
 
-    `namespace` is the path of the first half of a name that has two, `tool` the name where the payload has none.
-    `many` is the path of a list whose members are each a call or an output; the other paths are then those inside a
-    member, of which a `bare` one is nothing but its id.
-    `defaults` are the values, by their paths, of required fields that blocks do not know.
+    `namespace` is the path of the namespace of a name, `tool` the tool name where the payload has none.
+    `list_path` is the path of a list whose members are each a call or an output; the other paths then start at a
+    member. With `ids_only` the members are ids.
+    `defaults` are the values, by path, of required fields that blocks do not hold.
     """
 
     id: str | None = None
@@ -50,16 +50,16 @@ class Shape(Struct, frozen=True, kw_only=True):
     pending: Callable[[JsonObject], bool] = _never
     kind: Literal["function", "custom", "hosted"] = "function"
     hosted: Callable[[JsonObject], bool] = _never
-    """Where only the payload says whether the provider ran the tool."""
+    """For types where the payload decides whether the provider ran the tool."""
     parent: str | None = None
     many: str | None = None
     bare: bool = False
     tell: Callable[[JsonObject], str] | None = None
-    """What an approval says, in words."""
+    """The text of an approval."""
     untell: Callable[[str], Mapping[str, Any]] | None = None
-    """Such words, as values by their paths."""
+    """The fields of an approval, by path, from its text."""
     signature: str | None = None
-    """Where the signature of the reasoning before a call stands."""
+    """The path of the signature of the reasoning before a call."""
     inside: Inside | None = None
     defaults: Mapping[str, Any] = {}
 

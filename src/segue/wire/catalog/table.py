@@ -1,4 +1,4 @@
-"""Every shape, by provider and type."""
+"""The registry of shapes by provider and type, and the lookup of a payload's type."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ SHAPES: Mapping[str, Mapping[str, Shape]] = {
 
 
 class Plain(NamedTuple):
-    """A provider's wire, the types there that say any call and any output, and a body in which the model said this.
+    """A provider's wire, its generic types for calls and outputs, and a function that wraps a payload in a body.
 
-    `elsewhere`: there are APIs of this provider with types of their own which no wire speaks.
+    `has_other_apis`: the provider has other APIs with types of their own, which no wire implements.
     """
 
     api: str
@@ -51,8 +51,8 @@ def _item(payload: JsonObject) -> JsonObject:
 
 
 def _block(payload: JsonObject) -> JsonObject:
-    asked = {"role": "user", "content": [{"text": "."}]}
-    return {"messages": [asked, {"role": "assistant", "content": [payload]}, asked]}
+    user = {"role": "user", "content": [{"text": "."}]}
+    return {"messages": [user, {"role": "assistant", "content": [payload]}, user]}
 
 
 def _message_part(payload: JsonObject) -> JsonObject:
@@ -60,8 +60,8 @@ def _message_part(payload: JsonObject) -> JsonObject:
 
 
 def _part(payload: JsonObject) -> JsonObject:
-    asked = {"role": "user", "parts": [{"text": "."}]}
-    return {"contents": [asked, {"role": "model", "parts": [payload]}, asked]}
+    user = {"role": "user", "parts": [{"text": "."}]}
+    return {"contents": [user, {"role": "model", "parts": [payload]}, user]}
 
 
 PLAIN: Mapping[str, Plain] = {
@@ -75,7 +75,6 @@ PLAIN: Mapping[str, Plain] = {
 
 
 def named(provider: str, wire_type: str) -> Entry:
-    """The type of this name."""
     for entry in _of(provider):
         if entry.wire_type == wire_type:
             return entry
@@ -84,38 +83,38 @@ def named(provider: str, wire_type: str) -> Entry:
 
 def _of(provider: str) -> list[Entry]:
     if provider not in SHAPES:
-        raise InputError(f"{provider!r} is not a provider; known are {', '.join(SHAPES)}", path="provider")
+        raise InputError(f"unknown provider {provider!r}; known: {', '.join(SHAPES)}", path="provider")
     return [entry for entry in entries() if entry.provider == provider]
 
 
 def find(payload: JsonObject, provider: str, wire_type: str | None) -> Entry | None:
-    """The type of this payload: the one named, else the one that fits best; None where the catalogue has none."""
+    """The type of this payload: the given one, else the best match; None if the catalog has none."""
     if wire_type is not None:
         entry = named(provider, wire_type)
         check(payload, entry)
         return entry
-    fitting = [entry for entry in _of(provider) if matches(payload, entry) and not _is_of_another(payload, entry)]
-    if not fitting:
+    matching = [entry for entry in _of(provider) if matches(payload, entry) and not _is_of_another(payload, entry)]
+    if not matching:
         return None
-    lawful = [entry for entry in fitting if next(faults(payload, entry), None) is None]
-    best = min(lawful or fitting, key=lambda entry: _strangeness(payload, entry))
+    valid = [entry for entry in matching if next(faults(payload, entry), None) is None]
+    best = min(valid or matching, key=lambda entry: _strangeness(payload, entry))
     check(payload, best)
     return best
 
 
 def _is_of_another(payload: JsonObject, entry: Entry) -> bool:
-    """Whether the payload has a word for what it is, of a type that has none."""
+    """True if the payload has a type field and the entry's type does not."""
     nameless = not entry.enveloped and all(value == "*" for value in entry.discriminator.values())
     return nameless and any(key in payload and key not in entry.fields for key in ("type", "role"))
 
 
 def _strangeness(payload: JsonObject, entry: Entry) -> int:
-    """How much of the payload the type has no word for, less how much of the type is in the payload."""
+    """The number of unknown fields, weighted, less the number of matching discriminator fields."""
     inner = payload if entry.member is None else object_or_none(payload.get(entry.member)) or {}
     unknown = len(inner.keys() - entry.fields.keys())
     known = sum(1 if value == "*" else 2 for value in entry.discriminator.values())
     output = SHAPES[entry.provider][entry.wire_type].output
     if entry.role != "call+output" or output is None:
         return 100 * unknown - known
-    told = output.read(payload)[0] is not None or (output.path is not None and has(payload, output.path))
-    return 100 * unknown - known + (-10 if told else 5)
+    has_output = output.read(payload)[0] is not None or (output.path is not None and has(payload, output.path))
+    return 100 * unknown - known + (-10 if has_output else 5)

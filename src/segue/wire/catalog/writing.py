@@ -1,4 +1,4 @@
-"""Canonical blocks → a payload alone: what was parsed goes back as it came, what was changed or made is written."""
+"""Renders canonical blocks as one payload: the original one if unchanged, else a new one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Spoken = ToolCall | ToolResponse | Opaque
 
 
 def own_payload(blocks: Sequence[Block], entry: Entry) -> JsonObject | None:
-    """The payload that these blocks were parsed from, where they still say all that it says and are of this type."""
+    """The payload that these blocks were parsed from, if they are unchanged and of this type."""
     natives = [block.native for block in blocks if isinstance(block, Spoken)]
     whole = {id(native.fragment): native for native in natives if native is not None and native.intact}
     if len(whole) != 1 or len(natives) != sum(native is not None for native in natives):
@@ -33,27 +33,31 @@ def own_payload(blocks: Sequence[Block], entry: Entry) -> JsonObject | None:
 
 def write(blocks: Sequence[Block], entry: Entry, shape: Shape) -> JsonObject:
     own = own_payload(blocks, entry)
-    spoken = [block for block in blocks if isinstance(block, Spoken) and _has_words(block, shape)]
-    if own is not None and (shape.many is None or len(at(own, shape.many)) == len(spoken)):
+    rendered_blocks = [block for block in blocks if isinstance(block, Spoken) and _has_words(block, shape)]
+    if own is not None and (shape.many is None or len(at(own, shape.many)) == len(rendered_blocks)):
         return own
-    _refuse_more_than_it_holds(spoken, entry, shape)
-    if not spoken:
-        raise InputError(f"{entry.wire_type} is written from a call or a response; there is none", path="blocks")
+    _refuse_more_than_it_holds(rendered_blocks, entry, shape)
+    if not rendered_blocks:
+        raise InputError(
+            f"{entry.wire_type} needs a tool call or a tool result; the blocks have neither", path="blocks"
+        )
     if shape.many is None:
-        payload = _written(spoken, _signed(blocks, _begun(entry, shape), shape), entry, shape)
+        payload = _written(rendered_blocks, _signed(blocks, _begun(entry, shape), shape), entry, shape)
     elif shape.bare:
-        payload = put(_begun(entry, shape), shape.many, [_bare(block) for block in spoken])
+        payload = put(_begun(entry, shape), shape.many, [_bare(block) for block in rendered_blocks])
     else:
-        payload = put(_begun(entry, shape), shape.many, [_written([block], {}, entry, shape) for block in spoken])
+        payload = put(
+            _begun(entry, shape), shape.many, [_written([block], {}, entry, shape) for block in rendered_blocks]
+        )
     check(payload, entry)
     return payload
 
 
-def _refuse_more_than_it_holds(spoken: Sequence[Spoken], entry: Entry, shape: Shape) -> None:
-    """A call and its result are two payloads, unless the type is both."""
-    call, result = (any(isinstance(block, kind) for block in spoken) for kind in (ToolCall, ToolResponse))
+def _refuse_more_than_it_holds(rendered_blocks: Sequence[Spoken], entry: Entry, shape: Shape) -> None:
+    """Reject a call together with its result, unless the type holds both."""
+    call, result = (any(isinstance(block, kind) for block in rendered_blocks) for kind in (ToolCall, ToolResponse))
     if (result and entry.role == "call" and shape.output is None) or (call and entry.role == "output"):
-        raise InputError(f"{entry.wire_type} is a {entry.role}: render calls and results one by one", path="blocks")
+        raise InputError(f"{entry.wire_type} is a {entry.role}: render calls and results separately", path="blocks")
 
 
 def _has_words(block: Spoken, shape: Shape) -> bool:
@@ -62,7 +66,7 @@ def _has_words(block: Spoken, shape: Shape) -> bool:
 
 def _bare(block: Spoken) -> str:
     if block.origin.raw_id is None:
-        raise InputError("a call is named here by its id; there is none", path="blocks")
+        raise InputError("a raw id is required; the block has none", path="blocks")
     return block.origin.raw_id
 
 
@@ -72,14 +76,14 @@ def _signed(blocks: Sequence[Block], payload: JsonObject, shape: Shape) -> JsonO
 
 
 def _begun(entry: Entry, shape: Shape) -> JsonObject:
-    """What every payload of the type says of itself."""
-    said: JsonObject = {} if entry.member is None else {entry.member: {}}
+    """The discriminator and default fields of the type."""
+    payload: JsonObject = {} if entry.member is None else {entry.member: {}}
     for key, value in entry.discriminator.items():
         if value != "*":
-            said = put(said, key, cast("list[Any]", value)[0] if isinstance(value, list) else value)
+            payload = put(payload, key, cast("list[Any]", value)[0] if isinstance(value, list) else value)
     for path, value in shape.defaults.items():
-        said = put(said, path, value)
-    return said
+        payload = put(payload, path, value)
+    return payload
 
 
 def _written(blocks: Sequence[Spoken], payload: JsonObject, entry: Entry, shape: Shape) -> JsonObject:
@@ -98,20 +102,20 @@ def _written(blocks: Sequence[Spoken], payload: JsonObject, entry: Entry, shape:
 
 
 def _named(block: Spoken, entry: Entry, shape: Shape) -> dict[str, Any]:
-    """Each id in its own field, and the name."""
+    """The ids, each in its own field, and the name."""
     origin, name = block.origin, None if isinstance(block, Opaque) else block.name
-    told: dict[str | None, str | None] = {
+    fields: dict[str | None, str | None] = {
         shape.item: origin.item_id,
         shape.id: _id(block, entry, shape),
         shape.name: name,
     }
     if name is not None and shape.namespace is not None:
-        told[shape.namespace], told[shape.name] = split_name(name)
-    return {path: value for path, value in told.items() if path is not None and value is not None}
+        fields[shape.namespace], fields[shape.name] = split_name(name)
+    return {path: value for path, value in fields.items() if path is not None and value is not None}
 
 
 def _id(block: Spoken, entry: Entry, shape: Shape) -> str | None:
-    """The raw id; where the type can't be without one, that of a block from elsewhere which has none."""
+    """The raw id; where the type requires one and the block has none, the canonical id."""
     if block.origin.raw_id is not None or entry.ids.get((shape.id or "").rpartition(".")[2]) != "required":
         return block.origin.raw_id
     made = block.id if isinstance(block, ToolCall) else block.call_id if isinstance(block, ToolResponse) else None

@@ -1,1 +1,1 @@
-"""Vendors on one of the wires: data and small overrides, each in a module of its own."""
+"""Dialects: vendors' variants of a wire, as data and small overrides, one module each."""

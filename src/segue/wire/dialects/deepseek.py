@@ -1,6 +1,6 @@
 """The dialect `deepseek`: DeepSeek's own API on the chat wire.
 
-Where a model thinks, every reply it is shown again carries `reasoning_content`; R1 refused the very same key.
+For reasoning models every replayed reply must have `reasoning_content`; R1 rejects that key.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def _demands(model: Model) -> Demands:
         "deepseek",
         "deepseek",
         own_id=_IDS.lawful,
-        # DS-07: the name `deepseek-reasoner` has outlived R1, which alone is sure to refuse neighbours.
+        # DS-07: `deepseek-reasoner` no longer means R1, the only model known to reject consecutive same-role messages.
         alternation="strict" if r1 else "merged" if model.line == "reasoner" else "free",
-        # DS-08: only those that think were seen to refuse another ending.
+        # DS-08: only reasoning models were seen to reject another ending.
         ending="marked" if model.thinking else "prefill",
         system_last=not model.thinking,
         later_system="text",
@@ -36,7 +36,7 @@ def _demands(model: Model) -> Demands:
         reasoning="refused" if r1 else "plain",
         # DS-01, DS-02
         reasoning_on_calls="never" if r1 else "default" if model.thinking else "asked",
-        # DS-02: from V4 on, which the plain names stand for, on messages without calls too.
+        # DS-02: from V4 on (also the names without version), on messages without calls too.
         reasoning_on_words=not model.version or model.at_least(4),
         reasoning_by_default=model.thinking,
         reasoning_switch=model.line not in ("r1", "reasoner"),

@@ -1,8 +1,8 @@
 """The dialect `azure-foundry`: agents of Azure AI Foundry, on the Responses wire.
 
-An agent keeps its tools and instructions to itself; a body names it. What its tools did stands in replies alone: in a
-request it is told as calls like any other. Of reasoning nothing goes back: the service takes that of the newest turn
-only (AZF-06), and what was said once would then be said otherwise a turn later.
+Tools and instructions are part of the agent; a body only names it. Items of its tools occur in replies only: in a
+request they become function calls. Reasoning is never sent back: the service accepts it for the newest turn only
+(AZF-06), so the prefix would change a turn later.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ def _goes_on(response_id: str) -> bool:
 
 
 def _mended_body(body: JsonObject, report: Report) -> JsonObject:
-    """The body as the service takes it, each change reported; itself where there is none."""
+    """The body as the service accepts it, each change reported; the same object where nothing changes."""
     made = _with_reference(body, report)
     # AZF-01
     if made.get("agent_reference") is not None and "tools" in made:
         made = _without(made, "tools")
-        report.add("tools", "tools are left out: they live with the agent that is named", subject="tools")
+        report.add("tools", "tools dropped: the named agent has its own", subject="tools")
     previous = made.get("previous_response_id")
     if isinstance(previous, str) and previous and not _goes_on(previous):
         made = _without(made, "previous_response_id")
-        said = f"this body goes on from {previous}, which is no response of {_NAME}: left out"
-        report.add("dropped", said, subject="previous_response_id")
+        message = f"previous_response_id {previous} dropped: it is not a response id of {_NAME}"
+        report.add("dropped", message, subject="previous_response_id")
     given = made.get("tools")
     if isinstance(given, list) and (tools := mended_tools(cast("list[Any]", given), report)) is not given:
         made = {**made, "tools": tools}
@@ -77,12 +77,12 @@ def _with_reference(body: JsonObject, report: Report) -> JsonObject:
     if agent is None and not {"agent", "agent_reference"} & body.keys():
         return body
     if agent is None or not isinstance(agent.get("name"), str):
-        report.add("dropped", f"{key} names no agent: left out", subject=key)
+        report.add("dropped", f"{key} dropped: it names no agent", subject=key)
         return _without(_without(body, "agent"), "agent_reference")
     fitted = fitted_agent(agent, report)
     if key == "agent_reference" and fitted.get("type") == key and fitted is agent:
         return body if "agent" not in body else _without(body, "agent")
-    report.add("adjusted", "the agent is named by agent_reference", subject=key)
+    report.add("adjusted", "agent sent as agent_reference", subject=key)
     named = {**fitted, "type": "agent_reference"}
     renamed = {"agent_reference" if name == key else name: value for name, value in body.items()}
     return {**_without(renamed, "agent"), "agent_reference": named}
@@ -93,9 +93,9 @@ def _without(body: JsonObject, key: str) -> JsonObject:
 
 
 def _render_error(error: ApiError) -> JsonObject:
-    """OpenAI's, with a list of what was found, be it empty."""
-    told = {"code": error.code, "message": error.message, "param": error.param, "type": error.kind}
-    return {"error": {**told, "details": list(error.details)}}
+    """OpenAI's error body with `details`, which may be empty."""
+    fields = {"code": error.code, "message": error.message, "param": error.param, "type": error.kind}
+    return {"error": {**fields, "details": list(error.details)}}
 
 
 AZURE_FOUNDRY = make_wire(

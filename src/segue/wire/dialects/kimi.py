@@ -1,6 +1,6 @@
 """The dialect `kimi`: Moonshot's models on the chat wire.
 
-K2 reads ids as part of its prompt, so they have its own form; K3 reads none and goes by order and name.
+K2 has ids in its prompt, so they need its own form; K3 ignores ids and pairs by order and name.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["KIMI"]
 
 # KIM-01
 _K2_IDS = kimi_scheme()
-# KIM-03, KIM-08: any id will do, as long as there is one.
+# KIM-03, KIM-08: any non-empty id is accepted.
 _K3_IDS = prefix_scheme("kimi-k3", "call_", limit=64, lawful=r"[\s\S]+")
-# Films are for K2.5 and newer, pictures also for the vision models of `moonshot-v1`.
+# Video needs K2.5 or newer; images also work on the vision models of `moonshot-v1`.
 _MEDIA = frozenset({"image", "video"})
 
 
@@ -58,15 +58,21 @@ def _demands(model: Model) -> Demands:
 
 
 def _adjusted(options: Options, model: Model, report: Report) -> Options:
-    """Thinking is on or off, on models that have it at all; while it is on, no tool can be forced."""
+    """Reasoning is only on or off, on models that have it; while it is on, no tool can be forced."""
     options = fit_reasoning(options, report, "asked" if model.thinking else "never")
     options = fit_user(options, OPENAI_USERS, report)
-    asked, off = options.reasoning, is_off(options.reasoning)
-    if asked is not None and not off and (asked.effort is not None or asked.budget is not None):
-        report.add("adjusted", "thinking is on or off here, without a measure", subject="reasoning")
+    reasoning, off = options.reasoning, is_off(options.reasoning)
+    if reasoning is not None and not off and (reasoning.effort is not None or reasoning.budget is not None):
+        report.add(
+            "adjusted",
+            "reasoning effort and budget dropped: the model has reasoning on or off only",
+            subject="reasoning",
+        )
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
     if forced and model.thinking and not off:
-        report.add("adjusted", "no tool can be forced while the model thinks: left to it", subject="tool_choice")
+        report.add(
+            "adjusted", "tool_choice set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
+        )
         options = msgspec.structs.replace(options, tool_choice=ToolChoice("auto"))
     return options
 
@@ -88,7 +94,7 @@ KIMI = make_wire(
         named_results=True,
         call_types=frozenset({"builtin_function"}),
         media=_MEDIA,
-        # The guide to vision knows base64 and uploaded files; a help page speaks of addresses, too. Base64 is sure.
+        # The vision guide has base64 and uploaded files; only a help page mentions URLs. Base64 is certain.
         media_urls=False,
         max_temperature=1,
         stop_limit=5,

@@ -1,4 +1,4 @@
-"""The dialect `mistral`. What a request may hold follows the tokenizer of the model (`Model.generation`)."""
+"""The dialect `mistral`. What a request may contain depends on the model's tokenizer (`Model.generation`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from segue.wire.schema import rules as schema_rules
 
 __all__ = ["MISTRAL"]
 
-# MIS-01, MIS-02: newer tokenizers would take others, the API was seen to hold all models to it.
+# MIS-01, MIS-02: newer tokenizers accept other ids, but the API was seen to require these for all models.
 _IDS = mistral_scheme()
 _BLIND = frozenset({"codestral", "devstral", "mathstral", "mixtral", "nemo", "saba", "tiny", "voxtral"})
 # MIS-13
@@ -40,7 +40,7 @@ _MORE_PARTS = {"system": "thinking input_audio", "assistant": "thinking", "user"
 
 
 def _reasons(model: Model) -> bool:
-    """Whether thinking can be sent; models known for others answer that reasoning input is not enabled."""
+    """Whether reasoning can be sent; other known models answer that reasoning input is not enabled."""
     adjustable = model.line in ("small", "medium") and model.generation in (0, 15)
     return model.family != "mistral" or model.thinking or adjustable or (model.line, model.generation) == ("large", 15)
 
@@ -52,7 +52,7 @@ def _demands(model: Model) -> Demands:
         "mistral",
         "mistral",
         own_id=_IDS.lawful,
-        # MIS-07: newer validators take a user after a result; the API was seen to refuse it on every generation.
+        # MIS-07: newer validators accept a user message after a result; the API rejected it on every generation.
         bridge=True,
         # MIS-11
         calls_alone=model.generation == 3,
@@ -74,15 +74,17 @@ def _demands(model: Model) -> Demands:
 
 def _adjusted(options: Options, model: Model, report: Report) -> Options:
     if options.temperature == 0 and options.top_p not in (None, 1):
-        options = left_out(options, report, "the temperature is 0", "top_p")
+        options = left_out(options, report, "temperature is 0", "top_p")
     options = fit_reasoning(options, report, "always" if model.thinking else "asked" if _reasons(model) else "never")
-    if (asked := options.reasoning) is None or is_off(asked):
+    if (reasoning := options.reasoning) is None or is_off(reasoning):
         return options
     levels: tuple[Effort, ...] = ("none", "low", "medium", "high") if model.line == "large" else ("none", "high")
-    effort = asked.effort or ("high" if asked.budget is None else None)
+    effort = reasoning.effort or ("high" if reasoning.budget is None else None)
     if effort not in levels:
-        effort = closest((asked.budget or 0) if effort is None else budget_of(effort), levels)
-        report.add("adjusted", f"effort is one of {', '.join(levels)} here: {effort} is asked for", subject="reasoning")
+        effort = closest((reasoning.budget or 0) if effort is None else budget_of(effort), levels)
+        report.add(
+            "adjusted", f"reasoning effort set to {effort}: the model supports {', '.join(levels)}", subject="reasoning"
+        )
     return msgspec.structs.replace(options, reasoning=Reasoning(effort=effort))
 
 
@@ -108,7 +110,7 @@ MISTRAL = make_wire(
         empty_tools=False,
         parameters_wanted=True,
         option_keys={"seed": "random_seed", "top_k": "top_k", "user": None},
-        known_keys={place: frozenset(words.split()) for place, words in _KEYS.items()},
+        known_keys={place: frozenset(keys.split()) for place, keys in _KEYS.items()},
         part_types={role: frozenset(f"{_PARTS} {more}".split()) for role, more in _MORE_PARTS.items()},
         error_finish="error",
         render_error=errors.render_mistral_error,

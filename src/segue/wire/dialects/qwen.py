@@ -1,6 +1,6 @@
 """The dialect `qwen`: Alibaba's DashScope, in its mode that is compatible with the chat wire.
 
-Some models never think, some always do, and those between are told with `enable_thinking`.
+Some models never reason, some always do, and for the others `enable_thinking` decides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from segue.wire.schema import rules as schema_rules
 __all__ = ["QWEN"]
 
 _IDS = prefix_scheme("qwen", "call_", limit=64, lawful=r"[\s\S]+")
-# More than any model takes is refused; not to say it means as much as there is.
+# A budget above the model's maximum is rejected; without a budget the maximum applies.
 _MOST_THINKING = 32_768
 
 
@@ -41,11 +41,11 @@ def _sees(model: Model) -> bool:
 
 
 def _thinks(model: Model) -> Literal["never", "asked", "always"]:
-    words = _words(model)
-    if {"thinking", "qwq", "qvq"} & words:
+    parts = _words(model)
+    if {"thinking", "qwq", "qvq"} & parts:
         return "always"
     older = bool(model.version) and not model.at_least(3)
-    return "never" if older or {"instruct", "coder"} & words or model.name.startswith("qwen-max") else "asked"
+    return "never" if older or {"instruct", "coder"} & parts or model.name.startswith("qwen-max") else "asked"
 
 
 def _demands(model: Model) -> Demands:
@@ -59,7 +59,7 @@ def _demands(model: Model) -> Demands:
         ending="prefill",
         later_system="text",
         reasoning="plain",
-        # «'messages' must contain the word 'json'»: also by models that take a schema for plain JSON.
+        # «'messages' must contain the word 'json'»: also from models that treat a schema as plain JSON mode.
         json_word="anywhere",
         json_word_for_schemas=True,
         empty_messages=frozenset({"human", "ai", "system"}),
@@ -69,25 +69,31 @@ def _demands(model: Model) -> Demands:
 
 
 def _adjusted(options: Options, model: Model, report: Report) -> Options:
-    """Thinking goes with a free choice of tools and of form, and on the open models with streams only."""
+    """Reasoning excludes a forced tool and a response format, and on the open models requires streaming."""
     options = fit_reasoning(options, report, thinks := _thinks(model))
-    if is_off(asked := options.reasoning) or (asked is None and not model.thinking):
+    if is_off(reasoning := options.reasoning) or (reasoning is None and not model.thinking):
         return options
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
     formed = options.response_format is not None and options.response_format.kind != "text"
     unstreamed = re.search(r"\bqwen3-\d+(\.\d+)?b", model.name.lower()) is not None and not options.stream
     if thinks == "asked" and (forced or formed or unstreamed):
-        why = "a forced tool" if forced else "a form for the answer" if formed else "a reply in one piece"
-        report.add("adjusted", f"thinking can't go with {why}: switched off", subject="reasoning")
+        why = "a forced tool" if forced else "a response format" if formed else "a reply that is not streamed"
+        report.add("adjusted", f"reasoning disabled: the model does not support it with {why}", subject="reasoning")
         return msgspec.structs.replace(options, reasoning=Reasoning(enabled=False))
     if forced:
-        report.add("adjusted", "no tool can be forced while the model thinks: left to it", subject="tool_choice")
+        report.add(
+            "adjusted", "tool_choice set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
+        )
         options = msgspec.structs.replace(options, tool_choice=ToolChoice("auto"))
     if formed:
-        options = left_out(options, report, "the model thinks", "response_format")
-    budget = 0 if asked is None else asked.budget or budget_of(asked.effort or "none")
+        options = left_out(options, report, "not supported while reasoning is on", "response_format")
+    budget = 0 if reasoning is None else reasoning.budget or budget_of(reasoning.effort or "none")
     if budget > _MOST_THINKING:
-        report.add("adjusted", "a budget beyond what every model takes is not said", subject="reasoning")
+        report.add(
+            "adjusted",
+            f"reasoning budget dropped: more than {_MOST_THINKING} tokens may be rejected",
+            subject="reasoning",
+        )
         options = msgspec.structs.replace(options, reasoning=Reasoning(enabled=True))
     return options
 

@@ -20,16 +20,16 @@ from segue.wire.stream import StreamParser
 
 __all__ = ["GEMINI", "demands"]
 
-# GEM-11: any text will do
+# GEM-11: any non-empty text is valid
 _LAWFUL_ID = r"[\s\S]+"
 _IDS = prefix_scheme(API, "call_", limit=64, lawful=_LAWFUL_ID)
-# Where ids are not written, the same ones tell calls apart for whoever reads the report.
+# Models that pair by position get no ids; the report still lists these to tell calls apart.
 _POSITIONS = prefix_scheme(POSITION, "call_", limit=64, lawful=_LAWFUL_ID)
 _SEEN = frozenset({"image", "audio", "video", "document"})
 
 
 def demands(model: Model) -> Demands:
-    """The row of a model. What can't be told from its name is taken for the newest."""
+    """The constraints of a model. An unknown model gets those of the newest one."""
     traits = traits_of(model)
     return Demands(
         api=API,
@@ -55,7 +55,7 @@ def demands(model: Model) -> Demands:
         # GEM-28
         system="top",
         later_system="text",
-        # GEM-18 to GEM-22: signed or not, its own thoughts may come back, each with its part
+        # GEM-18 to GEM-22: thoughts made by Gemini may be sent back, signed or not, each with its part
         reasoning="plain",
         reasons=bool(traits.levels) or traits.budget is not None,
         reasoning_whole=False,
@@ -80,7 +80,7 @@ def _ids(model: Model) -> IdScheme:
 
 
 def _names(_model: Model) -> NameRule:
-    # GEM-23: newer documents say 128
+    # GEM-23: newer documentation says 128
     return NameRule("a-zA-Z0-9_.:-", home_limit=128, first="a-zA-Z_", replayed=True)
 
 
@@ -99,7 +99,7 @@ GEMINI = Wire(
     parse_reply=parse_reply,
     render_reply=render_reply,
     open_stream=lambda turn_key: StreamParser(GeminiReader(turn_key)),
-    stream_renderer=lambda projection, model, _asked: GeminiRenderer(projection, model),
+    stream_renderer=lambda render_context, model, _asked: GeminiRenderer(render_context, model),
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,

@@ -1,6 +1,6 @@
-"""Looks into a body that may spell its keys in camelCase or in snake_case: the API reads both.
+"""Access to fields in camelCase or snake_case: the API accepts both.
 
-`name` is always the camelCase spelling. Null means absent, and a lone object where a list may stand is a list of one.
+`name` is always the camelCase form. Null means absent, and a single object may replace a list of one.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def _snake(name: str) -> str:
 
 
 def both(*names: str) -> frozenset[str]:
-    """The keys in both spellings."""
+    """The keys in camelCase and in snake_case."""
     return frozenset((*names, *map(_snake, names)))
 
 
 def spelled(fields: Mapping[str, Any], name: str) -> str:
-    """The key as these fields spell it; camelCase where they do not have it."""
+    """The key in the form that is present in these fields; camelCase if absent."""
     if name in fields:
         return name
     other = _snake(name)
@@ -64,7 +64,7 @@ def look(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def laid(fields: JsonObject, **changes: Any) -> JsonObject:
-    """The fields with these values under their own spelling, None for keys to leave out; themselves if that is so."""
+    """The fields with these values, None to remove a key; the same object if nothing changes."""
     made = fields
     for name, value in changes.items():
         if look(fields, name) == value:
@@ -76,7 +76,7 @@ def laid(fields: JsonObject, **changes: Any) -> JsonObject:
 
 
 def object_at(fields: Mapping[str, Any], name: str) -> JsonObject:
-    """The object under a key, or an empty one."""
+    """The object under a key, or an empty object."""
     return object_or_none(look(fields, name)) or {}
 
 
@@ -93,7 +93,7 @@ def number_at(fields: Mapping[str, Any], name: str) -> float | int | None:
 
 
 def needed_text(fields: Mapping[str, Any], name: str) -> str | None:
-    """The text under a key, None where there is none, and an error where something else stands there."""
+    """The text under a key or None. Raises `InputError` for any other type."""
     value = look(fields, name)
     if value is None or isinstance(value, str):
         return value
@@ -101,6 +101,6 @@ def needed_text(fields: Mapping[str, Any], name: str) -> str | None:
 
 
 def items_of(value: object, path: str) -> list[Any]:
-    """The items of a list; a lone object is one, and null is none."""
+    """The items of a list; a single object is a list of one, null an empty list."""
     lone = object_or_none(value)
     return [lone] if lone is not None else [] if value is None else list_of(value, path)

@@ -1,6 +1,6 @@
-"""Tools that the provider runs itself, as parts of a reply: which member of a part says what, and who reads it.
+"""Parts of hosted tools (code execution, server-side tools) to canonical calls and results.
 
-At home such parts go back whole, with their own ids (GEM-24); abroad policy decides what becomes of them.
+Same-API, such parts are sent back unchanged with their own ids (GEM-24); cross-API, the `hosted` policy decides.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ CODE_EXECUTION = "code_execution"
 
 
 def origin_of(inner: JsonObject, model: str | None) -> Origin:
-    """Where a call or result came from; an id is possible everywhere, and often not there."""
+    """The origin of a call or result. Every type may have an id, and many have none."""
     given = needed_text(inner, "id")
     raw_id = raw_id_or_none(given)
-    stood = given if raw_id is None and given else None
-    return Origin(API, model, raw_id, stood, "synthetic" if raw_id is None else "natural")
+    invalid_id = given if raw_id is None and given else None
+    return Origin(API, model, raw_id, invalid_id, "synthetic" if raw_id is None else "natural")
 
 
 def _inner(part: JsonObject, member: str) -> JsonObject:

@@ -1,10 +1,10 @@
 """Parts ⇄ canonical blocks.
 
-A part of the model's is one block, and a signature on it one more: a `Thinking` without text right before the block
-that it signs (GEM-21). So reasoning that goes takes its signature along, and a signature that stays finds its part
-again. A signature that is a part of its own (with an empty text) has that part as its fragment.
+A part of the model is one block, and its signature another: a `Thinking` block without text right before the block
+that it signs (GEM-21). So dropped reasoning takes its signature along, and a kept signature stays with its part. A
+signature in a part of its own (with an empty text) has that part as its fragment.
 
-At home a part whose fragment is intact goes out as that very object; only signature, id and name are laid over it.
+Same-API, a part with an intact fragment is sent as the original object; only signature, id and name are merged into it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ __all__ = [
 
 
 def parse_parts(parts: list[Any], model: str | None, *, own: bool = True) -> tuple[tuple[Block, ...], bool]:
-    """The blocks of a content, and whether the API takes its parts as they are. `own`: the model said it."""
+    """The blocks of a content, and whether its parts are valid as they are. `from_model`: a model made it."""
     blocks: list[Block] = []
     intact = bool(parts)
     for index, item in enumerate(parts):
@@ -91,14 +91,14 @@ def _parse_part(part: JsonObject, model: str | None, own: bool) -> list[Block]:
     signed: list[Block] = [Thinking(signature=signature, origin=origin)] if signature else []
     if len(members) == 1:
         return [*signed, _READERS[members[0]](part, model)]
-    # GEM-10: one member a part
+    # GEM-10: one data field per part
     alone = [{spelled(part, name): look(part, name)} for name in members]
     blocks = [_READERS[name](fragment, model) for name, fragment in zip(members, alone, strict=True)]
     return [*signed, *(block for block in blocks if not (isinstance(block, Text) and not block.text))]
 
 
 def members_of(part: JsonObject) -> list[str]:
-    """The kinds of data that a part has."""
+    """The data fields that a part has; exactly one is valid."""
     return [name for name in _READERS if look(part, name) is not None]
 
 
@@ -108,12 +108,12 @@ def _parse_thought(part: JsonObject, signature: str | None, origin: Origin) -> B
 
 
 def _parse_without_data(part: JsonObject, signature: str | None, origin: Origin) -> list[Block]:
-    """An empty text, nothing at all, or a kind of part that segue does not know."""
+    """A part with empty text, without data, or of an unknown type."""
     unknown = [key for key, value in part.items() if key not in FIELDS["part"] and value is not None]
     if look(part, "text") is None and unknown:
         signed: list[Block] = [Thinking(signature=signature, origin=origin)] if signature else []
         return [*signed, Opaque(unknown[0], native=Native(API, part, intact=is_newer(part)))]
-    # GEM-10, GEM-21: without data a part is refused; a signature may stand alone, with an empty text.
+    # GEM-10, GEM-21: a part without data is rejected; a signature may be sent alone, with an empty text.
     native = Native(API, part, look(part, "text") is not None)
     if signature is None:
         return [Text("", native=native)]
@@ -125,7 +125,7 @@ def _parse_text(part: JsonObject, _model: str | None) -> Block:
 
 
 def _parse_arguments(given: Any) -> tuple[Any, str | None, bool]:
-    """Value, exact text where that is not JSON, and whether this is the object that the API wants (GEM-14)."""
+    """The value, the exact text if it is not valid JSON, and whether it is an object as required (GEM-14)."""
     if isinstance(given, str):
         return *parse_argument_text(given), False
     return {} if given is None else given, None, given is None or isinstance(given, dict)
@@ -157,7 +157,7 @@ def _parse_response(part: JsonObject, model: str | None) -> Block:
     )
 
 
-# Which member of a part says what it is, and who reads it.
+# The data field of a part and its parser.
 _READERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "functionCall": _parse_call,
     "functionResponse": _parse_response,
@@ -173,17 +173,17 @@ ITEM_KEYS = both(*_READERS, "thought", "thoughtSignature", "role", "parts")
 
 
 def own_fragment(native: Native | None) -> JsonObject | None:
-    """The fragment itself where this API wrote it and it still says everything."""
+    """The original fragment if it is a Gemini one and intact."""
     if native is None or not native.intact or native.api != API:
         return None
     return cast("JsonObject", native.fragment)
 
 
-def render_parts(blocks: Sequence[Block], out: Spelling, *, own: bool = True) -> list[JsonObject]:
-    """`own`: the model says it, so that each signature is one of these blocks."""
+def render_parts(blocks: Sequence[Block], context: Spelling, *, own: bool = True) -> list[JsonObject]:
+    """`from_model`: these are a model's blocks, so that each signature is a block among them."""
     if not own:
-        said = [block for block in blocks if not isinstance(block, Thinking)]
-        return [_with_lawful_signature(_render_block(block, out), out) for block in said]
+        visible = [block for block in blocks if not isinstance(block, Thinking)]
+        return [_with_lawful_signature(_render_block(block, context), context) for block in visible]
     parts: list[JsonObject] = []
     signature: str | None = None
     for block in blocks:
@@ -194,27 +194,27 @@ def render_parts(blocks: Sequence[Block], out: Spelling, *, own: bool = True) ->
             if signature is None:
                 parts.append(own_fragment(block.native) or _render_thought(block))
         else:
-            parts.append(_signed(_render_block(block, out), signature))
+            parts.append(_signed(_render_block(block, context), signature))
             signature = None
     return parts if signature is None else [*parts, _signature_alone(signature)]
 
 
-def _with_lawful_signature(part: JsonObject, out: Spelling) -> JsonObject:
-    """GEM-18, GEM-21: a signature of the user's means nothing, but it must be base64."""
+def _with_lawful_signature(part: JsonObject, context: Spelling) -> JsonObject:
+    """GEM-18, GEM-21: a signature in a user part has no effect, but it must be base64."""
     signature = text_at(part, "thoughtSignature")
     if signature is None or re.fullmatch(BASE64, signature):
         return part
-    out.report.add("reasoning", "a signature that can't be decoded: left out")
+    context.report.add("reasoning", "dropped a thought signature that is not valid base64")
     return laid(part, thoughtSignature=None)
 
 
 def signs_the_next(block: Block) -> bool:
-    """Whether this is the signature of the block behind it, and no part of its own."""
+    """Whether this is the signature of the next block and not a part of its own."""
     return isinstance(block, Thinking) and bool(block.signature) and not block.text and block.native is None
 
 
 def _signed(part: JsonObject, signature: str | None) -> JsonObject:
-    """The part with this signature, or without any."""
+    """The part with this signature, or without one."""
     return part if (look(part, "thoughtSignature") or None) == signature else laid(part, thoughtSignature=signature)
 
 
@@ -229,70 +229,72 @@ def _render_thought(block: Thinking) -> JsonObject:
     return laid(part, thoughtSignature=block.signature) if block.signature else part
 
 
-def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque, out: Spelling) -> JsonObject:
+def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque, context: Spelling) -> JsonObject:
     own = own_fragment(block.native)
     match block:
         case ToolCall():
-            return _render_call(block, own, out)
+            return _render_call(block, own, context)
         case ToolResponse():
-            return _render_response(block, own, out)
+            return _render_response(block, own, context)
         case _ if own is not None:
             return own
         case Text():
             return {"text": block.text}
         case Media():
-            part = media_part(block, out.fetch, urls=out.traits.urls)
+            part = media_part(block, context.fetch, urls=context.traits.urls)
             if part is None:
-                out.report.add("text", f"{block.kind} that the API does not take: told as text", subject=block.kind)
+                context.report.add(
+                    "text", f"{block.kind} replaced with text: not accepted by Gemini", subject=block.kind
+                )
                 return unsupported(block.kind, block.name, block.url, block.file_id)
-            report_lost_name(block, part, out.report)
+            report_lost_name(block, part, context.report)
             return part
         case Code():
             return {"text": fenced(block)}
         case Opaque():
-            out.report.add("text", "content of a kind unknown to the API is told as text", subject=block.kind)
+            context.report.add("text", "content replaced with text: Gemini has no such part", subject=block.kind)
             return unsupported(block.kind, block.text)
         case _:
             assert_never(block)
 
 
-def _render_call(call: ToolCall, own: JsonObject | None, out: Spelling) -> JsonObject:
+def _render_call(call: ToolCall, own: JsonObject | None, context: Spelling) -> JsonObject:
     if call.kind == "hosted":
-        # GEM-24: whole, with their own ids
+        # GEM-24: unchanged, with their own ids
         if own is not None:
             return own
         if call.origin.provider == API:
-            told = TEXTS.hosted_call.format(tool=call.name, arguments=write_text(call.arguments))
-            return _told(told, call.id, call.name, out)
-    stood = own or _changed_fragment(call.native)
-    inner = object_at(stood, "functionCall")
-    call_id, name = out.call(call, inner if stood else None)
+            text = TEXTS.hosted_call.format(tool=call.name, arguments=write_text(call.arguments))
+            return _told(text, call.id, call.name, context)
+    base = own or _changed_fragment(call.native)
+    inner = object_at(base, "functionCall")
+    call_id, name = context.call(call, inner if base else None)
     changes: JsonObject = {"id": call_id, "name": name}
     if own is None:
-        changes["args"] = render_arguments_object(call, out.report)
-    return _laid_in(stood, "functionCall", inner, changes)
+        changes["args"] = render_arguments_object(call, context.report)
+    return _laid_in(base, "functionCall", inner, changes)
 
 
-def _render_response(response: ToolResponse, own: JsonObject | None, out: Spelling) -> JsonObject:
+def _render_response(response: ToolResponse, own: JsonObject | None, context: Spelling) -> JsonObject:
     if response.hosted:
         if own is not None:
             return own
         if response.origin.provider == API:
-            said = text_of(response.content) if response.structured is UNSET else write_text(response.structured)
-            told = TEXTS.hosted_result.format(tool=response.name, content=said)
-            return _told(told, response.call_id, response.name, out)
-    stood = own or _changed_fragment(response.native)
-    inner = object_at(stood, "functionResponse")
-    call_id, name = out.response(response, inner if stood else None)
+            content = text_of(response.content) if response.structured is UNSET else write_text(response.structured)
+            text = TEXTS.hosted_result.format(tool=response.name, content=content)
+            return _told(text, response.call_id, response.name, context)
+    base = own or _changed_fragment(response.native)
+    inner = object_at(base, "functionResponse")
+    call_id, name = context.response(response, inner if base else None)
     changes: JsonObject = {"id": call_id, "name": name}
     if own is None:
-        said, media = render_content(response, out.projection)
-        changes |= {"response": said, "parts": media or None}
-    return _laid_in(stood, "functionResponse", inner, changes)
+        content, media = render_content(response, context.projection)
+        changes |= {"response": content, "parts": media or None}
+    return _laid_in(base, "functionResponse", inner, changes)
 
 
 def _laid_in(part: JsonObject, member: str, inner: JsonObject, changes: JsonObject) -> JsonObject:
-    """The part with these changes to what it holds; itself where there is none. An empty id is none."""
+    """The part with these changes merged into its member; the same object if nothing changes. `""` is no id."""
     if changes["id"] is None and not look(inner, "id"):
         del changes["id"]
     made = laid(inner, **changes)
@@ -300,10 +302,10 @@ def _laid_in(part: JsonObject, member: str, inner: JsonObject, changes: JsonObje
 
 
 def _changed_fragment(native: Native | None) -> JsonObject:
-    """A fragment of this API that does not say all any more: what nobody modelled stays."""
+    """The fragment of an edited Gemini block: its unknown fields are kept."""
     return cast("JsonObject", native.fragment) if native is not None and native.api == API else {}
 
 
-def _told(text: str, call_id: str, name: str | None, out: Spelling) -> JsonObject:
-    out.report.add("text", "a changed hosted interaction is told as text", call_id=call_id, subject=name)
+def _told(text: str, call_id: str, name: str | None, context: Spelling) -> JsonObject:
+    context.report.add("text", "edited hosted tool call or result rendered as text", call_id=call_id, subject=name)
     return {"text": text}

@@ -1,8 +1,7 @@
-"""The keys that a request may have, and what stands under each: the API refuses any other, so none goes home.
+"""The fields of `generateContent` requests with their types, and the removal of everything else.
 
-A part of a kind that is not known here is the exception: who sent it has it from a newer API than this table.
-
-Keys may be in snake_case, null means absent, and a lone value may stand where a list is meant.
+The API rejects unknown fields, so they are dropped from same-API bodies too. Parts of an unknown type are kept: they
+may be newer than this table. Keys may be in snake_case, null means absent, and a single value may replace a list.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from segue.wire.gemini.fields import JsonObject, both
 
 __all__ = ["FIELDS", "is_newer", "lawful"]
 
-# As the request types of the SDK have them: key and kind, `[]` a list of that kind; no kind is text. `any` and `object`
-# are not looked into.
+# From the SDK's request types: field and type, `[]` for a list, text where no type is given. `any` and `object` are not
+# checked any further.
 _TYPES = """
 request: model contents=[]content systemInstruction=content tools=[]tool toolConfig=toolConfig
     safetySettings=[]object generationConfig=object cachedContent serviceTier=any store=any labels=object
@@ -62,14 +61,14 @@ _DATA = both(
 
 
 def is_newer(part: JsonObject) -> bool:
-    """Whether all that a part holds is one object under a name that is not known here."""
-    said = [key for key, value in part.items() if value is not None]
-    unknown = [key for key in said if key not in FIELDS["part"]]
-    return len(unknown) == 1 and isinstance(part[unknown[0]], dict) and _DATA.isdisjoint(said)
+    """Whether the only data of a part is one object under an unknown key."""
+    present = [key for key, value in part.items() if value is not None]
+    unknown = [key for key in present if key not in FIELDS["part"]]
+    return len(unknown) == 1 and isinstance(part[unknown[0]], dict) and _DATA.isdisjoint(present)
 
 
 def lawful(value: JsonObject, kind: str, report: Report) -> JsonObject:
-    """The object without what the API refuses; itself where nothing is."""
+    """The object without fields that the API rejects; the same object if there are none."""
     made = value
     fields = FIELDS[kind]
     if kind == "part" and is_newer(value):
@@ -81,7 +80,7 @@ def lawful(value: JsonObject, kind: str, report: Report) -> JsonObject:
         if made is value:
             made = dict(value)
         if kept is None:
-            report.add("dropped", f"`{key}` of a {kind} is not what the API takes: left out", subject=key)
+            report.add("dropped", f"dropped `{key}` of a {kind}: not a valid Gemini field", subject=key)
             del made[key]
         else:
             made[key] = kept
@@ -89,7 +88,7 @@ def lawful(value: JsonObject, kind: str, report: Report) -> JsonObject:
 
 
 def _kept(value: Any, kind: str, report: Report) -> Any:
-    """The value as it may stand under a key of this kind; None where it may not."""
+    """The value without invalid parts; None if nothing of it is valid."""
     if kind.startswith("[]"):
         given: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
         kept: list[Any] = [_kept(item, kind[2:], report) for item in given]

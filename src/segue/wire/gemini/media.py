@@ -1,4 +1,4 @@
-"""Pictures, sounds, films and files: `inlineData` and `fileData` ⇄ `Media`."""
+"""`inlineData` and `fileData` ⇄ `Media`: images, audio, video and documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["API", "BASE64", "inline_part", "media_part", "parse_file", "parse_in
 
 API = "gemini"
 
-# As the API's JSON parser decodes it: either alphabet, with or without padding, no bits left over at the end.
+# What the API's JSON parser accepts: either alphabet, with or without padding, no stray bits at the end.
 BASE64 = "|".join(
     rf"(?:[{digits}]{{4}})*(?:[{digits}][AQgw](?:==)?|[{digits}]{{2}}[AEIMQUYcgkosw048]=?)?"
     for digits in ("A-Za-z0-9+/", "A-Za-z0-9_-")
@@ -53,7 +53,7 @@ _DEFAULTS: dict[Kind, str] = {
     "document": "application/pdf",
 }
 _YOUTUBE = frozenset({"youtube.com", "www.youtube.com", "m.youtube.com", "youtu.be"})
-# Files that only this provider can read: uploaded to it, or in its cloud.
+# Files that only Google can read: uploaded there or in Google Cloud Storage.
 _HELD = ("https://generativelanguage.googleapis.com/", "gs://", "files/")
 
 
@@ -105,7 +105,7 @@ def _host(url: str) -> str:
 
 
 def _mime_of(url: str) -> str | None:
-    """The type that an address ends in, where it does."""
+    """The media type of a URL by its extension, or None."""
     try:
         path = urlsplit(url).path
     except ValueError:
@@ -117,7 +117,7 @@ def _mime_of(url: str) -> str | None:
 
 
 def media_part(media: Media, fetch: Fetch | None, *, urls: bool) -> JsonObject | None:
-    """The part of media from abroad; None where the API does not take them. `urls`: whether it fetches addresses."""
+    """A part for cross-API media; None if the API does not accept it. `urls`: whether the model fetches URLs."""
     if media.data is not None or media.url is None or media.url.startswith("data:"):
         return inline_part(media)
     mime = _usual(media.mime or _mime_of(media.url))
@@ -130,7 +130,7 @@ def media_part(media: Media, fetch: Fetch | None, *, urls: bool) -> JsonObject |
 
 
 def inline_part(media: Media) -> JsonObject | None:
-    """The part of media whose bytes are there."""
+    """An `inlineData` part, or None without valid bytes of a supported type."""
     data, mime = _bytes_of(media)
     mime = _usual(mime) or _DEFAULTS[media.kind]
     if data is None or not _taken(media.kind, mime) or not re.fullmatch(BASE64, data):
@@ -143,7 +143,7 @@ def _usual(mime: str | None) -> str | None:
 
 
 def _taken(kind: Kind, mime: str | None) -> bool:
-    """Whether the API takes this type. Where it is not known, the API finds out."""
+    """Whether the API accepts this type; an unknown type is left to the API."""
     match kind:
         case "image":
             return mime is None or mime in _PICTURES
@@ -154,7 +154,7 @@ def _taken(kind: Kind, mime: str | None) -> bool:
 
 
 def _bytes_of(media: Media) -> tuple[str | None, str | None]:
-    """Base64 and type, also out of a `data:` address."""
+    """Base64 data and media type, also from a `data:` URL."""
     if media.data is not None or media.url is None:
         return media.data, media.mime
     head, _, payload = media.url.removeprefix("data:").partition(",")
@@ -163,6 +163,6 @@ def _bytes_of(media: Media) -> tuple[str | None, str | None]:
     return data, mime or media.mime
 
 
-def unsupported(kind: str, *said: str | None) -> JsonObject:
-    """The text that stands for content which the API does not take."""
-    return {"text": " ".join([TEXTS.unsupported.format(kind=kind), *(word for word in said if word)])}
+def unsupported(kind: str, *details: str | None) -> JsonObject:
+    """The placeholder text for content that the API does not accept."""
+    return {"text": " ".join([TEXTS.unsupported.format(kind=kind), *(detail for detail in details if detail)])}

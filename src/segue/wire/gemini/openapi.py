@@ -1,7 +1,7 @@
-"""The API's own schemas, a part of OpenAPI 3.0, as JSON Schema 2020-12.
+"""Gemini schemas, a subset of OpenAPI 3.0, to JSON Schema 2020-12.
 
-Types may be in capitals, `nullable` becomes a type, numbers may be written as text, and keys may be in snake_case.
-Names of properties are the caller's and stay.
+Types may be in capitals, `nullable` becomes a type, counts may be strings, and keys may be in snake_case. Property
+names are not changed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KINDS = frozenset({"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN"
 
 
 def is_lawful(schema: Any, *, top: bool = True) -> bool:
-    """Whether the API takes this for one of its own schemas; `top` ones are of objects."""
+    """Whether this is a valid Gemini schema; a root schema must describe an object."""
     if not isinstance(schema, dict):
         return False
     fields = {_CAMEL.get(key, key): value for key, value in cast("JsonObject", schema).items() if value is not None}
@@ -71,13 +71,13 @@ def _fits(key: str, value: Any) -> bool:
     if key == "nullable":
         return isinstance(value, bool)
     if key in _LISTS:
-        words = cast("list[Any]", value) if isinstance(value, list) else [value]
-        return all(isinstance(word, str) and (word or key != "enum") for word in words)
+        values = cast("list[Any]", value) if isinstance(value, list) else [value]
+        return all(isinstance(item, str) and (item or key != "enum") for item in values)
     return isinstance(value, str) if key in _TEXTS else key in _FREE
 
 
 def parse_schema(schema: JsonObject) -> JsonObject:
-    """One frame a level, so that no nesting that a body may have is too deep."""
+    """One stack frame per level, so that the deepest nesting of a valid body is parsed."""
     made: JsonObject = {}
     for given, value in schema.items():
         key = _CAMEL.get(given, given)
@@ -110,7 +110,7 @@ def _put(made: JsonObject, key: str, value: Any) -> None:
             made["$ref"] = value.replace("#/defs/", "#/$defs/")
         case "defs":
             made["$defs"] = value
-        # JSON Schema has no word for order: see `_order`.
+        # JSON Schema has no such keyword: see `_order_properties`.
         case "propertyOrdering":
             pass
         case _ if key in _COUNTS and isinstance(value, str) and value.isdecimal():
@@ -120,7 +120,7 @@ def _put(made: JsonObject, key: str, value: Any) -> None:
 
 
 def _order(made: JsonObject, names: Any) -> None:
-    """The properties in this order, which is the one that a model is shown them in."""
+    """Sort the properties into the order in which the model sees them."""
     properties = object_or_none(made.get("properties"))
     if properties is None or not isinstance(names, list):
         return

@@ -1,7 +1,7 @@
-"""What a request asks for beside its contents: `generationConfig` and `toolConfig` ⇄ `Options`.
+"""`generationConfig` and `toolConfig` ⇄ `Options`.
 
-`render_options` always says what the target's model takes. At home it is called for before and after, and only the
-difference is laid over the body, so what nobody changed stays as the client wrote it.
+`render_options` gives what the target model accepts. Same-API, the original and the new options are both rendered and
+only the difference is merged into the body, so unchanged values stay as the client sent them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["OPTION_KEYS", "fit_choice", "lay_options", "parse_options", "render_
 
 _STOP_LIMIT = 5
 _HOTTEST = 2
-# Options whose value is the same on both sides: the API's key, the canonical field.
+# Options with the same value on both sides: API key, canonical field.
 _PLAIN = (
     ("maxOutputTokens", "max_tokens"),
     ("temperature", "temperature"),
@@ -62,7 +62,7 @@ OPTION_KEYS = frozenset(
     for inner in keys
 )
 _JSON = "application/json"
-# What only some models take: another model at home may refuse what this one took.
+# Only accepted by some models: removed when a same-API body changes its model.
 _BY_MODEL = ("presencePenalty", "frequencyPenalty", "thinkingConfig")
 
 
@@ -70,7 +70,7 @@ _BY_MODEL = ("presencePenalty", "frequencyPenalty", "thinkingConfig")
 
 
 def parse_options(body: Mapping[str, Any]) -> Options:
-    """Values of a wrong type are not modelled; they stay in the body's native fragment."""
+    """Values of a wrong type are not parsed; they stay in the native fragment of the body."""
     config = object_at(body, "generationConfig")
     return Options(
         max_tokens=int_at(config, "maxOutputTokens"),
@@ -92,9 +92,9 @@ def _whole(value: float | int | None) -> int | None:
 
 
 def _parse_stop(value: object) -> tuple[str, ...] | None:
-    words = cast("list[object]", value) if isinstance(value, list) else []
-    texts = tuple(word for word in words if isinstance(word, str))
-    return texts if texts and len(texts) == len(words) else None
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    texts = tuple(item for item in items if isinstance(item, str))
+    return texts if texts and len(texts) == len(items) else None
 
 
 def _parse_choice(config: JsonObject) -> ToolChoice | None:
@@ -130,7 +130,7 @@ def _parse_format(config: JsonObject) -> ResponseFormat | None:
         case "application/json":
             return ResponseFormat("json") if schema is None else ResponseFormat("schema", schema)
         case "text/x.enum" if schema is not None:
-            # A bare word and no JSON. Only here is there a word for it: elsewhere it is no object, and left out.
+            # A bare enum value instead of JSON; other APIs have no equivalent.
             return ResponseFormat("schema", schema)
         case "text/plain":
             return ResponseFormat("text")
@@ -144,7 +144,7 @@ def _parse_format(config: JsonObject) -> ResponseFormat | None:
 def render_options(
     options: Options, model: Model, report: Report, *, declared: bool, spell: Callable[[str], str]
 ) -> JsonObject:
-    """The fields in the order of a body. `declared` says whether tools are, `spell` how their names are written."""
+    """The fields in body order. `has_tools`: whether tools are declared; `project_name` maps tool names."""
     traits = traits_of(model)
     config: JsonObject = {}
     for key, field in _PLAIN:
@@ -152,12 +152,12 @@ def render_options(
         if value is not None and not (key in _BY_MODEL and _refuses_penalty(key, value, traits, report)):
             config[key] = value
     if config.get("temperature", 0) > _HOTTEST:
-        report.add("adjusted", f"`temperature` is cut to {_HOTTEST}, the highest there is", subject="temperature")
+        report.add("adjusted", f"`temperature` set to {_HOTTEST} (maximum)", subject="temperature")
         config["temperature"] = _HOTTEST
     if options.stop:
         config["stopSequences"] = list(options.stop[:_STOP_LIMIT])
         if len(options.stop) > _STOP_LIMIT:
-            report.add("adjusted", f"only {_STOP_LIMIT} stop sequences are taken here", subject="stop")
+            report.add("adjusted", f"kept {_STOP_LIMIT} stop sequences (maximum)", subject="stop")
     config |= _render_format(options.response_format, traits, declared, report)
     thinking = render_reasoning(options.reasoning, traits, report)
     if thinking is not None:
@@ -173,25 +173,27 @@ def render_options(
 def _refuses_penalty(key: str, value: float, traits: Traits, report: Report) -> bool:
     if traits.penalties or not value:
         return False
-    report.add("adjusted", f"`{key}` is left out: the model takes no penalties", subject=key)
+    report.add("adjusted", f"`{key}` dropped: not supported by the model", subject=key)
     return True
 
 
 def _report_unsayable(options: Options, report: Report) -> None:
     if options.parallel is False:
-        why = "several calls at once can't be forbidden"
-        report.add("adjusted", f"`parallel_tool_calls` is left out: {why}", subject="parallel_tool_calls")
+        why = "Gemini cannot disable parallel calls"
+        report.add("adjusted", f"`parallel_tool_calls` dropped: {why}", subject="parallel_tool_calls")
     if options.user is not None:
-        report.add("adjusted", "`user` is left out: the API has no such option", subject="user")
+        report.add("adjusted", "`user` dropped: Gemini has no such option", subject="user")
     if options.stream:
-        report.add("adjusted", "`stream` is left out: here the address asks for it", subject="stream")
+        report.add("adjusted", "`stream` dropped: Gemini selects streaming by URL", subject="stream")
 
 
 def _render_format(wanted: ResponseFormat | None, traits: Traits, declared: bool, report: Report) -> JsonObject:
     if wanted is None or wanted.kind == "text":
         return {}
     if declared and not traits.json_beside_tools:
-        report.add("adjusted", "`response_format` is left out: not beside functions here", subject="response_format")
+        report.add(
+            "adjusted", "`response_format` dropped: not supported together with tools", subject="response_format"
+        )
         return {}
     if wanted.kind == "json" or wanted.schema is None:
         return {"responseMimeType": _JSON}
@@ -204,7 +206,7 @@ def _render_choice(
     if choice is None:
         return None
     if not declared:
-        report.add("adjusted", "`tool_choice` is left out: no tool is declared", subject="tool_choice")
+        report.add("adjusted", "`tool_choice` dropped: no tools are declared", subject="tool_choice")
         return None
     match choice.mode:
         case "none":
@@ -221,8 +223,8 @@ def _allowed(choice: ToolChoice, spell: Callable[[str], str]) -> JsonObject:
     return {"allowedFunctionNames": [spell(name) for name in choice.allowed]} if choice.allowed else {}
 
 
-def lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection: Projection) -> JsonObject:
-    """The body with what changed in its options, and in the name of its model."""
+def lay_options(fragment: Mapping[str, Any], transcript: Transcript, render_context: Projection) -> JsonObject:
+    """The body with changed options and model name merged into it."""
     request = transcript.request
     known, new = Report(), Report()
     before = render_options(
@@ -237,9 +239,9 @@ def lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection:
         identify(transcript.model or DEFAULT_MODEL),
         new,
         declared=bool(transcript.tools),
-        spell=projection.names.render,
+        spell=render_context.names.render,
     )
-    projection.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
+    render_context.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
     body = _laid_over(fragment, before, after)
     if "model" in fragment and transcript.model is not None:
         body["model"] = transcript.model
@@ -249,7 +251,7 @@ def lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection:
 
 
 def _without_bare_schema(body: JsonObject, fragment: Mapping[str, Any]) -> JsonObject:
-    """A schema for the answer goes with the type that it is of."""
+    """Drop the response schema if `responseMimeType` was removed."""
     key = spelled(fragment, "generationConfig")
     config = object_or_none(body.get(key))
     if config is None or look(config, "responseMimeType") or not text_at(object_at(fragment, key), "responseMimeType"):
@@ -259,7 +261,7 @@ def _without_bare_schema(body: JsonObject, fragment: Mapping[str, Any]) -> JsonO
 
 
 def _laid_over(fragment: Mapping[str, Any], before: JsonObject, after: JsonObject) -> JsonObject:
-    """The fragment with the differences between two renderings applied, inside of objects, under its own spelling."""
+    """The fragment with the difference of two renderings merged into it, recursively, keeping its key style."""
     body = dict(fragment)
     for name in [*before, *(name for name in after if name not in before)]:
         old, new = before.get(name), after.get(name)
@@ -277,46 +279,48 @@ def _laid_over(fragment: Mapping[str, Any], before: JsonObject, after: JsonObjec
 
 
 def _fit_to_model(body: JsonObject, after: JsonObject) -> None:
-    """What the body said of its own accord may be more than this model takes."""
+    """Replace the model-specific options of the original body by those of the new model."""
     key = spelled(body, "generationConfig")
     config = object_or_none(body.get(key))
     if config is None:
         return
-    wanted = object_at(after, "generationConfig")
+    rendered = object_at(after, "generationConfig")
     made = {name: value for name, value in config.items() if name not in both(*_BY_MODEL)}
     for name in _BY_MODEL:
-        value: Any = wanted.get(name)
-        shown = look(object_at(config, name), "includeThoughts")
-        if name == "thinkingConfig" and shown is not None:
-            value = {**object_at(wanted, name), "includeThoughts": shown}
+        value: Any = rendered.get(name)
+        include_thoughts = look(object_at(config, name), "includeThoughts")
+        if name == "thinkingConfig" and include_thoughts is not None:
+            value = {**object_at(rendered, name), "includeThoughts": include_thoughts}
         if value is not None:
             made[spelled(config, name)] = value
     if made != config:
         body[key] = made
 
 
-# These bring functions of their own, so that the declared ones are not all.
+# Tools that add functions which are not declared in the body.
 _BRINGING = both("computerUse", "mcpServers")
 
 
 def fit_choice(body: JsonObject, model: Model, report: Report) -> None:
-    """What stands in `toolConfig` goes with the model and with the functions that are declared (GEM-23, GEM-24)."""
+    """Fit `toolConfig` to the model and to the declared functions (GEM-23, GEM-24)."""
     config = object_at(body, "toolConfig")
     choice = object_at(config, "functionCallingConfig")
     names: Any = look(choice, "allowedFunctionNames")
     changed = config
-    # A lone name may stand for a list of one.
+    # A single name may replace a list of one.
     given = cast("list[Any]", names) if isinstance(names, list) else [names] if names else []
     if given:
         allowed = _callable(given, choice, body)
         if len(allowed) < len(given):
-            report.add("adjusted", "functions that can't be chosen are not named", subject="tool_choice")
+            report.add("adjusted", "dropped undeclared names from `allowedFunctionNames`", subject="tool_choice")
             fitted = laid(choice, allowedFunctionNames=allowed or None)
-            # None of those that it should call is there, and no other one was meant.
+            # None of the required functions is declared: do not force a call of another one.
             forced = not allowed and str(look(choice, "mode")).upper() == "ANY"
             changed = laid(config, functionCallingConfig=laid(fitted, mode="AUTO") if forced else fitted)
     if not traits_of(model).server_tools and look(config, "includeServerSideToolInvocations"):
-        report.add("adjusted", "the model shows no tools that the provider runs", subject="tool_config")
+        report.add(
+            "adjusted", "`includeServerSideToolInvocations` dropped: not supported by the model", subject="tool_config"
+        )
         changed = laid(changed, includeServerSideToolInvocations=None)
     if changed is not config:
         body[spelled(body, "toolConfig")] = changed

@@ -1,4 +1,4 @@
-"""Plain conversations as contents of the Gemini API: its express lane."""
+"""The fast path: plain conversations ⇄ `contents`, without the full pipeline."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from segue.wire.lane import Lane
 __all__ = ["GEMINI_LANE", "POSITION"]
 
 POSITION = "position"
-"""The scheme of ids that are not written, since the model goes by the order of calls and results."""
+"""The id scheme of models that pair calls and results by order: ids are not sent."""
 
-# What bodies usually hold beside the keys that have a canonical word.
+# Common keys of bodies that have no canonical field.
 _USUAL_KEYS = frozenset({"cachedContent", "generationConfig", "labels", "safetySettings", "toolConfig"})
 _OUTPUTS = ("output", "result", "content")
 _signature = re.compile(BASE64)
@@ -41,7 +41,7 @@ class _FunctionResponse(Struct, forbid_unknown_fields=True, omit_defaults=True, 
 
 
 class _Part(Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """What a part holds tells what it is; a signature may stand on any."""
+    """The member that is set is the type of a part; any part may have a signature."""
 
     text: str | UnsetType = UNSET
     function_call: _FunctionCall | UnsetType = UNSET
@@ -59,37 +59,37 @@ class _Item(Struct, forbid_unknown_fields=True, gc=False):
 
 
 def _read(items: list[_Item]) -> Plain:
-    plain = Plain([], [], [], [], [], [], failed=[])
+    history = Plain([], [], [], [], [], [], failed=[])
     replied = False
     for place, item in enumerate(items):
-        waiting = len(plain.raw_ids) - len(plain.results)
+        waiting = len(history.raw_ids) - len(history.results)
         if item.role == "model":
-            turn = _read_reply(item.parts, plain)
-            # Contents in a row that have calls are one reply in pieces.
+            turn = _read_reply(item.parts, history)
+            # Consecutive model contents with calls are one reply: left to the full pipeline.
             if waiting or (replied and turn.start < turn.stop):
                 raise NotPlainError
-            plain.starts.append(place)
-            plain.events.append(turn)
+            history.starts.append(place)
+            history.events.append(turn)
         elif waiting:
-            _read_results(item.parts, plain)
+            _read_results(item.parts, history)
         else:
-            plain.starts.append(place)
-            plain.events.append(Words(checked_words(_read_words(item.parts))))
+            history.starts.append(place)
+            history.events.append(Words(checked_words(_read_words(item.parts))))
         replied = item.role == "model"
-    if len(plain.raw_ids) > len(plain.results):
+    if len(history.raw_ids) > len(history.results):
         raise NotPlainError
-    return plain
+    return history
 
 
 def _read_words(parts: list[_Part]) -> list[str]:
-    words = [part.text for part in parts if isinstance(part.text, str)]
-    if len(words) < len(parts) or any(part.thought or part.thought_signature for part in parts):
+    texts = [part.text for part in parts if isinstance(part.text, str)]
+    if len(texts) < len(parts) or any(part.thought or part.thought_signature for part in parts):
         raise NotPlainError
-    return words
+    return texts
 
 
-def _read_reply(parts: list[_Part], plain: Plain) -> Turn:
-    start = len(plain.raw_ids)
+def _read_reply(parts: list[_Part], history: Plain) -> Turn:
+    start = len(history.raw_ids)
     texts: list[str] = []
     thoughts = signatures = 0
     first_signed = False
@@ -99,50 +99,50 @@ def _read_reply(parts: list[_Part], plain: Plain) -> Turn:
         if call is not UNSET:
             if part.text is not UNSET or part.thought or not call.name:
                 raise NotPlainError
-            first_signed = signed if len(plain.raw_ids) == start else first_signed
-            plain.raw_ids.append(None if call.id is UNSET else call.id)
-            plain.names.append(call.name)
-            plain.arguments.append({} if call.args is UNSET else call.args)
+            first_signed = signed if len(history.raw_ids) == start else first_signed
+            history.raw_ids.append(None if call.id is UNSET else call.id)
+            history.names.append(call.name)
+            history.arguments.append({} if call.args is UNSET else call.args)
             signatures += signed
         elif part.text is UNSET or part.function_response is not UNSET:
             raise NotPlainError
         elif part.thought:
             thoughts += 1
-        elif part.text and len(plain.raw_ids) == start:
+        elif part.text and len(history.raw_ids) == start:
             texts.append(part.text)
             signatures += signed
         elif not part.text and signed:
             signatures += 1
         else:
             raise NotPlainError
-    stop = len(plain.raw_ids)
+    stop = len(history.raw_ids)
     if start == stop or texts:
         checked_words(texts)
     form = (first_signed, thoughts > 0, signatures > 0)
     return Turn(texts or None, start, stop, thoughts + signatures, form=form)
 
 
-def _read_results(parts: list[_Part], plain: Plain) -> None:
-    """The results of the last reply, and nothing beside them."""
-    place = len(plain.results)
-    if len(parts) != len(plain.raw_ids) - place:
+def _read_results(parts: list[_Part], history: Plain) -> None:
+    """The results of the last reply; any other part is left to the full pipeline."""
+    place = len(history.results)
+    if len(parts) != len(history.raw_ids) - place:
         raise NotPlainError
     for part in parts:
         response = part.function_response
         if response is UNSET or part.text is not UNSET or part.thought or part.thought_signature:
             raise NotPlainError
         raw_id = None if response.id is UNSET else response.id
-        if response.name != plain.names[place] or raw_id != plain.raw_ids[place] or response.response is UNSET:
+        if response.name != history.names[place] or raw_id != history.raw_ids[place] or response.response is UNSET:
             raise NotPlainError
         text, failed = _read_result(response.response, response.name)
         if failed:
-            plain.failed.append(place)
-        plain.results.append(text)
+            history.failed.append(place)
+        history.results.append(text)
         place += 1
 
 
 def _read_result(response: dict[str, Any], tool: str) -> tuple[str, bool]:
-    """The text of a result, or its value as text, and whether the call failed."""
+    """The text of a result, or its value as JSON text, and whether the call failed."""
     if len(response) == 1:
         for key in _OUTPUTS:
             if isinstance(text := response.get(key), str):
@@ -158,7 +158,7 @@ def _read_result(response: dict[str, Any], tool: str) -> tuple[str, bool]:
 
 
 def _goes_home(items: list[_Item]) -> bool:
-    """Whether all signatures may go back (GEM-18)."""
+    """Whether all signatures are valid base64 (GEM-18)."""
     signatures = [part.thought_signature for item in items for part in item.parts]
     return all(signature is UNSET or _signature.fullmatch(signature) for signature in signatures)
 
@@ -166,16 +166,16 @@ def _goes_home(items: list[_Item]) -> bool:
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def _write(plain: Plain, events: Sequence[Event], ways: Ways) -> list[_Item]:
+def _write(history: Plain, events: Sequence[Event], ways: Ways) -> list[_Item]:
     items: list[_Item] = []
-    names = plain.names
+    names = history.names
     # GEM-11
-    ids = plain.sent_ids if ways.id_scheme != POSITION else [UNSET] * len(names)
-    calls = [_FunctionCall(i, name, value) for i, name, value in zip(ids, names, plain.arguments, strict=True)]
+    ids = history.sent_ids if ways.id_scheme != POSITION else [UNSET] * len(names)
+    calls = [_FunctionCall(i, name, value) for i, name, value in zip(ids, names, history.arguments, strict=True)]
     asking = [_Part(function_call=call) for call in calls]
-    failed = set(plain.failed)
-    told = [_result(text, place in failed) for place, text in enumerate(plain.results)]
-    answers = [_FunctionResponse(i, name, said) for i, name, said in zip(ids, names, told, strict=True)]
+    failed = set(history.failed)
+    responses = [_result(text, place in failed) for place, text in enumerate(history.results)]
+    answers = [_FunctionResponse(i, name, response) for i, name, response in zip(ids, names, responses, strict=True)]
     answering = [_Part(function_response=answer) for answer in answers]
     for event in events:
         if isinstance(event, Words):

@@ -1,4 +1,4 @@
-"""Whole replies, and errors: `GenerateContentResponse` ⇄ `Reply`, error bodies ⇄ `ApiError`."""
+"""`GenerateContentResponse` ⇄ `Reply`, error bodies ⇄ `ApiError`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
     "speaks",
 ]
 
-# What a candidate says beside its content that is of no use to anybody else.
+# Candidate fields that mean nothing on other APIs.
 _OF_NO_USE = ("finishMessage", "index", "tokenCount", "avgLogprobs", "safetyRatings")
 _KNOWN = frozenset(both("content", "finishReason", *_OF_NO_USE))
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?[Zz]", re.ASCII)
@@ -110,13 +110,13 @@ _ERROR_KINDS = {
 
 
 def parse_reply(body: Mapping[str, Any]) -> Reply:
-    """The first candidate. A prompt that was blocked has none."""
+    """Parse the first candidate. A blocked prompt has none."""
     model = text_at(body, "modelVersion")
     try:
         candidates = items_of(look(body, "candidates"), "candidates")
         candidate = object_of(candidates[0], "candidates[0]") if candidates else {}
         if not candidates and not object_at(body, "promptFeedback"):
-            raise InputError("a reply has a candidate, or says why the prompt was blocked", path="candidates")
+            raise InputError("the reply has neither `candidates` nor `promptFeedback`", path="candidates")
         content = object_at(candidate, "content")
         blocks, _ = parse_parts(items_of(content.get("parts"), "parts"), model)
     except InputError as error:
@@ -136,7 +136,7 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
 
 
 def seconds_of(moment: str | None) -> int | None:
-    """Seconds since 1970 of a moment in RFC 3339."""
+    """Unix seconds of an RFC 3339 timestamp."""
     found = _MOMENT.fullmatch(moment or "")
     try:
         return None if found is None else timegm(tuple(map(int, found.groups())))
@@ -151,7 +151,7 @@ def _parse_finish(reason: object, blocks: tuple[Block, ...]) -> Finish:
 
 
 def _parse_usage(usage: JsonObject | None) -> Usage | None:
-    """Thoughts are counted beside the answer, and what a tool of the provider's read beside the prompt."""
+    """Gemini counts thoughts apart from the output, and hosted tools' input apart from the prompt."""
     if usage is None:
         return None
     thoughts = int_at(usage, "thoughtsTokenCount") or 0
@@ -176,7 +176,7 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
 
 
 def _reason(details: Any) -> str | None:
-    """What says more than the status: a wrong key is an invalid argument like any other."""
+    """The reason where it says more than the status: an invalid API key has status INVALID_ARGUMENT."""
     try:
         reasons = [text_at(detail, "reason") for detail in items_of(details, "")]
     except (InputError, AttributeError):
@@ -197,12 +197,14 @@ def _violated_field(details: Any) -> str | None:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_reply(reply: Reply, projection: Projection) -> JsonObject:
-    out = Spelling(projection, identify(None))
+def render_reply(reply: Reply, render_context: Projection) -> JsonObject:
+    context = Spelling(render_context, identify(None))
     own = own_fragment(reply.native)
     if own is not None:
-        return _render_at_home(reply, own, out)
-    parts = render_parts(_signed([block for given in reply.blocks for block in for_client(given, projection)]), out)
+        return _render_at_home(reply, own, context)
+    parts = render_parts(
+        _signed([block for given in reply.blocks for block in for_client(given, render_context)]), context
+    )
     candidate: JsonObject = {"finishReason": render_finish(reply.finish), "index": 0}
     if not parts and speaks(reply.finish):
         parts = [{"text": ""}]
@@ -218,30 +220,30 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
     return body
 
 
-def _render_at_home(reply: Reply, own: JsonObject, out: Spelling) -> JsonObject:
+def _render_at_home(reply: Reply, own: JsonObject, context: Spelling) -> JsonObject:
     candidates = items_of(look(own, "candidates"), "candidates")
     content = object_at(candidates[0], "content") if candidates else {}
     given = items_of(content.get("parts"), "parts")
-    parts = render_parts(reply.blocks, out)
+    parts = render_parts(reply.blocks, context)
     if len(parts) == len(given) and all(new is old for new, old in zip(parts, given, strict=True)):
         return own
     first = {**candidates[0], spelled(candidates[0], "content"): {**content, "parts": parts}}
     return {**own, spelled(own, "candidates"): [first, *candidates[1:]]}
 
 
-def for_client(block: Block, projection: Projection) -> list[Block]:
-    """What a client of this API can do with as it will: show it, run it, send it back."""
+def for_client(block: Block, render_context: Projection) -> list[Block]:
+    """The blocks that a Gemini client can use: hosted calls of other providers are dropped."""
     if isinstance(block, Thinking) and block.origin.provider != API:
-        # GEM-18: what another provider signed means nothing here; its text may be shown.
+        # GEM-18: signatures of other providers are not valid here; the text can be shown.
         if not block.text:
-            projection.report.add("reasoning", "reasoning that only its maker can read is left out of the reply")
+            render_context.report.add("reasoning", "dropped reasoning without readable text from the reply")
         return [Thinking(block.text, origin=block.origin)] if block.text else []
     mute = isinstance(block, Text) and not block.text
-    return [] if mute or ran_elsewhere(block, API, projection.report) else [block]
+    return [] if mute or ran_elsewhere(block, API, render_context.report) else [block]
 
 
 def _signed(blocks: list[Block]) -> list[Block]:
-    """GEM-15, GEM-17: the client sends its first call back signed, or the API would refuse it."""
+    """GEM-15, GEM-17: sign the first call, which the API rejects unsigned when the client sends it back."""
     calls = ((at, block) for at, block in enumerate(blocks) if isinstance(block, ToolCall) and block.kind != "hosted")
     at, call = next(calls, (0, None))
     if call is None or not lacks_signature(call) or (at and signs_the_next(blocks[at - 1])):
@@ -250,23 +252,22 @@ def _signed(blocks: list[Block]) -> list[Block]:
 
 
 def lacks_signature(call: ToolCall) -> bool:
-    """Whether a first call without a signature is to be given one: not where a model of this API made it that signs
-    none."""
+    """Whether a first call without a signature needs one: not if a Gemini model that signs no calls made it."""
     return call.origin.provider != API or traits_of(identify(call.origin.model)).signed_calls
 
 
 def first_signature() -> Thinking:
-    """What the first call of a reply is signed with that has no signature."""
+    """The signature block for a first call that has none."""
     return Thinking(signature=PLACEHOLDER, origin=Origin(API, identity="absent"))
 
 
 def render_finish(finish: Finish, cause: str | None = None) -> str:
-    """The reason; `cause` is that of the API itself, where it is one."""
+    """The finish reason; `cause` is used where it is one of Gemini's own."""
     return cause if cause in _FINISHES else _FINISH_REASONS[finish]
 
 
 def speaks(finish: Finish) -> bool:
-    """Whether a reply that ends so has content, be it empty."""
+    """Whether a reply with this finish has content, even if it is empty."""
     return finish in ("stop", "tool_calls", "length", "pause")
 
 

@@ -1,6 +1,6 @@
-"""Whole requests: `generateContent` bodies ⇄ `Request` and `Transcript`.
+"""`generateContent` bodies ⇄ `Request` and `Transcript`.
 
-The model stands in the address and not in the body; where a log wrote it into the body, it is read and goes home again.
+The model is part of the URL. Where a log has written it into the body, it is parsed and rendered back.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from segue.wire.tools import declared_choice
 
 __all__ = ["BODY_KEYS", "parse_request", "render_request"]
 
-# GEM-07: `function` is what results were once said by. The vendor's own examples write the roles in capitals, too.
+# GEM-07: `function` is the old role of results. The vendor's own examples also have roles in capitals.
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "model": "ai", "function": "human"}
 BODY_KEYS = both("model", "contents", "systemInstruction", "tools") | OPTION_KEYS
 
@@ -71,7 +71,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
         tools=parse_tools(body.get("tools")),
         options=parse_options(body),
         model=model,
-        # What is cached stands before what the body holds.
+        # Cached content precedes the contents of the body.
         continues=text_at(body, "cachedContent"),
         native=Native(API, body),
     )
@@ -82,8 +82,8 @@ def _parse_content(value: object, model: str | None) -> Message:
     role = content.get("role")
     speaker = _SPEAKERS.get(role.lower() or "user") if isinstance(role, str) else "human" if role is None else None
     if speaker is None:
-        said = repr(role) if isinstance(role, str) else kind_of(role)
-        raise InputError(f"the role user or model was expected, not {said}", path="role")
+        found = repr(role) if isinstance(role, str) else kind_of(role)
+        raise InputError(f"the role user or model was expected, not {found}", path="role")
     blocks, intact = parse_parts(items_of(content.get("parts"), "parts"), model, own=speaker == "ai")
     if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
         speaker = "tool"
@@ -91,7 +91,7 @@ def _parse_content(value: object, model: str | None) -> Message:
 
 
 def _paired(contents: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages with their ids. Replies that follow each other and have calls are one turn, written as several."""
+    """The messages with canonical ids. Consecutive replies with calls are one turn in several contents."""
     turns: list[list[Message]] = []
     runs = [list(found) for _, found in groupby(contents, lambda message: message.speaker)]
     for at, run in enumerate(runs):
@@ -107,9 +107,9 @@ def _paired(contents: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _steps(run: list[Message], following: list[Message]) -> list[list[Message]]:
-    """The run, where all its calls are answered; else cut where a signed call follows others.
+    """The turns of consecutive replies: one if all calls have results, else split before each further signed call.
 
-    Only the first call of a turn is signed (GEM-15), so then the results of an earlier turn were lost.
+    Only the first call of a turn is signed (GEM-15), so another signed call means that results were lost in between.
     """
     results = sum(isinstance(block, ToolResponse) for message in following for block in message.blocks)
     if results >= sum(len(_calls(message)) for message in run):
@@ -125,7 +125,7 @@ def _steps(run: list[Message], following: list[Message]) -> list[list[Message]]:
 
 
 def _calls(message: Message) -> list[int]:
-    """Where a message has calls that the client answers."""
+    """The block positions of calls that the client answers."""
     return [at for at, block in enumerate(message.blocks) if isinstance(block, ToolCall) and block.kind != "hosted"]
 
 
@@ -134,7 +134,7 @@ def _as_one(turn: list[Message]) -> Message:
 
 
 def _apart(turn: list[Message], one: Message) -> list[Message]:
-    """The turn as it stood, with the ids and the key that it has as one."""
+    """The original messages of a turn, with the ids and the turn key of the merged one."""
     messages: list[Message] = []
     start = 0
     for message in turn:
@@ -147,7 +147,7 @@ def _apart(turn: list[Message], one: Message) -> list[Message]:
 def _parse_system(value: Any, path: str) -> tuple[Text, ...]:
     if value is None:
         return ()
-    # Clients write a text here; the API does not.
+    # Some clients send a string here; the API expects an object.
     if isinstance(value, str):
         return (Text(value),) if value else ()
     texts: list[Text] = []
@@ -165,34 +165,36 @@ def _parse_system(value: Any, path: str) -> tuple[Text, ...]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_request(transcript: Transcript, projection: Projection) -> JsonObject:
+def render_request(transcript: Transcript, render_context: Projection) -> JsonObject:
     model = identify(transcript.model or DEFAULT_MODEL)
-    out = Spelling(projection, model, new_ids=transcript.policy.ids == "canonical")
-    contents = [_render_message(message, out) for message in transcript.messages]
+    context = Spelling(render_context, model, new_ids=transcript.policy.ids == "canonical")
+    contents = [_render_message(message, context) for message in transcript.messages]
     if transcript.home and transcript.request.native is not None:
-        return _render_at_home(transcript, projection, transcript.request.native.fragment, contents)
-    tools = render_tools(transcript.tools, projection)
+        return _render_at_home(transcript, render_context, transcript.request.native.fragment, contents)
+    tools = render_tools(transcript.tools, render_context)
     body: JsonObject = {}
     system = _render_system(transcript.system)
     if any(not text.text.strip() for text in transcript.system):
-        projection.report.add("dropped", "blank system text", subject="system")
+        render_context.report.add("dropped", "dropped blank system text", subject="system")
     if system is not None:
         body["systemInstruction"] = system
     body["contents"] = [
-        lawful(content, "content", projection.report) if _is_partly_own(message) else content
+        lawful(content, "content", render_context.report) if _is_partly_own(message) else content
         for message, content in zip(transcript.messages, contents, strict=True)
     ]
     if tools:
         body["tools"] = tools
-    form = fitted_format(transcript.options.response_format, rules.GEMINI, projection.report)
+    form = fitted_format(transcript.options.response_format, rules.GEMINI, render_context.report)
     functions = frozenset(tool.name for tool in transcript.tools if tool.kind != "hosted")
-    options = declared_choice(transcript.options, functions, projection.report)
+    options = declared_choice(transcript.options, functions, render_context.report)
     options = msgspec.structs.replace(options, response_format=form)
     if tools and not functions and options.tool_choice is not None:
-        said = "`tool_choice` is left out: there is none of tools that the provider runs"
-        projection.report.add("adjusted", said, subject="tool_choice")
+        reason = "`tool_choice` dropped: it cannot select hosted tools"
+        render_context.report.add("adjusted", reason, subject="tool_choice")
         options = msgspec.structs.replace(options, tool_choice=None)
-    return body | render_options(options, model, projection.report, declared=bool(tools), spell=projection.names.render)
+    return body | render_options(
+        options, model, render_context.report, declared=bool(tools), spell=render_context.names.render
+    )
 
 
 def _is_partly_own(message: Message) -> bool:
@@ -200,11 +202,11 @@ def _is_partly_own(message: Message) -> bool:
 
 
 def _render_at_home(
-    transcript: Transcript, projection: Projection, fragment: Mapping[str, Any], contents: list[JsonObject]
+    transcript: Transcript, render_context: Projection, fragment: Mapping[str, Any], contents: list[JsonObject]
 ) -> JsonObject:
-    """The body that came in, with only what changed laid over it."""
+    """The original body with the changes merged into it."""
     request = transcript.request
-    body = lay_options(fragment, transcript, projection)
+    body = lay_options(fragment, transcript, render_context)
     key = spelled(fragment, "systemInstruction")
     given = look(fragment, key)
     if transcript.system != request.system or isinstance(given, str):
@@ -215,15 +217,15 @@ def _render_at_home(
         body |= {key: system} if system else {}
     if not _is_same(contents, fragment["contents"]):
         body["contents"] = contents
-    tools = lay_tools(fragment.get("tools"), transcript.tools, projection)
+    tools = lay_tools(fragment.get("tools"), transcript.tools, render_context)
     if tools is not None:
         body["tools"] = tools
-    fit_choice(body, identify(transcript.model or DEFAULT_MODEL), projection.report)
-    return lawful(body, "request", projection.report)
+    fit_choice(body, identify(transcript.model or DEFAULT_MODEL), render_context.report)
+    return lawful(body, "request", render_context.report)
 
 
 def _lawful_system(given: Any) -> JsonObject | None:
-    """GEM-10: system text whose parts have one kind of data each."""
+    """GEM-10: the system instruction with exactly one data field per part."""
     if not isinstance(given, dict):
         return None
     system = cast("JsonObject", given)
@@ -234,17 +236,17 @@ def _lawful_system(given: Any) -> JsonObject | None:
 
 
 def _is_same(written: list[JsonObject], original: Any) -> bool:
-    """Whether these are the very items that came in; a lone object may stand for a list of one."""
+    """Whether these are the original objects; a single object may replace a list of one."""
     if not isinstance(original, list):
         return len(written) == 1 and written[0] == original
     items = cast("list[Any]", original)
     return len(written) == len(items) and all(new is old for new, old in zip(written, items, strict=True))
 
 
-def _render_message(message: Message, out: Spelling) -> JsonObject:
-    written = render_parts(message.blocks, out, own=message.speaker == "ai")
+def _render_message(message: Message, context: Spelling) -> JsonObject:
+    written = render_parts(message.blocks, context, own=message.speaker == "ai")
     if message.name is not None:
-        out.report.add("dropped", "a speaker's name has no place here", subject=message.name)
+        context.report.add("dropped", "dropped the message name: Gemini has no such field", subject=message.name)
     native = message.native
     if native is None or native.api != API:
         return {"role": "model" if message.speaker == "ai" else "user", "parts": written}
@@ -260,7 +262,7 @@ def _role(message: Message) -> str:
 
 
 def _may_speak(message: Message, content: JsonObject) -> bool:
-    """Whether the role that a content has is one that this speaker may have."""
+    """Whether the role of a content is valid for this speaker."""
     role = content.get("role") or "user"
     return role == _role(message) or (role == "function" and message.speaker == "tool")
 

@@ -1,7 +1,7 @@
-"""What a function gave back: `functionResponse.response` and its media ⇄ the content of a `ToolResponse`.
+"""`functionResponse.response` and its media ⇄ the content of a `ToolResponse`.
 
-Text is written as `{"output": text}`, of a failed call as `{"error": text}` (GEM-14), and read from the words that
-clients use for it. An object that is none of these is the JSON result itself.
+Text is rendered as `{"output": text}`, of a failed call as `{"error": text}` (GEM-14), and parsed from the keys that
+clients use for it. Any other object is the structured result itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from segue.wire.media import report_lost_name
 
 __all__ = ["fenced", "parse_content", "parse_response", "render_content"]
 
-# Where clients put text; those of the first row may hold any value.
+# Keys that clients use for text; those of `_OUTPUT_KEYS` may hold any value.
 _OUTPUTS = ("output", "result")
 _TEXTS = (*_OUTPUTS, "content")
 
@@ -29,16 +29,16 @@ _TEXTS = (*_OUTPUTS, "content")
 
 
 def parse_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, bool, bool]:
-    """Content, the JSON value if it is one, whether the call failed, and whether the API takes all this as it is."""
+    """Content, structured value or UNSET, whether the call failed, and whether all of it is valid as it is."""
     given: Any = look(inner, "response")
     content, structured, failed = parse_response(given, inner.get("name"))
     media, intact = _parse_media(inner)
-    # GEM-13: an object
+    # GEM-13: must be an object
     return (*content, *media), structured, failed, intact and (given is None or isinstance(given, dict))
 
 
 def parse_response(given: Any, tool: object) -> tuple[tuple[Block, ...], Any, bool]:
-    """The text, or the JSON value if it is one, and whether the call failed."""
+    """Content, structured value or UNSET, and whether the call failed."""
     response = object_or_none(given)
     if response is None:
         if given is None:
@@ -49,12 +49,12 @@ def parse_response(given: Any, tool: object) -> tuple[tuple[Block, ...], Any, bo
     failed = isinstance(response.get("error"), str) and len(response) == 1
     failed = failed or (response.get("error") not in (None, "", False, [], {}) and not response.get("output"))
     for key, value in response.items():
-        said = key == "error" if failed else key in _TEXTS
-        # Some clients repeat the name of the tool beside the text.
+        is_result_key = key == "error" if failed else key in _TEXTS
+        # Some clients add the name of the tool.
         alone = all(other == key or (other == "name" and named == tool) for other, named in response.items())
-        if said and alone and isinstance(value, str):
+        if is_result_key and alone and isinstance(value, str):
             return (Text(value),), UNSET, failed
-        if said and alone and (failed or key in _OUTPUTS):
+        if is_result_key and alone and (failed or key in _OUTPUTS):
             return (), value, failed
     return (), response, failed
 
@@ -82,23 +82,23 @@ def _parse_media(inner: JsonObject) -> tuple[list[Block], bool]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_content(response: ToolResponse, projection: Projection) -> tuple[JsonObject, list[JsonObject]]:
-    """The object that says what came back, and its media."""
-    words: list[str] = []
+def render_content(response: ToolResponse, render_context: Projection) -> tuple[JsonObject, list[JsonObject]]:
+    """The `response` object and the media parts."""
+    texts: list[str] = []
     media: list[JsonObject] = []
     for block in response.content or ():
         part = _render_media(block) if isinstance(block, Media) else None
         if isinstance(block, Media) and part is not None:
-            report_lost_name(block, part, projection.report)
+            report_lost_name(block, part, render_context.report)
             media.append(part)
         else:
-            words.append(_told(block, response, projection))
+            texts.append(_told(block, response, render_context))
     failed = response.error or response.outcome is not None
-    if response.structured is not UNSET and not words:
+    if response.structured is not UNSET and not texts:
         return _as_object(response.structured, failed), media
-    if not words and not failed:
+    if not texts and not failed:
         return {}, media
-    return {"error" if failed else "output": one_text(words)}, media
+    return {"error" if failed else "output": one_text(texts)}, media
 
 
 def _render_media(media: Media) -> JsonObject | None:
@@ -112,20 +112,20 @@ def _as_object(value: Any, failed: bool) -> JsonObject:
     members = object_or_none(value)
     if failed:
         return members if members is not None and members.get("error") else {"error": value}
-    # What would be read as something else is wrapped.
+    # A value that would be parsed as an error or as text is wrapped.
     return {"output": value} if members is None or "error" in members else members
 
 
-def _told(block: Block, response: ToolResponse, projection: Projection) -> str:
+def _told(block: Block, response: ToolResponse, render_context: Projection) -> str:
     match block:
         case Text():
             return block.text
         case Code():
             return fenced(block)
         case Media():
-            projection.report.add(
+            render_context.report.add(
                 "text",
-                f"{block.kind} that results can't hold here: told as text",
+                f"{block.kind} replaced with text: not accepted in function responses",
                 call_id=response.call_id,
                 subject=block.kind,
             )

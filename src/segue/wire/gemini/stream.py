@@ -1,4 +1,4 @@
-"""Streams of `GenerateContentResponse`s: chunks ⇄ events."""
+"""Stream renderer: events to `GenerateContentResponse` chunks."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _TEXT_HEAD = b'data: {"candidates":[{"content":{"parts":[{"text":'
 
 
 class GeminiRenderer(StreamRenderer):
-    """Events to chunks. Calls go out whole (GEM-25), the last ones together with the end: an empty text behind a call
-    would be sent back by clients."""
+    """Events to chunks. Calls are sent whole (GEM-25), the last ones in the final chunk: clients would send back an
+    empty text that follows a call."""
 
-    def __init__(self, projection: Projection, model: str | None) -> None:
-        super().__init__(projection, model)
-        self._out = Spelling(projection, identify(None))
+    def __init__(self, render_context: Projection, model: str | None) -> None:
+        super().__init__(render_context, model)
+        self._out = Spelling(render_context, identify(None))
         self._order = InOrder()
         self._around: JsonObject = {}
         self._home = False
@@ -66,25 +66,25 @@ class GeminiRenderer(StreamRenderer):
         self._usage: Usage | None = None
 
     def render(self, events: Iterable[Event]) -> bytes:
-        told: list[bytes] = []
+        chunks: list[bytes] = []
         for event in events:
             if type(event) is TextDelta and event.index == self._order.open:
-                self._grow(event, told)
+                self._grow(event, chunks)
                 continue
             for one in self._order.sorted((event,)):
                 if isinstance(one, (TextDelta, ThinkingDelta, InputDelta)):
-                    self._grow(one, told)
+                    self._grow(one, chunks)
                 else:
-                    told += self._rest(one)
-        return b"".join(told)
+                    chunks += self._rest(one)
+        return b"".join(chunks)
 
-    def _grow(self, event: TextDelta | ThinkingDelta | InputDelta, told: list[bytes]) -> None:
+    def _grow(self, event: TextDelta | ThinkingDelta | InputDelta, chunks: list[bytes]) -> None:
         tail = self._growing.get(event.index)
         if tail is not None and event.text:
             if self._kept:
-                told.append(self._flushed())
+                chunks.append(self._flushed())
             self._spoken = True
-            told.append(b"%b%b%b" % (_TEXT_HEAD, write(event.text), tail))
+            chunks.append(b"%b%b%b" % (_TEXT_HEAD, write(event.text), tail))
 
     def _rest(self, event: Opened | Start | End | Whole | UsageTold | Finished | Failed) -> Iterable[bytes]:
         match event:
@@ -94,7 +94,7 @@ class GeminiRenderer(StreamRenderer):
                 self._start(event)
             case End():
                 grown = self._growing.pop(event.index, None) is not None
-                # Of reasoning without words it is told that it was left out.
+                # Reasoning without text is rendered here only to report that it was dropped.
                 if not grown or (isinstance(event.block, Thinking) and not event.block.text):
                     return self._whole(event.block)
             case Whole():
@@ -127,7 +127,7 @@ class GeminiRenderer(StreamRenderer):
         return self._chunk({"content": {"parts": parts, "role": "model"}, "index": 0}) if parts else b""
 
     def _start(self, event: Start) -> None:
-        """What is at home here, and did not grow there, goes out in one piece; so does what is signed, and a call."""
+        """Same-API blocks that were not streamed, signed blocks and calls are sent whole; others as deltas."""
         block = event.block
         if isinstance(block, ToolCall) or self._signature is not None:
             return
@@ -137,7 +137,7 @@ class GeminiRenderer(StreamRenderer):
 
     def _whole(self, block: Block) -> Iterator[bytes]:
         if isinstance(block, ToolCall) and block.broken:
-            self.report.add("dropped", f"the call of {block.name} was cut off: left out", subject=block.name)
+            self.report.add("dropped", f"incomplete call of {block.name} dropped: it was cut off", subject=block.name)
             return
         for one in [block] if self._home else for_client(block, self.projection):
             if isinstance(one, Thinking) and signs_the_next(one):
@@ -152,7 +152,7 @@ class GeminiRenderer(StreamRenderer):
             yield from self._parts([one])
 
     def _parts(self, blocks: list[Block]) -> Iterator[bytes]:
-        """Parts of these blocks, the first of them signed; they wait for what comes behind them."""
+        """Queue the parts of these blocks, the first one signed; they are sent with the next block or the end."""
         signature, self._signature = self._signature, None
         parts = render_parts([*([signature] if signature is not None else []), *blocks], self._out)
         if parts:
@@ -171,6 +171,6 @@ class GeminiRenderer(StreamRenderer):
             return
         candidate: JsonObject = {"finishReason": render_finish(event.finish, cause), "index": 0}
         if parts or self._spoken or speaks(event.finish):
-            # The vendor's client takes a chunk without content for a reply that failed.
+            # The vendor's client treats a chunk without content as a failed reply.
             candidate = {"content": {"parts": parts or [{"text": ""}], "role": "model"}, **candidate}
         yield self._chunk(candidate, **usage)

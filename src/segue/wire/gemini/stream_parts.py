@@ -1,4 +1,4 @@
-"""What grows in a stream of `GenerateContentResponse`s: a text over chunks, and the arguments of one call."""
+"""Partial content in a stream: a text over several chunks, and the arguments of one call."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from segue.wire.stream_reader import Reader
 
 __all__ = ["GrowingCall", "Run"]
 
-# From this length on, nobody says by chance all that was said once more, and goes on.
+# A text of this length that repeats all previous text as its prefix is not a coincidence.
 _LONG = 24
 _CHUNKS = 4
 
 
 class Run:
-    """Words, or a thought, over several chunks.
+    """A text or thought over several chunks.
 
-    Some servers repeat in each chunk what they said so far. That is certain where the text is long, and where a third
-    chunk repeats the second one as that repeated the first; until then the second is held back.
+    Some servers send the whole text so far in each chunk (cumulative). That is certain if the text is long, or if the
+    third chunk repeats the second as the second repeated the first; until then the second one is held back.
     """
 
     __slots__ = ("_chunks", "_held", "_length", "_reader", "place", "repeats", "thought")
@@ -43,14 +43,14 @@ class Run:
             else:
                 self._tell(held)
         if self.repeats:
-            said = self._reader.said(self.place)
-            text = "" if said.startswith(text) else text.removeprefix(said)
+            so_far = self._reader.said(self.place)
+            text = "" if so_far.startswith(text) else text.removeprefix(so_far)
         elif self._length and len(text) > self._length:
-            said = self._reader.said(self.place)
-            if text.startswith(said) and text not in (text + text)[1:-1]:
-                if len(said) >= _LONG:
+            so_far = self._reader.said(self.place)
+            if text.startswith(so_far) and text not in (text + text)[1:-1]:
+                if len(so_far) >= _LONG:
                     self.repeats = True
-                    text = text[len(said) :]
+                    text = text[len(so_far) :]
                 elif self._chunks == 1:
                     self._held = text
                     return
@@ -58,11 +58,11 @@ class Run:
 
     @property
     def settled(self) -> bool:
-        """Whether it is plain by now that no chunk repeats the ones before it."""
+        """Whether it is certain that chunks are increments and not cumulative."""
         return self._chunks >= _CHUNKS and not self.repeats and self._held is None
 
     def more(self, text: str) -> None:
-        """More of a text that is settled."""
+        """Append to an incremental text without the check for repetition."""
         self._tell(text)
 
     def _tell(self, text: str) -> None:
@@ -87,7 +87,7 @@ _DEPTH = 500
 
 
 class GrowingCall:
-    """A call whose arguments come in pieces, each with the path that it stands under."""
+    """A call whose arguments arrive in parts, each with its JSON path."""
 
     __slots__ = ("_open", "arguments", "at", "call", "fragment", "place")
 
@@ -123,7 +123,7 @@ class GrowingCall:
             target = _under(target, step, path, empty)
         last = steps[-1]
         before = _under(target, last, path, None)
-        # Without a value a piece says null, or no more than that what it goes on with is at its end.
+        # A part without a value means null, or the end of a string that it continues.
         joined = f"{before}{value or ''}" if grows and isinstance(before, str) else value
         target[last] = joined
 
@@ -134,7 +134,7 @@ def _steps(path: str) -> list[str | int]:
     while position < len(path):
         found = _STEP.match(path, position)
         if found is None or len(steps) >= _DEPTH:
-            raise InputError(f"not a path into arguments: {path[:64]}", path="partialArgs")
+            raise InputError(f"invalid JSON path: {path[:64]}", path="partialArgs")
         plain, number, single, double = found.groups()
         quoted = single if single is not None else double
         name = plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted or "")
@@ -144,7 +144,7 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _under(target: Any, step: str | int, path: str, empty: Any) -> Any:
-    """What stands there; `empty` is put there where nothing does."""
+    """The value at this step; `empty` is inserted if there is none."""
     if isinstance(step, str) and isinstance(target, dict):
         fields = cast("JsonObject", target)
         if fields.get(step) is None and empty is not None:
@@ -158,4 +158,4 @@ def _under(target: Any, step: str | int, path: str, empty: Any) -> Any:
         if step == len(items):
             items.append(empty)
             return empty
-    raise InputError(f"a path that leads nowhere: {path[:64]}", path="partialArgs")
+    raise InputError(f"JSON path does not match the arguments: {path[:64]}", path="partialArgs")

@@ -1,4 +1,4 @@
-"""Chunks of a `GenerateContentResponse` to events, and to the response that would have come at once."""
+"""Stream parser: `GenerateContentResponse` chunks to events, and to the equivalent whole response."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _PARTIAL = both("args", "partialArgs", "willContinue")
 
 
 class GeminiReader(Reader):
-    """Chunks to events. A text goes on where a chunk begins with one of the kind that the last chunk ended with; what
-    is signed, or says more than text, is a part of its own (GEM-21, GEM-25)."""
+    """Chunks to events. A text continues where a chunk begins with the kind of text that the last chunk ended with;
+    signed parts and parts with other fields are parts of their own (GEM-21, GEM-25)."""
 
     def __init__(self, turn_key: str) -> None:
         super().__init__(API, turn_key)
@@ -88,18 +88,18 @@ class GeminiReader(Reader):
                 self._others.add(index)
 
     def _catch_up(self) -> None:
-        """The counts of the last chunk, where only its text was read."""
+        """Take the usage from the last chunk if only its text was read (delta template)."""
         if self.alike is not None and self.alike.last:
             last = read_object(self.alike.last)[0]
             self._around.update({key: value for key, value in last.items() if key in _COUNTS and value is not None})
             self.alike.last = b""
 
     def _open(self) -> None:
-        said = self._around
-        around = {key: value for key, value in said.items() if key not in NOT_AROUND}
-        created = seconds_of(text_at(said, "createTime"))
-        model = text_at(said, "modelVersion")
-        self.open(text_at(said, "responseId"), model, created, Native(API, around, intact=False))
+        fields = self._around
+        around = {key: value for key, value in fields.items() if key not in NOT_AROUND}
+        created = seconds_of(text_at(fields, "createTime"))
+        model = text_at(fields, "modelVersion")
+        self.open(text_at(fields, "responseId"), model, created, Native(API, around, intact=False))
 
     def _read_candidate(self, candidate: JsonObject) -> None:
         if self._candidate is None:
@@ -134,14 +134,14 @@ class GeminiReader(Reader):
         if self._is_told(part):
             return
         self._told[len(self._parts)] = [
-            told
+            emitted
             for block in parse_parts([part], text_at(self._around, "modelVersion"))[0]
-            if isinstance(told := self.tell_block(block), ToolCall)
+            if isinstance(emitted := self.tell_block(block), ToolCall)
         ]
         self._parts.append(part)
 
     def _is_told(self, part: JsonObject) -> bool:
-        """Whether this came before: under the same id, or in a stream that repeats everything."""
+        """Whether this part was received before: with the same id, or in a cumulative stream."""
         if self._repeats:
             return part in self._parts
         call_id = text_at(object_at(part, "functionCall"), "id")
@@ -180,10 +180,10 @@ class GeminiReader(Reader):
         block = Thinking(text, origin=self._origin(), native=native) if run.thought else Text(text, native=native)
         self.end(run.place, block)
 
-    # ------------------------------------------------------------------------------------------------- calls in pieces
+    # --------------------------------------------------------------------------------------------------- partial calls
 
     def _read_piece(self, part: JsonObject, inner: JsonObject) -> bool:
-        """Whether this is a piece of a call and not a whole one."""
+        """Read a partial call; False if this is a whole call."""
         growing = self._call
         if growing is not None and not growing.goes_on_with(inner):
             self._end_call(ended=False)
@@ -232,12 +232,12 @@ class GeminiReader(Reader):
         if reason is None and not blocked and not self.done and self.failed is None:
             self.failed = ENDED_EARLY
         self._end_call(ended=False)
-        told = [call for _, calls in sorted(self._told.items()) for call in calls]
-        reply = with_calls_told(parse_reply(self._body()), told)
+        emitted = [call for _, calls in sorted(self._told.items()) for call in calls]
+        reply = with_calls_told(parse_reply(self._body()), emitted)
         return self.concluded(msgspec.structs.replace(reply, others=len(self._others)))
 
     def _body(self) -> JsonObject:
-        """The answer as it would have come at once. An empty text says nothing beside others."""
+        """The equivalent whole response. An empty text part is only kept if it is the only one."""
         if self._candidate is None:
             return {"candidates": [{}], **self._around} if self._others else self._around
         candidate = self._candidate
@@ -252,7 +252,7 @@ _USUAL = frozenset({"content", "index"})
 
 
 def _more_words(candidates: object, thought: bool) -> str | None:
-    """The text of a chunk that says nothing but how a text of this kind goes on, as most do."""
+    """The text of a chunk that only continues a text of this kind, as most do; else None."""
     candidate = _only(candidates)
     if candidate is None or not _USUAL.issuperset(candidate) or candidate.get("index"):
         return None
@@ -269,7 +269,7 @@ def _only(value: object) -> JsonObject | None:
     return object_or_none(items[0]) if len(items) == 1 else None
 
 
-# What a text that grows begins with: nothing but that this API says it.
+# Marks a streamed block as same-API before its fragment is known.
 _BEGUN = Native(API, {}, intact=False)
 
 

@@ -1,4 +1,4 @@
-"""How much to think: `thinkingConfig` ⇄ `Reasoning`. By level from Gemini 3 on, before that by budget."""
+"""`thinkingConfig` ⇄ `Reasoning`: thinking levels from Gemini 3 on, a token budget before that."""
 
 from __future__ import annotations
 
@@ -42,22 +42,24 @@ def render_reasoning(reasoning: Reasoning | None, traits: Traits, report: Report
     if traits.budget is not None:
         return _by_budget(reasoning, off, traits, traits.budget, report)
     if not off:
-        report.add("adjusted", "this model does not think: left out", subject="reasoning")
+        report.add("adjusted", "reasoning dropped: the model does not support thinking", subject="reasoning")
     return None
 
 
 def _by_level(reasoning: Reasoning, off: bool, levels: tuple[Effort, ...], report: Report) -> JsonObject | None:
     if off:
-        report.add("adjusted", f"the model always thinks: asked for the level {levels[0]} instead", subject="reasoning")
+        report.add(
+            "adjusted", f"thinking cannot be disabled on this model: level set to {levels[0]}", subject="reasoning"
+        )
         return {"thinkingLevel": levels[0].upper()}
     effort = reasoning.effort
     if effort is None and reasoning.budget is not None:
         effort = effort_of(reasoning.budget, known=levels)
-        report.add("adjusted", f"the model takes no thinking budget: sent as level {effort}", subject="reasoning")
-    # It thinks unasked, as much as it sees fit.
+        report.add("adjusted", f"thinking budget sent as level {effort}: the model has no budget", subject="reasoning")
+    # Without a level the model chooses how much to think.
     level = nearest(effort, levels)
     if level is not None and level != effort:
-        report.add("adjusted", f"the effort {effort} is sent as level {level}", subject="reasoning")
+        report.add("adjusted", f"effort {effort} sent as thinking level {level}", subject="reasoning")
     return None if level is None else {"thinkingLevel": level.upper()}
 
 
@@ -68,12 +70,12 @@ def _by_budget(
     if off:
         if traits.off:
             return {"thinkingBudget": 0}
-        report.add("adjusted", f"the model always thinks: with a budget of {least}", subject="reasoning")
+        report.add("adjusted", f"thinking cannot be disabled on this model: budget set to {least}", subject="reasoning")
         return {"thinkingBudget": least}
     if reasoning.budget is None and reasoning.effort is None:
         return {"thinkingBudget": _DYNAMIC}
-    wanted = reasoning.budget or budget_of(reasoning.effort or "medium")
-    budget = max(least, min(wanted, most))
-    if reasoning.budget is not None and budget != wanted:
-        report.add("adjusted", f"the thinking budget is between {least} and {most}", subject="reasoning")
+    requested = reasoning.budget or budget_of(reasoning.effort or "medium")
+    budget = max(least, min(requested, most))
+    if reasoning.budget is not None and budget != requested:
+        report.add("adjusted", f"thinking budget limited to the range {least} to {most}", subject="reasoning")
     return {"thinkingBudget": budget}

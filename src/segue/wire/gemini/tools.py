@@ -1,7 +1,7 @@
 """Tool declarations ⇄ `Tool`.
 
-One object of `tools` declares many functions and tools that the provider runs; each is a `Tool` of its own. At home
-they stay in the objects that they stood in.
+One entry of `tools` may declare several functions and hosted tools; each becomes a `Tool` of its own. Same-API, they
+stay in their original entries.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def _parse_function(function: JsonObject) -> Tool:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_tools(tools: Sequence[Tool], projection: Projection) -> list[JsonObject]:
-    """What the API can be told of, from abroad: functions, all in one object, and tools of its own."""
+def render_tools(tools: Sequence[Tool], render_context: Projection) -> list[JsonObject]:
+    """Cross-API declarations: all functions in one entry, and Gemini's own hosted tools."""
     functions: list[JsonObject] = []
     names: set[str] = set()
     own: list[JsonObject] = []
@@ -75,35 +75,37 @@ def render_tools(tools: Sequence[Tool], projection: Projection) -> list[JsonObje
             written = own_fragment(given.native)
             own += [written] if written is not None else []
             if written is None:
-                projection.report.add("tools", only_elsewhere(given), subject=given.name)
+                render_context.report.add("tools", only_elsewhere(given), subject=given.name)
             continue
-        tool = as_function(given, projection.report)
-        written = _render_function(tool, projection)
+        tool = as_function(given, render_context.report)
+        written = _render_function(tool, render_context)
         if written["name"] in names:
-            projection.report.add("tools", "a second tool of the same name is left out", subject=tool.name)
+            render_context.report.add("tools", "dropped a tool: its name is already declared", subject=tool.name)
             continue
         names.add(written["name"])
         functions.append(written)
     return [*([{_FUNCTIONS: functions}] if functions else []), *own]
 
 
-def _render_function(tool: Tool, projection: Projection) -> JsonObject:
+def _render_function(tool: Tool, render_context: Projection) -> JsonObject:
     own = own_fragment(tool.native)
-    name = projection.names.render(tool.name)
+    name = render_context.names.render(tool.name)
     if own is not None:
-        return laid(_lawful_schemas(own, projection), name=name)
+        return laid(_lawful_schemas(own, render_context), name=name)
     written: JsonObject = {"name": name}
     if tool.description is not None:
         written["description"] = tool.description
     if tool.parameters is not None:
-        written["parametersJsonSchema"] = fitted(tool.parameters, rules.GEMINI, projection.report, subject=tool.name)
+        written["parametersJsonSchema"] = fitted(
+            tool.parameters, rules.GEMINI, render_context.report, subject=tool.name
+        )
     if tool.strict:
-        projection.report.add("tools", "`strict` is left out: there is no such option", subject=tool.name)
+        render_context.report.add("tools", "`strict` dropped: Gemini has no such option", subject=tool.name)
     return written
 
 
-def _lawful_schemas(function: JsonObject, projection: Projection) -> JsonObject:
-    """A declaration at home, with a schema that its own form can't say in the other one (GEM-23)."""
+def _lawful_schemas(function: JsonObject, render_context: Projection) -> JsonObject:
+    """A same-API declaration; schemas that are not valid Gemini schemas become JSON Schema (GEM-23)."""
     made = function
     for name in ("parameters", "response"):
         plain = f"{name}JsonSchema"
@@ -113,16 +115,16 @@ def _lawful_schemas(function: JsonObject, projection: Projection) -> JsonObject:
         schema = look(function, plain)
         if schema is None and isinstance(own, dict):
             schema = object_schema(parse_schema(cast("JsonObject", own)))
-        projection.report.add(
-            "tools", f"`{name}` is not what the API takes: said as `{plain}`", subject=text_at(function, "name")
+        render_context.report.add(
+            "tools", f"`{name}` sent as `{plain}`: not a valid Gemini schema", subject=text_at(function, "name")
         )
         made = laid(made, **{name: None, plain: schema})
     return made
 
 
-def lay_tools(given: Any, tools: Sequence[Tool], projection: Projection) -> list[JsonObject] | None:
-    """The objects that came in, with the names that functions have now; None where nothing changed."""
-    written = iter([_render_function(tool, projection) for tool in tools if tool.kind == "function"])
+def lay_tools(given: Any, tools: Sequence[Tool], render_context: Projection) -> list[JsonObject] | None:
+    """The original entries with the projected function names; None if nothing changed."""
+    written = iter([_render_function(tool, render_context) for tool in tools if tool.kind == "function"])
     names: set[Any] = set()
     changed = False
     entries: list[JsonObject] = []
@@ -134,7 +136,9 @@ def lay_tools(given: Any, tools: Sequence[Tool], projection: Projection) -> list
         for function in [next(written) for _ in functions]:
             # GEM-23
             if function["name"] in names:
-                projection.report.add("tools", "a second tool of the same name is left out", subject=function["name"])
+                render_context.report.add(
+                    "tools", "dropped a tool: its name is already declared", subject=function["name"]
+                )
             else:
                 now.append(function)
             names.add(function["name"])

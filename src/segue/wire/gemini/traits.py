@@ -1,6 +1,6 @@
-"""What a generation of Gemini takes and refuses: one row for each model, read off its version.
+"""What each generation of Gemini supports, by model version.
 
-Facts from the vendor's guides and error messages up to Gemini 4. A model that can't be told is taken for the newest.
+From the vendor's guides and error messages up to Gemini 4. An unknown model is treated as the newest.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ __all__ = ["DEFAULT_MODEL", "PLACEHOLDER", "Traits", "traits_of"]
 
 # The newest stable model of the line that the vendor's own examples and client use.
 DEFAULT_MODEL = "gemini-3.8-flash"
-# GEM-17: what the API takes for the signature of a call that it did not make.
+# GEM-17: accepted as the signature of a call that Gemini did not make.
 PLACEHOLDER = "skip_thought_signature_validator"
 _NEWEST: tuple[int, ...] = (99,)
 
 
 class Traits(Struct, frozen=True):
-    """`ids`: calls and results carry ids (GEM-11). `urls`: media may be given by any https address."""
+    """`call_ids`: calls and results have ids (GEM-11). `media_urls`: media may be given by any https URL."""
 
     ids: bool = True
     signed_calls: bool = True
@@ -30,16 +30,16 @@ class Traits(Struct, frozen=True):
     media_in_results: bool = True
     """GEM-27"""
     server_tools: bool = True
-    """GEM-24: parts with tools that the provider ran may be sent back."""
+    """GEM-24: parts of hosted tools may be sent back."""
     urls: bool = True
     levels: tuple[Effort, ...] = ()
-    """Thinking by level; where there is none, by `budget`, the least and the most; where neither, none at all."""
+    """Thinking levels; models without levels have `thinking_budget` (minimum, maximum), others no thinking."""
     budget: tuple[int, int] | None = None
     off: bool = False
-    """Whether thinking can be switched off."""
+    """Whether thinking can be disabled."""
     penalties: bool = False
     json_beside_tools: bool = True
-    """Whether the answer's form may be bound while functions are declared."""
+    """Whether a response format may be combined with function declarations."""
 
 
 @lru_cache(maxsize=128)

@@ -1,4 +1,4 @@
-"""The wire `openai-chat`: OpenAI Chat Completions, and what every vendor that speaks it is a dialect of."""
+"""The wire `openai-chat`: OpenAI Chat Completions, the base of all Chat-compatible dialects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["OPENAI_CHAT", "OPENAI_DIALECT", "ChatDialect", "make_wire"]
 
 
 def make_wire(dialect: ChatDialect) -> Wire:
-    """The wire as this vendor speaks it."""
+    """Build the wire of a dialect."""
     return Wire(
         name=dialect.name,
         kind=dialect.kind,
@@ -38,7 +38,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
         open_stream=lambda turn_key: StreamParser(ChatReader(turn_key, dialect)),
-        stream_renderer=lambda projection, model, asked: ChatRenderer(projection, dialect, model, asked),
+        stream_renderer=lambda render_context, model, request: ChatRenderer(render_context, dialect, model, request),
         parse_error=parse_error,
         render_error=dialect.render_error,
         body_keys=body_keys(dialect),
@@ -88,7 +88,7 @@ def _demands(model: Model) -> Demands:
 
 
 def _names(model: Model) -> NameRule:
-    # OAI-CHAT-08: reasoning models were seen to take a dot.
+    # OAI-CHAT-08: reasoning models have been observed to accept a dot.
     return NameRule(home_allowed="." if reasons(model) else "")
 
 
@@ -106,7 +106,7 @@ OPENAI_DIALECT = ChatDialect(
     kindred_options=True,
     old_calls=True,
     refusals=True,
-    # OAI-CHAT-10: of other servers nobody has said so.
+    # OAI-CHAT-10: not documented for other servers.
     broken_arguments=True,
     media=_MEDIA,
     limit_key="max_completion_tokens",

@@ -1,6 +1,6 @@
-"""Tool calls ⇄ canonical calls: those with an id, and the old `function_call` without one.
+"""`tool_calls` entries and the legacy `function_call` (which has no id) ⇄ `ToolCall`.
 
-At home a call goes out as the object that came in, with no more than its id and name laid over it.
+Same-API, a call is sent as the original object with only its id and name merged into it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CALL_KEYS = frozenset({"id", "type", "function", "custom"})
 
 
 def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:
-    """A call with an id: to a function, with free text, or of a type that nobody knows yet."""
+    """A call with an id: of a function tool, a custom tool, or of an unknown type."""
     kind = entry.get("type")
     key = kind if isinstance(kind, str) and kind in entry else "custom" if "custom" in entry else "function"
     detail = object_of(entry.get(key), key)
@@ -50,20 +50,20 @@ def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> To
         arguments, intact = {name: item for name, item in detail.items() if name != "name"}, True
     given = entry.get("id")
     raw_id = raw_id_or_none(given)
-    stood = given if raw_id is None and isinstance(given, str) and given else None
+    invalid_id = given if raw_id is None and isinstance(given, str) and given else None
     return ToolCall(
         _name_of(detail, f"{key}.name") or ("" if key in _KINDS else key),
         arguments,
         arguments_text=text,
         kind="custom" if key == "custom" else "function",
         extra=repeated(detail.get("arguments"), arguments) if key == "function" else None,
-        origin=Origin(dialect.provider, model, raw_id, stood, "natural" if raw_id else "synthetic"),
+        origin=Origin(dialect.provider, model, raw_id, invalid_id, "natural" if raw_id else "synthetic"),
         native=Native(dialect.name, entry, intact and _is_of_type(key, kind, dialect)),
     )
 
 
 def _is_of_type(key: str, kind: object, dialect: ChatDialect) -> bool:
-    """Whether the type that a call names goes with what it holds."""
+    """Whether the `type` of a call matches its content."""
     # OAI-CHAT-21
     if kind is None:
         return key == "function" and dialect.untyped_calls
@@ -71,7 +71,7 @@ def _is_of_type(key: str, kind: object, dialect: ChatDialect) -> bool:
 
 
 def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:
-    """A `function_call`, which never had an id."""
+    """A legacy `function_call`, which has no id."""
     arguments, text, intact = _parse_arguments(entry.get("arguments"), dialect)
     return ToolCall(
         _name_of(entry, "function_call.name"),
@@ -83,7 +83,7 @@ def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None
 
 
 def _parse_arguments(value: object, dialect: ChatDialect) -> tuple[Any, str | None, bool]:
-    """Value, exact text if that is not JSON, and whether this is what the API wants."""
+    """The value, the exact text if it is not valid JSON, and whether it is valid for the API."""
     if not isinstance(value, str):
         return {} if value is None else value, None, dialect.argument_objects and isinstance(value, dict)
     arguments, text = parse_argument_text(value)
@@ -106,55 +106,55 @@ def _name_of(detail: JsonObject, path: str) -> str:
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
-def is_legacy(call: ToolCall, home: Native | None, out: Spelling) -> bool:
-    """Whether this is a `function_call`, which has no id and no type."""
-    return out.dialect.old_calls and home is not None and call.origin.identity == "absent"
+def is_legacy(call: ToolCall, home: Native | None, context: Spelling) -> bool:
+    """Whether this is a legacy `function_call`, which has no id and no type."""
+    return context.dialect.old_calls and home is not None and call.origin.identity == "absent"
 
 
-def render_legacy_call(call: ToolCall, out: Spelling) -> JsonObject:
-    out.legacy.add(call.id)
-    name = out.spell(call.name)
+def render_legacy_call(call: ToolCall, context: Spelling) -> JsonObject:
+    context.legacy.add(call.id)
+    name = context.spell(call.name)
     entry = cast("JsonObject", call.native.fragment if call.native is not None else {})
     if call.native is None or not call.native.intact:
-        entry = {**entry, "arguments": _argument_text(call, out)}
+        entry = {**entry, "arguments": _argument_text(call, context)}
     return entry if entry.get("name") == name else {**entry, "name": name}
 
 
-def render_call(call: ToolCall, out: Spelling) -> JsonObject:
-    wire_id = out.ids.render(call.id)
-    home = out.home(call.native)
-    if home is not None and home.intact and (call.kind != "custom" or out.dialect.custom_tools):
-        entry = within(cast("JsonObject", home.fragment), "call", out)
+def render_call(call: ToolCall, context: Spelling) -> JsonObject:
+    wire_id = context.ids.render(call.id)
+    home = context.home(call.native)
+    if home is not None and home.intact and (call.kind != "custom" or context.dialect.custom_tools):
+        entry = within(cast("JsonObject", home.fragment), "call", context)
         kind = entry.get("type") or "function"
         if kind in _KINDS:
-            detail = within(entry[kind], f"call.{kind}", out)
+            detail = within(entry[kind], f"call.{kind}", context)
             entry = entry if detail is entry[kind] else {**entry, kind: detail}
-            entry = respelled(entry, out.spell(call.name))
+            entry = respelled(entry, context.spell(call.name))
         return entry if entry.get("id") == wire_id else {**entry, "id": wire_id}
-    name = out.spell(call.name)
-    anew: JsonObject
+    name = context.spell(call.name)
+    rendered: JsonObject
     # OAI-CHAT-21
-    if call.kind == "custom" and out.dialect.custom_tools:
+    if call.kind == "custom" and context.dialect.custom_tools:
         text = call.arguments if isinstance(call.arguments, str) else write_text(call.arguments)
-        anew = {"id": wire_id, "type": "custom", "custom": {"name": name, "input": text}}
+        rendered = {"id": wire_id, "type": "custom", "custom": {"name": name, "input": text}}
     else:
         # OAI-CHAT-10: always a string
-        arguments = _argument_text(call, out)
-        # A tool of the vendor's own may have a name that a function can't have.
+        arguments = _argument_text(call, context)
+        # A vendor's own tool may have a name that is not valid for a function.
         kind = home.fragment.get("type") if home is not None else None
-        kind = kind if isinstance(kind, str) and kind in out.dialect.call_types else "function"
-        anew = {"id": wire_id, "type": kind, "function": {"name": name, "arguments": arguments}}
-    return anew if home is None else rewritten(home.fragment, anew, CALL_KEYS)
+        kind = kind if isinstance(kind, str) and kind in context.dialect.call_types else "function"
+        rendered = {"id": wire_id, "type": kind, "function": {"name": name, "arguments": arguments}}
+    return rendered if home is None else rewritten(home.fragment, rendered, CALL_KEYS)
 
 
-def _argument_text(call: ToolCall, out: Spelling) -> str:
-    form = out.dialect.arguments
+def _argument_text(call: ToolCall, context: Spelling) -> str:
+    form = context.dialect.arguments
     broken = call.arguments is None and call.arguments_text is not None
     # OAI-CHAT-10, QWEN-03, COMP-09, COMP-14, COMP-17
-    refused = form == "json" or not out.dialect.broken_arguments
+    refused = form == "json" or not context.dialect.broken_arguments
     if (refused and broken) or (form == "object" and not isinstance(call.arguments, dict)):
-        return write_text(render_arguments_object(call, out.report))
-    return render_arguments_text(call, out.report)
+        return write_text(render_arguments_object(call, context.report))
+    return render_arguments_text(call, context.report)
 
 
 def respelled(entry: JsonObject, name: str) -> JsonObject:

@@ -1,6 +1,6 @@
-"""What makes one vendor on the chat wire differ from another, and what one rendering carries along.
+"""`ChatDialect`: the differences between vendors on the chat wire, and the render context.
 
-A dialect is data: the functions of the wire read it and never ask for a vendor's name.
+A dialect is data: the functions of the wire read its fields and never compare a vendor's name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _as_given(options: Options, _model: Model, _report: Report) -> Options:
 
 
 class ChatDialect(Struct, frozen=True):
-    """One vendor on this wire. The defaults are those of a server that knows the plain wire and no more."""
+    """One vendor on this wire. The defaults are those of a server with no extensions."""
 
     name: str
     provider: str
@@ -50,134 +50,135 @@ class ChatDialect(Struct, frozen=True):
     reasoning_key: str | None = None
     """The key of an assistant message that holds reasoning text."""
     reasoning_parts: bool = False
-    """Whether reasoning stands among the parts of an assistant's content instead, as `thinking`."""
+    """Whether reasoning is a `thinking` part of the assistant's content instead."""
     reasoning_option: Literal["effort", "thinking", "graded", "switch"] = "effort"
-    """`reasoning_effort` with its levels; `thinking`, which is on or off; both; or `enable_thinking` with a budget."""
+    """effort: `reasoning_effort`; thinking: `thinking` on or off; graded: both; switch: `enable_thinking`, budget."""
     prefill_key: str | None = None
-    """The key that marks a last assistant message as the beginning of the answer."""
+    """The key that marks a last assistant message as a prefill."""
     developer: bool = False
     """Whether the role `developer` exists."""
     custom_tools: bool = False
     kindred_options: bool = False
-    """Whether this is OpenAI itself, with the options that its other API has too."""
+    """Whether this is OpenAI itself, with the options that both of its APIs share."""
     old_calls: bool = False
-    """Whether `function_call` and the role `function`, which know no ids, are still understood."""
+    """Whether the legacy `function_call` and role `function`, which have no ids, are accepted."""
     call_types: frozenset[str] = frozenset()
-    """Types of calls beside `function` and `custom` that hold a `function` all the same."""
+    """Further call types that hold a `function` object."""
     untyped_calls: bool = False
-    """Whether a call may leave its type out."""
+    """Whether a call may omit its type."""
     refusals: bool = False
     """Whether a refusal has a key of its own."""
     named_results: bool = False
     """Whether tool messages carry the tool's name."""
     arguments: Literal["text", "json", "object"] = "text"
-    """What the text of arguments must be: anything, JSON, or a JSON object."""
+    """What the arguments string must be: any text, JSON, or a JSON object."""
     broken_arguments: bool = False
-    """Whether text that is no JSON is known to be taken for arguments, of a call from abroad too."""
+    """Whether arguments that are not valid JSON are known to be accepted, also in cross-API calls."""
     argument_objects: bool = False
     """Whether arguments may also be the object itself."""
     empty_content: str | None = None
-    """What stands for content where a message has nothing but calls."""
+    """The content of a message that has only calls."""
     content_parts: bool = True
-    """Whether texts may stand side by side in a list; if not, they are joined by line breaks."""
+    """Whether content may be a list of text parts; if not, texts are joined with line breaks."""
     media: frozenset[str] = frozenset({"image"})
-    """Kinds of media that a user's message may hold."""
+    """Media kinds accepted in user messages."""
     flat_media: bool = False
-    """Whether files and sounds are plain strings in their parts, files by URL (`document_url`)."""
+    """Whether files and audio are strings in their parts, files by URL (`document_url`)."""
     limit_key: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     max_temperature: float = 2
     media_urls: bool = True
-    """Whether the vendor fetches pictures and films by itself."""
+    """Whether the vendor fetches image and video URLs."""
     stop_limit: int = 4
     tool_limit: int = 128
     empty_tools: bool = True
-    """Whether an empty list of tools is taken."""
+    """Whether an empty list of tools is accepted."""
     parameters_wanted: bool = False
-    """Whether every declared function must have a schema, and one of draft 7."""
+    """Whether every declared function must have a valid draft 7 schema."""
     required_choice: bool = True
-    """Whether some tool can be asked for without naming it."""
+    """Whether `tool_choice` may be `required`."""
     hosted_tools: bool = True
-    """Whether the vendor has tools that it runs itself."""
+    """Whether the vendor has hosted tools."""
     description_limit: int | None = None
     schemas: SchemaRules = PLAIN
-    """What is taken of JSON Schema, in tools and for answers."""
+    """The accepted subset of JSON Schema, for tools and response formats."""
     strict_schemas: SchemaRules | None = None
-    """The same where `strict` is asked for; None where there is no such mode."""
+    """The same for `strict`; None if there is no such mode."""
     option_keys: Mapping[str, str | None] = {}
-    """What options are called where that is not their usual key; None where there is no such option."""
+    """Keys of options that differ from the usual ones; None if the option does not exist."""
     known_keys: Mapping[str, frozenset[str]] = {}
-    """The keys that may stand in a place, where others are refused: `body`, a role, `call`, `call.function`, `tools`,
-    `tools.function`, or the type of a part."""
+    """Allowed keys by place, where others are rejected: `body`, a role, `call`, `call.function`, `tools`,
+    `tools.function`, or a part type."""
     part_types: Mapping[str, frozenset[str]] = {}
-    """The types of parts that a role may hold, where others are refused."""
+    """Allowed part types by role, where others are rejected."""
     template_options: bool = False
-    """Whether `chat_template_kwargs` may switch thinking on."""
+    """Whether `chat_template_kwargs` may enable thinking."""
     sealed_reasoning: bool = False
-    """Whether encrypted reasoning stands in `reasoning_details`, one entry a message, of its first call."""
+    """Whether encrypted reasoning is in `reasoning_details`: one entry per message, for its first call."""
     streamed_calls: bool = True
-    """Whether the arguments of a call are streamed in pieces; if not, each call comes whole."""
+    """Whether arguments are streamed in deltas; if not, each call is sent whole."""
     usage_at_end: bool = False
-    """Whether a stream tells usage in its last chunk, asked or not."""
+    """Whether the last chunk of a stream always has the usage."""
     error_finish: str | None = None
-    """The reason to stop of a reply that broke off, where there is a word for it."""
+    """The finish reason of a reply that broke off, if the vendor has one."""
     render_error: Callable[[ApiError], JsonObject] = render_error
-    """The body of an error."""
+    """Renders an error body."""
     adjust: Callable[[Options, Model, Report], Options] = _as_given
-    """What the vendor's models refuse, taken out of options that came from abroad."""
+    """Removes what the vendor's models reject from cross-API options."""
 
     def says(self, key: str) -> bool:
-        """Whether an assistant's message may say something under this key."""
+        """Whether an assistant message may have this key."""
         known = self.known_keys.get("assistant")
         return (known is None or key in known) and (key != "refusal" or self.refusals)
 
 
 class Spelling:
-    """One rendering: the dialect, the target's ids and names, which calls went out in the old form, and which keys had
-    to stay behind."""
+    """The render context: the dialect, projected ids and names, calls sent in the legacy form, and dropped keys."""
 
     __slots__ = ("dialect", "fetch", "ids", "legacy", "report", "spell", "unknown")
 
-    def __init__(self, dialect: ChatDialect, projection: Projection) -> None:
+    def __init__(self, dialect: ChatDialect, render_context: Projection) -> None:
         self.dialect = dialect
-        self.ids = projection.ids
-        self.spell = projection.names.render
-        self.report = projection.report
-        self.fetch = projection.fetch
+        self.ids = render_context.ids
+        self.spell = render_context.names.render
+        self.report = render_context.report
+        self.fetch = render_context.fetch
         self.legacy: set[str] = set()
         self.unknown: set[tuple[str, str]] = set()
 
     def home(self, native: Native | None) -> Native | None:
-        """The native fragment if it is this very API's."""
+        """The native fragment if it belongs to this API."""
         return native if native is not None and native.api == self.dialect.name else None
 
 
-def within(entry: JsonObject, place: str, out: Spelling) -> JsonObject:
-    """The object less the keys that the target refuses in this place; itself where there are none."""
-    known = out.dialect.known_keys.get(place)
+def within(entry: JsonObject, place: str, context: Spelling) -> JsonObject:
+    """The object without keys that the target rejects in this place; the same object if there are none."""
+    known = context.dialect.known_keys.get(place)
     if known is None or entry.keys() <= known:
         return entry
     for key in entry.keys() - known:
-        if (place, key) not in out.unknown and entry[key] is not None:
-            out.report.add("dropped", f"`{key}` is refused here ({place}): left out", subject=key, fault="projection")
-        out.unknown.add((place, key))
+        if (place, key) not in context.unknown and entry[key] is not None:
+            context.report.add(
+                "dropped", f"dropped `{key}` ({place}): not accepted by the API", subject=key, fault="projection"
+            )
+        context.unknown.add((place, key))
     return {key: value for key, value in entry.items() if key in known}
 
 
 def is_off(reasoning: Reasoning | None) -> bool:
-    """Whether reasoning is switched off, in whichever words."""
+    """Whether reasoning is disabled, by `enabled` or by effort."""
     return reasoning is not None and (reasoning.enabled is False or reasoning.effort == "none")
 
 
 def fit_reasoning(options: Options, report: Report, thinks: Literal["never", "asked", "always"]) -> Options:
-    """Reasoning as this model can be told of it: not asked of one that never thinks, nor forbidden to one that must."""
-    asked = options.reasoning
-    if asked is None or thinks == "asked":
+    """Drop the reasoning option where the model never reasons or always does."""
+    reasoning = options.reasoning
+    if reasoning is None or thinks == "asked":
         return options
-    if is_off(asked) == (thinks == "never"):
-        # Such a model thinks as much as it can.
-        measured = asked.effort not in (None, "high") or (asked.effort is None and asked.budget is not None)
+    if is_off(reasoning) == (thinks == "never"):
+        # A model that always reasons does so at its maximum.
+        measured = reasoning.effort not in (None, "high") or (reasoning.effort is None and reasoning.budget is not None)
         if thinks == "always" and measured:
-            return left_out(options, report, "this model always thinks, without a measure", "reasoning")
+            return left_out(options, report, "the model always reasons and has no effort setting", "reasoning")
         return msgspec.structs.replace(options, reasoning=None)
-    why = "this model does not think" if thinks == "never" else "this model always thinks"
+    why = "the model does not reason" if thinks == "never" else "the model always reasons"
     return left_out(options, report, why, "reasoning")

@@ -1,4 +1,4 @@
-"""The bodies of errors, where a vendor's or a server's own is not OpenAI's."""
+"""Error bodies of vendors and servers that differ from OpenAI's."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def _told(**fields: Any) -> JsonObject:
 
 
 def _request_id(error: ApiError) -> str:
-    """The same for the same error: nothing here is drawn by lot."""
+    """A deterministic request id: the same for the same error."""
     return short_hash(f"{error.status}|{error.message}").replace("-", "0").replace("_", "0").lower()
 
 
 def render_bare_error(error: ApiError) -> JsonObject:
-    """Message and type; the rest where there is something to say. So at Moonshot and Groq."""
+    """Moonshot, Groq: message and type, other members only if set."""
     return {"error": _told(message=error.message, type=error.kind, param=error.param, code=error.code)}
 
 
 def render_coded_error(error: ApiError) -> JsonObject:
-    """Code and message, and nothing else. So at Z.ai."""
+    """Z.ai: code and message only."""
     return {"error": {"code": error.code or str(error.status), "message": error.message}}
 
 
 def render_numbered_error(error: ApiError) -> JsonObject:
-    """The status as its code. So in vLLM."""
+    """vLLM: the HTTP status as code."""
     return {"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.status}}
 
 
@@ -64,18 +64,18 @@ def render_xai_error(error: ApiError) -> JsonObject:
 
 
 def render_minimax_error(error: ApiError) -> JsonObject:
-    told = {"type": error.kind, "message": error.message, "http_code": str(error.status)}
-    return {"type": "error", "error": told, "request_id": _request_id(error)}
+    inner = {"type": error.kind, "message": error.message, "http_code": str(error.status)}
+    return {"type": "error", "error": inner, "request_id": _request_id(error)}
 
 
 def render_qwen_error(error: ApiError) -> JsonObject:
-    """OpenAI's, and the number of the request twice."""
+    """OpenAI's body with the request id in two more fields."""
     request = _request_id(error)
     return {**render_error(error), "id": f"chatcmpl-{request}", "request_id": request}
 
 
 def render_mistral_error(error: ApiError) -> JsonObject:
-    """What the types refuse is listed; the doors in front of the API say no more than a word."""
+    """Validation errors are a list of details; the gateway in front of the API sends only a message."""
     if error.status == 422 and error.details:
         return {"detail": list(error.details)}
     if error.status in (401, 404):

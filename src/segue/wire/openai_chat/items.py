@@ -1,7 +1,7 @@
-"""Messages and results ⇄ canonical messages.
+"""`messages` entries ⇄ canonical messages.
 
-At home a message goes out as the object that came in, unless an id or a tool's name in it has to change; then only the
-objects on the way to that value are copied. A fragment that the API would refuse is not intact from the start.
+Same-API, a message is sent as the original object unless an id or tool name in it changes; then only the objects on the
+path to that value are copied. A fragment that the API would reject is never marked intact.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ def parse_message(message: JsonObject, dialect: ChatDialect, model: str | None) 
 
 
 def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None) -> list[Block]:
-    """What a model said: reasoning, then words, then calls."""
+    """The blocks of an assistant message: reasoning, text, then calls."""
     blocks: list[Block] = []
     thinker = Origin(dialect.provider, model, identity="absent")
     reasoning = message.get("reasoning_content")
     if not isinstance(reasoning, str):
         reasoning = message.get("reasoning")
-    # KIM-04: an empty text counts as reasoning where the key is what is asked for.
+    # KIM-04: an empty text counts as reasoning where the key itself is required.
     if isinstance(reasoning, str) and (reasoning or dialect.reasoning_key is not None):
         blocks.append(Thinking(reasoning, origin=thinker))
     blocks += parse_content(message.get("content"), dialect, "assistant", thinker if dialect.reasoning_parts else None)
@@ -129,13 +129,13 @@ def _sealed_of(details: object) -> str | None:
 
 
 def _are_whole(blocks: Sequence[Block]) -> bool:
-    """Whether every part may go home as it is."""
+    """Whether every part is valid as it is."""
     return all(isinstance(block, ToolCall) or block.native is None or block.native.intact for block in blocks)
 
 
 def _assistant_is_lawful(message: JsonObject, dialect: ChatDialect) -> bool:
-    """Whether the shape may go home as it is."""
-    # KIM-04: reasoning under another key than the vendor's own is not seen there.
+    """Whether the message is valid as it is."""
+    # KIM-04: the vendor ignores reasoning under any other key than its own.
     key = dialect.reasoning_key
     elsewhere = dialect.reasoning_parts or (key is not None and key not in message)
     if elsewhere and ("reasoning" in message or "reasoning_content" in message):
@@ -153,8 +153,8 @@ def _assistant_is_lawful(message: JsonObject, dialect: ChatDialect) -> bool:
     if dialect.empty_content is not None:
         return False
     # OAI-CHAT-11: without content there must be a call, a refusal or audio; a list of parts is never empty.
-    spoken = any(message.get(key) for key in ("tool_calls", "function_call", "refusal", "audio"))
-    return spoken and content is None
+    has_output = any(message.get(key) for key in ("tool_calls", "function_call", "refusal", "audio"))
+    return has_output and content is None
 
 
 def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: str | None) -> Message:
@@ -181,107 +181,111 @@ def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: s
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
-def render_messages(messages: Sequence[Message], system: Sequence[Text], out: Spelling) -> list[JsonObject]:
-    """All messages of a request; `system` is text that stands before them."""
+def render_messages(messages: Sequence[Message], system: Sequence[Text], context: Spelling) -> list[JsonObject]:
+    """All messages of a request; `system` is the text before them."""
     rendered: list[JsonObject] = []
     if system:
-        rendered.append({"role": "system", "content": render_content(system, out, _NO_MEDIA)})
+        rendered.append({"role": "system", "content": render_content(system, context, _NO_MEDIA)})
     head = True
     for message in messages:
         head = head and message.speaker == "system"
         match message.speaker:
             case "ai":
-                rendered.append(_render_reply_message(message, out))
+                rendered.append(_render_reply_message(message, context))
             case "tool":
-                rendered.extend(_render_results(message, out))
+                rendered.extend(_render_results(message, context))
             case "human":
-                rendered.append(_render_words(message, "user", out))
+                rendered.append(_render_words(message, "user", context))
             case "system":
-                role = "developer" if out.dialect.developer and not head else "system"
-                rendered.append(_render_words(message, role, out))
-    return [_within_keys(message, out) for message in rendered] if out.dialect.known_keys else rendered
+                role = "developer" if context.dialect.developer and not head else "system"
+                rendered.append(_render_words(message, role, context))
+    return [_within_keys(message, context) for message in rendered] if context.dialect.known_keys else rendered
 
 
-def _within_keys(message: JsonObject, out: Spelling) -> JsonObject:
-    """The message and its parts without keys that are refused there; itself where it has none."""
-    message = within(message, message["role"], out)
+def _within_keys(message: JsonObject, context: Spelling) -> JsonObject:
+    """The message and its parts without rejected keys; the same object if there are none."""
+    message = within(message, message["role"], context)
     if not isinstance(message.get("content"), list):
         return message
     parts = cast("list[JsonObject]", message["content"])
-    kept = [within(part, part["type"], out) for part in parts]
+    kept = [within(part, part["type"], context) for part in parts]
     return message if all(a is b for a, b in zip(kept, parts, strict=True)) else {**message, "content": kept}
 
 
-def _render_words(message: Message, role: str, out: Spelling) -> JsonObject:
-    native = out.home(message.native)
+def _render_words(message: Message, role: str, context: Spelling) -> JsonObject:
+    native = context.home(message.native)
     if native is not None and native.intact:
         fragment = cast("JsonObject", native.fragment)
-        unknown = fragment["role"] == "developer" and not out.dialect.developer
+        unknown = fragment["role"] == "developer" and not context.dialect.developer
         return {**fragment, "role": "system"} if unknown else fragment
-    kinds = out.dialect.media if role == "user" else _NO_MEDIA
-    if native is not None and role != "user" and native.fragment.get("role") in _system_roles(out):
+    kinds = context.dialect.media if role == "user" else _NO_MEDIA
+    if native is not None and role != "user" and native.fragment.get("role") in _system_roles(context):
         role = native.fragment["role"]
-    anew: JsonObject = {"role": role, "content": render_content(message.blocks, out, kinds) or ""}
-    return _named(message, anew, native)
+    rendered: JsonObject = {"role": role, "content": render_content(message.blocks, context, kinds) or ""}
+    return _named(message, rendered, native)
 
 
-def _system_roles(out: Spelling) -> tuple[str, ...]:
-    return ("system", "developer") if out.dialect.developer else ("system",)
+def _system_roles(context: Spelling) -> tuple[str, ...]:
+    return ("system", "developer") if context.dialect.developer else ("system",)
 
 
-def _named(message: Message, anew: JsonObject, native: Native | None, marks: frozenset[str] = _NO_KEYS) -> JsonObject:
+def _named(
+    message: Message, rendered: JsonObject, native: Native | None, marks: frozenset[str] = _NO_KEYS
+) -> JsonObject:
     if message.name is not None and _LAWFUL_NAME.fullmatch(message.name):
-        anew["name"] = message.name
-    if native is None or native.fragment.get("role") != anew["role"]:
-        return anew
-    return rewritten(native.fragment, anew, MESSAGE_KEYS | marks)
+        rendered["name"] = message.name
+    if native is None or native.fragment.get("role") != rendered["role"]:
+        return rendered
+    return rewritten(native.fragment, rendered, MESSAGE_KEYS | marks)
 
 
-def _render_reply_message(message: Message, out: Spelling) -> JsonObject:
-    native = out.home(message.native)
+def _render_reply_message(message: Message, context: Spelling) -> JsonObject:
+    native = context.home(message.native)
     if native is not None and native.intact:
-        return render_assistant_at_home(message.blocks, native.fragment, out)
-    anew = render_assistant(message.blocks, out, out.dialect.reasoning_key)
-    if anew["content"] is None and native is not None and native.fragment.get("content") == "":
-        anew["content"] = ""
-    mark = out.dialect.prefill_key
+        return render_assistant_at_home(message.blocks, native.fragment, context)
+    rendered = render_assistant(message.blocks, context, context.dialect.reasoning_key)
+    if rendered["content"] is None and native is not None and native.fragment.get("content") == "":
+        rendered["content"] = ""
+    mark = context.dialect.prefill_key
     if mark is None:
-        return _named(message, anew, native)
+        return _named(message, rendered, native)
     if message.prefill and native is not None:
-        anew[mark] = True
-    return _named(message, anew, native, frozenset({mark}))
+        rendered[mark] = True
+    return _named(message, rendered, native, frozenset({mark}))
 
 
-def render_assistant(blocks: Sequence[Block], out: Spelling, reasoning_key: str | None) -> JsonObject:
-    """What a model said, written anew."""
+def render_assistant(blocks: Sequence[Block], context: Spelling, reasoning_key: str | None) -> JsonObject:
+    """A new assistant message, without its original fragment."""
     content: list[Block] = []
     thoughts: list[Thinking] = []
     refusals: list[str] = []
     calls: list[JsonObject] = []
     extra: JsonObject = {}
     for block in blocks:
-        home = out.home(block.native)
-        if isinstance(block, Thinking) and not out.dialect.reasoning_parts:
+        home = context.home(block.native)
+        if isinstance(block, Thinking) and not context.dialect.reasoning_parts:
             thoughts.append(block)
         elif isinstance(block, ToolCall):
-            if is_legacy(block, home, out):
-                extra["function_call"] = render_legacy_call(block, out)
+            if is_legacy(block, home, context):
+                extra["function_call"] = render_legacy_call(block, context)
             else:
-                calls.append(render_call(block, out))
-        elif isinstance(block, Text) and block.refusal and out.dialect.says("refusal") and not (home and home.intact):
+                calls.append(render_call(block, context))
+        elif (
+            isinstance(block, Text) and block.refusal and context.dialect.says("refusal") and not (home and home.intact)
+        ):
             refusals.append(block.text)
-        elif _is_spoken(block) and home and "id" in home.fragment and out.dialect.says("audio"):
+        elif _is_spoken(block) and home and "id" in home.fragment and context.dialect.says("audio"):
             extra["audio"] = {"id": home.fragment["id"]}
         else:
             content.append(block)
-    said = render_content(content, out, _NO_MEDIA)
-    # OAI-CHAT-11: null only where something else is said.
-    nothing = out.dialect.empty_content if calls or any(refusals) or extra else ""
-    message: JsonObject = {"role": "assistant", "content": nothing if said is None else said}
+    rendered = render_content(content, context, _NO_MEDIA)
+    # OAI-CHAT-11: null only if the message has something else.
+    nothing = context.dialect.empty_content if calls or any(refusals) or extra else ""
+    message: JsonObject = {"role": "assistant", "content": nothing if rendered is None else rendered}
     if refusals:
         message["refusal"] = "\n".join(refusals)
     if thoughts:
-        message.update(_render_thoughts(thoughts, calls, out, reasoning_key))
+        message.update(_render_thoughts(thoughts, calls, context, reasoning_key))
     message.update(extra)
     # OAI-CHAT-07: never an empty list
     if calls:
@@ -290,17 +294,17 @@ def render_assistant(blocks: Sequence[Block], out: Spelling, reasoning_key: str 
 
 
 def _render_thoughts(
-    thoughts: Sequence[Thinking], calls: Sequence[JsonObject], out: Spelling, reasoning_key: str | None
+    thoughts: Sequence[Thinking], calls: Sequence[JsonObject], context: Spelling, reasoning_key: str | None
 ) -> JsonObject:
     # COMP-21
     sealed = next((block.signature for block in thoughts if block.signature), None)
-    if sealed is not None and calls and out.dialect.sealed_reasoning:
+    if sealed is not None and calls and context.dialect.sealed_reasoning:
         entry = {"type": "reasoning.encrypted", "data": sealed, "id": calls[0]["id"], "index": 0}
         return {"reasoning_details": [entry]}
     if reasoning_key is not None:
         return {reasoning_key: "\n".join(block.text for block in thoughts if block.text)}
     # OAI-CHAT-17, OAI-CHAT-22
-    out.report.add("reasoning", f"{out.dialect.name} has no place for reasoning: left out")
+    context.report.add("reasoning", f"dropped reasoning: {context.dialect.name} has no field for it")
     return {}
 
 
@@ -308,65 +312,67 @@ def _is_spoken(block: Block) -> bool:
     return isinstance(block, Opaque) and block.kind == "audio"
 
 
-def render_assistant_at_home(blocks: Sequence[Block], fragment: Mapping[str, Any], out: Spelling) -> JsonObject:
-    """The fragment with the target's ids and names; itself where they are what they were."""
+def render_assistant_at_home(blocks: Sequence[Block], fragment: Mapping[str, Any], context: Spelling) -> JsonObject:
+    """The fragment with projected ids and names; the same object if they do not change."""
     changes: JsonObject = {}
     entries: list[JsonObject] = []
     for block in blocks:
         if not isinstance(block, ToolCall):
             continue
-        if is_legacy(block, out.home(block.native), out):
-            old = render_legacy_call(block, out)
+        if is_legacy(block, context.home(block.native), context):
+            old = render_legacy_call(block, context)
             if old is not fragment.get("function_call"):
                 changes["function_call"] = old
         else:
-            entries.append(render_call(block, out))
+            entries.append(render_call(block, context))
     given = cast("list[object]", fragment.get("tool_calls") or [])
     if len(given) != len(entries) or any(a is not b for a, b in zip(entries, given, strict=True)):
         changes["tool_calls"] = entries
-    # OAI-CHAT-07: an empty list is refused.
+    # OAI-CHAT-07: an empty list is rejected.
     if not entries and fragment.get("tool_calls") == []:
         return {key: value for key, value in fragment.items() if key != "tool_calls"} | changes
     return {**fragment, **changes} if changes else cast("JsonObject", fragment)
 
 
-def _render_results(message: Message, out: Spelling) -> Iterator[JsonObject]:
-    words: list[Block] = []
+def _render_results(message: Message, context: Spelling) -> Iterator[JsonObject]:
+    others: list[Block] = []
     for block in message.blocks:
         if isinstance(block, ToolResponse):
-            yield _render_result(block, out)
+            yield _render_result(block, context)
         else:
-            words.append(block)
-    if words:
-        yield {"role": "user", "content": render_content(words, out, out.dialect.media) or ""}
+            others.append(block)
+    if others:
+        yield {"role": "user", "content": render_content(others, context, context.dialect.media) or ""}
 
 
-def _render_result(response: ToolResponse, out: Spelling) -> JsonObject:
-    home = out.home(response.native)
-    alone = home is not None and home.intact and response.call_id not in out.ids
-    legacy = response.call_id in out.legacy or alone
+def _render_result(response: ToolResponse, context: Spelling) -> JsonObject:
+    home = context.home(response.native)
+    alone = home is not None and home.intact and response.call_id not in context.ids
+    legacy = response.call_id in context.legacy or alone
     role = "function" if legacy else "tool"
     key, value = (
-        ("name", out.spell(response.name or "")) if legacy else ("tool_call_id", out.ids.render(response.call_id))
+        ("name", context.spell(response.name or ""))
+        if legacy
+        else ("tool_call_id", context.ids.render(response.call_id))
     )
     given = cast("JsonObject", home.fragment if home is not None and home.fragment.get("role") == role else {})
     if home is not None and home.intact and given:
-        said = {key: value}
+        changes = {key: value}
         if response.name and isinstance(given.get("name"), str):
-            said["name"] = out.spell(response.name)
-        return given if all(given.get(key) == value for key, value in said.items()) else {**given, **said}
-    anew: JsonObject = {"role": role, key: value, "content": _result_content(response, out, legacy)}
+            changes["name"] = context.spell(response.name)
+        return given if all(given.get(key) == value for key, value in changes.items()) else {**given, **changes}
+    rendered: JsonObject = {"role": role, key: value, "content": _result_content(response, context, legacy)}
     # KIM-08
-    if response.name and (out.dialect.named_results or "name" in given):
-        anew["name"] = out.spell(response.name)
-    return rewritten(given, anew, MESSAGE_KEYS) if given else anew
+    if response.name and (context.dialect.named_results or "name" in given):
+        rendered["name"] = context.spell(response.name)
+    return rewritten(given, rendered, MESSAGE_KEYS) if given else rendered
 
 
-def _result_content(response: ToolResponse, out: Spelling, legacy: bool) -> str | list[JsonObject]:
+def _result_content(response: ToolResponse, context: Spelling, legacy: bool) -> str | list[JsonObject]:
     if not response.content:
         return "" if response.structured is UNSET else write_text(response.structured)
     # OAI-CHAT-12: text only
-    content = render_content(response.content, out, _NO_MEDIA) or ""
+    content = render_content(response.content, context, _NO_MEDIA) or ""
     if legacy and not isinstance(content, str):
         return one_text(str(part.get("text", "")) for part in content)
     return content

@@ -1,7 +1,7 @@
-"""What a request asks for beside its messages ⇄ canonical options.
+"""Request options ⇄ `Options`.
 
-A value of the wrong type is not modelled: it stays in the native body and goes home as it came. Only what rules of the
-history hang on (which tool, how much reasoning) must be what it should be.
+A value of the wrong type is not parsed: it stays in the native body and is sent back unchanged. Only options that
+affect the history (tool choice, reasoning) must have the right type.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["keys_of", "lawful_options", "parse_options", "render_kindred_options
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
-# Options whose value is the same on both sides: the canonical field, the API's usual key.
+# Options with the same value on both sides: canonical field, usual API key.
 _PLAIN: dict[str, str | None] = {
     "parallel": "parallel_tool_calls",
     "temperature": "temperature",
@@ -45,7 +45,7 @@ _SWITCH = frozenset({"enable_thinking", "thinking_budget"})
 
 
 def keys_of(dialect: ChatDialect) -> frozenset[str]:
-    """The keys of a body that options speak for."""
+    """The body keys that are parsed into `Options`."""
     plain = {key for key in _plain_keys(dialect).values() if key is not None}
     named = frozenset({"safety_identifier"}) if dialect.kindred_options else frozenset[str]()
     return _OTHERS | plain | named | (_SWITCH if dialect.reasoning_option == "switch" else frozenset[str]())
@@ -84,9 +84,9 @@ def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
 def _parse_stop(value: object) -> tuple[str, ...] | None:
     if isinstance(value, str):
         return (value,)
-    words = cast("list[object]", value) if isinstance(value, list) else []
-    texts = tuple(word for word in words if isinstance(word, str))
-    return texts if texts and len(texts) == len(words) else None
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    texts = tuple(item for item in items if isinstance(item, str))
+    return texts if texts and len(texts) == len(items) else None
 
 
 def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
@@ -120,7 +120,7 @@ def _parse_allowed(value: object) -> tuple[str, ...] | None:
 
 
 def _parse_mode(value: object) -> ToolChoice | None:
-    # `any` is Mistral's older word.
+    # `any` is Mistral's older name.
     value = "required" if value == "any" else value
     return next((ToolChoice(mode) for mode in _MODES if mode == value), None)
 
@@ -133,20 +133,20 @@ def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning
     effort: Effort | None = next((known for known in _EFFORTS if known == given), None)
     enabled: bool | None = False if effort == "none" else None
     if given is not None and effort is None and dialect.reasoning_option == "effort":
-        # A word that is not known, perhaps a newer one: how much is open, but not whether.
+        # An unknown, perhaps newer, effort: reasoning is enabled, its amount unknown.
         enabled = True
     budget: int | None = None
     if dialect.reasoning_option in ("thinking", "graded"):
-        said = (object_or_none(body.get("thinking")) or {}).get("type")
-        enabled = said == "enabled" if said in ("enabled", "disabled") else enabled
+        switch = (object_or_none(body.get("thinking")) or {}).get("type")
+        enabled = switch == "enabled" if switch in ("enabled", "disabled") else enabled
     if dialect.reasoning_option == "switch":
         enabled = flag_or_none(body.get("enable_thinking"))
         effort, budget = None, integer_or_none(body.get("thinking_budget"))
     if dialect.template_options and enabled is None:
         # COMP-18
         enabled = flag_or_none((object_or_none(body.get("chat_template_kwargs")) or {}).get("enable_thinking"))
-    asked = Reasoning(enabled=enabled, effort=effort, budget=budget)
-    return None if asked == Reasoning() else asked
+    reasoning = Reasoning(enabled=enabled, effort=effort, budget=budget)
+    return None if reasoning == Reasoning() else reasoning
 
 
 def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
@@ -158,11 +158,11 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
         case "json_object":
             return ResponseFormat("json")
         case "json_schema":
-            said = object_or_none(value.get("json_schema"))
-            if said is None:
+            inner = object_or_none(value.get("json_schema"))
+            if inner is None:
                 return None
-            name, strict = string_or_none(said.get("name")), flag_or_none(said.get("strict"))
-            return ResponseFormat("schema", object_or_none(said.get("schema")), name, strict)
+            name, strict = string_or_none(inner.get("name")), flag_or_none(inner.get("strict"))
+            return ResponseFormat("schema", object_or_none(inner.get("schema")), name, strict)
         case _:
             return None
 
@@ -173,9 +173,9 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
 def lawful_options(
     options: Options, dialect: ChatDialect, model: Model, declared: frozenset[str], report: Report
 ) -> Options:
-    """Options from abroad as the target takes them; each that is changed or left out is reported."""
+    """Cross-API options as the target accepts them; each change is reported."""
     if not declared:
-        options = left_out(options, report, "no tool is declared", "tool_choice", "parallel")
+        options = left_out(options, report, "no tools are declared", "tool_choice", "parallel")
     choice = options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name not in declared:
         options = left_out(options, report, f"the tool {choice.name} is not declared", "tool_choice")
@@ -183,28 +183,33 @@ def lawful_options(
     unnamed = [field for field, key in _plain_keys(dialect).items() if key is None]
     options = left_out(options, report, f"{dialect.name} has no such option", *unnamed)
     if options.temperature is not None and options.temperature > dialect.max_temperature:
-        report.add("adjusted", f"temperature is at most {dialect.max_temperature:g} here", subject="temperature")
+        report.add("adjusted", f"temperature set to {dialect.max_temperature:g} (maximum)", subject="temperature")
         options = msgspec.structs.replace(options, temperature=dialect.max_temperature)
     if options.stop is not None and len(options.stop) > dialect.stop_limit:
-        report.add("adjusted", f"only {dialect.stop_limit} stop sequences are taken here", subject="stop")
+        report.add("adjusted", f"kept {dialect.stop_limit} stop sequences (maximum)", subject="stop")
         options = msgspec.structs.replace(options, stop=options.stop[: dialect.stop_limit])
     options = dialect.adjust(options, model, report)
     if dialect.reasoning_option in ("effort", "graded"):
         options = with_effort(options, report)
-    asked = options.reasoning
-    if asked is not None and asked.adaptive and asked.effort is None and dialect.reasoning_option == "effort":
-        report.add("adjusted", "how much to think can't be left to the model here: not said", subject="reasoning")
+    reasoning = options.reasoning
+    if (
+        reasoning is not None
+        and reasoning.adaptive
+        and reasoning.effort is None
+        and dialect.reasoning_option == "effort"
+    ):
+        report.add("adjusted", "adaptive reasoning dropped: the API has no such option", subject="reasoning")
     return options
 
 
 def _with_sayable_choice(options: Options, dialect: ChatDialect, declared: frozenset[str], report: Report) -> Options:
-    """Where the target can't be told to call just any tool: the only one there is, else none is forced."""
+    """Replace `required`, where it is not supported, by the only declared tool or by `auto`."""
     choice = options.tool_choice
     if choice is None or choice.mode != "required" or dialect.required_choice:
         return options
     only = next(iter(declared)) if len(declared) == 1 else None
-    said = "left to the model" if only is None else "the only one is named"
-    report.add("adjusted", f"some tool can't be asked for without naming it: {said}", subject="tool_choice")
+    instead = "sent as `auto`" if only is None else f"sent as `{only}`, the only tool"
+    report.add("adjusted", f"tool_choice `required` is not supported: {instead}", subject="tool_choice")
     made = ToolChoice("auto") if only is None else ToolChoice("tool", only)
     return msgspec.structs.replace(options, tool_choice=made)
 
@@ -216,7 +221,7 @@ def render_options(
     custom: frozenset[str],
     said: Mapping[str, Any],
 ) -> JsonObject:
-    """All options in the API's words. `custom` names free-text tools; the keys of the home body `said` are kept to."""
+    """All options as body fields. `custom_tools` are names; the keys of the same-API body `original` are reused."""
     body = _render_choice(options.tool_choice, spell, custom, said)
     limit_key = "max_tokens" if "max_tokens" in said and "max_completion_tokens" not in said else dialect.limit_key
     if options.max_tokens is not None:
@@ -234,15 +239,15 @@ def render_options(
 
 
 def render_kindred_options(options: Options, dialect: ChatDialect, report: Report) -> JsonObject:
-    """What OpenAI's other API was told and this one takes too."""
+    """Options shared by both OpenAI APIs, from a Responses body."""
     if not dialect.kindred_options or options.kindred is None:
         return {}
-    words = render_kindred(options, "user")
-    if "metadata" in words and words.get("store") is not True:
-        # Refused otherwise: "The 'metadata' parameter is only allowed when 'store' is enabled."
-        del words["metadata"]
-        report.add("adjusted", "metadata is left out: it is taken beside `store` only", subject="metadata")
-    return words
+    rendered = render_kindred(options, "user")
+    if "metadata" in rendered and rendered.get("store") is not True:
+        # Rejected otherwise: "The 'metadata' parameter is only allowed when 'store' is enabled."
+        del rendered["metadata"]
+        report.add("adjusted", "metadata dropped: only accepted together with `store`", subject="metadata")
+    return rendered
 
 
 def _render_choice(
@@ -274,20 +279,22 @@ def _render_reasoning(reasoning: Reasoning | None, dialect: ChatDialect) -> Json
         return {}
     if dialect.reasoning_option == "switch":
         return _render_switch(reasoning, effort)
-    words: JsonObject = {"thinking": {"type": "disabled" if effort == "none" else "enabled"}}
+    rendered: JsonObject = {"thinking": {"type": "disabled" if effort == "none" else "enabled"}}
     if dialect.reasoning_option == "graded" and effort is not None and effort != "none":
-        words["reasoning_effort"] = effort
-    return words
+        rendered["reasoning_effort"] = effort
+    return rendered
 
 
 def _render_switch(reasoning: Reasoning, effort: Effort | None) -> JsonObject:
     if effort == "none":
         return {"enable_thinking": False}
-    words: JsonObject = {} if reasoning.enabled is None and reasoning.budget is not None else {"enable_thinking": True}
+    rendered: JsonObject = (
+        {} if reasoning.enabled is None and reasoning.budget is not None else {"enable_thinking": True}
+    )
     budget = reasoning.budget if reasoning.budget is not None else budget_of(reasoning.effort or "none")
     if budget:
-        words["thinking_budget"] = budget
-    return words
+        rendered["thinking_budget"] = budget
+    return rendered
 
 
 def _render_format(form: ResponseFormat) -> JsonObject:

@@ -1,7 +1,7 @@
-"""The content of a message: a string, or a list of parts ⇄ blocks.
+"""Message content (a string or a list of parts) ⇄ blocks.
 
-A part of a type that nobody knows becomes an `Opaque` block with the whole part in it. At home each part goes out as
-the very object that came in; abroad only text and the media that the dialect takes are written.
+A part of an unknown type becomes an `Opaque` block that holds the whole part. Same-API, each part is sent as the
+original object; cross-API, only text and the media that the dialect accepts are rendered.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _DETAILS = ("low", "high")
 
 
 def parse_content(content: object, dialect: ChatDialect, role: str, thinker: Origin | None = None) -> list[Block]:
-    """The blocks of a message's content; an empty string is no block. `thinker` is who thinks in its parts, if any."""
+    """The blocks of a content; an empty string is no block. `reasoning_origin` is set where parts may be reasoning."""
     if isinstance(content, str):
         return [Text(content)] if content else []
     if content is None:
@@ -83,7 +83,7 @@ def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, thinker: Orig
 
 
 def _told_of(part: JsonObject, kind: str) -> str:
-    """What can be said of a part that has no other name: its text, or the addresses in it (the frames of a film)."""
+    """Text for a part of unknown type: its text, or the URLs in it (video frames)."""
     if (text := string_or_none(part.get("text"))) is not None:
         return text
     inner = part.get(kind)
@@ -148,46 +148,46 @@ def _parse_file(file: JsonObject, native: Native) -> Media | None:
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
-def render_content(blocks: Sequence[Block], out: Spelling, kinds: frozenset[str]) -> str | list[JsonObject] | None:
-    """One text as a string, anything else as parts, nothing as None. `kinds` of media may stand here."""
+def render_content(blocks: Sequence[Block], context: Spelling, kinds: frozenset[str]) -> str | list[JsonObject] | None:
+    """One text as a string, anything else as parts, no blocks as None. `media_kinds` are accepted here."""
     if not blocks:
         return None
     if len(blocks) == 1:
         only = blocks[0]
-        if out.home(only.native) is None:
+        if context.home(only.native) is None:
             if isinstance(only, Text):
                 return only.text
-            part = _render_part(only, out, kinds)
+            part = _render_part(only, context, kinds)
             return part["text"] if part["type"] == "text" else [part]
-    parts = [_render_part(block, out, kinds) for block in blocks]
-    foreign = all(out.home(block.native) is None for block in blocks)
-    if foreign and not out.dialect.content_parts and all(part["type"] == "text" for part in parts):
+    parts = [_render_part(block, context, kinds) for block in blocks]
+    foreign = all(context.home(block.native) is None for block in blocks)
+    if foreign and not context.dialect.content_parts and all(part["type"] == "text" for part in parts):
         return one_text(part["text"] for part in parts)
     return parts
 
 
-def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObject:
+def _render_part(block: Block, context: Spelling, kinds: frozenset[str]) -> JsonObject:
     if isinstance(block, ToolCall | ToolResponse):
-        raise ProjectionError(f"{block.name or 'a tool'}: a call or result can't stand in the content of a message")
-    native = out.home(block.native)
+        raise ProjectionError(f"{block.name or 'a tool'}: a tool call or result is not allowed in message content")
+    native = context.home(block.native)
     if native is not None and native.intact:
         return cast("JsonObject", native.fragment)
     match block:
         case Text():
             part: JsonObject = {"type": "text", "text": block.text}
         case Media():
-            part = _render_media(block, out, kinds) or unsupported(block.kind, _told_of_media(block), out)
-            report_lost_name(block, part, out.report)
+            part = _render_media(block, context, kinds) or unsupported(block.kind, _told_of_media(block), context)
+            report_lost_name(block, part, context.report)
         case Code():
             part = {"type": "text", "text": f"```{block.language}\n{block.code}\n```"}
         case Opaque():
-            part = unsupported(block.kind, block.text, out)
-        case Thinking() if out.dialect.reasoning_parts:
+            part = unsupported(block.kind, block.text, context)
+        case Thinking() if context.dialect.reasoning_parts:
             part = {"type": "thinking", "thinking": [{"type": "text", "text": block.text}]}
             if block.signature is not None:
                 part["signature"] = block.signature
         case Thinking():
-            out.report.add("reasoning", "reasoning outside an assistant message is told as text")
+            context.report.add("reasoning", "reasoning outside an assistant message rendered as text")
             part = {"type": "text", "text": TEXTS.reasoning.format(content=block.text)}
         case _:
             assert_never(block)
@@ -195,31 +195,31 @@ def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObje
 
 
 def _told_of_media(media: Media) -> str | None:
-    return " ".join(word for word in (media.name, media.url) if word) or None
+    return " ".join(part for part in (media.name, media.url) if part) or None
 
 
-def unsupported(kind: str, detail: str | None, out: Spelling) -> JsonObject:
-    """The text part that stands for content which the target can't have."""
-    out.report.add("text", f"{kind} is not supported by {out.dialect.name} here and was told as text", subject=kind)
+def unsupported(kind: str, detail: str | None, context: Spelling) -> JsonObject:
+    """The placeholder text part for content that the target does not accept."""
+    context.report.add("text", f"{kind} replaced with text: not supported by {context.dialect.name} here", subject=kind)
     text = TEXTS.unsupported.format(kind=kind)
     return {"type": "text", "text": f"{text} {detail}" if detail else text}
 
 
-def _render_media(media: Media, out: Spelling, kinds: frozenset[str]) -> JsonObject | None:
+def _render_media(media: Media, context: Spelling, kinds: frozenset[str]) -> JsonObject | None:
     if media.kind not in kinds:
         return None
     if media.kind == "image" or media.kind == "video":
         key = f"{media.kind}_url"
-        data, mime = (media.data, media.mime) if out.dialect.media_urls else fetched(media, out.fetch)
+        data, mime = (media.data, media.mime) if context.dialect.media_urls else fetched(media, context.fetch)
         default = "image/png" if media.kind == "image" else "video/mp4"
-        url = media.url if data is None and out.dialect.media_urls else None
+        url = media.url if data is None and context.dialect.media_urls else None
         url = url if data is None else data_url(mime or default, data)
-        return None if url is None else {"type": key, key: {"url": url, **_detail(media, out)}}
-    if out.dialect.flat_media:
+        return None if url is None else {"type": key, key: {"url": url, **_detail(media, context)}}
+    if context.dialect.flat_media:
         return _render_flat(media)
-    data, mime = fetched(media, out.fetch)
+    data, mime = fetched(media, context.fetch)
     if data is None:
-        held = media.kind == "document" and out.dialect.kindred_options and has_file(media)
+        held = media.kind == "document" and context.dialect.kindred_options and has_file(media)
         return {"type": "file", "file": {"file_id": media.file_id}} if held else None
     if media.kind == "audio":
         form = AUDIO_FORMATS.get(mime or "")
@@ -228,17 +228,17 @@ def _render_media(media: Media, out: Spelling, kinds: frozenset[str]) -> JsonObj
     return {"type": "file", "file": {"filename": file_name(media.name, mime), "file_data": data_url(mime, data)}}
 
 
-def _detail(media: Media, out: Spelling) -> JsonObject:
+def _detail(media: Media, context: Spelling) -> JsonObject:
     detail = (media.extra or {}).get("detail")
-    if detail is None or not out.dialect.kindred_options or media.kind != "image":
+    if detail is None or not context.dialect.kindred_options or media.kind != "image":
         return {}
     if detail not in _DETAILS:
-        out.report.add("adjusted", f"a picture has no detail {detail} here: high is asked for", subject="detail")
+        context.report.add("adjusted", f"image detail {detail} sent as high: not supported here", subject="detail")
     return {"detail": detail if detail in _DETAILS else "high"}
 
 
 def _render_flat(media: Media) -> JsonObject | None:
-    """A sound or a file as a plain string."""
+    """Audio or a file as a string."""
     if media.kind == "audio":
         sound = media.data or media.url
         return None if sound is None else {"type": "input_audio", "input_audio": sound}

@@ -1,4 +1,4 @@
-"""Plain conversations on the chat wire: the express lane of every vendor that speaks it."""
+"""The fast path: plain conversations ⇄ `messages`, without the full pipeline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from segue.wire.openai_chat.request import body_keys
 
 __all__ = ["chat_lane"]
 
-# What bodies usually hold beside the keys that have a canonical word.
+# Common keys of bodies that have no canonical field.
 _USUAL_KEYS = frozenset(
     {"logit_bias", "logprobs", "metadata", "modalities", "n", "prediction", "prompt_cache_key", "safety_identifier"}
     | {"service_tier", "store", "stream_options", "top_logprobs", "verbosity", "web_search_options"}
@@ -30,7 +30,7 @@ class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc
 
 
 class _Thought(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True, gc=False):
-    """Reasoning among the parts of an assistant's content, of the vendors that have it there."""
+    """Reasoning as a content part (Mistral)."""
 
     thinking: str | list[_Text]
     signature: str | None = None
@@ -65,7 +65,7 @@ class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc
 
 
 class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """The keys after the calls are those that an SDK writes down whether they say anything or not."""
+    """The keys after `tool_calls` are those that SDKs write even if they are empty."""
 
     content: str | list[_Text | _Thought] | UnsetType | None = UNSET
     reasoning_content: str | None = None
@@ -87,7 +87,7 @@ _Item: TypeAlias = _System | _Developer | _User | _Assistant | _Result
 
 
 def chat_lane(dialect: ChatDialect) -> Lane:
-    """The lane of a vendor on this wire."""
+    """The fast path of a dialect."""
     return Lane(
         key="messages",
         items=list[_Item],
@@ -113,12 +113,12 @@ def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
         place += 1
         if isinstance(item, _Assistant):
             content, thoughts = _reply_of(item, dialect)
-            asked, start = item.tool_calls, len(calls)
-            if asked:
-                calls += asked
-                answers += range(place, place := place + len(asked))
+            tool_calls, start = item.tool_calls, len(calls)
+            if tool_calls:
+                calls += tool_calls
+                answers += range(place, place := place + len(tool_calls))
             # OAI-CHAT-07, OAI-CHAT-11
-            elif content is None or asked is not None:
+            elif content is None or tool_calls is not None:
                 raise NotPlainError
             form = (type(item.content), item.reasoning is None) if content is None else item.reasoning is None
             events.append(Turn(content, start, len(calls), thoughts, form))
@@ -128,31 +128,33 @@ def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
             raise NotPlainError
     if place > len(items):
         raise NotPlainError
-    plain = Plain(events, starts, [], [], [], [], head=head)
-    _read_columns(plain, calls, [items[place] for place in answers], dialect)
-    return plain
+    history = Plain(events, starts, [], [], [], [], head=head)
+    _read_columns(history, calls, [items[place] for place in answers], dialect)
+    return history
 
 
-def _read_columns(plain: Plain, calls: list[_Call], answers: list[_Item], dialect: ChatDialect) -> None:
+def _read_columns(history: Plain, calls: list[_Call], answers: list[_Item], dialect: ChatDialect) -> None:
     results = [answer for answer in answers if isinstance(answer, _Result)]
-    plain.raw_ids = [call.id for call in calls]
-    if [result.tool_call_id for result in results] != plain.raw_ids:
+    history.raw_ids = [call.id for call in calls]
+    if [result.tool_call_id for result in results] != history.raw_ids:
         raise NotPlainError
-    plain.names = [call.function.name for call in calls]
-    said = [result.name for result in results]
-    named = zip(said, plain.names, strict=True)
-    if said.count(UNSET) < len(said) and any(given is not UNSET and given != name for given, name in named):
+    history.names = [call.function.name for call in calls]
+    result_names = [result.name for result in results]
+    named = zip(result_names, history.names, strict=True)
+    if result_names.count(UNSET) < len(result_names) and any(
+        given is not UNSET and given != name for given, name in named
+    ):
         raise NotPlainError
     given = [call.function.arguments for call in calls]
     texts = [text for text in given if isinstance(text, str)]
-    plain.arguments = read_arguments(texts)
+    history.arguments = read_arguments(texts)
     if len(texts) < len(given):
         if not dialect.argument_objects:
             raise NotPlainError
-        read = iter(plain.arguments)
-        plain.arguments = [next(read) if isinstance(value, str) else value for value in given]
+        read = iter(history.arguments)
+        history.arguments = [next(read) if isinstance(value, str) else value for value in given]
     contents = [result.content for result in results]
-    plain.results = [text if isinstance(text, str) else checked_words(_texts(text)) for text in contents]
+    history.results = [text if isinstance(text, str) else checked_words(_texts(text)) for text in contents]
 
 
 def _texts(content: _Content) -> Content:
@@ -160,11 +162,11 @@ def _texts(content: _Content) -> Content:
 
 
 def _reply_of(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, int]:
-    """The model's words, and the number of its thoughts."""
+    """The content of a reply, and the number of its reasoning blocks."""
     content, thoughts = item.content, 0
     text = item.reasoning_content if item.reasoning_content is not None else item.reasoning
     if text is not None:
-        # KIM-04: an empty text counts as reasoning where the key is what is asked for.
+        # KIM-04: an empty text counts as reasoning where the key itself is required.
         thoughts = int(bool(text) or dialect.reasoning_key is not None)
     if not content:
         return None, thoughts
@@ -179,14 +181,16 @@ def _reply_of(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, i
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def _write(plain: Plain, events: Sequence[Event], _ways: Ways, *, dialect: ChatDialect) -> list[_Item]:
+def _write(history: Plain, events: Sequence[Event], _ways: Ways, *, dialect: ChatDialect) -> list[_Item]:
     items: list[_Item] = []
-    ids = plain.sent_ids
-    functions = [_Function(name, write_text(value)) for name, value in zip(plain.names, plain.arguments, strict=True)]
+    ids = history.sent_ids
+    functions = [
+        _Function(name, write_text(value)) for name, value in zip(history.names, history.arguments, strict=True)
+    ]
     calls = [_Call(sent_id, "function", function) for sent_id, function in zip(ids, functions, strict=True)]
-    told = [text if isinstance(text, str) else _parts(text, dialect) for text in plain.results]
-    names = plain.names if dialect.named_results else [UNSET] * len(ids)
-    results = [_Result(i, text, name) for i, text, name in zip(ids, told, names, strict=True)]
+    contents = [text if isinstance(text, str) else _parts(text, dialect) for text in history.results]
+    names = history.names if dialect.named_results else [UNSET] * len(ids)
+    results = [_Result(i, text, name) for i, text, name in zip(ids, contents, names, strict=True)]
     for event in events:
         if isinstance(event, Words):
             items.append(_User(_parts(event.content, dialect)))
@@ -199,7 +203,7 @@ def _write(plain: Plain, events: Sequence[Event], _ways: Ways, *, dialect: ChatD
 
 
 def _parts(content: Content, dialect: ChatDialect) -> _Content:
-    """One text stands alone, several in a list where the vendor takes one."""
+    """One text as a string, several as a list if the vendor accepts one."""
     if isinstance(content, str):
         return content
     if not dialect.content_parts:

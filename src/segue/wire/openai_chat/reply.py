@@ -1,4 +1,4 @@
-"""A whole reply, and an error ⇄ canonical. There is no clock here: where nobody said when, a reply is created at 0."""
+"""Chat completions ⇄ `Reply`. `created` is 0 if unknown: rendering reads no clock."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _FINISH_REASONS: dict[Finish, str] = {
     "tool_calls": "tool_calls",
     "length": "length",
     "filter": "content_filter",
-    # Neither is at its end: of all reasons to stop this is the one that says so.
+    # Neither is complete; `length` is the only reason that says so.
     "pause": "length",
     "error": "length",
 }
-# DeepSeek has a word of its own.
+# The second one is DeepSeek's.
 _CACHED = ("cached_tokens", "prompt_cache_hit_tokens")
 _REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
 _CHOICE_KEYS = frozenset({"message", "finish_reason"})
@@ -54,12 +54,12 @@ _KNOWN_CHOICE = frozenset(
     {*_CHOICE_KEYS, "index", "native_finish_reason", "stop_reason", "usage", "content_filter_results"}
 )
 _KNOWN_MESSAGE = MESSAGE_KEYS | {"reasoning_details", "function", "index", "prefix", "partial"}
-# Clients read reasoning here, whatever the vendor calls it.
+# Clients read reasoning from this key, whatever key the vendor uses.
 _REASONING_KEY = "reasoning_content"
 
 
 def parse_reply(body: Mapping[str, Any], *, dialect: ChatDialect) -> Reply:
-    """The first choice of a reply."""
+    """Parse the first choice of a reply."""
     choices = list_of(body.get("choices"), "choices")
     if not choices:
         raise InputError("a reply must have at least one choice", path="choices")
@@ -117,18 +117,18 @@ def _count(usage: JsonObject, key: str) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def render_reply(reply: Reply, projection: Projection, *, dialect: ChatDialect) -> JsonObject:
-    out = Spelling(dialect, projection)
-    home = out.home(reply.native)
+def render_reply(reply: Reply, render_context: Projection, *, dialect: ChatDialect) -> JsonObject:
+    context = Spelling(dialect, render_context)
+    home = context.home(reply.native)
     if home is not None:
-        # A stream is put together for the first alone.
-        report_others(reply.others + 1 - len(home.fragment.get("choices") or ()), out.report)
+        # A streamed reply has only its first choice.
+        report_others(reply.others + 1 - len(home.fragment.get("choices") or ()), context.report)
     if home is not None and home.intact:
-        return _render_at_home(reply, home.fragment, out)
-    message = render_assistant(for_client(reply.blocks, out), out, _REASONING_KEY)
+        return _render_at_home(reply, home.fragment, context)
+    message = render_assistant(for_client(reply.blocks, context), context, _REASONING_KEY)
     parts = cast("list[JsonObject]", message["content"]) if isinstance(message["content"], list) else []
     if parts and not any(part["type"] == "thinking" for part in parts):
-        # In a reply words are one string.
+        # In a reply the text is one string.
         message["content"] = "".join(str(part.get("text", "")) for part in parts)
     if dialect.refusals:
         message.setdefault("refusal", None)
@@ -150,50 +150,50 @@ def render_reply(reply: Reply, projection: Projection, *, dialect: ChatDialect) 
     return body if home is None else _rewritten_reply(home.fragment, body)
 
 
-def _render_at_home(reply: Reply, fragment: Mapping[str, Any], out: Spelling) -> JsonObject:
+def _render_at_home(reply: Reply, fragment: Mapping[str, Any], context: Spelling) -> JsonObject:
     first, *others = cast("list[JsonObject]", fragment["choices"])
-    message = render_assistant_at_home(reply.blocks, first["message"], out)
+    message = render_assistant_at_home(reply.blocks, first["message"], context)
     if message is first["message"]:
         return cast("JsonObject", fragment)
     return {**fragment, "choices": [{**first, "message": message}, *others]}
 
 
 def _rewritten_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObject:
-    """A changed reply at home: what nobody modelled stays."""
+    """An edited same-API reply: unknown fields are kept."""
     first, *others = cast("list[JsonObject]", fragment.get("choices") or [{}])
     choice = rewritten(first, {key: body["choices"][0][key] for key in _CHOICE_KEYS}, _CHOICE_KEYS)
-    anew = {key: value for key, value in body.items() if key in _REPLY_KEYS}
-    return rewritten(fragment, {**anew, "choices": [choice, *others]}, _REPLY_KEYS)
+    rendered = {key: value for key, value in body.items() if key in _REPLY_KEYS}
+    return rewritten(fragment, {**rendered, "choices": [choice, *others]}, _REPLY_KEYS)
 
 
-def for_client(given: Sequence[Block], out: Spelling) -> list[Block]:
-    """Without what a provider ran by itself: the client would take those calls for its own to run.
+def for_client(given: Sequence[Block], context: Spelling) -> list[Block]:
+    """The blocks without hosted calls and results: the client would run those calls itself.
 
-    Words that stood on both sides of a call are one string here, and were never one sentence: a blank line parts them.
+    Texts before and after a call become one string; a blank line separates them.
     """
     blocks: list[Block] = []
-    spoken = parted = False
+    has_text = needs_separator = False
     for block in given:
         if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
-            said = f"{block.name or 'a tool'}, which the provider ran, can't be shown here"
-            out.report.add("dropped", said, subject=block.name)
-            parted = True
+            message = f"dropped the hosted tool {block.name or 'call'} from the reply: the API has no such item"
+            context.report.add("dropped", message, subject=block.name)
+            needs_separator = True
         elif isinstance(block, Text) and not block.refusal and block.text:
-            blocks.append(edited(block, text=f"\n\n{block.text}") if spoken and parted else block)
-            spoken, parted = True, False
+            blocks.append(edited(block, text=f"\n\n{block.text}") if has_text and needs_separator else block)
+            has_text, needs_separator = True, False
         else:
             blocks.append(block)
-            parted = True
+            needs_separator = True
     return blocks
 
 
 def _made_up_id(reply: Reply) -> str:
-    said = [reply.model or "", reply.text, reply.thinking, *(call.id for call in reply.calls)]
-    return "chatcmpl-" + short_hash("|".join(said))
+    seed = [reply.model or "", reply.text, reply.thinking, *(call.id for call in reply.calls)]
+    return "chatcmpl-" + short_hash("|".join(seed))
 
 
 def render_finish(finish: Finish, *, calls: bool, broken: str | None = None) -> str:
-    """The reason to stop; `tool_calls` only where a client's call is there, `broken` where the reply broke off."""
+    """The finish reason; `tool_calls` only with a call for the client, `error_reason` if the reply broke off."""
     if finish == "error" and broken is not None:
         return broken
     return "stop" if finish == "tool_calls" and not calls else _FINISH_REASONS[finish]

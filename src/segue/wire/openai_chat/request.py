@@ -1,4 +1,4 @@
-"""A whole request body ⇄ a canonical request: the messages, the tools, and the options around them."""
+"""Chat Completions bodies ⇄ `Request` and `Transcript`."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from segue.wire.tools import as_function, lawful_schema, object_schema, only_els
 
 __all__ = ["body_keys", "item_keys", "parse_request", "render_request"]
 
-# `arguments` is of the old form of calls; the last three are left over from SDKs that parsed a reply.
+# `arguments` belongs to the legacy calls; the last three are added by SDKs when they parse a reply.
 _ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments"}
 
 
 def item_keys(dialect: ChatDialect) -> frozenset[str]:
-    """The keys of messages, parts and calls that canonical fields speak for."""
+    """The keys of messages, parts and calls that have a canonical field."""
     return _ITEM_KEYS if dialect.prefill_key is None else _ITEM_KEYS | {dialect.prefill_key}
 
 
 def body_keys(dialect: ChatDialect) -> frozenset[str]:
-    """The keys of a body that canonical fields speak for."""
+    """The body keys that have a canonical field."""
     return keys_of(dialect) | {"model", "messages", "tools", "functions"}
 
 
@@ -63,7 +63,7 @@ def parse_request(body: Mapping[str, Any], *, dialect: ChatDialect) -> Request:
             messages.append(parse_message(object_of(item), dialect, model))
         except InputError as error:
             raise error.under(f"messages[{index}]") from None
-    # KIM-08: where ids are not looked at, order decides.
+    # KIM-08: the API ignores ids and pairs by order.
     positional = dialect.demands(identify(model or dialect.default_model)).by_position
     return Request(
         pair(messages, positional=positional),
@@ -93,7 +93,7 @@ def _parse_tool(entry: JsonObject, dialect: ChatDialect) -> Tool:
     if kind not in ("function", "custom"):
         named = string_or_none((object_or_none(entry.get("function")) or {}).get("name"))
         return Tool(named or kind, kind="hosted", native=Native(dialect.name, entry))
-    # A flat declaration is another API's form, clear enough to be read.
+    # A flat declaration is the Responses form; it is accepted.
     flat = entry.get(kind) is None and isinstance(entry.get("name"), str)
     detail = entry if flat else object_of(entry.get(kind), kind)
     intact = not flat and "type" in entry
@@ -132,66 +132,70 @@ def _tool_name(entry: JsonObject, detail: JsonObject) -> str:
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
-def render_request(transcript: Transcript, projection: Projection, *, dialect: ChatDialect) -> JsonObject:
-    out = Spelling(dialect, projection)
-    messages = render_messages(transcript.messages, transcript.system, out)
-    tools = _lawful_tools(transcript, out)
+def render_request(transcript: Transcript, render_context: Projection, *, dialect: ChatDialect) -> JsonObject:
+    context = Spelling(dialect, render_context)
+    messages = render_messages(transcript.messages, transcript.system, context)
+    tools = _lawful_tools(transcript, context)
     if transcript.home and transcript.request.native is not None:
-        return _render_at_home(transcript, transcript.request.native.fragment, messages, tools, out)
+        return _render_at_home(transcript, transcript.request.native.fragment, messages, tools, context)
     declared = frozenset(tool.name for tool in tools)
     options = transcript.options
     if not (dialect.strict_schemas is OPENAI_STRICT and is_openai(transcript.request.native)):
-        form = fitted_format(options.response_format, dialect.schemas, out.report, strict=dialect.strict_schemas)
+        form = fitted_format(options.response_format, dialect.schemas, context.report, strict=dialect.strict_schemas)
         options = replace(options, response_format=form)
     model = identify(transcript.model or dialect.default_model)
-    options = lawful_options(options, dialect, model, declared, out.report)
-    words = render_options(options, dialect, out.spell, _custom_names(tools), {})
+    options = lawful_options(options, dialect, model, declared, context.report)
+    rendered = render_options(options, dialect, context.spell, _custom_names(tools), {})
     if options.stream and not dialect.usage_at_end:
-        # Other APIs tell usage unasked, and their clients count on it.
-        words["stream_options"] = {"include_usage": True}
-    kindred = render_kindred_options(options, dialect, out.report)
+        # Other APIs always send usage, and their clients rely on it.
+        rendered["stream_options"] = {"include_usage": True}
+    kindred = render_kindred_options(options, dialect, context.report)
     if kindred:
-        words.pop("user", None)
+        rendered.pop("user", None)
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     body["messages"] = messages
     if tools:
-        body["tools"] = [_render_tool(tool, out) for tool in tools]
+        body["tools"] = [_render_tool(tool, context) for tool in tools]
     for key in ("tool_choice", "parallel_tool_calls"):
-        if key in words:
-            body[key] = words[key]
-    return within(body | words | kindred, "body", out)
+        if key in rendered:
+            body[key] = rendered[key]
+    return within(body | rendered | kindred, "body", context)
 
 
 def _render_at_home(
-    transcript: Transcript, said: Mapping[str, Any], messages: list[JsonObject], tools: Sequence[Tool], out: Spelling
+    transcript: Transcript,
+    original: Mapping[str, Any],
+    messages: list[JsonObject],
+    tools: Sequence[Tool],
+    context: Spelling,
 ) -> JsonObject:
-    """The body as it came, with what changed laid over it."""
+    """The original body with the changes merged into it."""
     request = transcript.request
     custom = _custom_names(request.tools)
-    before = render_options(request.options, out.dialect, str, custom, said)
-    after = render_options(transcript.options, out.dialect, out.spell, custom, said)
+    before = render_options(request.options, context.dialect, str, custom, original)
+    after = render_options(transcript.options, context.dialect, context.spell, custom, original)
     if request.model is not None:
         before["model"] = request.model
     if transcript.model is not None:
         after["model"] = transcript.model
-    body = laid_over(said, before, after)
+    body = laid_over(original, before, after)
     _lay_list(body, "messages", messages)
-    old = [tool for tool in tools if _is_legacy(tool, out)]
-    _lay_list(body, "functions", [_render_legacy_tool(tool, out) for tool in old])
-    _lay_list(body, "tools", [_render_tool(tool, out) for tool in tools if not _is_legacy(tool, out)])
+    old = [tool for tool in tools if _is_legacy(tool, context)]
+    _lay_list(body, "functions", [_render_legacy_tool(tool, context) for tool in old])
+    _lay_list(body, "tools", [_render_tool(tool, context) for tool in tools if not _is_legacy(tool, context)])
     choice = object_or_none(body.get("tool_choice"))
     if choice is not None and choice.get("type") == "allowed_tools":
-        body["tool_choice"] = _respelled_choice(choice, out)
+        body["tool_choice"] = _respelled_choice(choice, context)
     # MIS-13
-    if body.get("tools") == [] and not out.dialect.empty_tools:
+    if body.get("tools") == [] and not context.dialect.empty_tools:
         del body["tools"]
-    kept = within(body, "body", out)
-    # An option under a key that is refused goes out under the key that is not.
+    kept = within(body, "body", context)
+    # An option under a rejected key is sent under the accepted one.
     return body if kept is body else {**kept, **{key: value for key, value in after.items() if key not in kept}}
 
 
 def _lay_list(body: JsonObject, key: str, items: list[JsonObject]) -> None:
-    """Replaces a list only where one of its items is another object than before."""
+    """Replace a list only if one of its items is another object than before."""
     given = cast("list[object]", body[key]) if isinstance(body.get(key), list) else []
     if len(given) == len(items) and all(a is b for a, b in zip(items, given, strict=True)):
         return
@@ -201,41 +205,41 @@ def _lay_list(body: JsonObject, key: str, items: list[JsonObject]) -> None:
         del body[key]
 
 
-def _respelled_choice(choice: JsonObject, out: Spelling) -> JsonObject:
-    """The named tools of `allowed_tools` as the target spells them."""
+def _respelled_choice(choice: JsonObject, context: Spelling) -> JsonObject:
+    """`allowed_tools` with projected tool names."""
     allowed = object_or_none(choice.get("allowed_tools")) or {}
     entries = cast("list[object]", allowed["tools"]) if isinstance(allowed.get("tools"), list) else []
-    spelled: list[object] = []
+    projected: list[object] = []
     for item in entries:
         entry = object_or_none(item) or {}
         kind = string_or_none(entry.get("type")) or ""
         name = (object_or_none(entry.get(kind)) or {}).get("name")
-        spelled.append(respelled(entry, out.spell(name)) if isinstance(name, str) else item)
-    if all(a is b for a, b in zip(spelled, entries, strict=True)):
+        projected.append(respelled(entry, context.spell(name)) if isinstance(name, str) else item)
+    if all(a is b for a, b in zip(projected, entries, strict=True)):
         return choice
-    return {**choice, "allowed_tools": {**allowed, "tools": spelled}}
+    return {**choice, "allowed_tools": {**allowed, "tools": projected}}
 
 
 def _custom_names(tools: Sequence[Tool]) -> frozenset[str]:
     return frozenset(tool.name for tool in tools if tool.kind == "custom")
 
 
-def _lawful_tools(transcript: Transcript, out: Spelling) -> Sequence[Tool]:
-    """The tools that the target can be told of."""
+def _lawful_tools(transcript: Transcript, context: Spelling) -> Sequence[Tool]:
+    """The tools that the target supports; dropped ones are reported."""
     tools: list[Tool] = []
     for tool in transcript.tools:
-        if tool.kind == "hosted" and (out.home(tool.native) is None or not out.dialect.hosted_tools):
-            out.report.add("tools", only_elsewhere(tool), subject=tool.name)
+        if tool.kind == "hosted" and (context.home(tool.native) is None or not context.dialect.hosted_tools):
+            context.report.add("tools", only_elsewhere(tool), subject=tool.name)
         else:
             tools.append(tool)
-    if not out.dialect.custom_tools:
-        tools = [as_function(tool, out.report) for tool in tools]
-    limit = out.dialect.tool_limit
-    return tools if len(tools) <= limit else _within_limit(tools, limit, transcript, out.report)
+    if not context.dialect.custom_tools:
+        tools = [as_function(tool, context.report) for tool in tools]
+    limit = context.dialect.tool_limit
+    return tools if len(tools) <= limit else _within_limit(tools, limit, transcript, context.report)
 
 
 def _within_limit(tools: Sequence[Tool], limit: int, transcript: Transcript, report: Report) -> list[Tool]:
-    """OAI-CHAT-16: at most so many tools. Those in use come first; the order stays."""
+    """OAI-CHAT-16: at most `limit` tools. Used tools are kept first; the order does not change."""
     used = {call.name for message in transcript.messages for call in calls_of(message)}
     if transcript.options.tool_choice is not None and transcript.options.tool_choice.name is not None:
         used.add(transcript.options.tool_choice.name)
@@ -243,76 +247,76 @@ def _within_limit(tools: Sequence[Tool], limit: int, transcript: Transcript, rep
     kept = frozenset(ranked[:limit])
     for index, tool in enumerate(tools):
         if index not in kept:
-            report.add("tools", f"more than {limit} tools: this one is not declared", subject=tool.name)
+            report.add("tools", f"dropped a tool: more than {limit} are declared", subject=tool.name)
     return [tool for index, tool in enumerate(tools) if index in kept]
 
 
-def _is_legacy(tool: Tool, out: Spelling) -> bool:
-    """Whether this was declared among the old `functions`, where a declaration has no type."""
-    home = out.home(tool.native)
+def _is_legacy(tool: Tool, context: Spelling) -> bool:
+    """Whether this was declared in the legacy `functions`, where a declaration has no type."""
+    home = context.home(tool.native)
     return home is not None and home.intact and "type" not in home.fragment
 
 
-def _render_legacy_tool(tool: Tool, out: Spelling) -> JsonObject:
+def _render_legacy_tool(tool: Tool, context: Spelling) -> JsonObject:
     entry = cast("JsonObject", tool.native.fragment if tool.native is not None else {})
-    changes = _changes(tool, entry, out)
+    changes = _changes(tool, entry, context)
     return {**entry, **changes} if changes else entry
 
 
-def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
-    home = out.home(tool.native)
+def _render_tool(tool: Tool, context: Spelling) -> JsonObject:
+    home = context.home(tool.native)
     key = "custom" if tool.kind == "custom" else "function"
     detail: JsonObject
-    if home is not None and home.intact and not _is_legacy(tool, out):
+    if home is not None and home.intact and not _is_legacy(tool, context):
         entry = cast("JsonObject", home.fragment)
         if tool.kind == "hosted":
             return entry
-        detail = within(entry[key], f"tools.{key}", out)
-        changes = _changes(tool, detail, out)
+        detail = within(entry[key], f"tools.{key}", context)
+        changes = _changes(tool, detail, context)
         same = not changes and detail is entry[key]
-        return within(entry if same else {**entry, key: {**detail, **changes}}, "tools", out)
-    detail = {"name": out.spell(tool.name)}
+        return within(entry if same else {**entry, key: {**detail, **changes}}, "tools", context)
+    detail = {"name": context.spell(tool.name)}
     if tool.description is not None:
-        detail["description"] = _described(tool, out)
+        detail["description"] = _described(tool, context)
     if tool.kind == "custom":
         if tool.grammar is not None:
             detail["format"] = {"type": "grammar", "grammar": tool.grammar}
         return {"type": key, key: detail}
-    dialect = out.dialect
+    dialect = context.dialect
     if home is not None or (dialect.strict_schemas is OPENAI_STRICT and is_openai(tool.native)):
-        detail["parameters"], strict = _schema(tool, out), tool.strict
+        detail["parameters"], strict = _schema(tool, context), tool.strict
     else:
-        detail["parameters"], strict = fitted_tool(tool, dialect.schemas, out.report, strict=dialect.strict_schemas)
+        detail["parameters"], strict = fitted_tool(tool, dialect.schemas, context.report, strict=dialect.strict_schemas)
     if strict is not None:
         detail["strict"] = strict
     return {"type": key, key: detail}
 
 
-def _changes(tool: Tool, detail: JsonObject, out: Spelling) -> JsonObject:
-    """What must be said otherwise than the original declaration says it."""
-    said: JsonObject = {"name": out.spell(tool.name), "description": _described(tool, out)}
+def _changes(tool: Tool, detail: JsonObject, context: Spelling) -> JsonObject:
+    """The fields that differ from the original declaration."""
+    fields: JsonObject = {"name": context.spell(tool.name), "description": _described(tool, context)}
     # COMP-10, MIS-13
-    if out.dialect.parameters_wanted and tool.kind == "function":
-        said["parameters"] = _schema(tool, out) if tool.parameters is None else _schema_or_none(tool, out)
-    return {key: value for key, value in said.items() if value is not None and detail.get(key) != value}
+    if context.dialect.parameters_wanted and tool.kind == "function":
+        fields["parameters"] = _schema(tool, context) if tool.parameters is None else _schema_or_none(tool, context)
+    return {key: value for key, value in fields.items() if value is not None and detail.get(key) != value}
 
 
-def _schema(tool: Tool, out: Spelling) -> JsonObject:
-    return _schema_or_none(tool, out) or lawful_schema(tool, out.dialect.schemas, out.report)
+def _schema(tool: Tool, context: Spelling) -> JsonObject:
+    return _schema_or_none(tool, context) or lawful_schema(tool, context.dialect.schemas, context.report)
 
 
-def _schema_or_none(tool: Tool, out: Spelling) -> JsonObject | None:
-    """The schema that stands for one that the target refuses; None where it takes it."""
-    if not out.dialect.parameters_wanted or tool.parameters is None or is_draft7(object_schema(tool.parameters)):
+def _schema_or_none(tool: Tool, context: Spelling) -> JsonObject | None:
+    """A repaired schema if the target rejects the original, else None."""
+    if not context.dialect.parameters_wanted or tool.parameters is None or is_draft7(object_schema(tool.parameters)):
         return None
-    out.report.add("tools", "parameters that are no JSON Schema of draft 7 are mended", subject=tool.name)
-    return fitted(tool.parameters, MISTRAL, out.report, subject=tool.name)
+    context.report.add("tools", "parameters repaired: not a valid JSON Schema (draft 7)", subject=tool.name)
+    return fitted(tool.parameters, MISTRAL, context.report, subject=tool.name)
 
 
-def _described(tool: Tool, out: Spelling) -> str | None:
-    limit = out.dialect.description_limit
+def _described(tool: Tool, context: Spelling) -> str | None:
+    limit = context.dialect.description_limit
     if tool.description is None or limit is None or len(tool.description) <= limit:
         return tool.description
     # OAI-CHAT-16
-    out.report.add("tools", f"a description longer than {limit} characters is cut", subject=tool.name)
+    context.report.add("tools", f"description cut to {limit} characters (maximum)", subject=tool.name)
     return tool.description[: limit - 1] + "…"

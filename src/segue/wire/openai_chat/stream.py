@@ -1,4 +1,4 @@
-"""Streams of chat completions: chunks ⇄ events."""
+"""Stream renderer: events to chat completion chunks."""
 
 from __future__ import annotations
 
@@ -42,12 +42,14 @@ _TAIL = b',"logprobs":null,"finish_reason":null}]}\n\n'
 
 
 class ChatRenderer(StreamRenderer):
-    """Events to chunks. Usage comes where the client asked for it, or with the end where the vendor always tells it."""
+    """Events to chunks. Usage is sent if the client requested it, or in the last chunk if the vendor always does so."""
 
-    def __init__(self, projection: Projection, dialect: ChatDialect, model: str | None, asked: Request | None) -> None:
-        super().__init__(projection, model)
+    def __init__(
+        self, render_context: Projection, dialect: ChatDialect, model: str | None, asked: Request | None
+    ) -> None:
+        super().__init__(render_context, model)
         self._dialect = dialect
-        self._out = Spelling(dialect, projection)
+        self._out = Spelling(dialect, render_context)
         self._asked = asked
         self._head = b""
         self._envelope: JsonObject = {}
@@ -63,18 +65,18 @@ class ChatRenderer(StreamRenderer):
         self._order = InOrder()
 
     def render(self, events: Iterable[Event]) -> bytes:
-        told: list[bytes] = []
+        chunks: list[bytes] = []
         for event in events if self._dialect.streamed_calls else self._order.sorted(events):
             if isinstance(event, TextDelta):
-                told.append(self._text(event))
+                chunks.append(self._text(event))
             elif isinstance(event, InputDelta):
                 if event.index not in self._held:
-                    told.append(self._chunk(self._input(event)))
+                    chunks.append(self._chunk(self._input(event)))
             elif isinstance(event, ThinkingDelta):
-                told.append(self._chunk(self._thought(event.text)))
+                chunks.append(self._chunk(self._thought(event.text)))
             else:
-                told += self._rest(event)
-        return b"".join(told)
+                chunks += self._rest(event)
+        return b"".join(chunks)
 
     def _rest(self, event: Opened | Start | End | Whole | UsageTold | Finished | Failed) -> Iterable[bytes]:
         match event:
@@ -129,7 +131,7 @@ class ChatRenderer(StreamRenderer):
             return self._chunk({"refusal": event.text})
         text = event.text
         if self._parted:
-            # Words on both sides of something else are one string here, and were never one sentence.
+            # Texts before and after another block become one string; a blank line separates them.
             text = f"\n\n{text}" if self._spoken and not self._home else text
             self._parted = False
         self._spoken = True
@@ -159,7 +161,7 @@ class ChatRenderer(StreamRenderer):
         yield self._chunk({"tool_calls": [entry]})
 
     def _is_old(self, call: ToolCall) -> bool:
-        """Whether this came as a `function_call`, which has no id."""
+        """Whether this was a legacy `function_call`, which has no id."""
         own = self._home and self._dialect.old_calls and call.origin.provider == self._dialect.provider
         return own and call.origin.identity == "absent"
 
@@ -171,25 +173,25 @@ class ChatRenderer(StreamRenderer):
 
     def _whole_call(self, index: int, call: ToolCall) -> Iterable[bytes]:
         if call.broken:
-            self.report.add("dropped", f"the call of {call.name} was cut off: left out", subject=call.name)
+            self.report.add("dropped", f"incomplete call of {call.name} dropped: it was cut off", subject=call.name)
             return
         place = self._calls[index] = len(self._calls)
         yield self._chunk({"tool_calls": [{"index": place, **render_call(call, self._out)}]})
 
     def _whole(self, block: Block) -> Iterable[bytes]:
         self._parted = True
-        said = render_assistant(for_client([block], self._out), self._out, None)
-        said.pop("role")
-        if said.get("content"):
-            yield self._text(TextDelta(-1, str(said["content"])))
+        message = render_assistant(for_client([block], self._out), self._out, None)
+        message.pop("role")
+        if message.get("content"):
+            yield self._text(TextDelta(-1, str(message["content"])))
 
     def _beside(self) -> Iterable[bytes]:
-        """At home, what of the message nobody has a word for: annotations, pictures, audio."""
+        """Same-API: the unknown fields of the message (annotations, images, audio)."""
         choices = self._around.get("choices")
         first = object_or_none(cast("list[object]", choices)[0]) if isinstance(choices, list) and choices else None
         message = object_or_none((first or {}).get("message")) or {}
-        if said := {key: value for key, value in message.items() if key not in SPOKEN and value not in (None, [])}:
-            yield self._chunk(said)
+        if unknown := {key: value for key, value in message.items() if key not in SPOKEN and value not in (None, [])}:
+            yield self._chunk(unknown)
 
     def _finished(self, event: Finished) -> Iterable[bytes]:
         reason = render_finish(event.finish, calls=bool(self._calls or self._legacy), broken=self._dialect.error_finish)
@@ -206,7 +208,7 @@ class ChatRenderer(StreamRenderer):
         yield server_sent(b"[DONE]")
 
     def _wants_usage(self) -> bool:
-        """Whether the client asked for it; a client of another kind, or none, is told."""
+        """Whether the client requested usage; clients of other APIs always get it."""
         native = self._asked.native if self._asked is not None else None
         if native is None or native.api != self._dialect.name:
             return True

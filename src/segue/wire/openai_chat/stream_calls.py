@@ -1,9 +1,9 @@
-"""The calls of a chat stream, put together from deltas however a server numbers, names and repeats them.
+"""Assembles the calls of a chat stream from deltas, however a server numbers, names and repeats them.
 
-By the book (OAI-CHAT-18) an index tells calls apart, and id and name come once. Servers leave the index out or send
-the same one always, repeat, change or omit ids, split names, and send whole calls; what they never do is to go on with
-arguments that are whole already. So a call is known by its index, else by its id, else it is the last one, and a new
-one begins where a name comes and the call at hand can't be meant.
+By the specification (OAI-CHAT-18) the index identifies a call, and id and name are sent once. Servers omit the index or
+always send the same one, repeat, change or omit ids, split names, and send whole calls; they never continue arguments
+that are complete. So a call is found by its index, else by its id, else it is the last one, and a new call starts where
+a name arrives that cannot belong to the current call.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from segue.wire.stream_reader import Reader, mended
 
 __all__ = ["CallDeltas"]
 
-# What a server says before it has anything to say: nothing, or the empty beginning of what then comes whole.
+# Placeholders that servers send before the arguments: nothing, or an empty value that is then sent again whole.
 _NOTHING_YET = frozenset({"", "{", "{}", "null"})
 _KNOWN = frozenset({"index", "id", "type", "function", "custom"})
 
 
 class _Slot:
-    """A call that is being told. `told` is what of its arguments was told on, `held` what was not yet."""
+    """A call that has not ended. `emitted` and `pending` are the parts of its arguments."""
 
     __slots__ = (
         "call",
@@ -62,12 +62,12 @@ class _Slot:
         return self.told.text() + self.held
 
     def is_whole(self) -> bool:
-        """Whether nothing can be added to the arguments."""
+        """Whether the arguments are a complete JSON object."""
         return not self.custom and _is_whole(self.arguments())
 
 
 def _is_whole(text: str) -> bool:
-    """Whether this is an object with something in it, to its last bracket."""
+    """Whether this is a complete, non-empty JSON object."""
     return text.rstrip().endswith("}") and bool(object_or_none(parse_argument_text(text)[0]))
 
 
@@ -83,7 +83,7 @@ class CallDeltas:
     def __bool__(self) -> bool:
         return bool(self._slots)
 
-    # ---------------------------------------------------------------------------------------------------------- taking
+    # --------------------------------------------------------------------------------------------------------- parsing
 
     def take(self, entries: object) -> None:
         """The value of `tool_calls` in one delta."""
@@ -111,7 +111,7 @@ class CallDeltas:
                 return
             slot = self._opened(index)
         elif raw_id is not None and raw_id == slot.raw_id and name == slot.name and slot.told:
-            # Told again from the beginning: what is new in it is what counts.
+            # The arguments are sent again from the start: only the new rest is used.
             so_far = slot.arguments()
             text = text[len(so_far) :] if text.startswith(so_far) and (text == so_far or _is_whole(text)) else text
         slot.custom = slot.custom or (custom is not None and slot.call is None)
@@ -122,13 +122,13 @@ class CallDeltas:
             self._reader.expect("arguments", text, partial(self._more, slot))
 
     def _more(self, slot: _Slot, text: str) -> None:
-        """More arguments of a call that is being told."""
+        """Append arguments to an open call (delta template)."""
         if slot.place is not None and text:
             self._reader.input(slot.place, text)
             slot.told.append(text)
 
     def _known(self, index: int | None, raw_id: str | None, name: str) -> _Slot | None:
-        """The call that a delta goes on with, as far as numbers and ids can tell."""
+        """The call that a delta continues, by index and id; None if there is none."""
         if index is not None and index in self._by_index:
             known = self._by_index[index]
             if raw_id is not None and known.raw_id not in (None, raw_id) and raw_id in self._by_id:
@@ -158,7 +158,7 @@ class CallDeltas:
             slot.raw_id = raw_id
             self._by_id[raw_id] = slot
         if name and slot.place is None and name != slot.name:
-            # Told in pieces, or again with more.
+            # The name is sent in parts, or again with more.
             slot.name = name if name.startswith(slot.name) else slot.name + name
         if not text or slot.ended:
             return
@@ -168,7 +168,7 @@ class CallDeltas:
         if slot.held.strip() not in _NOTHING_YET:
             self._tell(slot)
 
-    # --------------------------------------------------------------------------------------------------------- telling
+    # -------------------------------------------------------------------------------------------------------- emitting
 
     def _start(self, slot: _Slot) -> ToolCall:
         if slot.call is None:
@@ -191,7 +191,7 @@ class CallDeltas:
         slot.ended = True
         if slot.call is None or slot.place is None:
             return
-        # Where halves of characters met, what was told is what counts.
+        # Joined surrogates may differ from the raw deltas: the emitted text is used.
         text = self._reader.ended(slot.place)
         slot.told = GrowingText(text)
         call = slot.call
@@ -208,7 +208,7 @@ class CallDeltas:
         self._reader.end(slot.place, slot.call)
 
     def end(self, *, finished: bool, full: bool) -> list[ToolCall]:
-        """Ends what is open. `finished` is whether the reply came to its end, `full` whether there was no more room."""
+        """End all open calls. `finished`: the reply was completed; `truncated`: it reached the token limit."""
         for slot in self._slots:
             if not slot.ended:
                 last = slot is self._slots[-1]
@@ -217,7 +217,7 @@ class CallDeltas:
         return [slot.call for slot in self._slots if slot.call is not None]
 
     def entries(self) -> Iterable[tuple[bool, JsonObject]]:
-        """What an answer at once would hold: whether it is an old `function_call`, and the entry."""
+        """The entries of the equivalent whole message, each with whether it is a legacy `function_call`."""
         for slot in self._slots:
             text = slot.arguments()
             if slot.legacy:
@@ -230,7 +230,7 @@ class CallDeltas:
 
 
 def _begins(slot: _Slot, index: int | None, raw_id: str | None, name: str, text: str) -> bool:
-    """Whether a delta that names a tool is the beginning of another call than the one that it seems to go on with."""
+    """Whether a delta with a tool name starts a new call instead of continuing the one found."""
     if not name or slot.legacy:
         return False
     if slot.name == "" and slot.raw_id in (None, raw_id):

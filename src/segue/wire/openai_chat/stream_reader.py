@@ -1,4 +1,4 @@
-"""Chunks of a chat completion to events, and to the answer that would have come at once."""
+"""Stream parser: chat completion chunks to events, and to the equivalent whole completion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REASONING_KEYS = ("reasoning_content", "reasoning")
 
 
 class ChatReader(Reader):
-    """Chunks to events. Of several choices the first is read; the others are counted."""
+    """Chunks to events. Only the first choice is parsed; the others are counted."""
 
     def __init__(self, turn_key: str, dialect: ChatDialect) -> None:
         super().__init__(dialect.provider, turn_key)
@@ -81,19 +81,19 @@ class ChatReader(Reader):
 
     def _open(self, payload: JsonObject) -> None:
         for key, value in payload.items():
-            # Azure's first chunk names no id and no model yet.
+            # Azure's first chunk has no id and no model.
             if key not in ENVELOPE and value is not None and not self._envelope.get(key):
                 self._envelope[key] = value
         if payload["choices"] and not self.opened:
-            said = self._envelope
-            model = string_or_none(said.get("model"))
+            envelope = self._envelope
+            model = string_or_none(envelope.get("model"))
             self._calls_told.model = model
-            # What nobody has a word for grows with the reply, and is all there at its end.
-            native = Native(self._dialect.name, {**said, "choices": [{"message": self._beside}]}, intact=False)
-            self.open(string_or_none(said.get("id")), model, integer_or_none(said.get("created")), native)
+            # The dict of unknown fields is shared: it is filled until the reply ends.
+            native = Native(self._dialect.name, {**envelope, "choices": [{"message": self._beside}]}, intact=False)
+            self.open(string_or_none(envelope.get("id")), model, integer_or_none(envelope.get("created")), native)
 
     def _read_beside(self, payload: JsonObject) -> None:
-        """A payload without choices: an error, or something that says nothing."""
+        """A payload without choices: an error, or nothing of interest."""
         flat = payload.get("object") == "error" or isinstance(payload.get("detail"), list)
         if flat or payload.get("error"):
             self.failed = parse_error(0, payload)
@@ -133,13 +133,13 @@ class ChatReader(Reader):
         if not SPOKEN.issuperset(delta):
             self._keep(delta)
 
-    def _read_words(self, words: str, logprobs: object, *, alone: bool) -> None:
-        self._say("text", words, self._kept_logprobs(logprobs) if logprobs else None)
+    def _read_words(self, text: str, logprobs: object, *, alone: bool) -> None:
+        self._say("text", text, self._kept_logprobs(logprobs) if logprobs else None)
         if alone and not logprobs and self._run is not None:
-            self.expect("content", words, partial(self.text, self._run[1]))
+            self.expect("content", text, partial(self.text, self._run[1]))
 
     def _read_parts(self, parts: list[object]) -> None:
-        """Content in parts: words, and reasoning where the vendor has it there."""
+        """Content in parts: text, and reasoning where the vendor has it there."""
         self._in_parts = True
         for value in parts:
             part = object_or_none(value) or {}
@@ -148,11 +148,11 @@ class ChatReader(Reader):
             elif (thought := part.get("thinking")) is not None:
                 inner = cast("list[object]", thought if isinstance(thought, list) else [thought])
                 for piece in inner:
-                    said = piece if isinstance(piece, str) else (object_or_none(piece) or {}).get("text")
-                    self._say("thinking", said if isinstance(said, str) else "")
+                    piece_text = piece if isinstance(piece, str) else (object_or_none(piece) or {}).get("text")
+                    self._say("thinking", piece_text if isinstance(piece_text, str) else "")
 
     def _keep(self, delta: JsonObject) -> None:
-        """What nobody has a word for: lists grow, texts that are told of one thing are joined, the rest is replaced."""
+        """Collect unknown fields: lists are extended, objects merged, other values replaced."""
         beside = {key: value for key, value in delta.items() if key not in SPOKEN and value is not None}
         for key, value in cast("JsonObject", plain(beside) if self.halves else beside).items():
             kept = self._beside.get(key)
@@ -170,7 +170,7 @@ class ChatReader(Reader):
                 self._logprobs.setdefault(key, []).extend(cast("list[Any]", value))
         return {"logprobs": given} if given else None
 
-    # --------------------------------------------------------------------------------------------------------- telling
+    # -------------------------------------------------------------------------------------------------------- emitting
 
     def _say(self, kind: str, text: str, beside: JsonObject | None = None) -> None:
         run = self._run
@@ -211,20 +211,20 @@ class ChatReader(Reader):
         return self.concluded(msgspec.structs.replace(reply, others=len(self._others)))
 
     def _body(self) -> JsonObject:
-        """The answer as it would have come at once."""
+        """The equivalent whole completion."""
         message = {**self._message, **self._beside}
-        told: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for kind in {kind for kind, _ in self._content}:
-            told[kind] = "".join(text for run, text in self._content if run == kind)
+            texts[kind] = "".join(text for run, text in self._content if run == kind)
         for key in _REASONING_KEYS:
             if key in message:
-                message[key] = told.get("thinking", "")
+                message[key] = texts.get("thinking", "")
         if self._in_parts:
             message["content"] = [part(kind, text) for kind, text in self._content if kind != "refusal"]
         else:
-            message["content"] = told.get("text")
-        if "refusal" in told:
-            message["refusal"] = told["refusal"]
+            message["content"] = texts.get("text")
+        if "refusal" in texts:
+            message["refusal"] = texts["refusal"]
         entries = list(self._calls_told.entries())
         if calls := [entry for legacy, entry in entries if not legacy]:
             message["tool_calls"] = calls
@@ -238,7 +238,7 @@ class ChatReader(Reader):
 
 
 def _grown(kept: JsonObject, more: JsonObject) -> JsonObject:
-    """An object that is told in pieces, as audio is: what is heard grows, and who it is stays."""
+    """Merge a partial object (audio): data and transcript are appended, the id stays."""
     grown = {**kept}
     for key, value in more.items():
         before = grown.get(key)
@@ -250,7 +250,7 @@ def _grown(kept: JsonObject, more: JsonObject) -> JsonObject:
 
 
 def _without_halves(value: JsonObject, apart: str) -> JsonObject:
-    """An object in which halves of characters are none, but for the member that holds words: they may meet there."""
+    """Replace lone surrogates except under `except_key`, whose texts may be joined with their other half."""
     made = cast("JsonObject", plain({key: member for key, member in value.items() if key != apart}))
     return {**made, apart: value[apart]} if apart in value else made
 

@@ -1,4 +1,4 @@
-"""The wire `openai-responses`: OpenAI's Responses API, and what every vendor that speaks it is a dialect of."""
+"""The wire `openai-responses`: OpenAI's Responses API, the base of its dialects."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ _SHOWN = frozenset({"image", "document"})
 
 
 def demands(model: Model) -> Demands:
-    """The row of a model. What can't be told from its name is taken for one that reasons."""
+    """The constraints of a model. An unknown model is treated as a reasoning model."""
     return Demands(
         OPENAI.name,
         OPENAI.provider,
         # OAI-RESP-06
         adjacent=False,
-        # OAI-RESP-25: outputs find their calls by id wherever they stand.
+        # OAI-RESP-25: outputs are paired with calls by id, at any position.
         unique_ids="conversation",
         own_id=_IDS.lawful,
         # OAI-RESP-24
         system="top",
         later_system="developer",
-        # OAI-RESP-11, OAI-RESP-12: another model of the same provider was seen to refuse it, too.
+        # OAI-RESP-11, OAI-RESP-12: other models of the same provider have been observed to reject it.
         reasoning="signed",
         reasoning_bound="model",
         reasons=reasons(model) or model.family != "gpt" or not model.version,
         # OAI-RESP-07 to OAI-RESP-09
         reasoning_leads=True,
-        # The error speaks of input messages; that instructions would do, nobody has said.
+        # The error text names input messages; instructions are not known to be enough.
         json_word="messages",
         error_flag=False,
         empty_messages=frozenset({"human", "ai", "system"}),
@@ -65,7 +65,7 @@ def _ids(_model: Model) -> IdScheme:
 
 
 def _names(model: Model) -> NameRule:
-    # OAI-RESP-19: newer specifications say 128. OAI-CHAT-08: reasoning models were seen to take a dot.
+    # OAI-RESP-19: newer specifications say 128. OAI-CHAT-08: reasoning models have been observed to accept a dot.
     return NameRule(home_allowed="." if reasons(model) else "", home_limit=128, home_joint=JOINT, home_free=True)
 
 
@@ -78,7 +78,7 @@ def make_wire(
     kind: Literal["wire", "dialect"] = "dialect",
     render_error: Callable[[ApiError], JsonObject] = render_error,
 ) -> Wire:
-    """The wire as this vendor speaks it."""
+    """Build the wire of a dialect."""
     return Wire(
         name=dialect.name,
         kind=kind,
@@ -94,21 +94,23 @@ def make_wire(
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
         open_stream=lambda turn_key: StreamParser(ResponsesReader(turn_key, dialect)),
-        stream_renderer=lambda projection, model, asked: ResponsesRenderer(projection, dialect, model, asked),
+        stream_renderer=lambda render_context, model, request: ResponsesRenderer(
+            render_context, dialect, model, request
+        ),
         parse_error=parse_error,
         render_error=render_error,
-        # What can't be one of the vendor's responses is not known to be gone on from.
+        # A dialect may not accept an id of another provider's response.
         body_keys=BODY_KEYS if kind == "wire" else BODY_KEYS - {"previous_response_id"},
         item_keys=ITEM_KEYS,
         tool_keys=TOOL_KEYS,
         custom_tools=True,
         kindred=KINDRED_KEYS if dialect.kindred else {},
-        # What is not said is stored.
+        # `store` defaults to true, so `false` carries meaning.
         telling=frozenset({"store"}),
         on=None if kind == "wire" else OPENAI.name,
         lane=responses_lane(dialect),
     )
 
 
-# The newest that the rulebook knows; Chat refuses to let it reason beside functions and points here (OAI-CHAT-17).
+# The newest model in the rulebook; Chat rejects reasoning together with tools for it and refers here (OAI-CHAT-17).
 OPENAI_RESPONSES = make_wire(OPENAI, "OpenAI Responses", "gpt-5.6-terra", demands, kind="wire")

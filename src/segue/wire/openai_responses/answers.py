@@ -1,7 +1,7 @@
-"""The model's words and its reasoning ⇄ `Text` and `Thinking`.
+"""Assistant messages and reasoning items ⇄ `Text` and `Thinking`.
 
-A message with several parts becomes as many blocks, each with the item holding that part alone; at home neighbours that
-were one item are joined again.
+A message with several parts becomes as many blocks, each with the item reduced to that part as its fragment; same-API,
+neighbours that were one item are joined again.
 """
 
 from __future__ import annotations
@@ -37,40 +37,40 @@ MESSAGE_KEYS = frozenset({"type", "id", "role", "content", "status", *_CHAT_KEYS
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_answer(item: JsonObject, reading: Reading) -> list[Block]:
-    """The model's words: one block for each part, each with the item as if it held no other."""
+def parse_answer(item: JsonObject, context: Reading) -> list[Block]:
+    """One block for each part, each with the item reduced to that part as its fragment."""
     if item.get("tool_calls"):
         # OAI-RESP-14
-        raise InputError("`tool_calls` are of the Chat API; a call is an item of its own here", path="tool_calls")
+        raise InputError("`tool_calls` belongs to Chat Completions; use `function_call` items", path="tool_calls")
     content, lawful = item.get("content"), is_lawful_message(item)
     if isinstance(content, str):
-        return [Text(content, native=reading.native(item, lawful))]
+        return [Text(content, native=context.native(item, lawful))]
     if content is None:
-        return [Text("", native=reading.native(item, intact=False))]
+        return [Text("", native=context.native(item, intact=False))]
     if not isinstance(content, list):
         raise InputError(f"a string or a list of parts was expected, not {kind_of(content)}", path="content")
-    parts = parse_parts(cast("list[object]", content), "output", "content", reading.dialect)
+    parts = parse_parts(cast("list[object]", content), "output", "content", context.dialect)
     if not parts:
-        return [Text("", native=reading.native(item, lawful))]
-    # One part that can't stay takes the id from all.
+        return [Text("", native=context.native(item, lawful))]
+    # One invalid part makes the whole item not intact.
     intact = lawful and all(part.native is not None and part.native.intact for part in parts)
     blocks: list[Block] = []
     for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
         if len(parts) == 1:
-            native, place = reading.native(item, intact), None
+            native, place = context.native(item, intact), None
         else:
-            native, place = reading.native({**item, "content": [part]}, intact), {"part": [index, len(parts)]}
+            native, place = context.native({**item, "content": [part]}, intact), {"part": [index, len(parts)]}
         blocks.append(msgspec.structs.replace(block, native=native, extra=place))
     return blocks
 
 
 def is_lawful_message(item: JsonObject) -> bool:
-    # OAI-RESP-14: keys of the Chat API are refused, whatever they hold.
+    # OAI-RESP-14: Chat Completions keys are rejected with any value.
     return has_lawful_status("message", item) and _CHAT_KEYS.isdisjoint(item)
 
 
-def parse_reasoning(item: JsonObject, reading: Reading) -> Thinking:
-    """`sealed` is the encrypted content; the item's id is the signature where the provider stores what it names."""
+def parse_reasoning(item: JsonObject, context: Reading) -> Thinking:
+    """The encrypted content is kept; the item id is the signature if the provider has stored the item."""
     texts = [
         text
         for key in ("summary", "content")
@@ -79,17 +79,17 @@ def parse_reasoning(item: JsonObject, reading: Reading) -> Thinking:
     ]
     item_id = raw_id_or_none(item.get("id"))
     sealed = string_or_none(item.get("encrypted_content")) or None
-    # OAI-RESP-10: what is there in plain text needs no looking up.
-    stored = reading.stored or (isinstance(item.get("content"), list) and bool(item["content"]))
-    known = item_id is not None and stored and reading.dialect.lawful_id("reasoning", item_id)
+    # OAI-RESP-10: reasoning in plain text is not looked up in the store.
+    stored = context.stored or (isinstance(item.get("content"), list) and bool(item["content"]))
+    known = item_id is not None and stored and context.dialect.lawful_id("reasoning", item_id)
     return Thinking(
         "\n\n".join(texts),
         signature=item_id if known else None,
         sealed=sealed,
         origin=Origin(
-            reading.dialect.provider, reading.model, item_id=item_id, identity="natural" if item_id else "absent"
+            context.dialect.provider, context.model, item_id=item_id, identity="natural" if item_id else "absent"
         ),
-        native=reading.native(
+        native=context.native(
             item, isinstance(item.get("summary"), list) and _is_text_or_none(item, "encrypted_content")
         ),
     )
@@ -103,13 +103,13 @@ def _is_text_or_none(item: JsonObject, key: str) -> bool:
 
 
 def said(text: str) -> JsonObject:
-    # The one form of the model's words that needs no id.
+    # The only form of assistant text that needs no id.
     return {"role": "assistant", "content": text}
 
 
-def render_text(block: Text, home: Native | None, out: Spelling) -> JsonObject:
+def render_text(block: Text, home: Native | None, context: Spelling) -> JsonObject:
     if block.refusal:
-        out.report.add("text", "a refusal is told as the model's words", subject="refusal")
+        context.report.add("text", "refusal rendered as assistant text", subject="refusal")
     return said(block.text) if home is None else rewritten(home.fragment, said(block.text), MESSAGE_KEYS)
 
 
@@ -118,13 +118,13 @@ def render_reasoning(block: Thinking, home: Native | None) -> JsonObject:
     if home is not None:
         rest = {key: value for key, value in home.fragment.items() if key != "encrypted_content" or block.sealed}
         return {**rest, "summary": home.fragment["summary"] if isinstance(rest.get("summary"), list) else summary}
-    anew: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": block.sealed}
-    return anew if block.origin.item_id is None else {"id": block.origin.item_id, **anew}
+    rendered: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": block.sealed}
+    return rendered if block.origin.item_id is None else {"id": block.origin.item_id, **rendered}
 
 
-def _place(block: Block, out: Spelling) -> tuple[int, int] | None:
-    """Which part of how many this is of its item."""
-    home = out.home(block.native)
+def _place(block: Block, context: Spelling) -> tuple[int, int] | None:
+    """The index of this part in its item, and the number of parts."""
+    home = context.home(block.native)
     match block.extra:
         case {"part": [int(index), int(count)]} if home is not None and home.intact:
             return index, count
@@ -132,9 +132,9 @@ def _place(block: Block, out: Spelling) -> tuple[int, int] | None:
             return None
 
 
-def joined(item: JsonObject, before: Block, block: Block, out: Spelling) -> JsonObject | None:
-    """The item with one part more, where both blocks were parts of it."""
-    last, place = _place(before, out), _place(block, out)
+def joined(item: JsonObject, before: Block, block: Block, context: Spelling) -> JsonObject | None:
+    """The item with the part of `block` appended if both blocks were parts of it, else None."""
+    last, place = _place(before, context), _place(block, context)
     if last is None or place is None or place != (last[0] + 1, last[1]) or block.native is None:
         return None
     fragment = block.native.fragment

@@ -1,4 +1,4 @@
-"""What of this wire goes to Azure Foundry as it is, and the mending of what does not (AZF-03, AZF-04, AZF-07)."""
+"""Which items, parts, tools and ids Azure Foundry accepts, and the repair of the others (AZF-03, AZF-04, AZF-07)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = [
     "takes_part",
 ]
 
-# Of these a body from anywhere is mended; what the service runs is bound by what its declaration says.
+# These declarations are repaired; hosted tools are validated instead, since their fields are restrictions.
 _HELD = ("function", "custom")
 _CLIENTS_OWN = (*_HELD, "namespace")
 
 # ---------------------------------------------------------------------------------------------------------------- ids
 
-# AZF-07: older ones are two characters shorter.
+# AZF-07: older ids are two characters shorter.
 _ID = re.compile(r"([a-z]+)_(?:[\s\S]{48}|[\s\S]{50})")
 _PREFIXES = "msg om fc fco rs fs ws ci ig mcp mcpl mcpr mcpa ctc ctco cu cuo lsh lsho ap apo cmp wfa prog progo"
 # OAI-RESP-02, OAI-RESP-03
@@ -42,28 +42,28 @@ def is_id(name: object, *prefixes: str) -> bool:
 
 
 def lawful_id(kind: str, item_id: object) -> bool:
-    """Whether an item may go back under this id. AZF-09: of a search in memory nobody looks at it."""
+    """Whether an item may be sent with this id. AZF-09: the id of a memory search is not checked."""
     expected = _PREFIX_OF.get(kind)
     return kind == "memory_search_call" or (is_id(item_id, expected) if expected is not None else is_id(item_id))
 
 
-# ------------------------------------------------------------------------------------------------------------- mending
+# -------------------------------------------------------------------------------------------------------------- repair
 
 
 def _fitted(entry: JsonObject, form: Record, report: Report) -> JsonObject:
-    """The object less what may be left out and does not fit; itself where all is well, or nothing helps."""
+    """The object without invalid optional fields; the same object if it is valid or cannot be repaired."""
     lost: list[Loss] = []
     made = mended(entry, form, lost)
     if made is MISFIT:
         return entry
     for loss in lost:
         if loss.value is not None:
-            report.add("dropped", f"`{loss.path}` is left out: the schema refuses its value", subject=loss.path)
+            report.add("dropped", f"`{loss.path}` dropped: invalid value for Azure Foundry", subject=loss.path)
     return made
 
 
 def takes(kind: str, item: JsonObject) -> bool:
-    """Whether an item is of a type that may be said, has all that this demands, and bears an id where it must."""
+    """Whether the item type is accepted, and the item has all required fields and a valid id where required."""
     form = ITEMS.get(kind)
     if form is None or mended(item, form, []) is MISFIT:
         return False
@@ -72,13 +72,13 @@ def takes(kind: str, item: JsonObject) -> bool:
 
 
 def takes_part(part: JsonObject) -> bool:
-    """The same for a content part."""
+    """Whether a content part is of an accepted type with all required fields."""
     form = PARTS.get(str(part.get("type")))
     return form is not None and mended(part, form, []) is not MISFIT
 
 
 def mended_item(item: JsonObject, kind: str, report: Report) -> JsonObject:
-    """AZF-03, AZF-04: an item with its type, and without members that the schema refuses."""
+    """AZF-03, AZF-04: the item with its type and without invalid fields."""
     item = _fitted(item, ITEMS.get(kind, Record()), report)
     if kind == "memory_search_call" and "id" in item and not is_id(item["id"]):
         item = {name: value for name, value in item.items() if name != "id"}
@@ -102,14 +102,13 @@ def _mended_part(part: Any, kind: str, report: Report) -> Any:
         entry = {**entry, "annotations": []}
     entry = _fitted(entry, form, report)
     if kind == "custom_tool_call_output" and entry["type"] == "input_image" and entry.get("detail") is None:
-        # Here alone it is demanded.
+        # Only required here.
         entry = {**entry, "detail": "auto"}
     return entry
 
 
 def hold_tool(tool: JsonObject) -> None:
-    """Raises where a tool that the service runs is declared otherwise than its schema has it: a bound that was left
-    out would be none."""
+    """Raise `InputError` if a hosted tool declaration is invalid: dropping a field could drop a restriction."""
     kind = tool.get("type")
     if kind == "namespace":
         _hold_namespace(tool)
@@ -119,7 +118,7 @@ def hold_tool(tool: JsonObject) -> None:
     mended(tool, TOOLS[kind], lost)
     for loss in lost:
         if loss.value is not None or loss.needed:
-            raise InputError(f"this is not what {kind} takes here: {kind_of(loss.value)}", path=loss.path)
+            raise InputError(f"invalid value for the tool {kind}: {kind_of(loss.value)}", path=loss.path)
 
 
 def _hold_namespace(tool: JsonObject) -> None:
@@ -134,15 +133,15 @@ def _hold_namespace(tool: JsonObject) -> None:
 def _described(tool: JsonObject, report: Report) -> JsonObject:
     if tool["type"] != "namespace" or tool.get("description") is not None:
         return tool
-    report.add("tools", "a namespace needs a description: an empty one is given", subject=str(tool.get("name")))
+    report.add("tools", "added an empty description: required for a namespace", subject=str(tool.get("name")))
     return {**tool, "description": ""}
 
 
 def mended_tools(tools: list[Any], report: Report) -> list[Any]:
-    """The declarations of types that are known, each without members that the schema refuses."""
+    """The declarations of known types without invalid fields."""
     known = [tool for tool in tools if str((object_or_none(tool) or {}).get("type")) in TOOLS]
     if len(known) < len(tools):
-        report.add("tools", "tools of types that are not known here are left out", subject="tools")
+        report.add("tools", "dropped tools of types unknown to Azure Foundry", subject="tools")
     made = [_fitted(_described(tool, report), TOOLS[tool["type"]], report) for tool in known]
     same = len(made) == len(tools) and all(a is b for a, b in zip(made, tools, strict=True))
     return tools if same else made
@@ -153,14 +152,14 @@ def fitted_agent(agent: JsonObject, report: Report) -> JsonObject:
 
 
 def fitted_body(body: JsonObject, report: Report) -> JsonObject:
-    """The body without members that the schema refuses, alone or beside others."""
+    """The body without fields that are invalid alone or in combination."""
     body = _fitted(body, BODY, report)
     against = {
         "background": body.get("background") is True and body.get("store") is False,
         "stream_options": body.get("stream_options") is not None and body.get("stream") is not True,
     }
     for name in (name for name, is_against in against.items() if is_against):
-        why = "only what is stored runs in the background" if name == "background" else "there is no stream"
-        report.add("adjusted", f"{name} is left out: {why}", subject=name)
+        why = "background responses must be stored" if name == "background" else "`stream` is not set"
+        report.add("adjusted", f"{name} dropped: {why}", subject=name)
         body = {key: value for key, value in body.items() if key != name}
     return body

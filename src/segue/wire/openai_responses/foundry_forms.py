@@ -1,4 +1,4 @@
-"""What Azure Foundry's schema takes (AZF-03, AZF-08): its closed lists of items, parts and tools, and the body."""
+"""Azure Foundry's request types (AZF-03, AZF-08): items, content parts, tools and the body."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _IN_TOOLS = lines(
             "container_reference": "container_id",
             "local": "skills?:[@local_skill]",
         },
-        "compared": "type:=eq,ne,gt,gte,lt,lte,in,nin key value:snb|[sn]",
-        "joined": "type:=and,or filters:[o]",
+        "comparison": "type:=eq,ne,gt,gte,lt,lte,in,nin key value:snb|[sn]",
+        "compound": "type:=and,or filters:[o]",
         "hybrid": "embedding_weight:n text_weight:n",
         "ranking": "hybrid_search?:@hybrid ranker?:=auto,default-2024-11-15 score_threshold?:n",
         "chosen_tools": "read_only?:b tool_names?:[s]",
-        "asked": "always?:@chosen_tools never?:@chosen_tools",
+        "approval_rules": "always?:@chosen_tools never?:@chosen_tools",
         "location": "type:=approximate city?:s0 country?:s0 region?:s0 timezone?:s0",
         "domains": "allowed_domains?:[s]|0",
         "mask": "file_id? image_url?",
         "own_search": f"project_connection_id instance_name {_TITLED}",
         "most_memories": "max_memories?:i",
         "connection": f"project_connection_id {_TITLED}",
-        "connected": "project_connection_id",
+        "connection_ref": "project_connection_id",
         "connections": f"{_TITLED} project_connections?:[@connection]",
         "index": f"{_TITLED} project_connection_id? filter? index_asset_id? index_name? top_k?:i "
         "query_type?:=simple,semantic,vector,vector_simple_hybrid,vector_semantic_hybrid",
@@ -53,12 +53,12 @@ _IN_TOOLS = lines(
         "bings": f"search_configurations:[@bing] {_TITLED}",
         "own_bings": f"search_configurations:[@own_bing] {_TITLED}",
         "browser": f"connection:@connection {_TITLED}",
-        "captured": "name description schema:o strict:b0",
+        "output_schema": "name description schema:o strict:b0",
         "audience": "audience",
         "auth": {
             "anonymous": "",
             "managed_identity": "security_scheme:@audience",
-            "project_connection": "security_scheme:@connected",
+            "project_connection": "security_scheme:@connection_ref",
         },
         "openapi": "name spec:o auth:@auth default_params?:[s] description? functions?:[@declared]",
     }
@@ -73,12 +73,12 @@ _CONNECTORS = ",".join(
         "sharepoint",
     )
 )
-_IN_NAMESPACE = lines({"held": {"function": _FUNCTION, "custom": _CUSTOM}}, _IN_TOOLS)
+_IN_NAMESPACE = lines({"namespace_tool": {"function": _FUNCTION, "custom": _CUSTOM}}, _IN_TOOLS)
 TOOLS: dict[str, Record] = lines(
     {
         "function": _FUNCTION,
         "custom": _CUSTOM,
-        "namespace": "name description tools:[@held]",
+        "namespace": "name description tools:[@namespace_tool]",
         "a2a_preview": f"{_TITLED} project_connection_id? agent_card_path? base_url?",
         "apply_patch": _CALLERS,
         "azure_ai_search": f"azure_ai_search:@indexes {_TITLED}",
@@ -86,19 +86,19 @@ TOOLS: dict[str, Record] = lines(
         "bing_custom_search_preview": f"bing_custom_search_preview:@own_bings {_TITLED}",
         "bing_grounding": f"bing_grounding:@bings {_TITLED}",
         "browser_automation_preview": f"browser_automation_preview:@browser {_TITLED}",
-        "capture_structured_outputs": "outputs:@captured",
+        "capture_structured_outputs": "outputs:@output_schema",
         "code_interpreter": f"{_TITLED} {_CALLERS} container?:s|@container",
         "computer": "",
         "computer_use_preview": "environment:=windows,mac,linux,ubuntu,browser display_width:i display_height:i",
         "fabric_dataagent_preview": f"fabric_dataagent_preview:@connections {_TITLED}",
-        "file_search": f"vector_store_ids:[s] {_TITLED} filters?:@compared|@joined|0 max_num_results?:i "
+        "file_search": f"vector_store_ids:[s] {_TITLED} filters?:@comparison|@compound|0 max_num_results?:i "
         "ranking_options?:@ranking",
         "image_generation": f"{_TITLED} action?:=generate,edit,auto background?:=transparent,opaque,auto "
         "input_fidelity?:=high,low|0 input_image_mask?:@mask model? moderation?:=auto,low output_compression?:i "
         "output_format?:=png,webp,jpeg partial_images?:i quality?:=low,medium,high,auto size?",
         "local_shell": _TITLED,
         "mcp": f"server_label project_connection_id? {_CALLERS} allowed_tools?:[s]|@chosen_tools authorization? "
-        f"connector_id?:={_CONNECTORS} defer_loading?:b headers?:<s>|0 require_approval?:@asked|=always,never "
+        f"connector_id?:={_CONNECTORS} defer_loading?:b headers?:<s>|0 require_approval?:@approval_rules|=always,never "
         "server_description? server_url? tunnel_id?",
         "memory_search_preview": _MEMORY,
         "openapi": "openapi:@openapi",
@@ -110,7 +110,7 @@ TOOLS: dict[str, Record] = lines(
         "filters?:@domains|0 search_context_size?:=low,medium,high user_location?:@location|0",
         "web_search_preview": "search_content_types?:[=text,image] search_context_size?:=low,medium,high "
         "user_location?:@location|0",
-        "work_iq_preview": "work_iq_preview:@connected",
+        "work_iq_preview": "work_iq_preview:@connection_ref",
     },
     _IN_TOOLS | _IN_NAMESPACE,
 )
@@ -149,8 +149,8 @@ PARTS: dict[str, Record] = lines(
     _IN_PARTS,
 )
 
-# AZF-04 speaks about annotations that are missing.
-_SAID = lines({"said": {"output_text": f"text annotations?:{_ANNOTATED}", "refusal": "refusal"}}, _IN_PARTS)
+# AZF-04 covers missing annotations.
+_SAID = lines({"part": {"output_text": f"text annotations?:{_ANNOTATED}", "refusal": "refusal"}}, _IN_PARTS)
 
 # -------------------------------------------------------------------------------------------------------------- items
 
@@ -159,18 +159,18 @@ _KEYS = "keys?:[s]|0"
 _IN_ITEMS = lines(
     {
         "caller": {"direct": "", "program": "caller_id"},
-        "spot": _SPOT,
+        "point": _SPOT,
         "skill": "name description path",
         "outcome": {"exit": "exit_code:i", "timeout": ""},
         "source": "type:=url url",
         "memory": "memory_id updated_at:i scope content kind:=user_profile,chat_summary",
-        "offered": "name input_schema:o annotations?:o0 description?:s0",
+        "mcp_tool": "name input_schema:o annotations?:o0 description?:s0",
         "summary": "type:=summary_text text",
-        "thought": "type:=reasoning_text text",
+        "reasoning_part": "type:=reasoning_text text",
         "action": {
             "click": f"button:=left,right,wheel,back,forward {_SPOT} {_KEYS}",
             "double_click": f"{_SPOT} keys:[s]|0",
-            "drag": f"path:[@spot] {_KEYS}",
+            "drag": f"path:[@point] {_KEYS}",
             "keypress": "keys:[s]",
             "move": f"{_SPOT} {_KEYS}",
             "screenshot": "",
@@ -184,14 +184,14 @@ _IN_ITEMS = lines(
         "commands": "commands:[s] max_output_length?:i0 timeout_ms?:i0",
         "environment": {"local": "skills?:[@skill]", "container_reference": "container_id"},
         "chunk": "stdout stderr outcome:@outcome",
-        "looked": {
+        "search_action": {
             "search": "query? queries?:[s] sources!:[@source]",
             "open_page": "url?:s0",
             "find_in_page": "url pattern",
         },
-        "found": "attributes?:<snb>|0 file_id? filename? score?:n text?",
-        "remembered": "memory_item:@memory",
-        "printed": {"logs": "logs", "image": "url"},
+        "file_result": "attributes?:<snb>|0 file_id? filename? score?:n text?",
+        "memory_result": "memory_item:@memory",
+        "code_output": {"logs": "logs", "image": "url"},
         "screen": "type:=computer_screenshot file_id? image_url?",
         "mcp_error": {
             "http_error": "code:i message",
@@ -210,7 +210,7 @@ ITEMS: dict[str, Record] = lines(
         "additional_tools": "role tools:[?@tool] id?:s0",
         "apply_patch_call": f"{_CALLED} operation:@operation status:=in_progress,completed",
         "apply_patch_call_output": f"{_CALLED} status:=completed,failed output?:s0",
-        "code_interpreter_call": "id code:s0 container_id outputs:[@printed]|0 "
+        "code_interpreter_call": "id code:s0 container_id outputs:[@code_output]|0 "
         "status:=in_progress,completed,incomplete,interpreting,failed",
         "compaction": "encrypted_content id?:s0",
         "computer_call": f"id call_id pending_safety_checks:[@check] status:{_STATES} action!:@action "
@@ -218,7 +218,7 @@ ITEMS: dict[str, Record] = lines(
         "computer_call_output": f"call_id output:@screen acknowledged_safety_checks!:[@check]|0 {_STATE} id?:s0",
         "custom_tool_call": f"call_id name input id? namespace? {_CALLER} status?",
         "custom_tool_call_output": f"call_id output:sa id? {_CALLER} status?",
-        "file_search_call": f"id queries:[s] status:{_RAN} results!:[@found]|0",
+        "file_search_call": f"id queries:[s] status:{_RAN} results!:[@file_result]|0",
         "function_call": f"call_id name arguments namespace? {_STATE} {_CALLER} id?:s0",
         "function_call_output": f"output:sa call_id?:s0 {_CALLER} name?:s0 namespace?:s0 {_STATE} id?:s0",
         "image_generation_call": "id result:s0 status:=in_progress,completed,generating,failed",
@@ -229,18 +229,18 @@ ITEMS: dict[str, Record] = lines(
         "mcp_approval_response": "approval_request_id approve:b id?:s0 reason?:s0",
         "mcp_call": "id arguments name server_label approval_request_id?:s0 error!:o output!:s0 "
         "status?:=in_progress,completed,incomplete,calling,failed",
-        "mcp_list_tools": "id server_label tools:[@offered] error!:@mcp_error",
-        "memory_search_call": "results!:[@remembered]|0 status? id?:x",
+        "mcp_list_tools": "id server_label tools:[@mcp_tool] error!:@mcp_error",
+        "memory_search_call": "results!:[@memory_result]|0 status? id?:x",
         "message": "role content:sa type? phase?:=commentary,final_answer|0 status?",
-        "output_message": f"id role:=assistant content:[@said] status:{_STATES} phase?:=commentary,final_answer|0",
+        "output_message": f"id role:=assistant content:[@part] status:{_STATES} phase?:=commentary,final_answer|0",
         "program": "id call_id code fingerprint",
         "program_output": "id call_id result status:=completed,incomplete",
-        "reasoning": f"id summary:[@summary] content?:[@thought] encrypted_content?:s0 {_STATE}",
+        "reasoning": f"id summary:[@summary] content?:[@reasoning_part] encrypted_content?:s0 {_STATE}",
         "shell_call": f"{_CALLED} action:@commands environment?:@environment|0 {_STATE}",
         "shell_call_output": f"{_CALLED} output:[@chunk] max_output_length?:i0 {_STATE}",
         "tool_search_call": f"arguments:o call_id?:s0 execution?:=server,client id?:s0 {_STATE}",
         "tool_search_output": f"tools:[?@tool] call_id?:s0 execution?:=server,client id?:s0 {_STATE}",
-        "web_search_call": f"id action:@looked status:{_RAN}",
+        "web_search_call": f"id action:@search_action status:{_RAN}",
     },
     {**_IN_ITEMS, "tool": Record(by_type=TOOLS), **_SAID},
 )
@@ -257,10 +257,10 @@ _ALONE = (
 _IN_BODY = lines(
     {
         "mark": "mode:=explicit",
-        "held": "id",
-        "kept": "type compact_threshold?:i0",
-        "moderated": "mode:=score,block",
-        "form": {"text": "", "json_object": "", "json_schema": "name schema:o description? strict?:b0"},
+        "stored": "id",
+        "compaction": "type compact_threshold?:i0",
+        "moderation_mode": "mode:=score,block",
+        "text_format": {"text": "", "json_object": "", "json_schema": "name schema:o description? strict?:b0"},
         "choice": {
             **dict.fromkeys(_ALONE, ""),
             **dict.fromkeys(("function", "custom"), "name"),
@@ -272,14 +272,14 @@ _IN_BODY = lines(
             "input_image": f"detail:{_DETAILS} file_id?:s0 image_url?:s0 {_MARK}",
             "input_file": _FILE,
         },
-        "cached": "mode?:=implicit,explicit ttl?:=30m",
-        "reasoned": "context?:=auto,current_turn,all_turns|0 mode?:=standard,pro "
+        "cache_options": "mode?:=implicit,explicit ttl?:=30m",
+        "reasoning_options": "context?:=auto,current_turn,all_turns|0 mode?:=standard,pro "
         f"effort?:=none,minimal,low,medium,high,xhigh,max|0 generate_summary?:{_LENGTHS} summary?:{_LENGTHS}",
-        "streamed": "include_obfuscation?:b",
-        "both": "input?:@moderated|0 output?:@moderated|0",
-        "said": "format?:@form verbosity?:=low,medium,high|0",
+        "stream_options": "include_obfuscation?:b",
+        "moderation_policy": "input?:@moderation_mode|0 output?:@moderation_mode|0",
+        "text_options": "format?:@text_format verbosity?:=low,medium,high|0",
         "prompt": "id variables?:<s|@variable>|0 version?:s0",
-        "moderation": "model policy?:@both|0",
+        "moderation": "model policy?:@moderation_policy|0",
     }
 )
 _INCLUDED = ",".join(
@@ -291,13 +291,13 @@ _INCLUDED = ",".join(
 )
 BODY = lines(
     {
-        "body": "agent_reference?:o agent_session_id? background?:b0 context_management?:[@kept]|0 "
-        f"conversation?:s0|@held include?:[?={_INCLUDED}]|0 input?:sa instructions?:s0 max_output_tokens?:i0 "
+        "body": "agent_reference?:o agent_session_id? background?:b0 context_management?:[@compaction]|0 "
+        f"conversation?:s0|@stored include?:[?={_INCLUDED}]|0 input?:sa instructions?:s0 max_output_tokens?:i0 "
         "max_tool_calls?:i0 metadata?:<s>|0 model? moderation?:@moderation|0 parallel_tool_calls?:b0 "
-        "previous_response_id?:s0 prompt?:@prompt prompt_cache_key?:s0 prompt_cache_options?:@cached "
-        "prompt_cache_retention?:=in_memory,24h|0 reasoning?:@reasoned|0 safety_identifier?:s0 "
+        "previous_response_id?:s0 prompt?:@prompt prompt_cache_key?:s0 prompt_cache_options?:@cache_options "
+        "prompt_cache_retention?:=in_memory,24h|0 reasoning?:@reasoning_options|0 safety_identifier?:s0 "
         "service_tier?:=auto,default,flex,scale,priority,fast,ultrafast|0 store?:b0 stream?:b0 "
-        "stream_options?:@streamed|0 structured_inputs?:o temperature?:n0 text?:@said "
+        "stream_options?:@stream_options|0 structured_inputs?:o temperature?:n0 text?:@text_options "
         "tool_choice?:=none,auto,required|@choice tools?:a top_logprobs?:i0 top_p?:n0 truncation?:=auto,disabled|0 "
         "user?"
     },

@@ -1,10 +1,10 @@
-"""Lines that say which members an object has and what each may be, and a walk that mends an object by them.
+"""A compact notation for JSON object types, and the repair of values that do not match it.
 
-A line is a row of members. `?` marks one that may be left out, `!` one that may be missing but, where it stands, tells
-too much to be left out; behind `:` stands what is taken, a string where nothing stands. Letters are kinds (string,
-integer, number, boolean, array, object, `0` for null, `x` for anything); `=a,b` is one of these words, `[…]` a list,
-`[?…]` a list that may lose entries, `<…>` an object with any keys, `@name` an object with a line of its own, and `|`
-stands between what is taken alike. Of members that a line does not name nothing is said.
+A type is a line of fields. `?` marks an optional field, dropped if invalid; `!` one that is optional but too important
+to be dropped; after `:` follows its type, string by default. Letters are scalar types (string, integer, number,
+boolean, array, object, `0` for null, `x` for any); `=a,b` is an enumeration, `[…]` a list, `[?…]` a list whose invalid
+entries are dropped, `<…>` an object with any keys, `@name` another type of the table, and `|` separates alternatives.
+Fields that a type does not name are not checked.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "0": (type(None),),
     "x": (object,),
 }
-# No bracket opens inside of one, so that what stands in none has no closing one ahead.
+# Brackets are never nested, so a `|` outside of them is not followed by a closing one.
 _ALIKE = re.compile(r"\|(?![^\[<]*[\]>])")
 MISFIT: Final = object()
-"""In place of a value that nothing can be left out of to make it fit."""
+"""Returned for a value that cannot be repaired by dropping parts of it."""
 
 
 class Plain(Struct, frozen=True):
@@ -57,7 +57,7 @@ class Either(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True):
-    """The members with their marks; `by_type` where the member `type` tells which others there are."""
+    """The fields with their presence marks; `by_type` if the field `type` selects the fields."""
 
     members: Mapping[str, tuple[Mark, Form]] = {}
     by_type: Mapping[str, Record] | None = None
@@ -68,18 +68,18 @@ Form: TypeAlias = Plain | Word | Listed | Keyed | Either | Record
 
 
 class Loss(Struct, frozen=True):
-    """A value that does not fit, where it stood, and whether something had to stand there."""
+    """An invalid or missing value, its path, and whether the field is required."""
 
     path: str
     value: object
     needed: bool
 
 
-# ------------------------------------------------------------------------------------------------------------- reading
+# ------------------------------------------------------------------------------------------------------------- parsing
 
 
 def lines(table: Mapping[str, str | Mapping[str, str]], known: Mapping[str, Record] | None = None) -> dict[str, Record]:
-    """The table read; a line may refer to those before it and to those `known`."""
+    """Parse a table of types; a line may refer to earlier ones and to those in `defined`."""
     read = dict(known or {})
     made: dict[str, Record] = {}
     for name, entry in table.items():
@@ -93,36 +93,36 @@ def lines(table: Mapping[str, str | Mapping[str, str]], known: Mapping[str, Reco
 
 def _record(line: str, known: Mapping[str, Record]) -> Record:
     members: dict[str, tuple[Mark, Form]] = {}
-    for word in line.split():
-        name, _, said = word.partition(":")
+    for field in line.split():
+        name, _, notation = field.partition(":")
         mark: Mark = "?" if name.endswith("?") else "!" if name.endswith("!") else ""
-        members[name.rstrip("?!")] = (mark, _form(said or "s", known))
+        members[name.rstrip("?!")] = (mark, _form(notation or "s", known))
     return Record(members)
 
 
-def _form(said: str, known: Mapping[str, Record]) -> Form:
-    parts = _ALIKE.split(said)
+def _form(notation: str, known: Mapping[str, Record]) -> Form:
+    parts = _ALIKE.split(notation)
     if len(parts) > 1:
         return Either(tuple(_form(part, known) for part in parts))
-    inner = said[1:-1]
-    match said[0]:
+    inner = notation[1:-1]
+    match notation[0]:
         case "=":
-            return Word(tuple(said[1:].split(",")))
+            return Word(tuple(notation[1:].split(",")))
         case "[":
             return Listed(_form(inner.removeprefix("?"), known), loose=inner.startswith("?"))
         case "<":
             return Keyed(_form(inner, known))
         case "@":
-            return known[said[1:]]
+            return known[notation[1:]]
         case _:
-            return Plain(tuple(kind for letter in said for kind in _KINDS[letter]))
+            return Plain(tuple(kind for letter in notation for kind in _KINDS[letter]))
 
 
-# ------------------------------------------------------------------------------------------------------------- mending
+# -------------------------------------------------------------------------------------------------------------- repair
 
 
 def mended(value: Any, form: Form, lost: list[Loss], path: str = "") -> Any:
-    """The value less what may be left out and does not fit: itself where all is well, `MISFIT` where that won't do."""
+    """The value without invalid droppable parts: the same object if valid, `INVALID` if not repairable."""
     match form:
         case Plain():
             truth = isinstance(value, bool) and bool not in form.types and object not in form.types
@@ -152,7 +152,7 @@ def _mended_list(value: list[Any], form: Listed, lost: list[Loss], path: str) ->
 
 
 def _nearest(value: Any, form: Either, lost: list[Loss], path: str) -> Any:
-    """As the alternative has it that loses least."""
+    """Repair by the alternative that drops the least."""
     tried: list[tuple[bool, list[Loss], Any]] = []
     for option in form.forms:
         less: list[Loss] = []

@@ -1,7 +1,7 @@
-"""Items that say by themselves what the provider did: call and output in one, and those that are neither.
+"""Item types of hosted tools (call and output in one item), and all remaining item types.
 
-A row for each type. The first table's become a call and, where the output is disclosed, its result, both with the
-whole item; the second's stay `Opaque` with what can be told of them.
+Types in `HOSTED_TYPES` become a call and, if the output is disclosed, its result, both with the whole item as fragment;
+types in `OTHER_TYPES` become `Opaque` blocks with a text for other APIs.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def _no_value(_item: JsonObject) -> Any:
 
 
 class HostedItem(Struct, frozen=True):
-    """`result` gives None where the provider keeps the output to itself; `value` what of it is JSON and not text.
+    """`result` returns None if the provider does not disclose the output; `structured` the part of it that is JSON.
 
-    `named` is the key that holds the tool's name where that is not `name`. What stands `alone`, no call asked for.
+    `name_key` is the key of the tool name if it is not `name`. `output_only`: the item is a result without a call.
     """
 
     tool: str
@@ -149,7 +149,7 @@ HOSTED: dict[str, HostedItem] = {
     ),
     "image_generation_call": HostedItem("image_generation", _prompt, _picture),
     "mcp_call": HostedItem("mcp", _mcp_arguments, _mcp_result, lambda item: item.get("error") is not None),
-    # AZF-09: it does not show what was looked for.
+    # AZF-09: the query is not disclosed.
     "memory_search_call": HostedItem("memory_search", _nothing, _memories),
     "workflow_action": HostedItem(
         "workflow_action",
@@ -172,13 +172,13 @@ HOSTED: dict[str, HostedItem] = {
 }
 
 
-def parse_hosted(item: JsonObject, reading: Reading, *, sound: bool) -> list[Block]:
+def parse_hosted(item: JsonObject, context: Reading, *, sound: bool) -> list[Block]:
     row = HOSTED[item["type"]]
-    # OAI-RESP-20: the item's own id is all there is; call and output are one item, so they meet on it.
+    # OAI-RESP-20: the item id is the only id; call and output are one item, so they are paired by it.
     item_id = raw_id_or_none(item.get("id"))
     identity = "conflated" if item_id else "absent"
-    origin = Origin(reading.dialect.provider, reading.model, item_id, item_id, identity)
-    native = reading.native(item, sound and reading.is_whole(item["type"], item))
+    origin = Origin(context.dialect.provider, context.model, item_id, item_id, identity)
+    native = context.native(item, sound and context.is_whole(item["type"], item))
     tool = _server_tool(item, row.named) or row.tool
     call = ToolCall(tool, row.arguments(item), kind="hosted", origin=origin, native=native)
     content = row.result(item)
@@ -199,13 +199,13 @@ def parse_hosted(item: JsonObject, reading: Reading, *, sound: bool) -> list[Blo
 
 
 def _server_tool(item: JsonObject, key: str = "name") -> str | None:
-    """An MCP server's tool has a name of its own, which another server's may have too."""
+    """The tool name, prefixed with the MCP server label: servers may have tools of the same name."""
     name, server = string_or_none(item.get(key)), string_or_none(item.get("server_label"))
     return f"{server}.{name}" if name and server else name
 
 
 def is_embedded(response: ToolResponse) -> bool:
-    """Whether this result is part of the item that its call is."""
+    """Whether this result is in the same item as its call."""
     return response.native is not None and response.native.fragment.get("type") in HOSTED
 
 
@@ -213,7 +213,7 @@ def is_embedded(response: ToolResponse) -> bool:
 
 
 class OtherItem(Struct, frozen=True):
-    """`side`: whose it is; `none` for what is said to the API itself. `silent`: why it is no part of what was said."""
+    """`side`: who made it; `none` for instructions to the API. `omit_reason`: why other APIs do not get it."""
 
     side: Literal["ai", "human", "none"]
     text: Callable[[JsonObject], str] = lambda _item: ""
@@ -227,9 +227,9 @@ def _tools_of_server(item: JsonObject) -> str:
 
 
 def approved(agreed: bool, reason: object = None) -> str:
-    """What an answer to a request for leave says."""
-    words = "approved" if agreed else "refused"
-    return f"{words}: {reason}" if isinstance(reason, str) and reason else words
+    """The text of an approval response."""
+    verdict = "approved" if agreed else "refused"
+    return f"{verdict}: {reason}" if isinstance(reason, str) and reason else verdict
 
 
 def _own_id(item: JsonObject) -> str:
@@ -247,48 +247,48 @@ OTHERS: dict[str, OtherItem] = {
 }
 
 
-def parse_other(item: JsonObject, kind: str, reading: Reading, *, sound: bool) -> Opaque:
-    """An item of a type without a model; of an unknown type its text, if it has one."""
+def parse_other(item: JsonObject, kind: str, context: Reading, *, sound: bool) -> Opaque:
+    """An `Opaque` block for an item; for an unknown type with its `text`, if it has one."""
     row = OTHERS.get(kind)
     text = row.text(item) if row is not None else string_or_none(item.get("text")) or ""
-    lawful = reading.is_whole(kind, item)
+    lawful = context.is_whole(kind, item)
     origin = NO_ORIGIN
     if kind == "item_reference":
         lawful = lawful and sound
     if kind == ANSWER:
-        asked = raw_id_or_none(item.get("approval_request_id"))
+        approval_id = raw_id_or_none(item.get("approval_request_id"))
         # OAI-RESP-21
-        lawful = lawful and (reading.continues or asked in reading.asked)
-        origin = _about_leave(asked, raw_id_or_none(item.get("id")), reading)
+        lawful = lawful and (context.continues or approval_id in context.asked)
+        origin = _about_leave(approval_id, raw_id_or_none(item.get("id")), context)
     silent = row.silent if row is not None else None
-    return Opaque(kind, text=text, native=reading.native(item, lawful), silent=silent, origin=origin)
+    return Opaque(kind, text=text, native=context.native(item, lawful), silent=silent, origin=origin)
 
 
-def repetition(item: JsonObject, kind: str, reading: Reading) -> Opaque:
-    """An item that the body has already."""
-    return Opaque(kind, text=_own_id(item), native=reading.native(item, intact=False), silent="repeated")
+def repetition(item: JsonObject, kind: str, context: Reading) -> Opaque:
+    """An item that is already in the body."""
+    return Opaque(kind, text=_own_id(item), native=context.native(item, intact=False), silent="repeated")
 
 
 # ----------------------------------------------------------------------------------------------------------- approvals
 
 
-def _about_leave(raw_id: str | None, item_id: str | None, reading: Reading) -> Origin:
+def _about_leave(raw_id: str | None, item_id: str | None, context: Reading) -> Origin:
     identity = "natural" if raw_id else "synthetic"
-    return Origin(reading.dialect.provider, reading.model, raw_id, item_id, identity, family="mcp-approval")
+    return Origin(context.dialect.provider, context.model, raw_id, item_id, identity, family="mcp-approval")
 
 
-def parse_approval(item: JsonObject, reading: Reading, *, sound: bool) -> ToolCall:
-    """A request for leave to run a tool: nobody gives it a result, and what answers it names its id."""
-    asked = raw_id_or_none(item.get("id"))
+def parse_approval(item: JsonObject, context: Reading, *, sound: bool) -> ToolCall:
+    """An MCP approval request: it has no result; the approval response refers to its id."""
+    approval_id = raw_id_or_none(item.get("id"))
     arguments, text = parse_arguments(item.get("arguments"))
-    whole = sound and asked is not None and reading.is_whole(REQUEST, item)
-    reading.asked.update([asked] if whole and asked is not None else [])
+    whole = sound and approval_id is not None and context.is_whole(REQUEST, item)
+    context.asked.update([approval_id] if whole and approval_id is not None else [])
     return ToolCall(
         _server_tool(item) or "",
         arguments,
         arguments_text=text,
         kind="hosted",
-        origin=_about_leave(asked, None, reading),
-        native=reading.native(item, whole),
+        origin=_about_leave(approval_id, None, context),
+        native=context.native(item, whole),
         awaited=False,
     )

@@ -1,8 +1,8 @@
 """The items of a body ⇄ canonical messages.
 
-A run of items that the model made is one reply: one message whose blocks are the items, in their order. Everything else
-is a message by itself. A message item with several parts becomes as many `Text` blocks, each with the item holding that
-part alone; at home neighbours that were one item are joined again.
+Consecutive items made by the model are one reply: one message whose blocks are the items, in order. Every other item is
+a message of its own. A message item with several parts becomes as many `Text` blocks, each with the item reduced to
+that part; same-API, neighbours that were one item are joined again.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ Side: TypeAlias = Literal["ai", "human", "tool", "none"]
 
 
 def item_kind(item: JsonObject) -> str:
-    """The type of an item; a message and a reference may leave it out."""
+    """The type of an item; messages and references may omit it."""
     kind = item_kind_or_none(item)
     if kind is None:
         seen = kind_of(item.get("type"))
@@ -103,12 +103,12 @@ def item_kind_or_none(item: JsonObject) -> str | None:
 
 
 def repeated_places(items: Sequence[object]) -> frozenset[int]:
-    """Where an item stands that is there already under the same id, whole or by reference (OAI-RESP-13)."""
+    """The positions of items that repeat an earlier one with the same id, whole or by reference (OAI-RESP-13)."""
     known: dict[str, JsonObject] = {}
     repeated: set[int] = set()
     for place, item in enumerate(map(object_or_none, items)):
         item_id = raw_id_or_none(item.get("id")) if item is not None else None
-        # The one id of an output of the local shell is that of its call.
+        # The only id of a local shell output is the id of its call.
         if item is None or item_id is None or item.get("type") == "local_shell_call_output":
             continue
         first = known.setdefault(item_id, item)
@@ -118,43 +118,43 @@ def repeated_places(items: Sequence[object]) -> frozenset[int]:
 
 
 def _is_same(first: JsonObject, item: JsonObject) -> bool:
-    """Whether two items say the same, however far they had come when they were written down."""
+    """Whether two items are equal apart from their status."""
     return {**first, "status": None} == {**item, "status": None}
 
 
 def parse_items(
-    items: Sequence[object], reading: Reading, path: str = "input", *, repeated: Container[int] = ()
+    items: Sequence[object], context: Reading, path: str = "input", *, repeated: Container[int] = ()
 ) -> list[Message]:
-    """The messages. What stands in the `repeated` places was read before."""
+    """Parse items into messages. Items at `repeated` positions are duplicates."""
     messages: list[Message] = []
-    run = Run(reading)
+    run = Run(context)
     for index, value in enumerate(items):
         try:
             item = object_of(value)
             kind = item_kind(item)
-            side = _side(kind, item, reading)
+            side = _side(kind, item, context)
             if index in repeated:
                 if side == "ai":
-                    # OAI-RESP-08: what was made with reasoning of another reply is not known by this one's.
-                    run.add([repetition(item, kind, reading)], sound=kind != "reasoning" or run.thought(item["id"]))
+                    # OAI-RESP-08: repeated reasoning must belong to the same reply.
+                    run.add([repetition(item, kind, context)], sound=kind != "reasoning" or run.thought(item["id"]))
                 else:
-                    messages += [*run.closed(), Message("human", (repetition(item, kind, reading),))]
+                    messages += [*run.closed(), Message("human", (repetition(item, kind, context),))]
                 continue
-            sound = reading.takes_id(kind, item) and (reading.stored or kind != "item_reference")
+            sound = context.takes_id(kind, item) and (context.stored or kind != "item_reference")
             if side == "ai":
-                run.add(_parse_made(kind, item, reading, sound=sound), sound)
+                run.add(_parse_made(kind, item, context, sound=sound), sound)
                 continue
             messages += run.closed()
-            messages.append(_parse_said(kind, side, item, reading, sound=sound))
+            messages.append(_parse_said(kind, side, item, context, sound=sound))
         except InputError as error:
             raise error.under(f"{path}[{index}]") from None
     return messages + run.closed()
 
 
-def parse_reply_items(items: Sequence[object], reading: Reading) -> tuple[Block, ...]:
-    """What a reply holds: whatever is in it, the provider put it there."""
+def parse_reply_items(items: Sequence[object], context: Reading) -> tuple[Block, ...]:
+    """The blocks of a reply; everything in it was made by the provider."""
     blocks: list[Block] = []
-    for message in parse_items(items, reading, "output"):
+    for message in parse_items(items, context, "output"):
         alone = [Opaque(str(message.native.fragment.get("type")), native=message.native)] if message.native else []
         blocks += message.blocks or alone
     answered = {block.origin.raw_id for block in blocks if isinstance(block, ToolResponse) and not block.hosted}
@@ -162,7 +162,7 @@ def parse_reply_items(items: Sequence[object], reading: Reading) -> tuple[Block,
 
 
 def _run_there(block: Block, answered: set[str | None]) -> Block:
-    """A call that is answered in the same reply, and its answer: nobody but the provider ran it."""
+    """Mark a call with a result in the same reply, and the result, as hosted: only the provider can have run it."""
     if isinstance(block, ToolResponse):
         return msgspec.structs.replace(block, hosted=True)
     if isinstance(block, ToolCall) and block.origin.raw_id is not None and block.origin.raw_id in answered:
@@ -170,56 +170,56 @@ def _run_there(block: Block, answered: set[str | None]) -> Block:
     return block
 
 
-def _side(kind: str, item: JsonObject, reading: Reading) -> Side:
+def _side(kind: str, item: JsonObject, context: Reading) -> Side:
     if kind == "message":
         return "ai" if item.get("role") == "assistant" else "human"
     if kind in OUTPUTS:
-        return "ai" if is_hosted_output(item, reading) else "tool"
+        return "ai" if is_hosted_output(item, context) else "tool"
     if kind in OTHERS:
         return OTHERS[kind].side
     return "human" if kind.endswith(("_output", "_response")) else "ai"
 
 
-def _parse_made(kind: str, item: JsonObject, reading: Reading, *, sound: bool) -> list[Block]:
-    """The blocks of an item that the model, or the provider for it, made."""
+def _parse_made(kind: str, item: JsonObject, context: Reading, *, sound: bool) -> list[Block]:
+    """The blocks of an item made by the model or the provider."""
     if kind == "message":
-        return parse_answer(item, reading)
+        return parse_answer(item, context)
     if kind == "reasoning":
-        return [parse_reasoning(item, reading)]
+        return [parse_reasoning(item, context)]
     if kind in ("tool_search_call", "tool_search_output") and item.get("call_id") is None:
-        # Nothing but order tells which search found these.
-        reading.searches += 1 if kind == "tool_search_call" else -1
-        if reading.searches < 0:
-            reading.searches = 0
-            return [parse_other(item, kind, reading, sound=sound)]
+        # Without ids, searches and their results are paired by order.
+        context.searches += 1 if kind == "tool_search_call" else -1
+        if context.searches < 0:
+            context.searches = 0
+            return [parse_other(item, kind, context, sound=sound)]
     if kind in FUNCTIONS or kind in TYPED:
-        return [parse_call(item, reading, sound=sound)]
+        return [parse_call(item, context, sound=sound)]
     if kind in OUTPUTS:
-        return [parse_output(item, reading, sound=sound)]
+        return [parse_output(item, context, sound=sound)]
     if kind in HOSTED:
-        return parse_hosted(item, reading, sound=sound)
+        return parse_hosted(item, context, sound=sound)
     if kind == REQUEST:
-        return [parse_approval(item, reading, sound=sound)]
-    return [parse_other(item, kind, reading, sound=sound)]
+        return [parse_approval(item, context, sound=sound)]
+    return [parse_other(item, kind, context, sound=sound)]
 
 
-def _parse_said(kind: str, side: Side, item: JsonObject, reading: Reading, *, sound: bool) -> Message:
-    """An item that is a message by itself: somebody's words, an output, or an instruction to the API."""
-    native = reading.native(item, sound and (kind != "message" or is_lawful_message(item)))
+def _parse_said(kind: str, side: Side, item: JsonObject, context: Reading, *, sound: bool) -> Message:
+    """The message of an input item: text, a tool output, or an instruction to the API."""
+    native = context.native(item, sound and (kind != "message" or is_lawful_message(item)))
     if side == "tool":
-        # OAI-RESP-05: an output without an id is an update that nobody waits for, if nothing is open.
-        response = parse_output(item, reading, sound=sound)
-        if reading.answered and item.get("call_id") is None and kind == "function_call_output":
+        # OAI-RESP-05: an output without an id is an update if no call is open.
+        response = parse_output(item, context, sound=sound)
+        if context.answered and item.get("call_id") is None and kind == "function_call_output":
             return Message("human", (_parse_update(item, response.native),), native=response.native)
-        return Message("tool", (response,), native=reading.native({}))
+        return Message("tool", (response,), native=context.native({}))
     if side == "none":
         if kind == "additional_tools":
             list_of(item.get("tools"), "tools")
-        return Message("system", (parse_other(item, kind, reading, sound=sound),), native=reading.native(item))
+        return Message("system", (parse_other(item, kind, context, sound=sound),), native=context.native(item))
     if kind != "message":
-        told = parse_other(item, kind, reading, sound=sound)
-        return Message("human", (told,), native=told.native)
-    return _parse_words(item, native, reading)
+        block = parse_other(item, kind, context, sound=sound)
+        return Message("human", (block,), native=block.native)
+    return _parse_words(item, native, context)
 
 
 def _parse_update(item: JsonObject, native: Native | None) -> Opaque:
@@ -229,7 +229,7 @@ def _parse_update(item: JsonObject, native: Native | None) -> Opaque:
     return Opaque("function_call_output", text=f"{name}: {text}" if name else text, native=native)
 
 
-def _parse_words(item: JsonObject, native: Native, reading: Reading) -> Message:
+def _parse_words(item: JsonObject, native: Native, context: Reading) -> Message:
     role = item.get("role")
     speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
     if speaker is None:
@@ -242,7 +242,7 @@ def _parse_words(item: JsonObject, native: Native, reading: Reading) -> Message:
         return Message(speaker, (), native=msgspec.structs.replace(native, intact=False))
     if not isinstance(content, list):
         raise InputError(f"a string or a list of parts was expected, not {kind_of(content)}", path="content")
-    blocks = tuple(parse_parts(cast("list[object]", content), "input", "content", reading.dialect))
+    blocks = tuple(parse_parts(cast("list[object]", content), "input", "content", context.dialect))
     intact = native.intact and all(block.native is not None and block.native.intact for block in blocks)
     return Message(speaker, blocks, native=msgspec.structs.replace(native, intact=intact))
 
@@ -250,128 +250,132 @@ def _parse_words(item: JsonObject, native: Native, reading: Reading) -> Message:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_messages(messages: Sequence[Message], out: Spelling) -> list[JsonObject]:
-    out.own_type = own_types(messages, out)
+def render_messages(messages: Sequence[Message], context: Spelling) -> list[JsonObject]:
+    context.own_type = own_types(messages, context)
     items: list[JsonObject] = []
     for message in messages:
         match message.speaker:
             case "ai":
-                items += render_reply_items(message.blocks, out)
+                items += render_reply_items(message.blocks, context)
             case "tool":
-                items += _render_results(message, out)
+                items += _render_results(message, context)
             case "human":
-                items += _render_words(message, "user", out)
+                items += _render_words(message, "user", context)
             case "system":
-                items += _render_words(message, "developer", out)
-    mend = out.dialect.mend_item
+                items += _render_words(message, "developer", context)
+    mend = context.dialect.mend_item
     if mend is not None:
-        items = [mend(item, item_kind(item), out.report) for item in items]
-    # OAI-RESP-14: compaction is asked for last, or not at all.
+        items = [mend(item, item_kind(item), context.report) for item in items]
+    # OAI-RESP-14: `compaction_trigger` must be the last item.
     late = [item for item in items[:-1] if item.get("type") == "compaction_trigger"]
     if late:
-        out.report.add("dropped", "a compaction_trigger that is not the last item", subject="compaction_trigger")
+        context.report.add(
+            "dropped", "dropped a compaction_trigger: only allowed as the last item", subject="compaction_trigger"
+        )
     return [item for item in items if not any(item is one for one in late)] if late else items
 
 
-def _render_words(message: Message, role: str, out: Spelling) -> list[JsonObject]:
+def _render_words(message: Message, role: str, context: Spelling) -> list[JsonObject]:
     if message.name is not None:
-        out.report.add("dropped", "a speaker's name has no place here", subject=message.name)
-    native = out.home(message.native)
+        context.report.add("dropped", "dropped the message name: Responses has no such field", subject=message.name)
+    native = context.home(message.native)
     if native is not None and native.intact:
-        return [_reported(_once(cast("JsonObject", native.fragment), out), native, out)]
+        return [_reported(_once(cast("JsonObject", native.fragment), context), native, context)]
     if native is not None and not _is_message(native.fragment):
-        # An item of another kind is all that its fragment says; what became of it is said in a message of its own.
+        # The fragment of another item type cannot be reused for a message.
         native = None
     if native is not None and native.fragment.get("role") in _SPEAKERS:
         role = native.fragment["role"] if role != "user" else role
-    anew: JsonObject = {"role": role, "content": render_content(message.blocks, out)}
-    written = anew if native is None else rewritten(native.fragment, anew, MESSAGE_KEYS - {"type"})
-    return [_reported(written, native, out)]
+    rendered: JsonObject = {"role": role, "content": render_content(message.blocks, context)}
+    written = rendered if native is None else rewritten(native.fragment, rendered, MESSAGE_KEYS - {"type"})
+    return [_reported(written, native, context)]
 
 
 def _is_message(fragment: Mapping[str, Any]) -> bool:
     return fragment.get("type", "message") == "message" and "role" in fragment
 
 
-def _once(item: JsonObject, out: Spelling) -> JsonObject:
-    """The item, without its id where that was used before (OAI-RESP-13) or can't be one."""
+def _once(item: JsonObject, context: Spelling) -> JsonObject:
+    """The item without its id if that is invalid or was used before (OAI-RESP-13)."""
     kind, item_id = item_kind_or_none(item) or "", item.get("id")
     if kind == "additional_tools" and item.get("role") != "developer":
         item = {**item, "role": "developer"}
     if item_id is None or kind == "local_shell_call_output":
         return item
-    if not out.dialect.lawful_id(kind, item_id) or item_id in out.used:
+    if not context.dialect.lawful_id(kind, item_id) or item_id in context.used:
         return {key: value for key, value in item.items() if key != "id"}
-    out.used.add(item_id)
+    context.used.add(item_id)
     return item
 
 
-def _reported(item: JsonObject, native: Native | None, out: Spelling) -> JsonObject:
-    """The item; that it lost its id is written down."""
+def _reported(item: JsonObject, native: Native | None, context: Spelling) -> JsonObject:
+    """The item; a dropped id is reported."""
     given = native.fragment.get("id") if native is not None else None
     if given is not None and item.get("id") != given and item.get("type") != "local_shell_call_output":
-        out.report.add("dropped", "an item goes without the id that it had", subject=str(given), fault="projection")
+        context.report.add(
+            "dropped", "dropped an item id: it is not valid or was used before", subject=str(given), fault="projection"
+        )
     return item
 
 
-def _render_results(message: Message, out: Spelling) -> Iterator[JsonObject]:
-    words: list[Block] = []
+def _render_results(message: Message, context: Spelling) -> Iterator[JsonObject]:
+    others: list[Block] = []
     for block in message.blocks:
         if isinstance(block, ToolResponse):
-            yield _reported(_once(render_output(block, out), out), out.home(block.native), out)
+            yield _reported(_once(render_output(block, context), context), context.home(block.native), context)
         else:
-            words.append(block)
-    if words:
-        yield {"role": "user", "content": render_content(words, out)}
+            others.append(block)
+    if others:
+        yield {"role": "user", "content": render_content(others, context)}
 
 
-def render_reply_items(blocks: Sequence[Block], out: Spelling) -> list[JsonObject]:
-    """The items of a reply. Where an id in it was used before, it goes without ids and without reasoning."""
-    if any(_id_of(block, out) in out.used for block in blocks):
-        out.report.add("reasoning", "a reply that was sent before is told again without its ids and reasoning")
+def render_reply_items(blocks: Sequence[Block], context: Spelling) -> list[JsonObject]:
+    """The items of a reply. If an item id in it was used before, ids and reasoning are dropped."""
+    if any(_id_of(block, context) in context.used for block in blocks):
+        context.report.add("reasoning", "repeated reply rendered without item ids and reasoning")
         blocks = [unfounded(block) for block in blocks if not isinstance(block, Thinking)]
     items: list[JsonObject] = []
     before: Block | None = None
     for block in blocks:
-        whole = joined(items[-1], before, block, out) if before is not None and items else None
+        whole = joined(items[-1], before, block, context) if before is not None and items else None
         if whole is not None:
             items[-1] = whole
         else:
-            items += _render_made(block, out)
+            items += _render_made(block, context)
         before = block
-    out.used.update(item["id"] for item in items if isinstance(item.get("id"), str))
+    context.used.update(item["id"] for item in items if isinstance(item.get("id"), str))
     return items
 
 
-def _id_of(block: Block, out: Spelling) -> str | None:
-    home = out.home(block.native)
+def _id_of(block: Block, context: Spelling) -> str | None:
+    home = context.home(block.native)
     return string_or_none(home.fragment.get("id")) if home is not None and home.intact else None
 
 
-def _render_made(block: Block, out: Spelling) -> list[JsonObject]:
-    home = out.home(block.native)
+def _render_made(block: Block, context: Spelling) -> list[JsonObject]:
+    home = context.home(block.native)
     own = cast("JsonObject", home.fragment) if home is not None and home.intact else None
     match block:
         case ToolCall(kind="hosted"):
-            told = TEXTS.hosted_call.format(tool=block.name, arguments=write_text(block.arguments))
-            return [own if own is not None else said(told)]
+            text = TEXTS.hosted_call.format(tool=block.name, arguments=write_text(block.arguments))
+            return [own if own is not None else said(text)]
         case ToolCall():
-            return [_reported(render_call(block, out), home, out)]
+            return [_reported(render_call(block, context), home, context)]
         case ToolResponse():
             return [] if own is None or is_embedded(block) else [own]
         case Thinking():
             return [own if own is not None else render_reasoning(block, home)]
         case Text():
-            return [own if own is not None else _reported(render_text(block, home, out), home, out)]
+            return [own if own is not None else _reported(render_text(block, home, context), home, context)]
         case Opaque() if own is not None or (home is not None and refers(block)):
-            return _render_other(block, own, out)
+            return _render_other(block, own, context)
         case _:
-            return [said(str(render_part(block, out).get("text", "")))]
+            return [said(str(render_part(block, context).get("text", "")))]
 
 
-def _render_other(block: Opaque, own: JsonObject | None, out: Spelling) -> list[JsonObject]:
+def _render_other(block: Opaque, own: JsonObject | None, context: Spelling) -> list[JsonObject]:
     # OAI-RESP-10, OAI-RESP-13
-    if own is None or (refers(block) and own["id"] in out.used):
-        out.report.add("dropped", "a reference to an item that can't be looked up", subject=block.text)
+    if own is None or (refers(block) and own["id"] in context.used):
+        context.report.add("dropped", "dropped a reference to an item that is not available", subject=block.text)
         return []
-    return [_once(own, out)]
+    return [_once(own, context)]

@@ -1,6 +1,6 @@
-"""What a request asks for beside its items ⇄ canonical options.
+"""Request options ⇄ `Options`.
 
-A value of the wrong type is not modelled: it stays in the native body and goes home as it came.
+A value of the wrong type is not parsed: it stays in the native body and is sent back unchanged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
-# Options whose value is the same on both sides: the API's key, the canonical field.
+# Options with the same value on both sides: API key, canonical field.
 _PLAIN = (
     ("parallel_tool_calls", "parallel"),
     ("temperature", "temperature"),
@@ -91,7 +91,7 @@ def _parse_choice(value: object) -> ToolChoice | None:
 
 
 def _chosen(entry: JsonObject) -> str | None:
-    """The tool that an entry names; a provider's own by its type."""
+    """The tool name of an entry; for hosted tools its label or type."""
     if entry.get("type") in ("function", "custom"):
         return string_or_none(entry.get("name"))
     return string_or_none(entry.get("name") or entry.get("server_label") or entry.get("type"))
@@ -104,14 +104,14 @@ def _parse_allowed(value: object) -> tuple[str, ...] | None:
 
 def _parse_reasoning(value: JsonObject | None, dialect: ResponsesDialect) -> Reasoning | None:
     for key in ("effort", "summary", "generate_summary"):
-        told = (value or {}).get(key)
-        if told is not None and not isinstance(told, str):
-            raise InputError(f"a string was expected, not {kind_of(told)}", path=f"reasoning.{key}")
+        option = (value or {}).get(key)
+        if option is not None and not isinstance(option, str):
+            raise InputError(f"a string was expected, not {kind_of(option)}", path=f"reasoning.{key}")
     given = (value or {}).get("effort")
     effort: Effort | None = next((known for known in _EFFORTS if known == given), None)
     if given is not None and effort is None and not dialect.kindred:
-        # AZF-03: the list of words is closed there.
-        raise InputError(f"{given!r} is no effort; there are {', '.join(_EFFORTS)}", path="reasoning.effort")
+        # AZF-03: the list of efforts is closed there.
+        raise InputError(f"unknown effort {given!r}; expected one of {', '.join(_EFFORTS)}", path="reasoning.effort")
     return None if effort is None else Reasoning(enabled=False if effort == "none" else None, effort=effort)
 
 
@@ -131,35 +131,35 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def lawful_options(options: Options, model: Model, declared: frozenset[str], out: Spelling) -> Options:
-    """Options from abroad as the target takes them; each that is changed or left out is reported."""
-    report = out.report
+def lawful_options(options: Options, model: Model, declared: frozenset[str], context: Spelling) -> Options:
+    """Cross-API options as the target accepts them; each change is reported."""
+    report = context.report
     if not declared:
-        options = left_out(options, report, "no tool is declared", "tool_choice", "parallel")
+        options = left_out(options, report, "no tools are declared", "tool_choice", "parallel")
     choice = options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name not in declared:
         options = left_out(options, report, f"the tool {choice.name} is not declared", "tool_choice")
-    options = left_out(options, report, f"{out.dialect.name} has no such option", *_UNKNOWN_HERE)
+    options = left_out(options, report, f"{context.dialect.name} has no such option", *_UNKNOWN_HERE)
     if options.max_tokens is not None and options.max_tokens < _LEAST_TOKENS:
-        report.add("adjusted", f"max_tokens is at least {_LEAST_TOKENS} here", subject="max_tokens")
+        report.add("adjusted", f"max_tokens set to {_LEAST_TOKENS} (minimum)", subject="max_tokens")
         options = msgspec.structs.replace(options, max_tokens=_LEAST_TOKENS)
     if options.temperature is not None and options.temperature > 2:
-        report.add("adjusted", "temperature is at most 2 here", subject="temperature")
+        report.add("adjusted", "temperature set to 2 (maximum)", subject="temperature")
         options = msgspec.structs.replace(options, temperature=2)
     form = options.response_format
     if form is not None and form.kind == "schema" and form.schema is None:
-        options = left_out(options, report, "there is no schema in it", "response_format")
+        options = left_out(options, report, "it has no schema", "response_format")
     options = with_effort(fit_to_model(options, model, report), report)
-    asked = options.reasoning
-    if asked is not None and asked.adaptive and asked.effort is None:
-        report.add("adjusted", "how much to think can't be left to the model here: not said", subject="reasoning")
+    reasoning = options.reasoning
+    if reasoning is not None and reasoning.adaptive and reasoning.effort is None:
+        report.add("adjusted", "adaptive reasoning dropped: the API has no such option", subject="reasoning")
     return options
 
 
 def render_options(
     options: Options, spell: Callable[[str], str], custom: frozenset[str], said: Mapping[str, Any]
 ) -> JsonObject:
-    """All options in the API's words. `custom` names free-text tools; the keys of the home body `said` are kept to."""
+    """All options as body fields. `custom_tools` are names; the keys of the same-API body `original` are reused."""
     body: JsonObject = {}
     if options.tool_choice is not None:
         body["tool_choice"] = _render_choice(options.tool_choice, spell, custom)
@@ -178,13 +178,13 @@ def render_options(
 
 
 def render_kindred_options(options: Options, words: JsonObject) -> JsonObject:
-    """The words with what OpenAI's other API was told and this one takes too."""
+    """The rendered options with those shared by both OpenAI APIs, from a Chat Completions body."""
     if options.kindred is None:
         return words
-    said = render_kindred(options, "safety_identifier")
-    verbosity = said.pop("verbosity", None)
-    told = {key: value for key, value in words.items() if key not in ("user", "safety_identifier")} | said
-    return told if verbosity is None else {**told, "text": {**told.get("text", {}), "verbosity": verbosity}}
+    vendor = render_kindred(options, "safety_identifier")
+    verbosity = vendor.pop("verbosity", None)
+    merged = {key: value for key, value in words.items() if key not in ("user", "safety_identifier")} | vendor
+    return merged if verbosity is None else {**merged, "text": {**merged.get("text", {}), "verbosity": verbosity}}
 
 
 def _render_choice(choice: ToolChoice, spell: Callable[[str], str], custom: frozenset[str]) -> str | JsonObject:
@@ -217,11 +217,11 @@ def _render_format(form: ResponseFormat) -> JsonObject:
 
 
 def respelled_choice(choice: JsonObject, spell: Callable[[str], str]) -> JsonObject:
-    """`allowed_tools` with the tools as the API takes their names; itself where they are what they were."""
+    """`allowed_tools` with projected tool names; the same object if they do not change."""
     entries = cast("list[object]", choice["tools"]) if isinstance(choice.get("tools"), list) else []
-    spelled = [_respelled(entry, spell) for entry in entries]
-    same = all(a is b for a, b in zip(spelled, entries, strict=True))
-    return choice if same else {**choice, "tools": spelled}
+    projected = [_respelled(entry, spell) for entry in entries]
+    same = all(a is b for a, b in zip(projected, entries, strict=True))
+    return choice if same else {**choice, "tools": projected}
 
 
 def _respelled(value: object, spell: Callable[[str], str]) -> object:

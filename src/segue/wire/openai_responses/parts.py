@@ -1,7 +1,7 @@
-"""Content parts ⇄ blocks: of messages and of the outputs of tools.
+"""Content parts of messages and tool outputs ⇄ blocks.
 
-A part of a type that nobody knows becomes an `Opaque` block with the whole part in it. At home each part goes out as
-the very object that came in. A part of the other side's type (`output_text` in a user's message) is read, and mended.
+A part of an unknown type becomes an `Opaque` block that holds the whole part. Same-API, each part is sent as the
+original object. A part of the other side's type (`output_text` in a user message) is parsed and repaired.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _TEXTS = frozenset({"input_text", "output_text", "text"})
 PART_KEYS = frozenset(
     {"type", "text", "refusal", "image_url", "detail", "file_id", "file_url", "file_data", "filename", "input_audio"}
 )
-# Types that are in use, but in no list of what a message may hold.
+# Types in use that are not listed for messages.
 _UNCERTAIN = frozenset({"input_audio", "computer_screenshot", "summary_text", "reasoning_text"})
-# Types of which it is known that they are none here, or lack what they need. Any other may be newer than this table.
+# Types known to be invalid here, or parts without a required field. Any other may be newer than this table.
 _REFUSED = frozenset(
     {"input_image", "input_file", "image", "image_url", "file", "document", "tool_use", "tool_result", "thinking", ""}
 )
@@ -59,13 +59,13 @@ def parse_part(part: JsonObject, side: Side, dialect: ResponsesDialect) -> Block
         return Text(_text(part, "text"), native=Native(dialect.name, part, kind == TEXT_TYPES[side]))
     if kind == "refusal":
         return Text(_text(part, "refusal"), refusal=True, native=Native(dialect.name, part, side == "output"))
-    told = string_or_none(part.get("text")) or ""
+    text = string_or_none(part.get("text")) or ""
     unknown = dialect.takes_part is not None and not dialect.takes_part(part)
     media = _parse_media(kind, part, dialect)
     if media is not None and (side == "output" or unknown):
         media = msgspec.structs.replace(media, native=Native(dialect.name, part, intact=False))
     refused = kind in _REFUSED or (side == "output" and kind in _UNCERTAIN) or unknown
-    return media or Opaque(kind, text=told, native=Native(dialect.name, part, not refused))
+    return media or Opaque(kind, text=text, native=Native(dialect.name, part, not refused))
 
 
 def _text(part: JsonObject, key: str) -> str:
@@ -78,7 +78,7 @@ def _text(part: JsonObject, key: str) -> str:
 def _parse_media(kind: str, part: JsonObject, dialect: ResponsesDialect) -> Media | None:
     match kind:
         case "input_image" | "image_url":
-            # A URL in an object of its own is how the Chat API says it.
+            # An object with the URL is the Chat Completions form.
             inner = object_or_none(part.get("image_url"))
             url = part.get("image_url") if inner is None else inner.get("url")
             return parse_image_url(part, url, dialect, intact=kind == "input_image" and inner is None)
@@ -98,7 +98,7 @@ def _parse_media(kind: str, part: JsonObject, dialect: ResponsesDialect) -> Medi
 def parse_image_url(
     part: JsonObject, url: object, dialect: ResponsesDialect = OPENAI, *, intact: bool = True
 ) -> Media | None:
-    """A picture by URL, data URL or file id."""
+    """An image by URL, data URL or file id."""
     file_id = string_or_none(part.get("file_id"))
     native = Native(dialect.name, part, intact and _has_lawful_sources(part, "image_url", "file_id"))
     detail = detail_of(part.get("detail"))
@@ -125,42 +125,42 @@ def _has_lawful_sources(part: JsonObject, *keys: str) -> bool:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_content(blocks: Sequence[Block], out: Spelling) -> str | list[JsonObject]:
+def render_content(blocks: Sequence[Block], context: Spelling) -> str | list[JsonObject]:
     """One text as a string, anything else as a list of parts."""
     if not blocks:
         return ""
-    if len(blocks) == 1 and out.home(blocks[0].native) is None:
-        part = render_part(blocks[0], out)
+    if len(blocks) == 1 and context.home(blocks[0].native) is None:
+        part = render_part(blocks[0], context)
         return part["text"] if part["type"] == "input_text" else [part]
-    return [render_part(block, out) for block in blocks]
+    return [render_part(block, context) for block in blocks]
 
 
-def render_part(block: Block, out: Spelling) -> JsonObject:
-    """A part of a message of the user's side, or of an output."""
+def render_part(block: Block, context: Spelling) -> JsonObject:
+    """A part of an input message or of a tool output."""
     if isinstance(block, ToolCall | ToolResponse):
-        raise ProjectionError(f"{block.name or 'a tool'}: a call or result can't stand in the content of a message")
-    native = out.home(block.native)
+        raise ProjectionError(f"{block.name or 'a tool'}: a tool call or result is not allowed in message content")
+    native = context.home(block.native)
     if native is not None and native.intact:
         return cast("JsonObject", native.fragment)
-    part = _render_anew(block, out)
+    part = _render_anew(block, context)
     return part if native is None or isinstance(block, Opaque) else rewritten(native.fragment, part, PART_KEYS)
 
 
-def _render_anew(block: Text | Media | Code | Opaque | Thinking, out: Spelling) -> JsonObject:
+def _render_anew(block: Text | Media | Code | Opaque | Thinking, context: Spelling) -> JsonObject:
     match block:
         case Text():
             return _said(block.text)
         case Media():
-            told = " ".join(word for word in (block.name, block.url) if word) or None
-            part = _render_media(block, out) or _unsupported(block.kind, told, out)
-            report_lost_name(block, part, out.report)
+            label = " ".join(detail for detail in (block.name, block.url) if detail) or None
+            part = _render_media(block, context) or _unsupported(block.kind, label, context)
+            report_lost_name(block, part, context.report)
             return part
         case Code():
             return _said(f"```{block.language}\n{block.code}\n```")
         case Opaque():
-            return _unsupported(block.kind, block.text, out)
+            return _unsupported(block.kind, block.text, context)
         case Thinking():
-            out.report.add("reasoning", "reasoning outside a reply is told as text")
+            context.report.add("reasoning", "reasoning outside a reply rendered as text")
             return _said(TEXTS.reasoning.format(content=block.text))
         case _:
             assert_never(block)
@@ -170,29 +170,29 @@ def _said(text: str) -> JsonObject:
     return {"type": "input_text", "text": text}
 
 
-def _unsupported(kind: str, detail: str | None, out: Spelling) -> JsonObject:
-    out.report.add("text", f"{kind} is not supported by {out.dialect.name} here and was told as text", subject=kind)
+def _unsupported(kind: str, detail: str | None, context: Spelling) -> JsonObject:
+    context.report.add("text", f"{kind} replaced with text: not supported by {context.dialect.name} here", subject=kind)
     return _said(" ".join([TEXTS.unsupported.format(kind=kind), *([detail] if detail else [])]))
 
 
-def _has_file(media: Media, out: Spelling) -> bool:
-    return media.file_id is not None and media.native is not None and media.native.api in out.dialect.files
+def _has_file(media: Media, context: Spelling) -> bool:
+    return media.file_id is not None and media.native is not None and media.native.api in context.dialect.files
 
 
-def _render_media(media: Media, out: Spelling) -> JsonObject | None:
+def _render_media(media: Media, context: Spelling) -> JsonObject | None:
     if media.kind == "image":
         detail = (media.extra or {}).get("detail", "auto")
         if media.data is None and media.url is None:
             held = {"type": "input_image", "detail": detail, "file_id": media.file_id}
-            return held if _has_file(media, out) else None
+            return held if _has_file(media, context) else None
         url = media.url if media.data is None else data_url(media.mime or "image/png", media.data)
         return {"type": "input_image", "detail": detail, "image_url": url}
     if media.kind != "document":
         return None
-    if media.data is None and media.url is not None and out.fetch is None:
+    if media.data is None and media.url is not None and context.fetch is None:
         return {"type": "input_file", "file_url": media.url}
-    data, mime = fetched(media, out.fetch)
+    data, mime = fetched(media, context.fetch)
     if data is None:
-        return {"type": "input_file", "file_id": media.file_id} if _has_file(media, out) else None
+        return {"type": "input_file", "file_id": media.file_id} if _has_file(media, context) else None
     mime = mime or _PDF
     return {"type": "input_file", "filename": file_name(media.name, mime), "file_data": data_url(mime, data)}

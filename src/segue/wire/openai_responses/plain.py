@@ -1,4 +1,4 @@
-"""Plain conversations as items of the Responses API: its express lane."""
+"""The fast path: plain conversations ⇄ `input` items, without the full pipeline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from segue.wire.openai_responses.shared import JOINT, ResponsesDialect
 
 __all__ = ["responses_lane"]
 
-# What bodies usually hold beside the keys that have a canonical word.
+# Common keys of bodies that have no canonical field.
 _USUAL_KEYS = frozenset(
     {
         "agent_reference",
@@ -54,7 +54,7 @@ class _Summary(Struct, tag_field="type", tag="summary_text", forbid_unknown_fiel
 
 
 class _Item(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """Any item. A message may leave its type out, so types can't tell the classes apart."""
+    """Any item. A message may omit its type, so a tagged union is not possible."""
 
     type: Literal["message", "function_call", "function_call_output", "reasoning"] | UnsetType = UNSET
     role: Literal["user", "assistant", "system", "developer"] | UnsetType = UNSET
@@ -76,25 +76,25 @@ def _read(items: list[_Item]) -> Plain:
     ids = [item.id for item in items if item.id is not UNSET]
     if len(set(ids)) < len(ids):
         raise NotPlainError
-    plain = Plain([], [], [], [], [], [])
+    history = Plain([], [], [], [], [], [])
     calls: list[_Item] = []
     outputs: list[_Item] = []
     head = next((place for place, item in enumerate(items) if item.role not in ("system", "developer")), 0)
-    plain.head = place = head
+    history.head = place = head
     while place < len(items):
         item = items[place]
-        plain.starts.append(place)
+        history.starts.append(place)
         if item.role == "user":
-            plain.events.append(Words(checked_words(_words(item, _InputText))))
+            history.events.append(Words(checked_words(_words(item, _InputText))))
             place += 1
         else:
-            place = _read_turn(items, place, plain, calls, outputs)
-    _read_columns(plain, calls, outputs)
-    return plain
+            place = _read_turn(items, place, history, calls, outputs)
+    _read_columns(history, calls, outputs)
+    return history
 
 
 def _words(item: _Item, kind: type[_Part]) -> Content:
-    """What a message says; a part of the other side's kind is not what is usual."""
+    """The texts of a message; parts of any other type are left to the full pipeline."""
     content = item.content
     if content is UNSET or item.type not in (UNSET, "message"):
         raise NotPlainError
@@ -105,8 +105,8 @@ def _words(item: _Item, kind: type[_Part]) -> Content:
     return [part.text for part in content]
 
 
-def _read_turn(items: list[_Item], place: int, plain: Plain, calls: list[_Item], outputs: list[_Item]) -> int:
-    """A run of what the model made, and the outputs of its calls; gives the place behind them."""
+def _read_turn(items: list[_Item], place: int, history: Plain, calls: list[_Item], outputs: list[_Item]) -> int:
+    """Parse one reply and the outputs of its calls; returns the position after them."""
     start, began = len(calls), place
     texts: list[str] = []
     thoughts = sealed = named = torn = 0
@@ -115,10 +115,10 @@ def _read_turn(items: list[_Item], place: int, plain: Plain, calls: list[_Item],
         if item.type == "function_call":
             calls.append(item)
         elif item.role == "assistant":
-            words = checked_words(_words(item, _OutputText))
+            content = checked_words(_words(item, _OutputText))
             if len(calls) > start:
                 raise NotPlainError
-            texts += [words] if isinstance(words, str) else words
+            texts += [content] if isinstance(content, str) else content
         elif item.type == "reasoning" and item.summary is not UNSET:
             thoughts += 1
             sealed += bool(item.encrypted_content)
@@ -133,11 +133,11 @@ def _read_turn(items: list[_Item], place: int, plain: Plain, calls: list[_Item],
     end = place + stop - start
     outputs += items[place:end]
     form = (sealed == thoughts, sealed > 0, named == thoughts, named > 0, torn > 0)
-    plain.events.append(Turn(texts or None, start, stop, thoughts, form))
+    history.events.append(Turn(texts or None, start, stop, thoughts, form))
     return end
 
 
-def _read_columns(plain: Plain, calls: list[_Item], outputs: list[_Item]) -> None:
+def _read_columns(history: Plain, calls: list[_Item], outputs: list[_Item]) -> None:
     raw_ids = [call.call_id for call in calls if call.call_id is not UNSET]
     names = [call.name for call in calls if call.name is not UNSET]
     arguments = [call.arguments for call in calls if call.arguments is not UNSET]
@@ -146,10 +146,10 @@ def _read_columns(plain: Plain, calls: list[_Item], outputs: list[_Item]) -> Non
     kinds = {output.type for output in outputs}
     if [output.call_id for output in outputs] != raw_ids or not kinds <= {"function_call_output"}:
         raise NotPlainError
-    plain.raw_ids, plain.names = [*raw_ids], names
-    plain.arguments = read_arguments(arguments)
+    history.raw_ids, history.names = [*raw_ids], names
+    history.arguments = read_arguments(arguments)
     given = [output.output for output in outputs]
-    plain.results = [text if isinstance(text, str) else _texts(text) for text in given]
+    history.results = [text if isinstance(text, str) else _texts(text) for text in given]
 
 
 def _texts(parts: list[_InputText] | UnsetType) -> Content:
@@ -159,7 +159,7 @@ def _texts(parts: list[_InputText] | UnsetType) -> Content:
 
 
 def _goes_home(items: list[_Item], dialect: ResponsesDialect) -> bool:
-    """Whether all items may keep their ids, where they have any (OAI-RESP-13), and all outputs their length."""
+    """Whether all item ids (OAI-RESP-13) and output lengths are valid as they are."""
     if dialect.mend_item is not None and not all(map(_is_whole, items)):
         return False
     if max([len(item.output) for item in items if isinstance(item.output, str)], default=0) > OUTPUT_LIMIT:
@@ -169,7 +169,7 @@ def _goes_home(items: list[_Item], dialect: ResponsesDialect) -> bool:
 
 
 def _is_whole(item: _Item) -> bool:
-    """Whether an item says all that it has to, and says nothing with null, as far as any dialect asks for it."""
+    """Whether an item has all fields that any dialect requires, and no nulls."""
     if item.status is None or item.encrypted_content is None or (item.role == "assistant" and item.type is UNSET):
         return False
     if item.role != "assistant" or not isinstance(item.content, list):
@@ -178,7 +178,7 @@ def _is_whole(item: _Item) -> bool:
 
 
 def _suits(request: Request) -> bool:
-    """Whether names mean what they say: that of a tool in a namespace may stand for another."""
+    """Whether no tool is in a namespace: bare names could mean another tool."""
     return not any(JOINT in tool.name for tool in request.tools)
 
 
@@ -191,7 +191,7 @@ class _Message(Struct, gc=False):
 
 
 class _Answer(_Message, tag_field="type", tag="message", gc=False):
-    """The same where it has to say what it is."""
+    """A message with an explicit type."""
 
 
 class _FunctionCall(Struct, tag_field="type", tag="function_call", gc=False):
@@ -205,15 +205,15 @@ class _FunctionOutput(Struct, tag_field="type", tag="function_call_output", gc=F
     output: str | list[_InputText]
 
 
-def _write(plain: Plain, events: Sequence[Event], _ways: Ways, answer: type[_Message]) -> list[Any]:
+def _write(history: Plain, events: Sequence[Event], _ways: Ways, answer: type[_Message]) -> list[Any]:
     items: list[Any] = []
-    ids = plain.sent_ids
-    texts = [write_text(arguments) for arguments in plain.arguments]
-    calls = [_FunctionCall(i, name, text) for i, name, text in zip(ids, plain.names, texts, strict=True)]
-    told = [text if isinstance(text, str) else _parts(text) for text in plain.results]
-    if max(map(len, told), default=0) > OUTPUT_LIMIT:
+    ids = history.sent_ids
+    texts = [write_text(arguments) for arguments in history.arguments]
+    calls = [_FunctionCall(i, name, text) for i, name, text in zip(ids, history.names, texts, strict=True)]
+    contents = [text if isinstance(text, str) else _parts(text) for text in history.results]
+    if max(map(len, contents), default=0) > OUTPUT_LIMIT:
         raise NotPlainError
-    outputs = [_FunctionOutput(i, text) for i, text in zip(ids, told, strict=True)]
+    outputs = [_FunctionOutput(i, text) for i, text in zip(ids, contents, strict=True)]
     for event in events:
         if isinstance(event, Words):
             items.append(_Message("user", _parts(event.content)))
@@ -226,7 +226,7 @@ def _write(plain: Plain, events: Sequence[Event], _ways: Ways, answer: type[_Mes
 
 
 def _parts(content: Content) -> str | list[_InputText]:
-    """One text stands alone, several in a list."""
+    """One text as a string, several as a list."""
     if isinstance(content, str):
         return content
     return content[0] if len(content) == 1 else [_InputText(text) for text in content]

@@ -1,4 +1,4 @@
-"""A whole reply ⇄ canonical. There is no clock here: where nobody said when, a reply is created at 0."""
+"""Responses ⇄ `Reply`. `created_at` is 0 if unknown: rendering reads no clock."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _STATUSES: dict[str, Finish] = {
     "queued": "pause",
 }
 _BROKE_OFF = ("failed", "cancelled")
-# A pause is no end: of all reasons this one says so.
+# A paused reply is not complete; `max_output_tokens` is the closest reason.
 _INCOMPLETE: dict[Finish, str] = {
     "length": "max_output_tokens",
     "filter": "content_filter",
     "pause": "max_output_tokens",
 }
-# Each of these items is one call.
+# Item types that are one call each.
 _CALLS = frozenset({*FUNCTIONS, *TYPED, REQUEST, *(kind for kind, row in HOSTED.items() if not row.alone)})
 REPLY_KEYS = frozenset({"id", "model", "output", "usage", "status", "incomplete_details", "error"})
 
@@ -111,43 +111,43 @@ def _count(usage: JsonObject, key: str) -> int:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_reply(reply: Reply, projection: Projection, dialect: ResponsesDialect) -> JsonObject:
-    out = Spelling(dialect, projection, reply.calls)
-    out.own_type = frozenset(out.calls)
-    home = out.home(reply.native)
+def render_reply(reply: Reply, render_context: Projection, dialect: ResponsesDialect) -> JsonObject:
+    context = Spelling(dialect, render_context, reply.calls)
+    context.own_type = frozenset(context.calls)
+    home = context.home(reply.native)
     if home is not None and home.intact:
-        return _render_at_home(reply, home.fragment, out)
+        return _render_at_home(reply, home.fragment, context)
     if home is not None and home.fragment.get("status") in _BROKE_OFF and (cut := _without_broken(reply, home)):
-        return _render_at_home(reply, cut, out)
+        return _render_at_home(reply, cut, context)
     body = {
         **render_around(response_id(reply.id, dialect, *_said(reply)), reply.created, reply.model),
         **render_ending(reply.finish),
-        "output": _render_output(reply, out),
+        "output": _render_output(reply, context),
     }
     if reply.usage is not None:
         body["usage"] = render_usage(reply.usage)
     if home is None:
         return body
-    anew = {key: value for key, value in body.items() if key in REPLY_KEYS and (key in home.fragment or value)}
-    return rewritten(home.fragment, anew, REPLY_KEYS)
+    rendered = {key: value for key, value in body.items() if key in REPLY_KEYS and (key in home.fragment or value)}
+    return rewritten(home.fragment, rendered, REPLY_KEYS)
 
 
 def _without_broken(reply: Reply, home: Native) -> JsonObject | None:
-    """A response that broke off, less the calls that are not in the reply; none where that says other things."""
-    told = {call.raw_id for call in reply.calls}
+    """A broken response without the calls that are not in the reply; None if the remaining calls do not match."""
+    call_ids = {call.raw_id for call in reply.calls}
     given = cast("list[JsonObject]", home.fragment["output"])
-    kept = [item for item in given if item_kind(item) not in _CALLS or item.get("call_id") in (None, *told)]
+    kept = [item for item in given if item_kind(item) not in _CALLS or item.get("call_id") in (None, *call_ids)]
     same = sum(item_kind(item) in _CALLS for item in kept) == len(reply.calls)
     return {**home.fragment, "output": kept} if same else None
 
 
-def response_id(given: str | None, dialect: ResponsesDialect, *said: str) -> str:
+def response_id(given: str | None, dialect: ResponsesDialect, *seed: str) -> str:
     prefix = dialect.response_prefix
-    return given if given and given.startswith(f"{prefix}_") else made_id(prefix, *said)
+    return given if given and given.startswith(f"{prefix}_") else made_id(prefix, *seed)
 
 
 def render_around(reply_id: str, created: int | None, model: str | None) -> JsonObject:
-    """What a response says beside what was said, in the order of the API; how it ended is left open."""
+    """The fields of a response around its output, in API order; status `in_progress`."""
     return {
         "id": reply_id,
         "object": "response",
@@ -168,24 +168,24 @@ def render_around(reply_id: str, created: int | None, model: str | None) -> Json
 
 
 def render_ending(finish: Finish, cause: str | None = None) -> JsonObject:
-    """How a response ended; `cause` is the reason in the API's own word, where it is one."""
+    """The final status fields; `cause` is used if it is one of the API's own reasons."""
     error = {"code": "server_error", "message": "the model's reply failed"} if finish == "error" else None
     reason = cause if cause in _REASONS else _INCOMPLETE.get(finish)
     details = {"reason": reason} if finish in _INCOMPLETE else None
     return {"status": status_of(finish), "error": error, "incomplete_details": details}
 
 
-def _render_at_home(reply: Reply, fragment: Mapping[str, Any], out: Spelling) -> JsonObject:
-    """The reply as it came, with other ids and names of calls where they have to be others."""
+def _render_at_home(reply: Reply, fragment: Mapping[str, Any], context: Spelling) -> JsonObject:
+    """The original reply with projected call ids and names."""
     given = cast("list[JsonObject]", fragment["output"])
     calls = iter(reply.calls)
-    items = [_respelled(item, next(calls), out) if item_kind(item) in _CALLS else item for item in given]
+    items = [_respelled(item, next(calls), context) if item_kind(item) in _CALLS else item for item in given]
     same = all(a is b for a, b in zip(items, given, strict=True))
     return cast("JsonObject", fragment) if same else {**fragment, "output": items}
 
 
-def _respelled(item: JsonObject, call: ToolCall, out: Spelling) -> JsonObject:
-    return item if call.kind == "hosted" else relabelled(item, call, out)
+def _respelled(item: JsonObject, call: ToolCall, context: Spelling) -> JsonObject:
+    return item if call.kind == "hosted" else relabelled(item, call, context)
 
 
 def _said(reply: Reply) -> list[str]:
@@ -196,8 +196,8 @@ def status_of(finish: Finish) -> str:
     return "failed" if finish == "error" else "incomplete" if finish in _INCOMPLETE else "completed"
 
 
-def _render_output(reply: Reply, out: Spelling) -> list[JsonObject]:
-    """Items with the ids that clients want: made up, and never taken for the provider's own when they come back."""
+def _render_output(reply: Reply, context: Spelling) -> list[JsonObject]:
+    """Items with derived ids, which clients require; they are recognised when they are sent back."""
     items: list[JsonObject] = []
     seed = _said(reply)
     texts: list[Text] = []
@@ -210,7 +210,7 @@ def _render_output(reply: Reply, out: Spelling) -> list[JsonObject]:
             items.append(_message(texts, made_id("msg", *seed, str(index)), state))
             texts = []
         else:
-            items += render_item(block, made_id("", *seed, str(index)), state, out)
+            items += render_item(block, made_id("", *seed, str(index)), state, context)
     return items
 
 
@@ -225,29 +225,35 @@ def render_part(text: Text) -> JsonObject:
     return {"type": "output_text", "text": text.text, "annotations": []}
 
 
-def render_item(block: Block, suffix: str, state: str, out: Spelling) -> list[JsonObject]:
-    """The items of a block that is no text, under ids with this suffix: none where a client can't be told."""
-    home = out.home(block.native) is not None
+def render_item(block: Block, suffix: str, state: str, context: Spelling) -> list[JsonObject]:
+    """The items of a non-text block, with ids of this suffix; none if the API cannot show it."""
+    home = context.home(block.native) is not None
     if isinstance(block, Thinking):
         summary = [{"type": "summary_text", "text": block.text}] if block.text else []
         return [{"id": f"rs{suffix}", "type": "reasoning", "summary": summary}] if summary else []
     if isinstance(block, ToolResponse) or (isinstance(block, ToolCall) and block.kind == "hosted"):
         if home:
-            return render_reply_items([block], out)
-        out.report.add(
-            "dropped", f"{block.name or 'a tool'}, which the provider ran, can't be shown here", subject=block.name
+            return render_reply_items([block], context)
+        context.report.add(
+            "dropped",
+            f"dropped the hosted tool {block.name or 'call'} from the reply: the API has no such item",
+            subject=block.name,
         )
         return []
     if not isinstance(block, ToolCall) or home:
-        return render_reply_items([block], out) if home else [_message([_words(block, out)], f"msg{suffix}", state)]
-    (item,) = render_reply_items([block], out)
+        return (
+            render_reply_items([block], context)
+            if home
+            else [_message([_words(block, context)], f"msg{suffix}", state)]
+        )
+    (item,) = render_reply_items([block], context)
     prefix = "ctc" if item["type"] == "custom_tool_call" else "fc"
     named: JsonObject = {"id": f"{prefix}{suffix}", **item}
     return [named if prefix == "ctc" else {**named, "status": state}]
 
 
-def _words(block: Block, out: Spelling) -> Text:
-    (item,) = render_reply_items([block], out)
+def _words(block: Block, context: Spelling) -> Text:
+    (item,) = render_reply_items([block], context)
     return Text(str(item["content"]))
 
 

@@ -1,4 +1,4 @@
-"""A whole request body ⇄ a canonical request: instructions, items, tools, and the options around them."""
+"""Responses bodies ⇄ `Request` and `Transcript`."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def parse_request(body: Mapping[str, Any], dialect: ResponsesDialect) -> Request
     declared = [] if body.get("tools") is None else parse_tools(body["tools"], dialect)
     names = {tool.name for tool in declared}
     declared += [tool for tool in declared_in_items(items, dialect) if tool.name not in names]
-    # OAI-RESP-10: what came before may have been stored.
+    # OAI-RESP-10: earlier items may have been stored.
     stored = body.get("store") is not False or _goes_on(body, dialect) is not None
     repeated = repeated_places(items)
     once = [item for place, item in enumerate(items) if place not in repeated] if repeated else items
-    reading = reading_of(once, model, dialect, names=bare_names(declared), stored=stored)
-    reading.continues = reading.referred or _goes_on(body, dialect) is not None
+    context = reading_of(once, model, dialect, names=bare_names(declared), stored=stored)
+    context.continues = context.referred or _goes_on(body, dialect) is not None
     return Request(
-        pair(parse_items(items, reading, repeated=repeated)),
+        pair(parse_items(items, context, repeated=repeated)),
         system=_parse_instructions(body.get("instructions"), dialect),
         tools=tuple(declared),
         options=parse_options(body, dialect),
@@ -99,7 +99,7 @@ def reading_of(
     stored: bool,
     names: dict[str, str] | None = None,
 ) -> Reading:
-    """What has to be known of all items before one of them is read."""
+    """The parse context: facts about all items that parsing a single one needs."""
     called: Counter[str | None] = Counter()
     answered: Counter[str | None] = Counter()
     hosted: dict[str, TypedCall] = {}
@@ -134,7 +134,7 @@ def _all_answered(called: Counter[str | None], answered: Iterable[str | None]) -
 
 
 def _goes_on(body: Mapping[str, Any], dialect: ResponsesDialect) -> str | None:
-    """The response or conversation that the provider holds the items before these in."""
+    """The stored response or conversation that precedes the items of the body."""
     conversation = object_or_none(body.get("conversation"))
     previous = string_or_none(body.get("previous_response_id")) or ""
     held = (previous if dialect.goes_on(previous) else None) or string_or_none(body.get("conversation"))
@@ -144,14 +144,14 @@ def _goes_on(body: Mapping[str, Any], dialect: ResponsesDialect) -> str | None:
 
 
 def _referred(items: Sequence[object]) -> list[str]:
-    """Stored items that may be calls or outputs, which those in the body belong to."""
+    """Ids of referenced stored items that may be calls or outputs."""
     entries = [entry for entry in map(object_or_none, items) if entry is not None]
     named = [entry.get("id") for entry in entries if item_kind_or_none(entry) == "item_reference"]
     return [name for name in named if isinstance(name, str) and name and not name.startswith(("msg", "rs"))]
 
 
 def _held_elsewhere(body: Mapping[str, Any], items: Sequence[object], dialect: ResponsesDialect) -> str | None:
-    """What the body goes on from and does not hold."""
+    """Stored state that the body continues and does not contain."""
     referred = _referred(items)
     return _goes_on(body, dialect) or (f"the stored item {referred[0]}" if referred else None)
 
@@ -161,7 +161,7 @@ def _parse_instructions(value: object, dialect: ResponsesDialect) -> tuple[Text,
         return ()
     if isinstance(value, str):
         return (Text(value),)
-    # A list of items is how a reply repeats them.
+    # Replies return instructions as a list of items.
     messages = parse_items(list_of(value, "instructions"), Reading(dialect=dialect), "instructions")
     return tuple(
         Text(block.text, native=block.native)
@@ -174,23 +174,23 @@ def _parse_instructions(value: object, dialect: ResponsesDialect) -> tuple[Text,
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_request(transcript: Transcript, projection: Projection, dialect: ResponsesDialect) -> JsonObject:
-    said: Mapping[str, Any] = {}
+def render_request(transcript: Transcript, render_context: Projection, dialect: ResponsesDialect) -> JsonObject:
+    original: Mapping[str, Any] = {}
     if transcript.home and transcript.request.native is not None:
-        said = transcript.request.native.fragment
+        original = transcript.request.native.fragment
     calls = [call for message in transcript.messages for call in calls_of(message)]
-    out = Spelling(dialect, projection, calls)
-    items = render_messages(transcript.messages, out)
+    context = Spelling(dialect, render_context, calls)
+    items = render_messages(transcript.messages, context)
     if transcript.home:
-        return _render_at_home(transcript, said, items, out)
-    tools = render_tools(transcript.tools, _used(transcript, calls), out)
+        return _render_at_home(transcript, original, items, context)
+    tools = render_tools(transcript.tools, _used(transcript, calls), context)
     declared = frozenset(tool.name for tool in transcript.tools if tool.kind != "hosted") if tools else frozenset[str]()
     options = transcript.options
     if not is_openai(transcript.request.native):
-        form = fitted_format(options.response_format, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)
+        form = fitted_format(options.response_format, rules.OPENAI, context.report, strict=rules.OPENAI_STRICT)
         options = msgspec.structs.replace(options, response_format=form)
-    options = lawful_options(options, identify(transcript.model), declared, out)
-    words = render_options(options, out.spell, _custom_names(transcript.tools), {})
+    options = lawful_options(options, identify(transcript.model), declared, context)
+    rendered = render_options(options, context.spell, _custom_names(transcript.tools), {})
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     instructions = _render_instructions(transcript.system)
     if instructions:
@@ -198,7 +198,7 @@ def render_request(transcript: Transcript, projection: Projection, dialect: Resp
     body["input"] = items
     if tools:
         body["tools"] = tools
-    return body | (render_kindred_options(options, words) if dialect.kindred else words)
+    return body | (render_kindred_options(options, rendered) if dialect.kindred else rendered)
 
 
 def _used(transcript: Transcript, calls: Sequence[ToolCall]) -> frozenset[str]:
@@ -215,54 +215,56 @@ def _render_instructions(system: Sequence[Text]) -> str:
 
 
 def _render_at_home(
-    transcript: Transcript, said: Mapping[str, Any], items: list[JsonObject], out: Spelling
+    transcript: Transcript, original: Mapping[str, Any], items: list[JsonObject], context: Spelling
 ) -> JsonObject:
-    """The body as it came, with what changed laid over it."""
-    body = _lay_options(transcript, said, out)
-    # A list is how a reply repeats them; a request is refused with one.
-    if transcript.system != transcript.request.system or isinstance(said.get("instructions"), list):
+    """The original body with the changes merged into it."""
+    body = _lay_options(transcript, original, context)
+    # Replies return instructions as a list, which requests reject.
+    if transcript.system != transcript.request.system or isinstance(original.get("instructions"), list):
         body["instructions"] = _render_instructions(transcript.system)
-    if said.get("input") is None and not items:
+    if original.get("input") is None and not items:
         pass
-    elif not isinstance(said.get("input"), str) or items != _items(said, out.dialect):
-        _lay_list(body, "input", _with_respelled_tools(items, transcript.tools, out))
-    if isinstance(said.get("tools"), list):
-        _lay_list(body, "tools", respelled_tools(said["tools"], out))
+    elif not isinstance(original.get("input"), str) or items != _items(original, context.dialect):
+        _lay_list(body, "input", _with_respelled_tools(items, transcript.tools, context))
+    if isinstance(original.get("tools"), list):
+        _lay_list(body, "tools", respelled_tools(original["tools"], context))
     choice = object_or_none(body.get("tool_choice"))
     if choice is not None and choice.get("type") == "allowed_tools":
-        body["tool_choice"] = respelled_choice(choice, out.spell)
+        body["tool_choice"] = respelled_choice(choice, context.spell)
     if choice is not None and choice.get("type") in ("function", "custom") and not _is_named(choice):
         del body["tool_choice"]
-        out.report.add("adjusted", "tool_choice is left out: it names no tool", subject="tool_choice")
+        context.report.add("adjusted", "tool_choice dropped: it names no tool", subject="tool_choice")
     # OAI-RESP-24
     if body.get("previous_response_id") and body.get("conversation") is not None:
         del body["conversation"]
-        out.report.add("adjusted", "conversation is left out beside previous_response_id", subject="conversation")
-    return body if out.dialect.mend_body is None else out.dialect.mend_body(body, out.report)
+        context.report.add(
+            "adjusted", "conversation dropped: not allowed together with previous_response_id", subject="conversation"
+        )
+    return body if context.dialect.mend_body is None else context.dialect.mend_body(body, context.report)
 
 
 def _is_named(choice: JsonObject) -> bool:
     return isinstance(choice.get("name"), str) and bool(choice["name"])
 
 
-def _with_respelled_tools(items: list[JsonObject], tools: Sequence[Tool], out: Spelling) -> list[JsonObject]:
-    """The items, with names in the declarations that some hold as the API takes them."""
+def _with_respelled_tools(items: list[JsonObject], tools: Sequence[Tool], context: Spelling) -> list[JsonObject]:
+    """The items with projected names in the tool declarations that some of them hold."""
     if not any(tool.extra and "declared_in" in tool.extra for tool in tools):
         return items
-    return [_respelled_item(item, out) for item in items]
+    return [_respelled_item(item, context) for item in items]
 
 
-def _respelled_item(item: JsonObject, out: Spelling) -> JsonObject:
+def _respelled_item(item: JsonObject, context: Spelling) -> JsonObject:
     given = item.get("tools")
     if item.get("type") not in DECLARING or not isinstance(given, list):
         return item
-    spelled = respelled_tools(cast("list[Any]", given), out)
-    same = all(a is b for a, b in zip(spelled, cast("list[Any]", given), strict=True))
-    return item if same else {**item, "tools": spelled}
+    projected = respelled_tools(cast("list[Any]", given), context)
+    same = all(a is b for a, b in zip(projected, cast("list[Any]", given), strict=True))
+    return item if same else {**item, "tools": projected}
 
 
 def _lay_list(body: JsonObject, key: str, items: list[Any]) -> None:
-    """Replaces a list only where one of its items is another object than before."""
+    """Replace a list only if one of its items is another object than before."""
     given = cast("list[object]", body[key]) if isinstance(body.get(key), list) else None
     if given is not None and len(given) == len(items) and all(a is b for a, b in zip(items, given, strict=True)):
         return
@@ -270,23 +272,23 @@ def _lay_list(body: JsonObject, key: str, items: list[Any]) -> None:
         body[key] = items
 
 
-def _lay_options(transcript: Transcript, said: Mapping[str, Any], out: Spelling) -> JsonObject:
+def _lay_options(transcript: Transcript, original: Mapping[str, Any], context: Spelling) -> JsonObject:
     request = transcript.request
     declared = frozenset(tool.name for tool in request.tools if tool.kind != "hosted")
     custom = _custom_names(request.tools)
     options = transcript.options
     if transcript.model != request.model:
         everything = declared | {tool.name for tool in request.tools}
-        options = lawful_options(options, identify(transcript.model), everything, out)
-    before = render_options(request.options, str, custom, said)
-    after = render_options(options, lambda name: out.spell(name) if name in declared else name, custom, said)
+        options = lawful_options(options, identify(transcript.model), everything, context)
+    before = render_options(request.options, str, custom, original)
+    after = render_options(options, lambda name: context.spell(name) if name in declared else name, custom, original)
     if request.model is not None:
         before["model"] = request.model
     if transcript.model is not None:
         after["model"] = transcript.model
-    body = laid_over(said, before, after)
+    body = laid_over(original, before, after)
     for key in ("reasoning", "text"):
-        inner = object_or_none(said.get(key))
+        inner = object_or_none(original.get(key))
         if inner is not None and before.get(key) != after.get(key):
             kept = laid_over(inner, before.get(key, {}), after.get(key, {}))
             body = {**body, key: kept} if kept else {name: value for name, value in body.items() if name != key}

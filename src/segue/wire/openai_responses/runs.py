@@ -1,7 +1,7 @@
-"""The items of one reply.
+"""Groups consecutive model items into one reply.
 
-What was made with reasoning is known to the provider by item ids, and reasoning by what was made with it. So a reply
-with an id that can't go back, or reasoning that can't, goes without any: its blocks are not intact.
+The provider checks by item ids that reasoning is followed by the items made with it. So a reply in which an item id or
+reasoning is not valid is sent without any item ids and reasoning: its blocks are not intact.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["Run", "refers", "unfounded"]
 
 
 class Run:
-    """Items of one reply. One that can't go back under its id takes the promise from all."""
+    """The items of one reply. One invalid item id invalidates those of all others."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
+    def __init__(self, context: Reading) -> None:
+        self._reading = context
         self._blocks: list[Block] = []
         self._sound = True
 
@@ -32,7 +32,7 @@ class Run:
         self._sound = self._sound and sound and not groundless
 
     def thought(self, item_id: str) -> bool:
-        """Whether this reasoning stands in the reply."""
+        """Whether the reply has the reasoning item with this id."""
         return any(isinstance(block, Thinking) and block.origin.item_id == item_id for block in self._blocks)
 
     def closed(self) -> list[Message]:
@@ -46,7 +46,7 @@ class Run:
 
 
 def _without_loose_references(blocks: list[Block]) -> list[Block]:
-    """OAI-RESP-07: reasoning that is only referred to can't be the last of a reply either."""
+    """OAI-RESP-07: a reference to reasoning must not be the last item of a reply."""
     end = len(blocks)
     while end and refers(block := blocks[end - 1]):
         if block.native is not None and block.native.intact and not str(block.native.fragment["id"]).startswith("rs"):
@@ -66,7 +66,7 @@ def _not_intact(block: Block) -> Block:
 
 
 def unfounded(block: Block) -> Block:
-    """OAI-RESP-07, OAI-RESP-08: without the ids of a reply its reasoning can't go back, and the other way round."""
+    """OAI-RESP-07, OAI-RESP-08: the block without item id and reasoning content, which are only valid together."""
     if isinstance(block, Thinking):
         return msgspec.structs.replace(block, signature=None, sealed=None)
     if block.native is None or (isinstance(block, ToolCall) and block.kind == "hosted"):
@@ -74,7 +74,7 @@ def unfounded(block: Block) -> Block:
     if isinstance(block, Opaque) or (isinstance(block, ToolResponse) and block.hosted):
         return block
     if isinstance(block, ToolCall) and block.native.intact and block.native.fragment.get("type") in TYPED:
-        # Its output is of its type, so that it stays; it goes without its id.
+        # Its output has the matching type, so the type is kept; only the id is removed.
         unnamed = {key: value for key, value in block.native.fragment.items() if key != "id"}
         return msgspec.structs.replace(block, native=Native(block.native.api, unnamed))
     return _not_intact(block)

@@ -1,6 +1,7 @@
-"""What each type of item must hold, as the vendor's request types have it: what is otherwise can't go home as it is.
+"""Required fields and statuses of each item type, from the vendor's request types.
 
-Functions, free text, messages and reasoning are read member by member where they are parsed; they have no row here.
+An item without them cannot be sent back as it is. Function and custom tool calls, messages and reasoning are checked
+where they are parsed and have no entry here.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from segue.wire.fields import JsonObject
 
 __all__ = ["FOUNDRY_TOOLS", "has_call_id", "has_lawful_status", "is_openai_item", "is_shaped"]
 
-# The tools that Azure Foundry runs, by the stem of their types, `…_call` and `…_call_output`: each with its name where
-# the items do not have one.
+# Hosted tools of Azure Foundry by the stem of their types, `…_call` and `…_call_output`: each with its tool name if the
+# items have none.
 FOUNDRY_TOOLS: Mapping[str, str] = {
     "a2a_preview": "",
     "azure_ai_search": "azure_ai_search",
@@ -73,7 +74,7 @@ _OTHER_STATUSES: Mapping[str, tuple[str, ...]] = {
 _READ_ELSEWHERE = frozenset(
     {"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "computer_call"}
 )
-# Types whose status nobody looks at.
+# Types whose status is not checked by the API.
 _STATELESS = frozenset(
     {"reasoning", "program", "multi_agent_call", "multi_agent_call_output", "mcp_list_tools", "mcp_approval_request"}
     | {"mcp_approval_response", "compaction", "item_reference", "agent_message"}
@@ -81,7 +82,7 @@ _STATELESS = frozenset(
 
 
 def is_shaped(kind: str, item: JsonObject) -> bool:
-    """Whether an item has all that its type demands. Of an unknown type nothing is known."""
+    """Whether an item has the required fields of its type. Unknown types have none."""
     needs = _NEEDS.get(kind, {})
     if not all(key in item and isinstance(item[key], forms) for key, forms in needs.items()):
         return False
@@ -89,7 +90,7 @@ def is_shaped(kind: str, item: JsonObject) -> bool:
 
 
 def is_openai_item(kind: str, _item: JsonObject) -> bool:
-    """Whether OpenAI may know this type; any that is not in a table here may be newer."""
+    """Whether this may be an OpenAI type; an unknown one may be newer than this table."""
     return kind not in _FOUNDRY_ITEMS
 
 

@@ -1,4 +1,4 @@
-"""What every module of this wire knows: who speaks it, which item ids go back, two-part names, and one rendering."""
+"""Dialects, valid item ids, namespaced tool names, and the parse and render contexts."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ _ANY_FORM = _form("")
 
 
 def _lawful_id(kind: str, item_id: object) -> bool:
-    """Whether the API takes an item back under this id. One that segue made up for a client is unknown there."""
+    """Whether the API accepts an item with this id. Ids that segue derived for clients are unknown to it."""
     return isinstance(item_id, str) and _FORMS.get(kind, _ANY_FORM).fullmatch(item_id) is not None
 
 
-def made_id(prefix: str, *said: str) -> str:
-    """An id for a client that wants one: the same for the same words, and told from the provider's own.
+def made_id(prefix: str, *seed: str) -> str:
+    """A deterministic item id for a client, recognisable as not the provider's own.
 
-    Without dashes, which the service was seen to refuse.
+    Without dashes, which the service has been observed to reject.
     """
-    return f"{prefix}_{_MADE}_{short_hash('|'.join(said)).replace('-', '_')}"
+    return f"{prefix}_{_MADE}_{short_hash('|'.join(seed)).replace('-', '_')}"
 
 
 # --------------------------------------------------------------------------------------------------------------- names
@@ -63,18 +63,18 @@ JOINT = "::"
 
 
 def joined_name(namespace: str, name: str) -> str:
-    """The one name of a tool in a namespace. The joint is lawful in neither part, so it can be taken apart again."""
+    """The full name of a tool in a namespace. The separator is valid in neither part, so it can be split again."""
     return f"{namespace}{JOINT}{name}"
 
 
 def split_name(name: str) -> tuple[str | None, str]:
-    """Namespace, if any, and name."""
+    """Namespace (or None) and bare name."""
     namespace, joint, bare = name.partition(JOINT)
     return (namespace, bare) if joint else (None, name)
 
 
 def parse_arguments(value: object) -> tuple[Any, str | None]:
-    """Arguments that are to be JSON in a string: the value, and the exact text where that was not valid JSON."""
+    """The value of JSON in a string, and the exact text if it is not valid JSON."""
     return parse_argument_text(value) if isinstance(value, str) else ({} if value is None else value, None)
 
 
@@ -82,46 +82,45 @@ def parse_arguments(value: object) -> tuple[Any, str | None]:
 
 
 class ResponsesDialect(Struct, frozen=True):
-    """One vendor on this wire. `name` is the API that its items are at home at."""
+    """One vendor on this wire. `name` is the API name of its items."""
 
     name: str
     provider: str
     lawful_id: Callable[[str, object], bool] = _lawful_id
-    """Whether an item of this type may go back under this id."""
+    """Whether an item of this type may be sent with this id."""
     takes: Callable[[str, JsonObject], bool] = is_openai_item
-    """Whether an item of a type with a row of its own, or of none, may go back as it is."""
+    """Whether an item of a typed, hosted or unknown type may be sent as it is."""
     takes_part: Callable[[JsonObject], bool] | None = None
-    """Whether a content part may go back as it is, where the list of their types is closed."""
+    """Whether a content part may be sent as it is, where the API has a closed list of part types."""
     files: frozenset[str] = APIS
-    """The APIs that hold the same files."""
+    """The APIs that share the same uploaded files."""
     kindred: bool = False
-    """Whether this is OpenAI itself, with the options that its other API has too."""
+    """Whether this is OpenAI itself, with the options that both of its APIs share."""
     response_prefix: str = "resp"
     goes_on: Callable[[str], bool] = bool
-    """Whether this can name a response that the provider holds."""
+    """Whether this is a valid id of a stored response."""
     hold_tool: Callable[[JsonObject], None] | None = None
-    """Raises, with the place, where a tool that the vendor runs is declared otherwise than it takes it."""
+    """Raises `InputError` with the path if a hosted tool is not declared as the vendor requires."""
     mend_item: Callable[[JsonObject, str, Report], JsonObject] | None = None
-    """An item and its type as this vendor wants it: itself where nothing is amiss."""
+    """Repairs an item of this type for the vendor; returns the same object if it is valid."""
     mend_body: Callable[[JsonObject, Report], JsonObject] | None = None
-    """The same for a body that goes home."""
+    """The same for a same-API body."""
 
 
 OPENAI = ResponsesDialect("openai-responses", "openai", kindred=True)
 
 
-# ------------------------------------------------------------------------------------------------------ in, and out
+# ---------------------------------------------------------------------------------------------------------- contexts
 
 
 class Reading(Struct):
-    """What the items of one body are read with.
+    """State while the items of one body are parsed.
 
-    `names` leads from a bare name to the joined one where only one namespace has such a tool; `hosted` are the calls
-    that the provider runs although their output is an item of its own; `answered`: every call has an output that names
-    it, so that one which names none answers nothing; `referred`: outputs may lie with the provider, named by an item;
-    `continues`: so may what comes before all items;
-    `crowded`: ids that more than one output names;
-    `shells` leads from an item's own id to the id of its call, for outputs of the local shell.
+    `joined_names`: bare name to namespaced name, if only one namespace has such a tool; `hosted_call_ids`: calls that
+    the provider runs although their output is an item of its own; `all_answered`: every call has an output with its id,
+    so an output without an id belongs to no call; `has_references`: item references may stand for stored outputs;
+    `continues`: stored items precede the body; `repeated_output_ids`: ids of several outputs; `shell_call_ids`: item id
+    to call id, for outputs of the local shell.
     """
 
     model: str | None = None
@@ -140,9 +139,9 @@ class Reading(Struct):
     dialect: ResponsesDialect = OPENAI
 
     def takes_id(self, kind: str, item: JsonObject) -> bool:
-        """Whether an item may go back under the id it has, if it has one. OAI-RESP-13: each id once."""
+        """Whether the item id is absent, or valid and new. OAI-RESP-13: each id once."""
         item_id = item.get("id")
-        # The one id of an output of the local shell is that of its call.
+        # The only id of a local shell output is the id of its call.
         if item_id is None or kind == "local_shell_call_output":
             return True
         if not isinstance(item_id, str) or not self.dialect.lawful_id(kind, item_id) or item_id in self.seen:
@@ -154,17 +153,17 @@ class Reading(Struct):
         return Native(self.dialect.name, fragment, intact)
 
     def is_whole(self, kind: str, item: JsonObject) -> bool:
-        """Whether an item has all that its type demands, and is of a type that goes back."""
+        """Whether an item has the required fields of its type, and the API accepts that type."""
         return is_shaped(kind, item) and self.dialect.takes(kind, item)
 
     def knows_call(self, item: JsonObject) -> bool:
-        """Whether the call that an output names came before it, or may have (OAI-RESP-05): calls stand elsewhere."""
+        """Whether the call of an output precedes it, or may be stored with the provider (OAI-RESP-05)."""
         call_id = raw_id_or_none(item.get("call_id"))
         elsewhere = self.continues or not (self.calls or self.searches)
         return call_id is None or elsewhere or ("call", call_id) in self.calls
 
     def is_first(self, kind: str, item: JsonObject) -> bool:
-        """Whether no item before this one is the call, or the output, of this id (OAI-RESP-25)."""
+        """Whether this is the first call, or the first output, with this call id (OAI-RESP-25)."""
         call_id = raw_id_or_none(item.get("call_id"))
         if call_id is None:
             return True
@@ -175,20 +174,20 @@ class Reading(Struct):
 
 
 class Spelling:
-    """One rendering: the target's ids and names, the calls by id, and the item ids that are taken."""
+    """The render context: projected ids and names, the calls by id, and the item ids in use."""
 
     __slots__ = ("calls", "dialect", "fetch", "ids", "own_type", "report", "spell", "used")
 
-    def __init__(self, dialect: ResponsesDialect, projection: Projection, calls: Iterable[ToolCall] = ()) -> None:
+    def __init__(self, dialect: ResponsesDialect, render_context: Projection, calls: Iterable[ToolCall] = ()) -> None:
         self.dialect = dialect
-        self.ids = projection.ids
-        self.spell = projection.names.render
-        self.report = projection.report
-        self.fetch = projection.fetch
+        self.ids = render_context.ids
+        self.spell = render_context.names.render
+        self.report = render_context.report
+        self.fetch = render_context.fetch
         self.calls = {call.id: call for call in calls}
         self.own_type: frozenset[str] = frozenset()
         self.used: set[str] = set()
 
     def home(self, native: Native | None) -> Native | None:
-        """The native fragment if it is this very API's."""
+        """The native fragment if it belongs to this API."""
         return native if native is not None and native.api == self.dialect.name else None

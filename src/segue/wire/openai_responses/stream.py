@@ -1,4 +1,4 @@
-"""Streams of the Responses API: events of the API ⇄ events."""
+"""Stream parser: API events to canonical events, and to the equivalent whole response."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GROWING = {
     "refusal": _REFUSAL,
     "reasoning_text": _REASONING,
     "reasoning_summary_text": _SUMMARY,
-    # As they were called once.
+    # Older names.
     "reasoning": _REASONING,
     "reasoning_summary": _SUMMARY,
 }
@@ -48,7 +48,7 @@ _FAILED = ("failed", "cancelled")
 
 
 class ResponsesReader(Reader):
-    """Events to events. What a terminal event holds is the response; without one it is what the items became."""
+    """API events to canonical events. The response is that of the terminal event, else built from the items."""
 
     def __init__(self, turn_key: str, dialect: ResponsesDialect) -> None:
         super().__init__(dialect.provider, turn_key)
@@ -98,7 +98,7 @@ class ResponsesReader(Reader):
             reader(payload)
 
     def _read_around(self, payload: JsonObject, kind: object) -> None:
-        """What is said of the response as a whole."""
+        """Events about the response as a whole."""
         response = object_or_none(payload.get("response"))
         if self._ended:
             return
@@ -110,8 +110,8 @@ class ResponsesReader(Reader):
         elif payload.get("object") == "response" or isinstance(payload.get("output"), list):
             self._end(payload, None)
         elif kind == "error" or payload.get("error"):
-            said = {key: value for key, value in payload.items() if value is not None and key != "type"}
-            self._fail(parse_error(0, said))
+            fields = {key: value for key, value in payload.items() if value is not None and key != "type"}
+            self._fail(parse_error(0, fields))
 
     def _fail(self, error: ApiError) -> None:
         self.failed = self.failed or error
@@ -122,16 +122,16 @@ class ResponsesReader(Reader):
         self._items.model = model
         self._items.stored = self._around.get("store") is not False
         created = number_or_none(self._around.get("created_at"))
-        said = {key: value for key, value in response.items() if key not in ("output", "usage")}
+        envelope = {key: value for key, value in response.items() if key not in ("output", "usage")}
         self.open(
             string_or_none(self._around.get("id")),
             model,
             None if created is None else int(created),
-            Native(self._dialect.name, said, intact=False),
+            Native(self._dialect.name, envelope, intact=False),
         )
 
     def _end(self, response: JsonObject, state: str | None) -> None:
-        """The end, OAI-RESP-23; or a response that came at once."""
+        """The end of the stream (OAI-RESP-23), or a whole response."""
         self._open(response)
         self._around = {**self._around, **response}
         if state is not None:
@@ -139,8 +139,8 @@ class ResponsesReader(Reader):
         status = self._around.get("status")
         if status in _FAILED:
             error = object_or_none(self._around.get("error"))
-            told = f"the response was {status}" if status == "cancelled" else "the response failed"
-            self._fail(parse_error(0, {"error": error}) if error else ApiError(0, told, kind=str(status)))
+            message = f"the response was {status}" if status == "cancelled" else "the response failed"
+            self._fail(parse_error(0, {"error": error}) if error else ApiError(0, message, kind=str(status)))
         self._items.full = status == "incomplete"
         output = response.get("output")
         self._items.settle_all(cast("list[object]", output) if isinstance(output, list) else [])
@@ -158,11 +158,11 @@ class ResponsesReader(Reader):
             self._around["error"] = {"code": self.failed.code or "server_error", "message": self.failed.message}
         items = self._items.output()
         body = {**self._around, "output": [_at_end(item.fragment, whole=whole) for item in items]}
-        told = [call for item in items for call in item.calls]
-        return self.concluded(with_calls_told(parse_reply(body, dialect=self._dialect), told))
+        calls = [call for item in items for call in item.calls]
+        return self.concluded(with_calls_told(parse_reply(body, dialect=self._dialect), calls))
 
 
 def _at_end(item: JsonObject, *, whole: bool) -> JsonObject:
-    """An item when nothing follows: what was in progress has come to an end, or has not."""
+    """The item with its final status: `in_progress` becomes `incomplete` if the reply is not complete."""
     ongoing = item.get("status") == "in_progress" and not whole
     return {**item, "status": "incomplete"} if ongoing else item

@@ -1,8 +1,8 @@
-"""The items of a streamed response, put together from events, whichever of them a server sends.
+"""Assembles the items of a streamed response from whichever events a server sends.
 
-By the book an item is added, its parts grow by deltas, and parts and item are done (OAI-RESP-22). Servers leave out
-deltas, parts, `added` or `done`. What an event tells in full is compared with what was told of it: what is missing is
-told then, and what was told stays.
+By the specification an item is added, its parts receive deltas, and parts and item are done (OAI-RESP-22). Servers omit
+deltas, parts, `added` or `done`. A full text in an event is compared with what was emitted: the missing rest is emitted
+then, and emitted text is never changed.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class GrowingItems:
         self.model: str | None = None
         self.stored = True
         self.full = False
-        """Whether the response ended for want of room."""
+        """Whether the response reached its token limit."""
 
-    # --------------------------------------------------------------------------------------------------------- growing
+    # ---------------------------------------------------------------------------------------------------------- deltas
 
     def add(self, payload: JsonObject) -> None:
-        """`output_item.added`: whatever is in it already may come again in deltas."""
+        """`output_item.added`: content in it may be repeated in deltas."""
         item = object_or_none(payload.get("item"))
         if item is None:
             return
         index, item_id = payload.get("output_index"), item.get("id")
         known = self._known.state_of(item, index)
         if known.fragment and item_id is not None and known.fragment.get("id") not in (None, item_id):
-            # All items have this number.
+            # The server gives all items this index.
             known = self._known.anew(known.kind, index, item_id)
         if known.ended:
             return
@@ -87,7 +87,7 @@ class GrowingItems:
             self._say(item, part, text)
 
     def rest(self) -> None:
-        """Something else than the next delta of a text comes."""
+        """Forget the current text: the next event is not one of its deltas."""
         self._now = None
 
     def _expect(self, text: str, tell: Callable[[str], object]) -> None:
@@ -146,7 +146,7 @@ class GrowingItems:
             item.input_done = True
             self._complete_input(item, payload.get(key))
 
-    # --------------------------------------------------------------------------------------------------------- telling
+    # -------------------------------------------------------------------------------------------------------- emitting
 
     def _native(self, item: GrowingItem, **parts: object) -> Native:
         return Native(self._dialect.name, {**item.fragment, **parts}, intact=False)
@@ -181,15 +181,15 @@ class GrowingItems:
         self._reader.thinking(item.place, text)
 
     def _complete(self, item: GrowingItem, part: GrowingPart, text: object) -> None:
-        """Tells what of this whole text was not told yet."""
+        """Emit the part of the full text that was not emitted yet."""
         if not isinstance(text, str):
             return
-        told = part.text()
-        if len(text) > len(told) and text.startswith(told):
-            self._say(item, part, text[len(told) :])
+        emitted = part.text()
+        if len(text) > len(emitted) and text.startswith(emitted):
+            self._say(item, part, text[len(emitted) :])
 
     def _close(self, item: GrowingItem, part: GrowingPart) -> None:
-        """A part that is followed by another one of its message."""
+        """End a part when the next part of its message begins."""
         part.closed = True
         made = {**item.whole(), "content": [part.whole()], "status": "completed"}
         (block, *_) = self._parsed(made)
@@ -204,7 +204,7 @@ class GrowingItems:
         self._reader.end(part.place, Text(text, part.family.part == "refusal", native if known else None))
 
     def _begin_call(self, item: GrowingItem) -> None:
-        """Begins a call as soon as its name and id are known."""
+        """Begin a call as soon as its name and id are known."""
         made = item.fragment
         if item.call is not None or not string_or_none(made.get("name")) or not raw_id_or_none(made.get("call_id")):
             return
@@ -219,7 +219,7 @@ class GrowingItems:
 
     def _say_input(self, item: GrowingItem, text: str) -> None:
         if not item.pieces and item.kind == "function_call":
-            # Told before: all of it, which then comes again, or the beginning.
+            # `added` had all of the arguments, which are then repeated, or their beginning.
             seed = string_or_none(item.fragment.get("arguments")) or ""
             if seed and parse_argument_text(seed)[0] is None and not text.startswith(seed):
                 text = seed + text
@@ -230,11 +230,11 @@ class GrowingItems:
     def _complete_input(self, item: GrowingItem, text: object) -> None:
         if text is None:
             return
-        whole, told = written_out(text), item.input()
-        if len(whole) > len(told) and whole.startswith(told):
+        whole, emitted = written_out(text), item.input()
+        if len(whole) > len(emitted) and whole.startswith(emitted):
             if not item.pieces:
                 item.fragment = {key: value for key, value in item.fragment.items() if key != "arguments"}
-            self._say_input(item, whole[len(told) :])
+            self._say_input(item, whole[len(emitted) :])
 
     # ---------------------------------------------------------------------------------------------------------- ending
 
@@ -246,13 +246,13 @@ class GrowingItems:
                 self._settle(item, made)
 
     def settle_all(self, output: Iterable[object]) -> None:
-        """What a response holds at its end. An item that was done by itself stays what it was then."""
+        """The output of the terminal event. Items that are already done do not change."""
         for item, made in self._known.matched(output):
             if not item.ended:
                 self._settle(item, made)
 
     def _settle(self, item: GrowingItem, made: JsonObject) -> None:
-        """Ends an item with what it became, and with what was told of it where that is more, or other."""
+        """End an item with its final content, and with what was emitted where that is more or different."""
         item.kind = item_kind_or_none(made) or item.kind
         if item.kind == "message":
             made = self._settled_parts(item, made, "content")
@@ -267,16 +267,16 @@ class GrowingItems:
         key = INPUTS[str(item.kind)]
         given = made.get(key)
         self._complete_input(item, given)
-        told = item.input()
-        if not told or given == told:
+        emitted = item.input()
+        if not emitted or given == emitted:
             return made
-        # What was told may be not what was meant.
-        same = item.kind != "custom_tool_call" and _value(told) == _value(written_out(given))
+        # The emitted arguments differ from the final ones.
+        same = item.kind != "custom_tool_call" and _value(emitted) == _value(written_out(given))
         item.torn = bool(given) and not same
-        return {**made, key: told}
+        return {**made, key: emitted}
 
     def _says_all(self, item: GrowingItem, made: JsonObject) -> bool:
-        """Whether reasoning says what was told of it, however it is divided."""
+        """Whether the final reasoning begins with the emitted text, however it is split into parts."""
         (block,) = self._parsed(made)
         return isinstance(block, Thinking) and (
             item.place is None or block.text.startswith(self._reader.said(item.place))
@@ -285,18 +285,18 @@ class GrowingItems:
     def _settled_parts(self, item: GrowingItem, made: JsonObject, listed: str) -> JsonObject:
         given = made.get(listed)
         parts = cast("list[object]", given) if isinstance(given, list) else []
-        told = {number: part for (at, number), part in item.parts.items() if at == listed}
-        if not told:
+        emitted = {number: part for (at, number), part in item.parts.items() if at == listed}
+        if not emitted:
             return made
-        if max(told) >= len(parts):
-            told = dict(enumerate(told[number] for number in sorted(told)))
+        if max(emitted) >= len(parts):
+            emitted = dict(enumerate(emitted[number] for number in sorted(emitted)))
         if not parts and isinstance(given, str) and given:
-            self._complete(item, told[min(told)], given)
+            self._complete(item, emitted[min(emitted)], given)
         settled: list[object] = []
         item.parts = {key: part for key, part in item.parts.items() if key[0] != listed}
-        for number in sorted({*range(len(parts)), *told}):
+        for number in sorted({*range(len(parts)), *emitted}):
             entry = object_or_none(parts[number]) if number < len(parts) else None
-            part = told.get(number)
+            part = emitted.get(number)
             if part is None:
                 settled.append(parts[number])
                 continue
@@ -308,7 +308,7 @@ class GrowingItems:
         return {**made, listed: settled} if settled else made
 
     def end_all(self, *, ended: bool) -> None:
-        """Ends what is open: because the response did, or because it was cut off."""
+        """End all open items: the response is complete, or was cut off."""
         for item in self._known.items:
             if not item.ended:
                 # OAI-RESP-22
@@ -331,9 +331,9 @@ class GrowingItems:
         if item.kind == "message":
             self._end_message(item, blocks)
         elif item.kind == "reasoning" and item.place is not None and isinstance(blocks[0], Thinking):
-            told, text = self._reader.ended(item.place), blocks[0].text
-            if len(text) > len(told) and text.startswith(told):
-                self._reader.thinking(item.place, text[len(told) :])
+            emitted, text = self._reader.ended(item.place), blocks[0].text
+            if len(text) > len(emitted) and text.startswith(emitted):
+                self._reader.thinking(item.place, text[len(emitted) :])
             self._reader.end(item.place, msgspec.structs.replace(blocks[0], text=self._reader.said(item.place)))
         else:
             status = made.get("status")

@@ -1,7 +1,7 @@
-"""The items of a streamed response, and which of them an event means.
+"""Finds the item of a streamed response that an event refers to.
 
-Servers number all items alike, or give an item another id in each event. So an item is known by its id, else by its
-place, else it is the last of its kind.
+Some servers give all items the same index, or an item another id in each event. So an item is found by its id, else by
+its index, else it is the last open one of its type.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from segue.wire.openai_responses.stream_parts import GrowingItem
 
 __all__ = ["KnownItems"]
 
-# So many ids are remembered of those that deltas name an item by; who gives it another one in each also numbers it.
+# Number of ids remembered per item; servers that send a new id in each delta also send an index.
 _IDS = 8
 
 
@@ -51,7 +51,7 @@ class KnownItems:
         return known
 
     def state_of(self, item: JsonObject, index: object) -> GrowingItem:
-        """The item that this one is another state of."""
+        """The item that `item` is a newer state of; created if there is none."""
         kind, item_id = item_kind_or_none(item), item.get("id")
         known = self._found(item_id, index, kind)
         call_id = raw_id_or_none(item.get("call_id"))
@@ -77,11 +77,11 @@ class KnownItems:
         return made
 
     def matched(self, output: Iterable[object]) -> Iterator[tuple[GrowingItem, JsonObject]]:
-        """What a response holds at its end, each with the item that was told of it; one that was not begins here."""
-        told = list(self.items)
-        by_call = {call_id: item for item in told if (call_id := raw_id_or_none(item.fragment.get("call_id")))}
-        by_index = {item.index: item for item in told if item.index is not None}
-        unnumbered = iter([item for item in told if item.index is None])
+        """Pair the final output items with the streamed ones; items that were not streamed are created."""
+        emitted = list(self.items)
+        by_call = {call_id: item for item in emitted if (call_id := raw_id_or_none(item.fragment.get("call_id")))}
+        by_index = {item.index: item for item in emitted if item.index is not None}
+        unnumbered = iter([item for item in emitted if item.index is None])
         taken: set[int] = set()
         for index, made in enumerate(map(object_or_none, output)):
             if made is None:
@@ -98,7 +98,7 @@ class KnownItems:
             yield item, made
 
     def in_order(self) -> list[GrowingItem]:
-        """All items in their order: by number, or where numbers say nothing as they came."""
+        """All items by index, or as received if indexes are missing or repeated."""
         numbers = [item.index for item in self.items]
         if None in numbers or len(set(numbers)) < len(numbers):
             return self.items

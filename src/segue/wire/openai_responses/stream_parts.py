@@ -1,4 +1,4 @@
-"""An item of a response while it is told: what it is, its parts, and the text of its input so far."""
+"""Items and parts of a streamed response while they are incomplete."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from segue.wire.stream_reader import mended
 
 __all__ = ["INPUTS", "Family", "GrowingItem", "GrowingPart"]
 
-# What the text of a call stands under, where it is streamed.
+# The key of the streamed text of a call.
 INPUTS = {"function_call": "arguments", "custom_tool_call": "input", "mcp_call": "arguments"}
 
 
 class Family(msgspec.Struct, frozen=True):
-    """A kind of text that grows: the type of its item, the list and the type of its part, and the part's key."""
+    """A kind of streamed text: item type, list and type of its part, and the keys of text and index."""
 
     item: str
     listed: str
@@ -26,7 +26,7 @@ class Family(msgspec.Struct, frozen=True):
 
 
 class GrowingPart:
-    """`place` is the number of its block, where it is a block of its own."""
+    """`block_index` is set if the part is a block of its own."""
 
     __slots__ = ("annotations", "closed", "family", "fragment", "logprobs", "pieces", "place")
 
@@ -44,11 +44,11 @@ class GrowingPart:
         return self.pieces.text()
 
     def whole(self) -> JsonObject:
-        """The part as it would stand in an answer at once."""
+        """The part as it would be in a whole response."""
         family = self.family
-        told = self.text() or string_or_none(self.fragment.get(family.key)) or ""
+        received = self.text() or string_or_none(self.fragment.get(family.key)) or ""
         bare: JsonObject = {"annotations": []} if family.part == "output_text" else {}
-        made: JsonObject = {"type": family.part, **bare, **self.fragment, family.key: told}
+        made: JsonObject = {"type": family.part, **bare, **self.fragment, family.key: received}
         if self.annotations and not made.get("annotations"):
             made["annotations"] = self.annotations
         if self.logprobs and not made.get("logprobs"):
@@ -57,7 +57,7 @@ class GrowingPart:
 
 
 class GrowingItem:
-    """An item. `pieces` is the text of its input; `calls` are those in it, as they were told; `ids` counts its ids."""
+    """`received_input` is the streamed text of a call; `id_count` the number of ids that events gave this item."""
 
     __slots__ = (
         "call",
@@ -91,13 +91,13 @@ class GrowingItem:
         return self.pieces.text()
 
     def whole(self) -> JsonObject:
-        """The item as it would stand in an answer at once, as far as it is known."""
+        """The item as it would be in a whole response, as far as it was received."""
         made: JsonObject = {**({"type": self.kind} if self.kind is not None else {}), **self.fragment}
         if self.kind == "message":
             made.setdefault("role", "assistant")
         for listed in ("summary", "content"):
-            if told := [self.parts[key] for key in sorted(self.parts) if key[0] == listed]:
-                made[listed] = [part.whole() for part in told]
+            if received := [self.parts[key] for key in sorted(self.parts) if key[0] == listed]:
+                made[listed] = [part.whole() for part in received]
         if self.kind == "reasoning":
             made.setdefault("summary", [])
         if self.kind in INPUTS and self.pieces:

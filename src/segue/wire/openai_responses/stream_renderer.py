@@ -1,7 +1,7 @@
-"""Events to the events of the Responses API: one item after another, each told from its beginning to its end.
+"""Stream renderer: canonical events to API events, one item after another.
 
-Words that follow one another are parts of one message, which is done when something else begins. What comes home and
-was not streamed in the first place waits for its end, and goes out as the item that it was.
+Consecutive texts are parts of one message, which is done when another item begins. Same-API blocks that were not
+streamed are held until they end and sent as the original item.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ __all__ = ["ResponsesRenderer"]
 
 class ResponsesRenderer(StreamRenderer):
     def __init__(
-        self, projection: Projection, dialect: ResponsesDialect, model: str | None, asked: Request | None
+        self, render_context: Projection, dialect: ResponsesDialect, model: str | None, asked: Request | None
     ) -> None:
-        super().__init__(projection, model)
+        super().__init__(render_context, model)
         self._dialect = dialect
-        self._out = Spelling(dialect, projection)
+        self._out = Spelling(dialect, render_context)
         self._asked = len(asked.messages) if asked is not None else 0
         self._order = InOrder()
         self._writer = ResponseWriter()
@@ -74,19 +74,19 @@ class ResponsesRenderer(StreamRenderer):
         self._usage: Usage | None = None
 
     def render(self, events: Iterable[Event]) -> bytes:
-        told: list[bytes] = []
+        chunks: list[bytes] = []
         for event in events:
             if type(event) is TextDelta and event.index == self._order.open and event.index in self._writer.growing:
-                told.append(self._grown(event))
+                chunks.append(self._grown(event))
                 continue
             for one in self._order.sorted((event,)):
                 if not isinstance(one, (TextDelta, InputDelta, ThinkingDelta)):
-                    told += self._rest(one)
+                    chunks += self._rest(one)
                 elif one.index in self._writer.growing:
-                    told.append(self._grown(one))
+                    chunks.append(self._grown(one))
                 elif isinstance(one, ThinkingDelta):
-                    told += self._begin_thinking(one)
-        return b"".join(told)
+                    chunks += self._begin_thinking(one)
+        return b"".join(chunks)
 
     def _rest(self, event: Opened | Start | End | Whole | UsageTold | Finished | Failed) -> Iterable[bytes]:
         match event:
@@ -132,17 +132,22 @@ class ResponsesRenderer(StreamRenderer):
 
     def _failed(self, error: ApiError) -> Iterator[bytes]:
         if not self._writer.around:
-            said = {"type": "error", "code": error.code or error.kind, "message": error.message, "param": error.param}
-            yield server_sent(write({**said, "sequence_number": 0}), "error")
+            payload = {
+                "type": "error",
+                "code": error.code or error.kind,
+                "message": error.message,
+                "param": error.param,
+            }
+            yield server_sent(write({**payload, "sequence_number": 0}), "error")
             return
         yield from self._close_message("incomplete")
-        told = {"code": error.code or "server_error", "message": error.message}
-        yield self._writer.end({"status": "failed", "error": told}, self._usage)
+        inner = {"code": error.code or "server_error", "message": error.message}
+        yield self._writer.end({"status": "failed", "error": inner}, self._usage)
 
     # ----------------------------------------------------------------------------------------------------------- items
 
     def _waits(self, block: Block) -> bool:
-        """Whether a block goes out in one piece: at home, where it is the item that it was from the first."""
+        """Whether a block is sent whole: a same-API block whose item was complete from the start."""
         native = self._out.home(block.native)
         return self._home and (native is None or is_whole(native.fragment))
 
@@ -211,7 +216,7 @@ class ResponsesRenderer(StreamRenderer):
         message.parts.append(part)
 
     def _part_of(self, block: Text, message: OpenItem) -> JsonObject:
-        """The part of a message; at home as it stood there."""
+        """The part of a message; same-API the original one."""
         native = self._out.home(block.native)
         content = native.fragment.get("content") if native is not None else None
         part = object_or_none(cast("list[object]", content)[0]) if isinstance(content, list) and content else None
@@ -250,13 +255,13 @@ class ResponsesRenderer(StreamRenderer):
     def _end_thinking(self, begun: OpenItem, block: Thinking) -> Iterator[bytes]:
         part, text, listed, numbered, kind = CONTENT if begun.fragment else SUMMARY
         at = {"item_id": begun.id, "output_index": begun.index, numbered: 0}
-        told = {"type": kind, "text": block.text}
+        content_part = {"type": kind, "text": block.text}
         yield self._writer.event(f"{text}.done", **at, text=block.text)
-        yield self._writer.event(f"{part}.done", **at, part=told)
+        yield self._writer.event(f"{part}.done", **at, part=content_part)
         native = self._out.home(block.native)
         made: JsonObject = dict(native.fragment) if native is not None else {"type": "reasoning", "summary": []}
         if native is None:
-            made[listed] = [told]
+            made[listed] = [content_part]
         yield self._writer.done(begun, {"id": begun.id, **made, **({"id": begun.id} if native is not None else {})})
 
     # ----------------------------------------------------------------------------------------------------------- calls
@@ -298,6 +303,6 @@ class ResponsesRenderer(StreamRenderer):
             yield from self._close_message("completed")
             begun = OpenItem(string_or_none(item.get("id")) or "", unfinished(item))
             yield self._writer.add(begun)
-            for name, said in growth(item):
-                yield self._writer.event(name, item_id=begun.id, output_index=begun.index, **said)
+            for name, fields in growth(item):
+                yield self._writer.event(name, item_id=begun.id, output_index=begun.index, **fields)
             yield self._writer.done(begun, item)

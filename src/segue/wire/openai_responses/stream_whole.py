@@ -1,4 +1,4 @@
-"""Items that are there already, told as if they had grown: what one is at first, and what is said until it is whole."""
+"""Replays complete items as a stream: the empty item, and the events that fill it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from segue.wire.openai_responses.shared import Spelling
 __all__ = ["CONTENT", "INPUTS", "SUMMARY", "growth", "is_whole", "items_of", "unfinished"]
 
 Said: TypeAlias = tuple[str, JsonObject]
-"""The name of an event, and what it says besides the item that it is of."""
+"""The name of an event, and its fields apart from the item."""
 
 INPUTS = {
     "function_call": ("function_call_arguments", "arguments"),
     "custom_tool_call": ("custom_tool_call_input", "input"),
 }
-"""The events that tell the text of a call, and what it stands under."""
+"""Event name and key of the text of a call."""
 
-# The events that tell a part and its text, what it stands under, what numbers it, and its type.
+# Event names of a part and its text, the list key, the index key, and the part type.
 SUMMARY = ("reasoning_summary_part", "reasoning_summary_text", "summary", "summary_index", "summary_text")
 CONTENT = ("content_part", "reasoning_text", "content", "content_index", "reasoning_text")
 _WORDS = ("content_part", "output_text", "content", "content_index", "output_text")
@@ -34,7 +34,7 @@ _GROWING = ("message", "reasoning", *FUNCTIONS)
 
 
 def is_whole(item: Mapping[str, Any]) -> bool:
-    """Whether an item has its content already, or is of a type that does not grow."""
+    """Whether an item has its content already, or is of a type that is not streamed."""
     kind = item_kind_or_none(cast("JsonObject", item)) or "message"
     if kind in INPUTS:
         return bool(item.get(INPUTS[kind][1]))
@@ -45,23 +45,23 @@ def is_whole(item: Mapping[str, Any]) -> bool:
     return any((object_or_none(part) or {}).get(key) for part in parts for key in ("text", "refusal"))
 
 
-def items_of(block: Block, suffix: str, out: Spelling) -> list[JsonObject]:
-    """The items of a block; at home the one that it was, under the client's id and name of a call."""
-    native = out.home(block.native)
+def items_of(block: Block, suffix: str, context: Spelling) -> list[JsonObject]:
+    """The items of a block; same-API the original one, with projected call id and name."""
+    native = context.home(block.native)
     if native is None or item_kind_or_none(cast("JsonObject", native.fragment)) is None:
         state = "incomplete" if isinstance(block, ToolCall) and block.broken else "completed"
-        return render_item(block, suffix, state, out)
+        return render_item(block, suffix, state, context)
     item = cast("JsonObject", native.fragment)
     if isinstance(block, ToolResponse):
         embedded = is_embedded(block) and not HOSTED[item["type"]].alone
         return [] if embedded else [item]
     if isinstance(block, ToolCall) and block.kind != "hosted":
-        return [relabelled(item, block, out)]
+        return [relabelled(item, block, context)]
     return [item]
 
 
 def unfinished(item: JsonObject) -> JsonObject:
-    """An item as it is when it is added."""
+    """The item without content, for `output_item.added`."""
     kind = item.get("type", "message")
     if kind not in _GROWING:
         return item
@@ -74,7 +74,7 @@ def unfinished(item: JsonObject) -> JsonObject:
 
 
 def growth(item: JsonObject) -> Iterator[Said]:
-    """What is said between an item's beginning and its end."""
+    """The events between `output_item.added` and `output_item.done`."""
     match item.get("type", "message"):
         case "message":
             yield from _parts(item, *_WORDS)

@@ -1,6 +1,6 @@
-"""A response of the Responses API as its stream is written: its events, numbered one after another, and its items.
+"""Encodes the events of a streamed response: sequence numbers, items, deltas.
 
-Deltas are many and differ in their text and their number alone: what they have in common is written once.
+Deltas are frequent and differ only in text and sequence number: the common bytes are encoded once.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ __all__ = ["OpenItem", "ResponseWriter"]
 
 
 class OpenItem:
-    """An item that has not ended: its id, and what it is besides its content; `parts` are done.
+    """An item that has not ended: its id, its fields without content, and the `parts` that are done.
 
-    Its number it gets when it is added.
+    `index` is assigned when it is added.
     """
 
     __slots__ = ("fragment", "id", "index", "parts")
@@ -31,7 +31,7 @@ class OpenItem:
 
 
 class ResponseWriter:
-    """What is said gives the bytes that it adds to the stream. `growing` are the blocks that deltas are told of."""
+    """Each method returns the bytes that it adds to the stream. `delta_templates` are by block index."""
 
     def __init__(self) -> None:
         self.around: JsonObject = {}
@@ -50,9 +50,9 @@ class ResponseWriter:
         return self.event("created", response=around) + self.event("in_progress", response=around)
 
     def end(self, ending: JsonObject, usage: Usage | None) -> bytes:
-        told = None if usage is None else render_usage(usage)
+        rendered_usage = None if usage is None else render_usage(usage)
         return self.event(
-            str(ending["status"]), response={**self.around, **ending, "output": self._output, "usage": told}
+            str(ending["status"]), response={**self.around, **ending, "output": self._output, "usage": rendered_usage}
         )
 
     def made_id(self, prefix: str, index: int) -> str:
@@ -67,7 +67,7 @@ class ResponseWriter:
         return self.event("output_item.done", output_index=item.index, item=made)
 
     def grow(self, index: int, name: str, at: JsonObject, behind: bytes = b"") -> None:
-        """From now on deltas of this block are such events at this place, with these members behind the text."""
+        """Set the event name, position and trailing fields of the deltas of this block."""
         kind = f"response.{name}"
         head = server_sent(write({"type": kind, **at})[:-1] + b',"delta":', kind)[:-2]
         self.growing[index] = head, behind

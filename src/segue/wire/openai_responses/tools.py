@@ -1,7 +1,7 @@
-"""Tool declarations ⇄ `Tool`. A namespace holds tools, and so do items: each of them counts as declared.
+"""Tool declarations ⇄ `Tool`. Tools in namespaces and in items are declared too.
 
-At home the list stays as it came; only names that the API refuses are written anew in it. Tools that were declared in
-an item (`declared_in`) go home with that item.
+Same-API, the original list is kept; only invalid names are replaced. Tools declared in an item (`declared_in`) are sent
+with that item.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from segue.wire.tools import lawful_schema, object_schema, only_elsewhere
 __all__ = ["DECLARING", "bare_names", "declared_in_items", "parse_tools", "render_tools", "respelled_tools"]
 
 _KINDS = ("function", "custom")
-# As on the Chat API; only bodies from abroad are held to it.
+# As on Chat Completions; only applied to cross-API bodies.
 _LIMIT = 128
 DECLARING = ("additional_tools", "tool_search_output")
 
@@ -36,7 +36,7 @@ DECLARING = ("additional_tools", "tool_search_output")
 def parse_tools(
     value: object, dialect: ResponsesDialect, path: str = "tools", *, within: str | None = None
 ) -> list[Tool]:
-    """All tools of a list; `within` is the type of the item that declares them."""
+    """All tools of a list; `declared_in` is the type of the item that declares them."""
     tools: list[Tool] = []
     for index, item in enumerate(list_of(value, path)):
         try:
@@ -55,7 +55,7 @@ def declared_in_items(items: Iterable[object], dialect: ResponsesDialect) -> Ite
 
 
 def bare_names(tools: Sequence[Tool]) -> dict[str, str]:
-    """From a bare name to the joined one, where no plain tool is called so. OAI-RESP-18: the first that has it."""
+    """Bare name to namespaced name, if no tool outside namespaces has it. OAI-RESP-18: the first one."""
     plain = {tool.name for tool in tools if JOINT not in tool.name}
     found: dict[str, str] = {}
     for tool in tools:
@@ -82,12 +82,12 @@ def _parse_entry(
             except InputError as error:
                 raise error.under(f"tools[{index}]") from None
     elif kind not in _KINDS:
-        told = string_or_none(entry.get("server_label")) or kind
-        if kind == "mcp" and told == kind:
+        label = string_or_none(entry.get("server_label")) or kind
+        if kind == "mcp" and label == kind:
             raise InputError("an MCP server's tools need its `server_label`", path="server_label")
         if dialect.hold_tool is not None:
             dialect.hold_tool(entry)
-        yield Tool(told, kind="hosted", native=Native(dialect.name, entry), extra=extra)
+        yield Tool(label, kind="hosted", native=Native(dialect.name, entry), extra=extra)
     else:
         yield _parse_own(entry, kind, namespace, extra, dialect)
 
@@ -95,7 +95,7 @@ def _parse_entry(
 def _parse_own(
     entry: JsonObject, kind: str, namespace: str | None, extra: JsonObject | None, dialect: ResponsesDialect
 ) -> Tool:
-    # A nested declaration is the Chat API's form, clear enough to be read.
+    # A nested declaration is the Chat Completions form; it is accepted.
     nested = object_or_none(entry.get(kind)) if "name" not in entry else None
     detail = entry if nested is None else nested
     name = _name(detail)
@@ -126,18 +126,18 @@ def _name(entry: JsonObject) -> str:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_tools(tools: Sequence[Tool], used: frozenset[str], out: Spelling) -> list[JsonObject]:
-    """Declarations written anew, or as they were where this API wrote them. `used` tools come first at the limit."""
+def render_tools(tools: Sequence[Tool], used: frozenset[str], context: Spelling) -> list[JsonObject]:
+    """Declarations, the original ones for this API's own tools. At the limit, `used` tools are kept first."""
     fitting: list[Tool] = []
     for tool in tools:
-        own = out.home(tool.native) is not None
+        own = context.home(tool.native) is not None
         if own and tool.extra is not None and "declared_in" in tool.extra:
             continue
         if tool.kind == "hosted" and not own:
-            out.report.add("tools", only_elsewhere(tool), subject=tool.name)
+            context.report.add("tools", only_elsewhere(tool), subject=tool.name)
         else:
             fitting.append(tool)
-    return [_render_tool(tool, out) for tool in _within_limit(fitting, used, out.report)]
+    return [_render_tool(tool, context) for tool in _within_limit(fitting, used, context.report)]
 
 
 def _within_limit(tools: Sequence[Tool], used: frozenset[str], report: Report) -> Sequence[Tool]:
@@ -147,25 +147,25 @@ def _within_limit(tools: Sequence[Tool], used: frozenset[str], report: Report) -
     kept = frozenset(ranked[:_LIMIT])
     for index, tool in enumerate(tools):
         if index not in kept:
-            report.add("tools", f"more than {_LIMIT} tools: this one is not declared", subject=tool.name)
+            report.add("tools", f"dropped a tool: more than {_LIMIT} are declared", subject=tool.name)
     return [tool for index, tool in enumerate(tools) if index in kept]
 
 
-def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
-    native = out.home(tool.native)
+def _render_tool(tool: Tool, context: Spelling) -> JsonObject:
+    native = context.home(tool.native)
     if tool.kind == "hosted" and native is not None:
         return cast("JsonObject", native.fragment)
-    name = out.spell(tool.name)
+    name = context.spell(tool.name)
     if native is not None and native.intact:
         return _with_name(cast("JsonObject", native.fragment), name)
     if tool.grammar is not None and not _is_grammar(tool.grammar):
-        why = "its grammar lacks its definition, or a syntax that is known: left out"
-        out.report.add("tools", why, subject=tool.name)
+        why = "grammar dropped: it has no definition or an unknown syntax"
+        context.report.add("tools", why, subject=tool.name)
         tool = replace(tool, grammar=None)
     if tool.kind == "function" and is_openai(tool.native):
-        tool = replace(tool, parameters=lawful_schema(tool, rules.OPENAI, out.report))
+        tool = replace(tool, parameters=lawful_schema(tool, rules.OPENAI, context.report))
     elif tool.kind == "function":
-        parameters, strict = fitted_tool(tool, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)
+        parameters, strict = fitted_tool(tool, rules.OPENAI, context.report, strict=rules.OPENAI_STRICT)
         tool = replace(tool, parameters=parameters, strict=strict)
     return _declaration(tool, name)
 
@@ -181,7 +181,7 @@ def _declaration(tool: Tool, name: str) -> JsonObject:
     if tool.kind == "custom":
         return entry if tool.grammar is None else {**entry, "format": {"type": "grammar", **tool.grammar}}
     entry["parameters"] = object_schema(tool.parameters)
-    # Left out, it would mean: strict where the schema allows it.
+    # The default would be strict if the schema allows it.
     entry["strict"] = bool(tool.strict)
     return {**entry, "defer_loading": True} if tool.extra and "defer_loading" in tool.extra else entry
 
@@ -190,23 +190,23 @@ def _with_name(entry: JsonObject, name: str) -> JsonObject:
     return entry if entry.get("name") == name else {**entry, "name": name}
 
 
-def respelled_tools(entries: Sequence[Any], out: Spelling, namespace: str | None = None) -> list[Any]:
-    """The list with each name as the API takes it and each declaration in its form; the same objects where it can."""
-    return [_respelled(object_or_none(entry) or {}, out, namespace) for entry in entries]
+def respelled_tools(entries: Sequence[Any], context: Spelling, namespace: str | None = None) -> list[Any]:
+    """The declarations with projected names in valid form; unchanged ones are the same objects."""
+    return [_respelled(object_or_none(entry) or {}, context, namespace) for entry in entries]
 
 
-def _respelled(entry: JsonObject, out: Spelling, namespace: str | None) -> JsonObject:
+def _respelled(entry: JsonObject, context: Spelling, namespace: str | None) -> JsonObject:
     kind = entry.get("type") or "function"
     if kind == "namespace" and isinstance(entry.get("tools"), list):
         given = cast("list[Any]", entry["tools"])
-        inner = respelled_tools(given, out, _name(entry))
+        inner = respelled_tools(given, context, _name(entry))
         name = NameRule().project(_name(entry))
         same = name == entry["name"] and all(a is b for a, b in zip(inner, given, strict=True))
         return entry if same else {**entry, "name": name, "tools": inner}
     if kind not in _KINDS:
         return entry
-    tool = _parse_own(entry, kind, namespace, None, out.dialect)
-    _, name = split_name(out.spell(tool.name))
+    tool = _parse_own(entry, kind, namespace, None, context.dialect)
+    _, name = split_name(context.spell(tool.name))
     if tool.native is not None and not tool.native.intact:
         return _declaration(tool, name)
     return _with_name(entry, name)

@@ -1,8 +1,8 @@
-"""Calls that have an item type of their own, and whose output is another item: one row for each.
+"""Call types other than functions whose output is an item of its own: one `CallType` for each.
 
-A row says which tool such a call is to the rest of the world, what it was given and what came back. A pair goes home
-in its own type as long as both halves are what they were, or the row knows how to write an output (`answer`); else
-both go as a function's call and output, which the API takes for any tool.
+It gives the tool name, the arguments and the result for other APIs. Same-API, call and output keep their type as long
+as both are unchanged or `render_output` can build the output; else both are sent as a function call and its output,
+which the API accepts for any tool.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def _no_value(_item: JsonObject) -> Any:
 
 
 class TypedCall(Struct, frozen=True):
-    """`hosted` tells calls that the provider runs itself; `unnamed` ones of them may have no id to meet on, `missed`
-    ones are refused without their output. Without `tool` the items name it."""
+    """`is_hosted`: whether the provider runs the call; `id_optional`: hosted calls may have no `call_id`;
+    `output_required`: rejected without an output. If `tool_name` is empty, the items hold the name."""
 
     output: str
     tool: str
@@ -48,7 +48,7 @@ class TypedCall(Struct, frozen=True):
     written: bool = False
     """Whether the arguments are JSON in a string."""
     value: Callable[[JsonObject], Any] = _no_value
-    """The output where it is JSON and not text."""
+    """The output if it is JSON and not text."""
     pending: Callable[[JsonObject], bool] = _never
 
     def name(self, item: JsonObject) -> str:
@@ -67,7 +67,7 @@ def _words(name: str) -> Callable[[JsonObject], tuple[Block, ...]]:
     return lambda item: (Text(string_or_none(item.get(name)) or ""),)
 
 
-# ------------------------------------------------------------------------------------------------------ what came back
+# ------------------------------------------------------------------------------------------------------------- outputs
 
 
 def _screenshot(item: JsonObject) -> tuple[Block, ...]:
@@ -81,15 +81,15 @@ def _entries(value: object) -> list[JsonObject]:
 
 
 def _shell_output(item: JsonObject) -> tuple[Block, ...]:
-    told: list[str] = []
+    lines: list[str] = []
     for entry in _entries(item.get("output")):
-        told += [text for key in ("stdout", "stderr") if (text := string_or_none(entry.get(key)))]
+        lines += [text for key in ("stdout", "stderr") if (text := string_or_none(entry.get(key)))]
         outcome = object_or_none(entry.get("outcome")) or {}
         if outcome.get("type") == "timeout":
-            told.append("[timed out]")
+            lines.append("[timed out]")
         elif outcome.get("exit_code"):
-            told.append(f"[exit code {outcome['exit_code']}]")
-    return (Text("\n".join(told)),)
+            lines.append(f"[exit code {outcome['exit_code']}]")
+    return (Text("\n".join(lines)),)
 
 
 def _shell_answer(response: ToolResponse, text: str) -> JsonObject:
@@ -120,7 +120,7 @@ def other_value(item: JsonObject) -> Any:
     return UNSET if output is None or isinstance(output, str) else output
 
 
-# --------------------------------------------------------------------------------------------------------------- whose
+# -------------------------------------------------------------------------------------------------------------- hosted
 
 
 def _in_container(item: JsonObject) -> bool:
@@ -164,7 +164,7 @@ TYPED: dict[str, TypedCall] = {
     "multi_agent_call": TypedCall(
         "multi_agent_call_output", "multi_agent", _keys("action", "arguments"), _texts, hosted=_always
     ),
-    # AZF-08, AZF-09: these stand in replies only, and meet on `call_id`.
+    # AZF-08, AZF-09: only in replies; paired by `call_id`.
     **{
         f"{stem}_call": TypedCall(
             f"{stem}_call_output",

@@ -1,9 +1,9 @@
-"""Schemas of tool parameters and answers, from any draft to what a target takes.
+"""JSON Schemas of tool parameters and response formats, from any draft to the subset that a target accepts.
 
-JSON Schema 2020-12 is the canonical form. `read_schema` reads anything into it; `fitted` writes it for a target, whose
-subset is a row of `rules`. Nothing that was valid becomes invalid: what a target has no keyword for is told in words,
-a combination that it refuses is merged, and each such thing is reported. Rows of strict modes are the exception, since
-strictness itself closes objects; a schema that can't be said so is not sent as strict.
+JSON Schema 2020-12 is the canonical form. `normalize_schema` converts any draft to it; `render_schema` renders it for a
+target, whose subset is a row of `rules`. A rendered schema accepts every value that the original accepted: unsupported
+keywords move to the description, rejected combinations are merged, and each change is reported. Strict modes are the
+exception, since they forbid undeclared keys; a schema that a strict mode can't express is not sent as strict.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 def fitted(
     parameters: Mapping[str, Any] | None, rules: SchemaRules, report: Report, *, subject: str, kind: Kind = "tools"
 ) -> dict[str, Any]:
-    """The schema of a tool's parameters as the target takes it; always one of an object. For rows that are not strict.
+    """The schema of a tool's parameters for the target, always of an object. For rules that are not strict.
 
-    Parameters that are no object become its only property, `value`, as the arguments do.
+    Parameters that are not an object become its only property, `value`; so do the arguments.
     """
     return _fit(parameters or {}, rules, as_object=True).told(report, subject=subject, kind=kind)
 
@@ -51,52 +51,52 @@ def fitted(
 def fitted_tool(
     tool: Tool, rules: SchemaRules, report: Report, *, strict: SchemaRules | None = None
 ) -> tuple[dict[str, Any], bool | None]:
-    """A tool's parameters and its `strict`. A tool that can't be strict there is declared without it."""
+    """A tool's parameters and its `strict` for the target; `strict` is dropped where the schema can't be expressed."""
     if not tool.strict:
         return fitted(tool.parameters, rules, report, subject=tool.name), None if strict is None else tool.strict
     if strict is None:
-        report.add("tools", "`strict` is left out: its schema subset is another", subject=tool.name)
+        report.add("tools", "`strict` dropped: the target has a different schema subset", subject=tool.name)
     else:
         fit = _fit(tool.parameters or {}, strict, as_object=True)
         if not fit.unfit:
             return fit.told(report, subject=tool.name, kind="tools"), True
-        report.add("tools", f"`strict` is left out: {fit.unfit}", subject=tool.name)
+        report.add("tools", f"`strict` dropped: {fit.unfit}", subject=tool.name)
     return fitted(tool.parameters, rules, report, subject=tool.name), None
 
 
 def fitted_format(
     form: ResponseFormat | None, rules: SchemaRules, report: Report, *, strict: SchemaRules | None = None
 ) -> ResponseFormat | None:
-    """The answer's form as the target takes it; None where it has no word for it.
+    """The response format for the target; None if the target can't express it.
 
-    An answer can't be wrapped as arguments are, so a target that wants an object gets no schema of anything else.
+    Unlike arguments, a response is not wrapped, so a target that requires an object gets no other schema.
     """
     if form is None or form.schema is None:
         return form
     if form.strict and strict is not None:
         fit = _fit(form.schema, strict, as_object=False)
-        # Nobody takes nulls out of an answer again.
-        why = fit.unfit or ("a key may be left out" if FORCED_NULL in fit.notes else "")
+        # Forced nulls are removed from arguments, but not from a response.
+        why = fit.unfit or ("a property is optional" if FORCED_NULL in fit.changes else "")
         if not why:
             return replace(form, schema=fit.told(report, subject="response_format", kind="adjusted"))
-        report.add("adjusted", f"the answer is not asked for as strict: {why}", subject="response_format")
+        report.add("adjusted", f"`strict` dropped from the response format: {why}", subject="response_format")
         form = replace(form, strict=None)
     fit = _fit(form.schema or {}, rules, as_object=False)
     if fit.unfit:
-        report.add("adjusted", f"`response_format` is left out: {fit.unfit}", subject="response_format")
+        report.add("adjusted", f"`response_format` dropped: {fit.unfit}", subject="response_format")
         return None
     return replace(form, schema=fit.told(report, subject="response_format", kind="adjusted"))
 
 
 class _Fit(Struct, frozen=True):
-    """A schema made for a target, as text so that nobody changes it, or why there is none."""
+    """A schema rendered for a target, encoded since it is cached, or the reason why the target can't express it."""
 
     data: bytes
-    notes: Notes
+    changes: Notes
     unfit: str = ""
 
     def told(self, report: Report, *, subject: str, kind: Kind) -> dict[str, Any]:
-        self.notes.report(report, subject=subject, kind=kind)
+        self.changes.report(report, subject=subject, kind=kind)
         return read_object(self.data)[0]
 
 
@@ -106,65 +106,67 @@ def _fit(schema: Mapping[str, Any], rules: SchemaRules, *, as_object: bool) -> _
 
 @lru_cache(maxsize=512)
 def _fit_text(data: bytes, rules: SchemaRules, as_object: bool) -> _Fit:
-    """Made once: a conversation declares the same tools at every turn."""
-    notes = Notes()
+    """Cached, since a conversation declares the same tools at every turn."""
+    changes = Notes()
     try:
-        node = _written(read_object(data)[0], rules, notes, wrap=as_object)
+        node = _written(read_object(data)[0], rules, changes, wrap=as_object)
     except UnfitError as why:
-        return _Fit(b"", notes, str(why))
-    return _Fit(write(node), notes)
+        return _Fit(b"", changes, str(why))
+    return _Fit(write(node), changes)
 
 
 # ------------------------------------------------------------------------------------------------------------ the root
 
 
-def _written(schema: Mapping[str, Any], rules: SchemaRules, notes: Notes, *, wrap: bool) -> Node:
-    document = _opened(read_document(schema, notes))
+def _written(schema: Mapping[str, Any], rules: SchemaRules, changes: Notes, *, wrap: bool) -> Node:
+    document = _opened(read_document(schema, changes))
     if wrap or rules.object_answers:
-        document = _with_object_root(document, rules, notes, wrap=wrap)
+        document = _with_object_root(document, rules, changes, wrap=wrap)
     if rules.closed and not wrap and not _named_keys(document.root):
-        raise UnfitError("an object in it has keys that are not named")
-    return written_plain(document, rules, notes) if rules.keywords is None else written_narrow(document, rules, notes)
+        raise UnfitError("an object in it accepts undeclared keys")
+    return (
+        written_plain(document, rules, changes) if rules.keywords is None else written_narrow(document, rules, changes)
+    )
 
 
 def _named_keys(root: Schema) -> bool:
     return isinstance(root, dict) and bool(root.get("properties") or "additionalProperties" in root)
 
 
-def _with_object_root(document: Document, rules: SchemaRules, notes: Notes, *, wrap: bool) -> Document:
-    """The document as one of an object, without what the target refuses at the top."""
+def _with_object_root(document: Document, rules: SchemaRules, changes: Notes, *, wrap: bool) -> Document:
+    """The document with an object at the root, without keywords that the target rejects there."""
     root = document.root
     node = root if isinstance(root, dict) else {}
-    refused = node.keys() & rules.refused_at_top
+    rejected = node.keys() & rules.refused_at_top
     types = types_of(node)
     if (
         root is not False
-        and not refused
+        and not rejected
         and (types is None or "object" in types)
         and not node.keys() & {"enum", "const"}
     ):
         return _rooted(document, {**node, "type": "object"}, rules)
-    branches = Merger(document, notes).branches(root, "") if refused else [node]
+    branches = Merger(document, changes).branches(root, "") if rejected else [node]
     objects = [branch for branch in branches if "object" in (types_of(branch) or ["object"])]
     if not objects or root is False:
         if not wrap:
-            raise UnfitError("it is no object")
-        notes.add("it is no object: it is asked for under the key `value` of one", "", loss=False)
+            raise UnfitError("it is not an object")
+        changes.add("not an object: wrapped in one as the property `value`", "", loss=False)
         return _rooted(document, {"type": "object", "properties": {"value": root}, "required": ["value"]}, rules)
     merged = united([{**branch, "type": "object"} for branch in objects])
-    words: list[str] = []
+    texts: list[str] = []
     for key in sorted(merged.keys() & (rules.refused_at_top | {"enum", "const"}) - COMBINATORS):
-        words.append(told(key, merged.pop(key)))
-        notes.add(f"`{key}` is told in words", "")
+        texts.append(told(key, merged.pop(key)))
+        changes.add(f"`{key}` moved to the description", "")
     if len(objects) > 1:
-        words.append(f"one of: {' or '.join(tell(branch, 1) for branch in objects[:6])}"[:600])
-        notes.add("alternatives are merged into one object", "")
+        texts.append(f"one of: {' or '.join(tell(branch, 1) for branch in objects[:6])}"[:600])
+        changes.add("alternatives merged into one object", "")
     outer = {key: node[key] for key in ("title", "description") if key in node}
-    return _rooted(document, described({**merged, **outer}, words), rules)
+    return _rooted(document, described({**merged, **outer}, texts), rules)
 
 
 def _opened(document: Document) -> Document:
-    """The document without a root that is nothing but a reference to one of its definitions."""
+    """Replace a root that is only a reference to a definition by that definition."""
     body, name, seen = document.root, ROOT, {ROOT}
     while isinstance(body, dict) and "$ref" in body and not body.keys() - ANNOTATIONS - {"$ref"}:
         name = body["$ref"]
@@ -180,7 +182,7 @@ def _opened(document: Document) -> Document:
 
 
 def _rooted(document: Document, root: Node, rules: SchemaRules) -> Document:
-    """The document with another root. What refers to the whole goes on to mean the old one."""
+    """The document with another root. References to the old root keep referring to it."""
     if not rules.openapi:
         root = {**root, "properties": root.get("properties", {})}
     if root == document.root or not any(ROOT in references(schema) for schema in (root, *document.defs.values())):

@@ -1,4 +1,4 @@
-"""Arguments on the way back: nulls that stand for keys left out, since a strict declaration demands every key."""
+"""Drops nulls from arguments that a strict declaration forced, since it requires every property."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["without_forced_nulls"]
 
 
 def without_forced_nulls(arguments: Any, parameters: Mapping[str, Any]) -> Any:
-    """The arguments without nulls that the schema as it was declared knows nothing of."""
+    """The arguments without nulls for optional properties that the original schema does not allow to be null."""
     document = read_document(parameters, Notes())
     return _mended(arguments, document.root, document, 0)
 
@@ -31,11 +31,14 @@ def _mended(value: Any, schema: Schema, document: Document, depth: int) -> Any:
         return [_mended(item, node["items"], document, depth + 1) for item in items] if "items" in node else items
     if not isinstance(value, dict):
         return value
-    said: dict[str, Schema] = node.get("properties", {})
+    properties: dict[str, Schema] = node.get("properties", {})
     return {
-        key: _mended(inner, said[key], document, depth + 1) if key in said else inner
+        key: _mended(inner, properties[key], document, depth + 1) if key in properties else inner
         for key, inner in cast("dict[str, Any]", value).items()
-        if inner is not None or key not in said or key in node.get("required", ()) or _takes_null(said[key], document)
+        if inner is not None
+        or key not in properties
+        or key in node.get("required", ())
+        or _takes_null(properties[key], document)
     }
 
 

@@ -1,4 +1,4 @@
-"""A schema that was read: its root and its definitions, with the questions one may ask of their references."""
+"""A parsed schema: its root and definitions, and functions on their references."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OLD_SINGLE = SINGLE | {"additionalItems"}
 
 
 class Document(Struct):
-    """A schema in 2020-12. The value of a `$ref` is a name of `defs`, or `#`, which is `root`; `size` counts nodes."""
+    """A schema in 2020-12. The value of a `$ref` is a key of `defs`, or `#` for `root`; `size` counts nodes."""
 
     root: Schema
     defs: dict[str, Schema]
@@ -29,12 +29,12 @@ class Document(Struct):
 
 
 def pointer_to(name: str, *, key: str = "$defs") -> str:
-    """A name as it stands in a written schema."""
+    """The `$ref` pointer to a definition in a rendered schema."""
     return name if name == ROOT else f"#/{key}/{name}"
 
 
 def references(schema: Schema) -> Iterator[str]:
-    """The names that a schema refers to."""
+    """The definitions that a schema refers to."""
     if isinstance(schema, bool):
         return
     for key, value in schema.items():
@@ -45,7 +45,7 @@ def references(schema: Schema) -> Iterator[str]:
 
 
 def renamed(schema: Any, old: str, new: str) -> Any:
-    """A copy in which a definition is called by another name."""
+    """A copy with references to one definition renamed."""
     if not isinstance(schema, dict):
         return schema
     copy: Node = {}
@@ -63,14 +63,14 @@ def renamed(schema: Any, old: str, new: str) -> Any:
 
 
 def recursive(document: Document) -> set[str]:
-    """The names from which a recursion is reached."""
+    """The definitions that lead into a recursion."""
     leads = {name: set(references(document.find(name))) for name in (ROOT, *document.defs)}
     back: dict[str, list[str]] = {}
     for name, targets in leads.items():
         for target in targets:
             back.setdefault(target, []).append(name)
     ended = [name for name, targets in leads.items() if not targets]
-    for name in ended:  # grows while it is gone through
+    for name in ended:  # grows during iteration
         for before in back.get(name, ()):
             leads[before].discard(name)
             if not leads[before]:
@@ -79,14 +79,14 @@ def recursive(document: Document) -> set[str]:
 
 
 def leading_to(document: Document, names: set[str]) -> frozenset[str]:
-    """These names, and all from which one of them is reached."""
+    """These definitions, and all that refer to one of them, directly or not."""
     back: dict[str, list[str]] = {}
     for name in (ROOT, *document.defs):
         for target in set(references(document.find(name))):
             back.setdefault(target, []).append(name)
     found = list(names)
     seen = set(names)
-    for name in found:  # grows while it is gone through
+    for name in found:  # grows during iteration
         for before in back.get(name, ()):
             if before not in seen:
                 seen.add(before)
@@ -95,7 +95,7 @@ def leading_to(document: Document, names: set[str]) -> frozenset[str]:
 
 
 def inside(key: str, value: Any) -> list[Schema]:
-    """The schemas that stand under a keyword of any draft."""
+    """The subschemas of a keyword, of any draft."""
     if key in _OLD_IN_MAPS and isinstance(value, dict):
         return [inner for inner in cast("Node", value).values() if is_node(inner)]
     if key in _OLD_SINGLE and is_node(value):

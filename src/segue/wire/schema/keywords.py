@@ -1,4 +1,4 @@
-"""Single keywords of a typed node: those that the target takes are put into it, the others are told in words."""
+"""Renders single keywords of a typed node: supported ones are added, the others move to the description."""
 
 from __future__ import annotations
 
@@ -25,74 +25,76 @@ _RANGES = (
 
 
 class Keywords:
-    """`words` collects what could not be put."""
+    """`texts` collects descriptions of unsupported keywords."""
 
-    def __init__(self, rules: SchemaRules, notes: Notes) -> None:
+    def __init__(self, rules: SchemaRules, changes: Notes) -> None:
         self._rules = rules
-        self._notes = notes
+        self._changes = changes
         self.taken = rules.keywords or frozenset[str]()
 
-    def say(self, key: str, value: Any, words: list[str], here: Here) -> None:
+    def say(self, key: str, value: Any, texts: list[str], location: Here) -> None:
         text = told(key, value)
         if text:
-            words.append(text)
-            self._notes.add(f"`{key}` is told in words", here.path)
+            texts.append(text)
+            self._changes.add(f"`{key}` moved to the description", location.path)
         elif key not in KEYWORDS:
-            self._notes.add(f"`{key}`, which JSON Schema does not know, is left out", here.path, loss=False)
+            self._changes.add(f"unknown keyword `{key}` dropped", location.path, loss=False)
 
-    def put_values(self, node: Node, branch: Node, values: list[Any], words: list[str], here: Here) -> None:
+    def put_values(self, node: Node, branch: Node, values: list[Any], texts: list[str], location: Here) -> None:
         kinds = {kind_of(value) for value in values}
         if kinds == {"null"} or (kinds == {"boolean"} and len(union(values)) == 2):
             return
         rules = self._rules
         limit = rules.enum_limit
-        lawful = kinds <= rules.enums and (rules.empty_enum_text or "" not in values)
-        if lawful and (limit is None or len(values) <= limit):
+        valid = kinds <= rules.enums and (rules.empty_enum_text or "" not in values)
+        if valid and (limit is None or len(values) <= limit):
             if "const" in branch and "const" in self.taken:
                 node["const"] = values[0]
             else:
                 node["enum"] = values
         else:
-            self.say("const" if "const" in branch else "enum", values[0] if "const" in branch else values, words, here)
+            self.say(
+                "const" if "const" in branch else "enum", values[0] if "const" in branch else values, texts, location
+            )
 
-    def put(self, node: Node, key: str, value: Any, types: list[str] | None, words: list[str], here: Here) -> None:
+    def put(self, node: Node, key: str, value: Any, types: list[str] | None, texts: list[str], location: Here) -> None:
         rules = self._rules
-        lawful = key in self.taken
+        valid = key in self.taken
         if key == "format":
             numeric = value in _NUMBER_FORMATS
-            lawful = lawful and (rules.formats is None or value in rules.formats)
-            lawful = lawful and (rules.formats is None or types is None or numeric != ("string" in types))
+            valid = valid and (rules.formats is None or value in rules.formats)
+            valid = valid and (rules.formats is None or types is None or numeric != ("string" in types))
         elif key == "pattern":
-            lawful = lawful and not (rules.plain_patterns and _LOOKS_AROUND.search(value))
+            valid = valid and not (rules.plain_patterns and _LOOKS_AROUND.search(value))
         elif key == "minItems" and rules.longest_min_items is not None:
-            lawful = lawful and value <= rules.longest_min_items
-        if lawful:
+            valid = valid and value <= rules.longest_min_items
+        if valid:
             node[key] = value
         else:
-            self.say(key, value, words, here)
+            self.say(key, value, texts, location)
 
     def put_bound(
-        self, node: Node, key: str, value: float, types: list[str] | None, words: list[str], here: Here
+        self, node: Node, key: str, value: float, types: list[str] | None, texts: list[str], location: Here
     ) -> None:
         low, strictly = key.endswith("inimum"), key.startswith("exclusive")
         whole = types == ["integer"]
         if not strictly or key in self.taken:
-            said = (math.ceil(value) if low else math.floor(value)) if whole and not strictly else value
+            bound = (math.ceil(value) if low else math.floor(value)) if whole and not strictly else value
         elif whole:
-            said = math.floor(value) + 1 if low else math.ceil(value) - 1
+            bound = math.floor(value) + 1 if low else math.ceil(value) - 1
         else:
-            said = value
-            self.say(key, value, words, here)
+            bound = value
+            self.say(key, value, texts, location)
         if key not in self.taken:
             key = "minimum" if low else "maximum"
         if key not in self.taken:
             if not strictly:
-                self.say(key, value, words, here)
+                self.say(key, value, texts, location)
             return
-        node[key] = said if key not in node else max(node[key], said) if low else min(node[key], said)
+        node[key] = bound if key not in node else max(node[key], bound) if low else min(node[key], bound)
 
-    def unsay_contradictions(self, node: Node, words: list[str], here: Here) -> None:
+    def unsay_contradictions(self, node: Node, texts: list[str], location: Here) -> None:
         for low, high in _RANGES:
             if low in node and high in node and node[low] > node[high]:
-                words += [told(low, node.pop(low)), told(high, node.pop(high))]
-                self._notes.add(f"`{low}` and `{high}`, which contradict each other, are told in words", here.path)
+                texts += [told(low, node.pop(low)), told(high, node.pop(high))]
+                self._changes.add(f"contradictory `{low}` and `{high}` moved to the description", location.path)

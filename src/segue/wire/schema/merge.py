@@ -1,6 +1,6 @@
-"""The algebra of schemas: «and» and «or» of nodes, so that a combination can become one node.
+"""Merges schemas: «and» and «or» of nodes, so that a combination can become one node.
 
-Everything here errs to one side: a merged node takes every value that the parts together took, perhaps more.
+A merged node accepts every value that the combination accepted, and possibly more.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 
 
 class Merger:
-    """Takes combinations apart, into alternatives without combinators, at a cost that grows with the document."""
+    """Expands combinations into alternatives without combinators, with a budget proportional to the document."""
 
-    def __init__(self, document: Document, notes: Notes) -> None:
+    def __init__(self, document: Document, changes: Notes) -> None:
         self._find = document.find
-        self._notes = notes
+        self._changes = changes
         self._work = 2000 + 4 * document.size
 
     def branches(self, schema: Schema, path: str, trail: tuple[str, ...] = ()) -> list[Node]:
-        """Nodes of which at least one takes each value that the schema takes."""
+        """Nodes of which at least one accepts each value that the schema accepts."""
         if isinstance(schema, bool):
             return [{}] if schema else []
         self._work -= 1
         if self._work < 0 or len(trail) > _LONGEST_TRAIL:
-            self._notes.add("too much to combine: anything is taken there", path)
+            self._changes.add("too much to combine: any value is accepted there", path)
             return [{}]
         if not schema.keys() & COMBINATORS:
             return [schema]
@@ -46,14 +46,14 @@ class Merger:
         for key in _UNEVALUATED:
             if own.pop(key, True) is not True:
                 own = described(own, [told(key, schema[key])])
-                self._notes.add(f"`{key}` is told in words", path)
+                self._changes.add(f"`{key}` moved to the description", path)
         found = [own]
         for alternatives, inner in self._conjuncts(schema, path, trail):
             found = self._crossed(found, alternatives, path, inner_first=inner)
         return found
 
     def _conjuncts(self, schema: Node, path: str, trail: tuple[str, ...]) -> Iterator[tuple[list[Node], bool]]:
-        """Each thing that holds beside the rest, as its alternatives; and whether its words go first."""
+        """Each conjunct as its alternatives, and whether its annotations have priority."""
         name = schema.get("$ref")
         if name is not None and name not in trail:
             yield self.branches(self._find(name), path, (*trail, name)), False
@@ -66,9 +66,9 @@ class Merger:
 
     def _crossed(self, found: list[Node], others: list[Node], path: str, *, inner_first: bool) -> list[Node]:
         if len(found) * len(others) > _MOST_BRANCHES and len(others) > 1 and len(found) > 1:
-            self._notes.add("too many combinations: some are told in words", path)
-            words = " or ".join(tell(other, 1) for other in others[:4])
-            return [described(node, [words]) for node in found]
+            self._changes.add("too many combinations: some moved to the description", path)
+            text = " or ".join(tell(other, 1) for other in others[:4])
+            return [described(node, [text]) for node in found]
         crossed: list[Node] = []
         for one in found:
             for other in others:
@@ -80,7 +80,7 @@ class Merger:
     # -------------------------------------------------------------------------------------------------------- and
 
     def _both(self, one: Node, other: Node, path: str) -> Node | None:
-        """A node for the values that fit both, or None where none does."""
+        """A node for the values that both accept; None if there are none."""
         if not one or not other:
             return one or other
         types = _common_types(one, other)
@@ -104,7 +104,7 @@ class Merger:
         return merged
 
     def _put(self, merged: Node, key: str, value: Any, one: Node) -> None:
-        """A keyword of the other node alone; those that belong together come together or not at all."""
+        """Add a keyword of the other node; groups of keywords are added together or not at all."""
         for group in (_CONDITION, _CONTAINS):
             if key in group and any(name in one for name in group):
                 return
@@ -133,7 +133,7 @@ class Merger:
         elif key == "multipleOf" and isinstance(mine, int) and isinstance(value, int) and value % mine == 0:
             merged[key] = value
         elif key in _SAID_ONCE:
-            self._notes.add(f"a second `{key}` is told in words", path)
+            self._changes.add(f"a second `{key}` moved to the description", path)
             merged |= described(merged, [told(key, value)])
 
 
@@ -157,11 +157,11 @@ def _common_types(one: Node, other: Node) -> list[str] | None:
 
 
 def values_of(node: Node) -> list[Any] | None:
-    said = [[node["const"]]] if "const" in node else []
-    said += [node["enum"]] if "enum" in node else []
-    if len(said) == 2:
-        return [value for value in said[0] if any(same(value, other) for other in said[1])]
-    return said[0] if said else None
+    lists = [[node["const"]]] if "const" in node else []
+    lists += [node["enum"]] if "enum" in node else []
+    if len(lists) == 2:
+        return [value for value in lists[0] if any(same(value, other) for other in lists[1])]
+    return lists[0] if lists else None
 
 
 def _common_values(one: Node, other: Node) -> list[Any] | None:
@@ -180,7 +180,7 @@ def _and(one: Schema, other: Schema) -> Schema:
 
 
 def _said_of(node: Node, key: str) -> Schema:
-    """What a node surely says of a key."""
+    """The schema that a node certainly requires of a property."""
     properties = cast("dict[str, Schema]", node.get("properties", {}))
     if key in properties:
         return properties[key]
@@ -222,7 +222,7 @@ def _put_array_parts(merged: Node, one: Node, other: Node) -> None:
 
 
 def either(schemas: list[Schema]) -> Schema:
-    """One schema for the values that fit any of these."""
+    """One schema for the values that any of these accepts."""
     kept = cast("list[Schema]", union([schema for schema in schemas if schema is not False]))
     if not kept:
         return False
@@ -240,12 +240,12 @@ def either(schemas: list[Schema]) -> Schema:
 
 
 def united(nodes: list[Node]) -> Node:
-    """One object for the values that fit any of these objects."""
+    """One object schema for the values that any of these object schemas accepts."""
     if len(nodes) == 1:
         return nodes[0]
     first = nodes[0]
     merged: Node = {"type": "object"}
-    # What all of them say stays, except what looks at the other keywords.
+    # Keywords equal in all of them stay, except those that depend on other keywords.
     for key, value in first.items():
         if key not in _MERGED_BY_HAND and all(key in node and same(node[key], value) for node in nodes[1:]):
             merged[key] = value
@@ -270,13 +270,13 @@ _MERGED_BY_HAND = frozenset(
 
 
 def _shared(nodes: list[Node], name: str) -> Schema:
-    """A property of several objects. Where one of them leaves it open, its types are words and no more."""
-    said = [_said_of(node, name) for node in nodes]
-    joined = either(said)
+    """A property of several objects. If one of them accepts any value, the schemas move to the description."""
+    schemas = [_said_of(node, name) for node in nodes]
+    joined = either(schemas)
     if joined is not True:
         return joined
-    declared = [cast("Node", schema) for schema in union(said) if isinstance(schema, dict) and schema]
+    declared = [cast("Node", schema) for schema in union(schemas) if isinstance(schema, dict) and schema]
     outer = _annotations(declared[0]) if declared else {}
     bare = [{key: value for key, value in node.items() if key not in ANNOTATIONS} for node in declared]
-    words = [" or ".join(tell(node, 1) for node in bare[:4])] if any(bare) else []
-    return described(outer, words) or True
+    texts = [" or ".join(tell(node, 1) for node in bare[:4])] if any(bare) else []
+    return described(outer, texts) or True

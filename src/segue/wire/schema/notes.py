@@ -1,4 +1,4 @@
-"""What happened to a schema on its way and where, gathered by what was done, and told to the report once for each."""
+"""Records the changes made to a schema and where, and reports each kind of change once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN = 3
 
 
 class Notes:
-    """`lost` counts what made a schema take more values than before; exact rewriting does not count."""
+    """`widened` counts the changes after which a schema accepts more values; equivalent rewriting does not count."""
 
     def __init__(self) -> None:
         self._places: dict[str, list[str]] = {}
@@ -38,7 +38,7 @@ class Notes:
 
 
 class Here(Struct, frozen=True):
-    """A place in the schema: its path, how deep it lies, and which definitions it was reached through."""
+    """A place in the schema: its path, its depth, and the definitions it was reached through."""
 
     path: str = ""
     level: int = 0

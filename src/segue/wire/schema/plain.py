@@ -1,4 +1,4 @@
-"""A schema for a target that takes JSON Schema nearly as it is: only what a row refuses is written anew."""
+"""Renders a schema for a target that accepts nearly all of JSON Schema: only rejected parts are rewritten."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from segue.wire.schema.words import described, tell, told
 
 __all__ = ["written_plain"]
 
-# A boolean says it shortest here, and every draft has it.
+# These keywords may be a boolean in every draft.
 _FLAGS = frozenset({"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items"})
-# A weaker schema in here makes the whole one stronger.
+# A wider schema in these keywords makes the whole schema narrower.
 _TURNED = frozenset({"not", "if", "oneOf", "contains"})
 _NOT_IN_DRAFT_7 = ("minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties")
 
 
-def written_plain(document: Document, rules: SchemaRules, notes: Notes) -> Node:
-    """Where a definition got weaker, it is written a second time, so that nobody says `not` to it."""
+def written_plain(document: Document, rules: SchemaRules, changes: Notes) -> Node:
+    """If a definition was widened, render again, so that no inverting keyword such as `not` refers to it."""
     attempt = Notes()
     writer = _Writer(document, rules, attempt, frozenset())
     node = writer.written()
     if writer.weaker:
         attempt = Notes()
         node = _Writer(document, rules, attempt, leading_to(document, writer.weaker)).written()
-    notes.extend(attempt)
+    changes.extend(attempt)
     return node
 
 
 class _Writer:
-    def __init__(self, document: Document, rules: SchemaRules, notes: Notes, weak: frozenset[str]) -> None:
+    def __init__(self, document: Document, rules: SchemaRules, changes: Notes, weak: frozenset[str]) -> None:
         self._document = document
         self._rules = rules
-        self._notes = notes
+        self._changes = changes
         self._defs_key = "definitions" if rules.draft == "7" else "$defs"
         self._wanted: list[str] = []
         self._known: set[str] = set()
@@ -46,60 +46,62 @@ class _Writer:
     def written(self) -> Node:
         root = self._definition(ROOT, "")
         defs: Node = {}
-        for name in self._wanted:  # grows while it is gone through
+        for name in self._wanted:  # grows during iteration
             defs[name] = self._definition(name, f"$defs.{name}")
         kept = self._still_wanted(root, defs)
         return {**root, self._defs_key: kept} if kept else root
 
     def _still_wanted(self, root: Node, defs: Node) -> Node:
-        """The definitions that something refers to after all."""
+        """The definitions that are still referred to."""
         prefix = pointer_to("", key=self._defs_key)
         found = list(references(root))
         seen = set(found)
-        for pointer in found:  # grows while it is gone through
+        for pointer in found:  # grows during iteration
             new = set(references(defs.get(pointer.removeprefix(prefix), {}))) - seen
             seen |= new
             found += sorted(new)
         return {name: node for name, node in defs.items() if f"{prefix}{name}" in seen}
 
     def _definition(self, name: str, path: str) -> Node:
-        lost = self._notes.lost
+        lost = self._changes.lost
         node = self._node(self._document.find(name), path)
-        if self._notes.lost > lost:
+        if self._changes.lost > lost:
             self.weaker.add(name)
         return node
 
     def _node(self, schema: Schema, path: str) -> Node:
         if isinstance(schema, bool):
             return {} if schema else {"not": {}}
-        lost = self._notes.lost
+        lost = self._changes.lost
         node: Node = {}
-        words: list[str] = []
+        texts: list[str] = []
         for key, value in schema.items():
-            before = self._notes.lost
-            here = f"{path}.{key}" if path else key
-            node[key] = self._properties(value, words, here) if key == "properties" else self._keyword(key, value, here)
-            if key in _TURNED and self._notes.lost > before:
+            before = self._changes.lost
+            location = f"{path}.{key}" if path else key
+            node[key] = (
+                self._properties(value, texts, location) if key == "properties" else self._keyword(key, value, location)
+            )
+            if key in _TURNED and self._changes.lost > before:
                 node.pop(key)
         for key in schema.keys() & _TURNED - node.keys():
-            self._turn(node, key, schema, words, path)
+            self._turn(node, key, schema, texts, path)
         if len(node.get("properties", ())) < len(schema.get("properties", ())):
             node.pop("additionalProperties", None)
-        if self._notes.lost > lost:
+        if self._changes.lost > lost:
             for key in ("unevaluatedProperties", "unevaluatedItems"):
-                self._tell(node, key, schema, words, path)
+                self._tell(node, key, schema, texts, path)
         if self._rules.items_needed and "items" not in node and "array" in (types_of(node) or ()):
             node["items"] = {}
         if self._rules.draft == "7":
-            self._draft_7(node, schema, words, path)
-        return described(node, words)
+            self._draft_7(node, schema, texts, path)
+        return described(node, texts)
 
     def _keyword(self, key: str, value: Any, path: str) -> Any:
         if key == "$ref":
             if value in self._document.defs and value not in self._known:
                 self._known.add(value)
                 self._wanted.append(value)
-            self._notes.lost += value in self._weak
+            self._changes.lost += value in self._weak
             return pointer_to(value, key=self._defs_key)
         if key in IN_MAPS:
             return {name: self._node(inner, f"{path}.{name}") for name, inner in value.items()}
@@ -109,11 +111,11 @@ class _Writer:
             return value if isinstance(value, bool) and key in _FLAGS else self._node(value, path)
         return value
 
-    def _turn(self, node: Node, key: str, schema: Node, words: list[str], path: str) -> None:
-        """What got weaker in this keyword would make the whole stronger, so another one takes its place."""
+    def _turn(self, node: Node, key: str, schema: Node, texts: list[str], path: str) -> None:
+        """Replace an inverting keyword whose schema was widened, which would narrow the whole schema."""
         if key == "oneOf":
             members = [self._node(member, path) for member in schema[key]]
-            self._notes.add("`oneOf` became `anyOf`", path)
+            self._changes.add("`oneOf` replaced by `anyOf`", path)
             if "anyOf" in schema:
                 node["allOf"] = [*node.get("allOf", []), {"anyOf": members}]
             else:
@@ -121,34 +123,34 @@ class _Writer:
         elif key == "contains" and "maxContains" not in schema:
             node[key] = self._node(schema[key], path)
         else:
-            self._notes.add(f"`{key}` is told in words", path)
-            words.append(told(key, schema[key]))
+            self._changes.add(f"`{key}` moved to the description", path)
+            texts.append(told(key, schema[key]))
             if key == "if":
-                words += [told(part, schema[part]) for part in ("then", "else") if node.pop(part, None) is not None]
+                texts += [told(part, schema[part]) for part in ("then", "else") if node.pop(part, None) is not None]
 
-    def _tell(self, node: Node, key: str, schema: Node, words: list[str], path: str) -> None:
+    def _tell(self, node: Node, key: str, schema: Node, texts: list[str], path: str) -> None:
         if node.pop(key, True) is not True:
-            words.append(told(key, schema[key]))
-            self._notes.add(f"`{key}` is told in words", path)
+            texts.append(told(key, schema[key]))
+            self._changes.add(f"`{key}` moved to the description", path)
 
-    def _properties(self, said: dict[str, Schema], words: list[str], path: str) -> Node:
-        """Keys that the target can't spell are told in words."""
+    def _properties(self, properties: dict[str, Schema], texts: list[str], path: str) -> Node:
+        """Property names that the target rejects move to the description."""
         wanted = self._rules.property_names
         kept: Node = {}
-        for name, inner in said.items():
+        for name, inner in properties.items():
             if wanted is None or re.fullmatch(wanted, name):
                 kept[name] = self._node(inner, f"{path}.{name}")
             else:
-                words.append(f"also takes {name}: {tell(inner, 1)}")
-                self._notes.add("a key that can't be declared there is told in words", f"{path}.{name}")
+                texts.append(f"also takes {name}: {tell(inner, 1)}")
+                self._changes.add("a property name that the target rejects moved to the description", f"{path}.{name}")
         return kept
 
-    def _draft_7(self, node: Node, schema: Node, words: list[str], path: str) -> None:
+    def _draft_7(self, node: Node, schema: Node, texts: list[str], path: str) -> None:
         if node.get("minContains") == 0:
             del node["minContains"]
             node.pop("contains", None)
         for key in _NOT_IN_DRAFT_7:
-            self._tell(node, key, schema, words, path)
+            self._tell(node, key, schema, texts, path)
         if "prefixItems" in node:
             if "items" in node:
                 node["additionalItems"] = node["items"]
@@ -159,5 +161,5 @@ class _Writer:
         if needs:
             node["dependencies"] = needs
         if "$ref" in node and node.keys() - ANNOTATIONS - {"$ref"}:
-            # Beside `$ref` nothing else is looked at.
+            # Siblings of `$ref` are ignored in draft 7.
             node["allOf"] = [{"$ref": node.pop("$ref")}, *node.get("allOf", [])]

@@ -1,8 +1,8 @@
-"""Any JSON Schema → 2020-12 with all references at hand.
+"""Parses a JSON Schema of any draft into 2020-12 with resolved references.
 
-Drafts 4 to 2019-09, OpenAPI's `nullable` and capital types, and proto JSON's numbers in quotes are read; a keyword that
-is not what its draft says is left out, which takes nothing from the values. References of every kind (pointers to
-anywhere, anchors, embedded `$id`s) become names of definitions, so whoever goes on needs no document.
+Drafts 4 to 2019-09, OpenAPI's `nullable` and upper-case types, and proto JSON's quoted numbers are accepted; an invalid
+keyword is dropped, which only widens the schema. References of every kind (pointers, anchors, embedded `$id`s) become
+names of definitions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["read_document"]
 
 _DEEPEST = 64
 _KNOWN_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
-# Below draft 2019-09 whatever stands beside `$ref` says nothing.
+# Before draft 2019-09 siblings of `$ref` are ignored.
 _LONE_REF = re.compile(r"json-schema\.org/draft-0[3-7]/")
 _BARE_ID = re.compile(r"json-schema\.org/draft-0[34]/")
 _COUNTS = frozenset(
@@ -34,23 +34,23 @@ _SILENT = frozenset(
     | {"$defs", "definitions", "nullable", "propertyOrdering", "discriminator", "xml", "externalDocs"}
 )
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# A weaker schema in here makes the whole one stronger.
+# A wider schema in these keywords makes the whole schema narrower.
 _TURNED = frozenset({"not", "if", "oneOf", "contains"})
 
 
-def read_document(raw: Mapping[str, Any], notes: Notes) -> Document:
-    return _Reader(dict(raw), notes).document()
+def read_document(raw: Mapping[str, Any], changes: Notes) -> Document:
+    return _Reader(dict(raw), changes).document()
 
 
 class _Place(Struct, frozen=True):
-    """A node of the raw document, and the embedded document that its references start from."""
+    """A node of the raw document, and the base URI of its references."""
 
     node: Any
     base: str
 
 
 class _At(Struct, frozen=True):
-    """Where a keyword stands."""
+    """The node that holds a keyword, and its place."""
 
     raw: Node
     base: str
@@ -59,9 +59,9 @@ class _At(Struct, frozen=True):
 
 
 class _Reader:
-    def __init__(self, raw: Node, notes: Notes) -> None:
+    def __init__(self, raw: Node, changes: Notes) -> None:
         self._raw = raw
-        self._notes = notes
+        self._changes = changes
         draft = str(raw.get("$schema", ""))
         self._lone_ref = bool(_LONE_REF.search(draft))
         self._id_key = "id" if _BARE_ID.search(draft) else "$id"
@@ -98,28 +98,28 @@ class _Reader:
     # ------------------------------------------------------------------------------------------------- references
 
     def _base_of(self, node: Node, base: str) -> str:
-        said = node.get(self._id_key)
-        if not isinstance(said, str) or said.startswith("#"):
+        uri = node.get(self._id_key)
+        if not isinstance(uri, str) or uri.startswith("#"):
             return base
-        return _joined(base, urldefrag(said).url)
+        return _joined(base, urldefrag(uri).url)
 
     def _index(self, raw: Node, base: str) -> None:
-        """Every embedded document and anchor, found without recursion, since a document may be deep."""
+        """Index embedded documents and anchors; iterative, since a document may be deep."""
         open_nodes: list[tuple[Node, str]] = [(raw, base)]
         while open_nodes:
             node, base = open_nodes.pop()
             own = self._base_of(node, base)
             if own != base:
                 self._resources.setdefault(own, node)
-            plain, moving = node.get("$anchor"), node.get("$dynamicAnchor")
-            said = node.get(self._id_key)
-            if isinstance(said, str) and said.startswith("#") and len(said) > 1:
-                self._anchors.setdefault((own, said[1:]), node)
-            for anchor in (plain, moving):
+            plain, dynamic = node.get("$anchor"), node.get("$dynamicAnchor")
+            own_id = node.get(self._id_key)
+            if isinstance(own_id, str) and own_id.startswith("#") and len(own_id) > 1:
+                self._anchors.setdefault((own, own_id[1:]), node)
+            for anchor in (plain, dynamic):
                 if isinstance(anchor, str):
                     self._anchors.setdefault((own, anchor), node)
-            if isinstance(moving, str):
-                self._dynamic.setdefault(moving, []).append(_Place(node, own))
+            if isinstance(dynamic, str):
+                self._dynamic.setdefault(dynamic, []).append(_Place(node, own))
             for key, value in node.items():
                 open_nodes += [(inner, own) for inner in inside(key, value) if isinstance(inner, dict)]
 
@@ -127,7 +127,7 @@ class _Reader:
         uri, fragment = urldefrag(ref)
         if key != "$ref":
             found = self._dynamic.get(fragment, [])
-            # Which one is meant depends on the way of a value through the schema.
+            # The target depends on the dynamic scope, which is unknown here.
             if len(found) > 1 or (key == "$recursiveRef" and base != self._home):
                 return None
         where = _joined(base, uri) if uri else base
@@ -135,7 +135,7 @@ class _Reader:
         if document is None:
             return None
         if not fragment or fragment.startswith("/"):
-            # Many who embed a document still point from the outermost one.
+            # Pointers in embedded documents often start from the outermost document.
             return self._pointed(document, where, fragment) or self._pointed(self._raw, self._home, fragment)
         anchored = self._anchors.get((where, unquote(fragment)))
         return None if anchored is None else _Place(anchored, self._base_of(anchored, where))
@@ -157,7 +157,7 @@ class _Reader:
     def _reference(self, key: str, ref: str, base: str, path: str) -> Schema:
         place = self._target(key, ref, base)
         if place is None:
-            self._notes.add(f"the reference {ref} can't be followed: anything is taken there", path)
+            self._changes.add(f"unresolvable reference {ref}: any value is accepted there", path)
             return True
         if isinstance(place.node, bool):
             return place.node
@@ -184,14 +184,14 @@ class _Reader:
         if isinstance(raw, bool):
             return raw
         if not isinstance(raw, dict):
-            self._notes.add("what is no schema is left out", path)
+            self._changes.add("invalid subschema dropped", path)
             return True
         if depth > _DEEPEST:
-            self._notes.add(f"nested deeper than {_DEEPEST} levels: anything is taken there", path)
+            self._changes.add(f"nested deeper than {_DEEPEST} levels: any value is accepted there", path)
             return True
         raw = cast("Node", raw)
         at = _At(raw, self._base_of(raw, base), path, depth)
-        lost = self._notes.lost
+        lost = self._changes.lost
         node: Node = {}
         alone = self._lone_ref and isinstance(raw.get("$ref"), str)
         for key, value in raw.items():
@@ -200,8 +200,8 @@ class _Reader:
         for key in _REFERENCES:
             if key in raw:
                 self._refer(node, key, raw[key], at)
-        if self._notes.lost > lost:
-            # They look at what the others say.
+        if self._changes.lost > lost:
+            # They depend on the other keywords.
             node.pop("unevaluatedProperties", None)
             node.pop("unevaluatedItems", None)
         if node.get("not") in (True, {}):
@@ -218,8 +218,8 @@ class _Reader:
             node["allOf"] = [*node.get("allOf", []), target]
 
     def _keyword(self, node: Node, key: str, value: Any, at: _At) -> None:
-        """One keyword that is no reference, as 2020-12 says it."""
-        lost = self._notes.lost
+        """Convert one keyword other than a reference to 2020-12."""
+        lost = self._changes.lost
         at = replace(at, path=f"{at.path}.{key}" if at.path else key)
         special = self._special.get(key)
         if special is not None:
@@ -228,13 +228,13 @@ class _Reader:
             self._subschemas(node, key, value, at)
         elif key not in _SILENT:
             self._plain(node, key, value, at)
-        if key in _TURNED and self._notes.lost > lost:
+        if key in _TURNED and self._changes.lost > lost:
             node.pop(key, None)
 
-    def _lawful(self, key: str, lawful: bool, at: _At) -> bool:
-        if not lawful:
-            self._notes.add(f"`{key}` is not valid and left out", at.path)
-        return lawful
+    def _lawful(self, key: str, valid: bool, at: _At) -> bool:
+        if not valid:
+            self._changes.add(f"invalid `{key}` dropped", at.path)
+        return valid
 
     def _inner(self, raw: Any, at: _At, step: str = "") -> Schema:
         return self._node(raw, at.base, f"{at.path}{step}", at.depth + 1)
@@ -259,8 +259,8 @@ class _Reader:
             node[key] = int(value) if key in _COUNTS else list(dict.fromkeys(value)) if key == "required" else value
 
     def _type(self, node: Node, key: str, value: Any, at: _At) -> None:
-        said = cast("list[Any]", value) if isinstance(value, list) else [value]
-        types = list(dict.fromkeys(kind.lower() if isinstance(kind, str) else "" for kind in said))
+        values = cast("list[Any]", value) if isinstance(value, list) else [value]
+        types = list(dict.fromkeys(kind.lower() if isinstance(kind, str) else "" for kind in values))
         if self._lawful(key, bool(types) and all(kind in _KNOWN_TYPES for kind in types), at):
             node["type"] = types if isinstance(value, list) else types[0]
 
@@ -274,7 +274,7 @@ class _Reader:
             self._subschemas(node, "items", value, at)
 
     def _bound(self, node: Node, key: str, value: Any, at: _At) -> None:
-        """`exclusiveMinimum: true`, which draft 4 had, takes the bound's own place."""
+        """Draft 4's `exclusiveMinimum: true` takes the value of `minimum`."""
         if not isinstance(value, bool):
             self._plain(node, key, value, at)
         elif value and _is_number(bound := at.raw.get(key.removeprefix("exclusive").lower())):
@@ -305,7 +305,7 @@ def _joined(base: str, uri: str) -> str:
 
 
 def _ordered(properties: Node, order: Any) -> list[tuple[str, Any]]:
-    """Gemini's `propertyOrdering` is the order of the properties."""
+    """Order the properties by Gemini's `propertyOrdering`."""
     first = [name for name in cast("list[Any]", order) if isinstance(name, str)] if isinstance(order, list) else []
     names = dict.fromkeys([name for name in first if name in properties] + list(properties))
     return [(name, properties[name]) for name in names]

@@ -1,7 +1,7 @@
-"""What each target takes of JSON Schema: one row for each, as data.
+"""The JSON Schema subset of each target, as data.
 
-Most providers publish a subset; some publish nothing and answer with an error. The comments name where a cell is from:
-a rule of the rulebook, the vendor's page, or the error that users were seen to get.
+Most providers publish a subset; some only reject schemas with an error. The comments name the source of a value: a rule
+of the rulebook, the vendor's page, or an error that users reported.
 """
 
 from __future__ import annotations
@@ -36,51 +36,51 @@ _LITERALS = frozenset({"null", "boolean", "number", "string"})
 
 
 class UnfitError(Exception):
-    """A strict subset has no word for this schema."""
+    """A strict subset can't express this schema."""
 
 
 class SchemaRules(Struct, frozen=True):
-    """One target's subset. The defaults are those of a server that takes JSON Schema as it is.
+    """One target's subset. The defaults are those of a server that accepts all of JSON Schema.
 
-    A row without `keywords` is lenient: nothing is taken out of a schema but what the other cells refuse. A row with
-    them is narrow: every node becomes one typed node, an `anyOf` of such nodes, or a reference.
+    Without `keywords` the target is lenient: only what the other fields reject is changed. With `keywords` it accepts a
+    subset: every node becomes one typed node, an `anyOf` of such nodes, or a reference.
     """
 
     name: str
     keywords: frozenset[str] | None = None
     draft: Literal["2020-12", "7"] = "2020-12"
     refused_at_top: frozenset[str] = frozenset({"$ref"})
-    """Keywords that may not stand beside the `type: object` of tool parameters."""
+    """Keywords rejected next to `type: object` at the root of tool parameters."""
     refs: Literal["defs", "inline"] = "defs"
-    """Whether `$ref` into `$defs` is taken, or everything must be written out."""
+    """Whether `$ref` into `$defs` is accepted, or references must be inlined."""
     recursion: bool = True
     beside_ref: frozenset[str] = frozenset()
     beside_any_of: frozenset[str] = frozenset({"description", "title"})
     said_once: bool = False
-    """Whether what stands beside `anyOf` may not stand in one of its members as well."""
+    """Whether a sibling of `anyOf` may not occur in its members as well."""
     type_lists: Literal["free", "scalars", "bare", "none"] = "free"
     """Where `type` may be a list: anywhere, for scalars, without further keywords, or nowhere."""
     anything: Literal["empty", "types", "branches"] = "empty"
-    """How «any value» is said: `{}`, a list of all types, or an `anyOf` of them."""
+    """How «any value» is rendered: `{}`, a list of all types, or an `anyOf` of them."""
     enums: frozenset[str] = _EVERY_ENUM
     empty_enum_text: bool = True
     enum_limit: int | None = None
     formats: frozenset[str] | None = None
     plain_patterns: bool = False
-    """Whether patterns that look around or back are refused."""
+    """Whether patterns with lookaround or back references are rejected."""
     property_names: str | None = None
     """What a key of `properties` must match."""
     slash_in_defs: bool = True
     items_needed: bool = False
     required_declared: bool = False
     terminating: bool = False
-    """Whether a recursion that has to go on for ever is looked for and refused."""
+    """Whether infinite recursion is rejected."""
     longest_min_items: int | None = None
     closed: bool = False
-    """Whether every object must say that it has no other keys."""
+    """Whether every object must have `additionalProperties: false`."""
     all_required: bool = False
     object_answers: bool = True
-    """Whether the schema of an answer must be one of an object, as that of parameters must."""
+    """Whether the schema of a response format must be an object, as that of parameters."""
     openapi: bool = False
     """`nullable` and types in capitals, as OpenAPI 3.0 has them."""
     depth: int = 40
@@ -88,7 +88,7 @@ class SchemaRules(Struct, frozen=True):
 
     @property
     def strict(self) -> bool:
-        """Whether a schema may fail to fit: strict subsets have no word for an open object."""
+        """Whether some schemas can't be expressed: strict subsets have no open objects."""
         return self.closed
 
 
@@ -106,10 +106,10 @@ OPENAI = SchemaRules(
     refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
     items_needed=True,
 )
-# Its validator answers with the same sentences («schema must be a JSON Schema of 'type: "object"'»).
+# Its validator has the same error messages («schema must be a JSON Schema of 'type: "object"'»).
 DEEPSEEK = replace(OPENAI, name="deepseek")
 
-# Guide «Structured model outputs»: supported schemas. `default`, other formats and lengths are refused by name.
+# Guide «Structured model outputs»: supported schemas. `default`, other formats and lengths are rejected by name.
 OPENAI_STRICT = SchemaRules(
     "openai-strict",
     keywords=_STRUCTURE
@@ -152,10 +152,10 @@ ANTHROPIC_STRICT = SchemaRules(
     closed=True,
 )
 
-# «The value at toolConfig.tools.0.toolSpec.inputSchema.json.type must be one of the following: object.» What makers
-# beside Anthropic take is not published; the top is kept plain for all.
+# «The value at toolConfig.tools.0.toolSpec.inputSchema.json.type must be one of the following: object.» The subset
+# of vendors other than Anthropic is not published; the root is kept simple for all.
 BEDROCK = SchemaRules("bedrock", refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"})
-# Nova's guide «Tool use»: at the top nothing but `type`, `properties` and `required`, so no `$defs` either.
+# Nova's guide «Tool use»: only `type`, `properties` and `required` at the root, so no `$defs`.
 NOVA = replace(
     BEDROCK,
     name="nova",
@@ -166,8 +166,8 @@ NOVA = replace(
     refs="inline",
 )
 
-# `parametersJsonSchema` and `responseJsonSchema`: the list of properties in the API's reference. References are taken
-# by the page and refused in practice («reference to undefined schema»), so they are written out.
+# `parametersJsonSchema` and `responseJsonSchema`: the list of properties in the API's reference. References are
+# documented but rejected in practice («reference to undefined schema»), so they are inlined.
 GEMINI = SchemaRules(
     "gemini",
     keywords=_STRUCTURE - {"$ref", "$defs"}
@@ -200,7 +200,7 @@ GEMINI_OPENAPI = SchemaRules(
     openapi=True,
 )
 
-# MIS-13. `$schema` and `$id`, which make its grammar fail, are nowhere written.
+# MIS-13. `$schema` and `$id`, which break its grammar, are never rendered.
 MISTRAL = SchemaRules("mistral", draft="7")
 
 # Moonshot Flavored JSON Schema: MoonshotAI/walle, docs/walle.md and the limits of its default configuration.

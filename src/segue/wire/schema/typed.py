@@ -1,4 +1,4 @@
-"""Types and values of typed nodes, as the subsets of JSON Schema have them."""
+"""Types and values of schema nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ends", "fits", "nullable", "types_of_values"]
 
 
 def fits(value: object, types: list[str] | None) -> bool:
-    """Whether a value is of one of these types."""
+    """True if a value has one of these types; None is every type."""
     if types is None:
         return True
     kinds = [kind.lower() for kind in types]
@@ -20,7 +20,7 @@ def fits(value: object, types: list[str] | None) -> bool:
 
 
 def types_of_values(values: list[Any], types: list[str] | None) -> list[str]:
-    """The types that these values have, among the ones that are said."""
+    """The types of these values; numbers are `integer` where the node's types do not include `number`."""
     found = list(dict.fromkeys(kind_of(value) for value in values))
     numbers = [value for value in values if kind_of(value) == "number"]
     whole = all(isinstance(value, int) for value in numbers) if types is None else "number" not in types
@@ -28,21 +28,21 @@ def types_of_values(values: list[Any], types: list[str] | None) -> list[str]:
 
 
 def nullable(node: Node) -> Node:
-    """A written node that takes null as well."""
+    """A rendered node that accepts null as well."""
     kinds = types_of(node)
     if kinds is not None and "null" in kinds:
         return node
     if kinds is not None and "const" not in node and not {"object", "array"} & set(kinds):
         values = {"enum": [*node["enum"], None]} if "enum" in node else {}
         return {**node, "type": [*kinds, "null"], **values}
-    beside = {key: value for key, value in node.items() if key in ("title", "description")}
-    inner = {key: value for key, value in node.items() if key not in beside}
+    siblings = {key: value for key, value in node.items() if key in ("title", "description")}
+    inner = {key: value for key, value in node.items() if key not in siblings}
     members = inner.get("anyOf", [inner])
-    return {**beside, "anyOf": union([*members, {"type": "null"}])}
+    return {**siblings, "anyOf": union([*members, {"type": "null"}])}
 
 
 def ends(node: Node, defs: Node, seen: set[str], depth: int) -> bool:
-    """Whether some value of a written node is finite, in the cautious way that Moonshot's validator counts."""
+    """True if some value of a rendered node is finite, by the conservative check of Moonshot's validator."""
     if not node:
         return True
     if depth > 100:

@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema 2020-12: where subschemas stand, which types a keyword is about, what is annotation."""
+"""JSON Schema 2020-12: which keywords hold subschemas, apply to which types, or are annotations; and JSON equality."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Node: TypeAlias = dict[str, Any]
 Schema: TypeAlias = "Node | bool"
 
 TYPES = ("string", "number", "boolean", "object", "array", "null")
-"""All values there are; `integer` is a part of `number`."""
+"""All types; `integer` is part of `number`."""
 IN_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
 IN_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 SINGLE = frozenset(
@@ -43,14 +43,14 @@ _ABOUT: dict[str, str] = {
     "dependentRequired dependentSchemas unevaluatedProperties",
 }
 _TYPES_OF_KEYWORD: dict[str, frozenset[str]] = {
-    keyword: frozenset(kind for kind, words in _ABOUT.items() if keyword in words.split())
-    for words in _ABOUT.values()
-    for keyword in words.split()
+    keyword: frozenset(kind for kind, keywords in _ABOUT.items() if keyword in keywords.split())
+    for keywords in _ABOUT.values()
+    for keyword in keywords.split()
 }
 
 
 def about(keyword: str, types: list[str] | None) -> bool:
-    """Whether a keyword says something of values of these types."""
+    """True if a keyword constrains values of these types."""
     wanted = _TYPES_OF_KEYWORD.get(keyword)
     return types is None or wanted is None or any(_whole(kind) in wanted for kind in types)
 
@@ -64,9 +64,9 @@ def is_node(value: object) -> bool:
 
 
 def types_of(node: Node) -> list[str] | None:
-    """The types that a node names; None is every type."""
-    said: Any = node.get("type")
-    return cast("list[str] | None", said) if said is None or isinstance(said, list) else [said]
+    """The types that a node names; None means every type."""
+    types: Any = node.get("type")
+    return cast("list[str] | None", types) if types is None or isinstance(types, list) else [types]
 
 
 def kind_of(value: object) -> str:
@@ -96,7 +96,7 @@ def same(one: object, other: object) -> bool:
 
 
 def union(values: list[Any]) -> list[Any]:
-    """The values without those that come again."""
+    """The values without duplicates."""
     kept: list[Any] = []
     for value in values:
         if not any(same(value, other) for other in kept):

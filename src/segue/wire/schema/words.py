@@ -1,7 +1,4 @@
-"""A schema in words: what a target has no keyword for is still said, in the description.
-
-Every text is bounded, so a description never grows past what a reader takes in.
-"""
+"""Describes unsupported parts of a schema as text for the description. Every text has a maximum length."""
 
 from __future__ import annotations
 
@@ -19,23 +16,23 @@ _MOST = 8
 _DEEPEST = 2
 
 
-def described(node: Node, words: list[str]) -> Node:
-    """The node with these words in its description."""
-    if not words:
+def described(node: Node, texts: list[str]) -> Node:
+    """The node with these texts appended to its description."""
+    if not texts:
         return node
-    said = "; ".join(dict.fromkeys(words))
+    joined = "; ".join(dict.fromkeys(texts))
     before = node.get("description")
-    return {**node, "description": f"{before} ({said})" if before else said}
+    return {**node, "description": f"{before} ({joined})" if before else joined}
 
 
 def told(keyword: str, value: Any) -> str:
-    """One keyword as words; a keyword that JSON Schema does not know has none."""
+    """One keyword as text; empty for keywords that are not in JSON Schema."""
     make = _WORDS.get(keyword)
     return "" if make is None else _cut(make(value))
 
 
 def tell(schema: Schema, depth: int = 0) -> str:
-    """A whole schema as a few words."""
+    """A whole schema as short text."""
     if isinstance(schema, bool):
         return "anything" if schema else "nothing"
     if depth > _DEEPEST:
@@ -152,4 +149,4 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "contentMediaType": lambda value: f"content of type {_value(value)}",
 }
 KEYWORDS = frozenset(_WORDS)
-"""All that there are words for."""
+"""All keywords that can be described."""

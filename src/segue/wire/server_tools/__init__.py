@@ -1,5 +1,5 @@
-"""Tools that an API itself defines, declared to another: those that its provider runs, and those that its client runs.
+"""Vendor-defined tools declared to another API: hosted tools (the provider runs them) and client-run tools.
 
-`rows` has the first kind, one row for each kind of tool and API; `client_run` the second, which abroad are functions;
-`declare` puts them to use.
+`hosted` has one row for each kind of hosted tool and API; `client_run` the client-run tools, which become functions
+cross-API; `declare` converts the declarations of a request.
 """

@@ -1,7 +1,7 @@
-"""Tools that an API defines and its client runs: abroad functions, with the input that their vendor documents.
+"""Client-run tools: defined by an API, run by its client. Cross-API they are functions with the documented input.
 
-Those of the Responses API are called by items of their own; a call that comes back from abroad becomes such an item
-again where its arguments are what the item holds.
+In the Responses API they have their own item types for calls; a call in a reply is converted back to such an item if
+its arguments match.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["CLIENT_RUN", "ClientRun", "client_run_of"]
 
 
 _A, _O, _G = "anthropic", "openai-responses", "gemini"
-# What a client set its tool up with, and the model has to know.
+# Settings of a declaration that the model needs.
 _SETUP = (
     *("display_width_px", "display_height_px", "display_number", "display_width", "display_height", "environment"),
     "max_characters",
@@ -27,9 +27,9 @@ _SETUP = (
 
 
 class ClientRun(Struct, frozen=True):
-    """`function` is what its calls are named, None where the declaration says it; `schema` what they are given.
+    """`function` is the function name, None for the name in the declaration; `schema` returns its parameters.
 
-    `item` is the type of the item that calls it at home, and `members` what the item holds of the arguments.
+    `item` is the item type of its calls in the source API, `item_members` builds the item's fields from arguments.
     """
 
     api: str
@@ -42,13 +42,15 @@ class ClientRun(Struct, frozen=True):
     unless: Callable[[JsonObject], bool] = lambda _members: False
 
     def declared(self, tool: Tool, kind: str, members: JsonObject) -> Tool:
-        """The function that stands for it; how it was set up is part of its description."""
-        told = string_or_none(members.get("description")) or self.description
+        """The function tool for a declaration; its settings are appended to the description."""
+        description = string_or_none(members.get("description")) or self.description
         setup = [
             f"{key}: {members[key]}" for key in _SETUP if isinstance(members.get(key), str | int) and self.api != _G
         ]
         schema = self.schema({**members, "type": kind})
-        return Tool(self.function or tool.name, " ".join([told, *([f"({', '.join(setup)})"] if setup else [])]), schema)
+        if setup:
+            description = f"{description} ({', '.join(setup)})"
+        return Tool(self.function or tool.name, description, schema)
 
 
 # -------------------------------------------------------------------------------------------------------------- schemas
@@ -70,7 +72,7 @@ def _object(required: str, **properties: Mapping[str, Any]) -> Callable[[JsonObj
 
 
 def _screen(members: JsonObject) -> JsonObject:
-    """OpenAI's computer: one action, or in its newer form a list of them."""
+    """Parameters of OpenAI's computer tool: one action, or in the newer type a list of them."""
     action = {
         "type": "object",
         "properties": {
@@ -123,7 +125,7 @@ _MOUSE = (
 
 
 def _holds(key: str, *needed: str, **defaults: Any) -> Callable[[JsonObject], JsonObject | None]:
-    """The arguments under a key of the item, where they have what is needed."""
+    """Puts the arguments under a key of the item, if they have the required fields."""
 
     def members(arguments: JsonObject) -> JsonObject | None:
         return {key: {**defaults, **arguments}} if all(name in arguments for name in needed) else None
@@ -283,7 +285,7 @@ CLIENT_RUN: tuple[ClientRun, ...] = (
 
 
 def client_run_of(api: str, kind: str, members: JsonObject) -> list[ClientRun]:
-    """The functions that a declaration stands for."""
+    """The functions that a declaration of this type includes."""
     given: Any = members.get("excludedPredefinedFunctions") or members.get("excluded_predefined_functions")
     excluded = cast("list[Any]", given) if isinstance(given, list) else []
     return [

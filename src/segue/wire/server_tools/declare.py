@@ -1,7 +1,7 @@
-"""The tools of a request as another API can be told of them, and the calls to them on their way back.
+"""Converts vendor-defined tools of a request to the target API, and calls to them in replies back.
 
-What the target has too is declared as its own, with the options that both have; what the caller's client runs becomes
-a function; what is left is in the report. Functions come first where a target takes either.
+A hosted tool that the target also has is declared as the target's, with the options that both have; a client-run tool
+becomes a function; any other is reported. Functions win where a target does not accept both.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["Abroad", "called_back", "declared_abroad", "is_deferred", "laid_besi
 
 DEFERRED = "defer_loading"
 _RESPONSES = "openai-responses"
-# A beta of Anthropic's is asked for by a header, which no body can.
 _NEEDED = ("label", "url")
+# Enabled by a header, which a body cannot contain.
 _MCP_BETA = "mcp-client-2025-11-20"
 
 
 class Abroad(Struct, frozen=True):
-    """The request with tools of the target, what stands beside them, and the keys of the old body that say the same."""
+    """The request with tools of the target, fields of the body besides `tools`, and source keys that were converted."""
 
     request: Request
     beside: JsonObject = {}
@@ -40,22 +40,22 @@ class Abroad(Struct, frozen=True):
 
 
 def declared_abroad(request: Request, api: str, model: Model, report: Report) -> Abroad:
-    """`api` is the target's, `model` the one that will be asked."""
-    home = request.native is not None and request.native.api == api
+    """Converts the hosted and client-run tools of a request for the target `api` and `model`."""
+    same_api = request.native is not None and request.native.api == api
     foreign = [tool for tool in request.tools if tool.kind == "hosted" and not _is_own(tool, api)]
-    declared = [] if home else beside_tools(request)
+    declared = [] if same_api else beside_tools(request)
     if not foreign and not declared:
         return Abroad(request)
-    work = _Declaring(request, api, model, report)
+    converter = _Declaring(request, api, model, report)
     for tool in request.tools:
         if tool.kind == "hosted" and not _is_own(tool, api):
-            for one in declared_in(request, tool) or [Declared("", tool.name, {}, tool)]:
-                work.take(one)
+            for declaration in declared_in(request, tool) or [Declared("", tool.name, {}, tool)]:
+                converter.take(declaration)
         else:
-            work.keep(tool)
-    for one in declared:
-        work.take(one)
-    return work.done(frozenset() if home else frozenset(said_beside(request)))
+            converter.keep(tool)
+    for declaration in declared:
+        converter.take(declaration)
+    return converter.done(frozenset() if same_api else frozenset(said_beside(request)))
 
 
 def _is_own(tool: Tool, api: str) -> bool:
@@ -63,12 +63,12 @@ def _is_own(tool: Tool, api: str) -> bool:
 
 
 def is_deferred(tool: Tool) -> bool:
-    """Whether a tool is to be loaded only when a search finds it."""
+    """Whether a tool is loaded only when a tool search finds it."""
     return tool.kind != "hosted" and tool.native is not None and tool.native.fragment.get(DEFERRED) is True
 
 
 class _Declaring:
-    """The tools of one request, on their way."""
+    """Collects the converted tools of one request."""
 
     def __init__(self, request: Request, api: str, model: Model, report: Report) -> None:
         self._request, self._api, self._model, self._report = request, api, model, report
@@ -80,96 +80,100 @@ class _Declaring:
     def keep(self, tool: Tool) -> None:
         self._tools.append(tool)
 
-    def take(self, one: Declared) -> None:
-        functions = client_run_of(one.api, one.kind, one.members)
+    def take(self, declaration: Declared) -> None:
+        functions = client_run_of(declaration.api, declaration.kind, declaration.members)
         if functions:
-            added = [tool.name for row in functions if (tool := self._function(row, one)) is not None]
-            said = f"{one.kind}, which the client runs, is declared as the function {', '.join(added)}"
+            added = [tool.name for row in functions if (tool := self._function(row, declaration)) is not None]
+            message = f"client-run tool {declaration.kind} declared as the function {', '.join(added)}"
             if added:
-                self._report.add("tools", said, subject=one.tool.name)
+                self._report.add("tools", message, subject=declaration.tool.name)
             return
-        known = row_of(one.api, one.kind, one.members)
+        known = row_of(declaration.api, declaration.kind, declaration.members)
         target = row_to(self._api, known.kind, self._model) if known is not None else None
         if known is None or target is None:
             what = f" ({KINDS[known.kind]})" if known is not None else ""
-            self._report.add("tools", only_elsewhere(one.tool) + what, subject=one.tool.name)
+            self._report.add("tools", only_elsewhere(declaration.tool) + what, subject=declaration.tool.name)
             return
-        options = known.read(one.members)
+        options = known.read(declaration.members)
         if options is None or target.write(options) is None:
-            said = f"{one.tool.name}: {KINDS[known.kind]} can't be declared here, not as its own declaration bounds it"
-            self._report.add("tools", said, subject=one.tool.name)
+            name = f"{declaration.tool.name} ({KINDS[known.kind]})"
+            message = f"tool {name} not declared: its options cannot be converted to the target"
+            self._report.add("tools", message, subject=declaration.tool.name)
             return
-        self._own.append((target, one, options))
+        self._own.append((target, declaration, options))
 
-    def _function(self, row: ClientRun, one: Declared) -> Tool | None:
-        tool = row.declared(one.tool, one.kind, one.members)
+    def _function(self, row: ClientRun, declaration: Declared) -> Tool | None:
+        tool = row.declared(declaration.tool, declaration.kind, declaration.members)
         if tool.name in self._names:
-            self._report.add("tools", "a second tool of the same name is left out", subject=tool.name)
+            self._report.add(
+                "tools", f"tool {tool.name} not declared: another tool has the same name", subject=tool.name
+            )
             return None
         self._names.add(tool.name)
         self._tools.append(tool)
-        self._chosen[one.tool.name] = tool.name
+        self._chosen[declaration.tool.name] = tool.name
         return tool
 
-    def done(self, told: frozenset[str]) -> Abroad:
-        beside: JsonObject = {}
-        refused = self._refused_beside_functions()
-        searching = refused is None and any(target.kind == "tool_search" for target, _, _ in self._own)
-        for target, one, options in self._own:
-            why = refused
-            # What is to be found has to be searched for.
-            said = {key: value for key, value in options.items() if searching or key != "deferred"}
-            members = target.write(said) or {}
+    def done(self, converted_keys: frozenset[str]) -> Abroad:
+        body_fields: JsonObject = {}
+        rejection = self._refused_beside_functions()
+        searching = rejection is None and any(target.kind == "tool_search" for target, _, _ in self._own)
+        for target, declaration, options in self._own:
+            why = rejection
+            # Deferred tools need a tool search.
+            usable = {key: value for key, value in options.items() if searching or key != "deferred"}
+            members = target.write(usable) or {}
             tool, more = place(self._api, target.written or "", members)
-            if tool is not None and (tool.name in self._names or any(tool.native == one.native for one in self._tools)):
-                why = "a second tool of the same name is left out"
+            if tool is not None and (
+                tool.name in self._names or any(tool.native == other.native for other in self._tools)
+            ):
+                why = "another tool has the same name"
             if why is not None:
-                self._report.add("tools", f"{one.tool.name}: {why}", subject=one.tool.name)
+                self._report.add(
+                    "tools", f"tool {declaration.tool.name} not declared: {why}", subject=declaration.tool.name
+                )
                 continue
-            self._report_declared(target, one)
-            self._report_lost(target, one, options, members)
+            self._report_declared(target, declaration)
+            self._report_lost(target, declaration, options, members)
             if tool is not None:
                 self._tools.append(tool)
-                self._chosen[one.tool.name] = tool.name
-            beside = laid_beside(beside, more)
+                self._chosen[declaration.tool.name] = tool.name
+            body_fields = laid_beside(body_fields, more)
         tools = self._with_deferred() if searching else self._tools
         options = self._options()
         allowed = options.tool_choice.allowed if options.tool_choice is not None else None
         kinds = {tool.kind == "hosted" for tool in tools if allowed is None or tool.name in allowed}
         if self._api == "gemini" and len(kinds) > 1:
             # GEM-24
-            beside = laid_beside(beside, {"toolConfig": {"includeServerSideToolInvocations": True}})
+            body_fields = laid_beside(body_fields, {"toolConfig": {"includeServerSideToolInvocations": True}})
         changed = msgspec.structs.replace(self._request, tools=tuple(tools), options=options)
-        return Abroad(changed, beside, told)
+        return Abroad(changed, body_fields, converted_keys)
 
-    def _report_declared(self, target: Row, one: Declared) -> None:
-        header = f"; it needs the beta {_MCP_BETA}" if target.written == "mcp_toolset" else ""
-        said = f"{one.kind} is declared as {target.written}: {KINDS[target.kind]}{header}"
-        self._report.add("tools", said, subject=one.tool.name)
+    def _report_declared(self, target: Row, declaration: Declared) -> None:
+        header = f"; needs the beta header {_MCP_BETA}" if target.written == "mcp_toolset" else ""
+        message = f"hosted tool {declaration.kind} declared as {target.written} ({KINDS[target.kind]}){header}"
+        self._report.add("tools", message, subject=declaration.tool.name)
 
-    def _report_lost(self, target: Row, one: Declared, options: JsonObject, members: JsonObject) -> None:
-        """Options that leave no trace in what is written."""
+    def _report_lost(self, target: Row, declaration: Declared, options: JsonObject, members: JsonObject) -> None:
+        """Reports options that have no effect on the rendered declaration."""
         for name in sorted(options):
             less = {key: value for key, value in options.items() if key != name}
             if name not in _NEEDED and target.write(less) == members:
-                said = f"`{name}` of {one.kind} is not carried over to {self._api}"
-                self._report.add("tools", said, subject=one.tool.name)
+                message = f"`{name}` of {declaration.kind} dropped: {self._api} has no such option"
+                self._report.add("tools", message, subject=declaration.tool.name)
 
     def _functions(self) -> bool:
         return any(tool.kind != "hosted" for tool in self._tools)
 
     def _refused_beside_functions(self) -> str | None:
-        """GEM-24; of Qwen's search it is not known that it goes with functions."""
+        """GEM-24; whether Qwen's search works together with functions is unknown."""
         older = self._api == "gemini" and bool(self._model.version) and not self._model.at_least(3)
         if self._functions() and (older or self._api == "qwen"):
-            return "tools that the provider runs don't go with functions here"
+            return "the target does not accept hosted tools together with functions"
         return None
 
     def _with_deferred(self) -> list[Tool]:
-        """Tools that were to be loaded when found stay so where the target searches for tools, too.
-
-        One that was called already is at hand.
-        """
+        """The tools with deferred loading kept, for a target with tool search; tools called already are loaded."""
         called = {call.name for message in self._request.messages for call in calls_of(message)}
         return [
             msgspec.structs.replace(tool, extra={**(tool.extra or {}), DEFERRED: True})
@@ -179,20 +183,20 @@ class _Declaring:
         ]
 
     def _options(self) -> Options:
-        """The options, with a choice of tools by the names that they have now."""
+        """The options with the tool choice mapped to the new tool names."""
         options = self._request.options
         choice = options.tool_choice
         if choice is None:
             return options
         allowed = choice.allowed and tuple(self._chosen.get(name, name) for name in choice.allowed)
-        # Elsewhere only functions can be chosen: the name that the caller knows is the one to report.
-        own = {name for _, one, _ in self._own for name in [one.tool.name] if self._api != "anthropic"}
+        # Other targets can only force functions; the caller's name is the one to report.
+        own = {name for _, declaration, _ in self._own for name in [declaration.tool.name] if self._api != "anthropic"}
         name = choice.name if choice.name is None or choice.name in own else self._chosen.get(choice.name, choice.name)
         return msgspec.structs.replace(options, tool_choice=ToolChoice(choice.mode, name, allowed))
 
 
 def laid_beside(body: JsonObject, more: JsonObject) -> JsonObject:
-    """The body with more in it; what is there already is added to."""
+    """The body with more fields; objects and lists that exist already are extended."""
     if not more:
         return body
     made = dict(body)
@@ -208,16 +212,16 @@ def laid_beside(body: JsonObject, more: JsonObject) -> JsonObject:
 
 
 def called_back(call: ToolCall, request: Request) -> ToolCall:
-    """A reply's call to a tool that the caller's client runs, in the type of item that such a tool is called by."""
+    """A reply's call to a client-run tool of the Responses API, converted to that tool's own item type."""
     arguments = call.arguments
-    home = call.native is not None and call.native.api == _RESPONSES
-    if home or call.kind != "function" or not isinstance(arguments, dict):
+    same_api = call.native is not None and call.native.api == _RESPONSES
+    if same_api or call.kind != "function" or not isinstance(arguments, dict):
         return call
     for tool in request.tools:
         if tool.kind != "hosted" or tool.native is None or tool.native.api != _RESPONSES:
             continue
-        for one in declared_in(request, tool):
-            for row in client_run_of(one.api, one.kind, one.members):
+        for declaration in declared_in(request, tool):
+            for row in client_run_of(declaration.api, declaration.kind, declaration.members):
                 members = row.members(cast("JsonObject", arguments)) if row.function == call.name else None
                 if members is not None and row.item is not None:
                     item_id = made_id(row.item.replace("_", ""), call.id)

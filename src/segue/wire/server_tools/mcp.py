@@ -1,8 +1,8 @@
-"""Remote MCP servers as each API declares them.
+"""Declarations of remote MCP servers in each API.
 
 Shared options: `label`, `url`, `authorization` (a token), `headers`, `allowed_tools` and `denied_tools`, `deferred`.
-Where calls wait for somebody's leave at home, only those that do not may go where nobody asks: `allowed_tools` again.
-A server that can't be reached by an address, or whose every call needs leave, is read as None.
+Tools that need approval in the source API are not allowed in a target without approvals: only the others are listed
+in `allowed_tools`. A server without a URL, or whose every call needs approval, is parsed as None.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = [
     "write_openai_server",
 ]
 
-# What bounds the tools that may be called: where it can't be said, the server is not declared.
+# Restrictions of the tools that may be called: where a target has no field for them, the server is not declared.
 BINDING = ("allowed_tools", "denied_tools")
 _BEARER = "Bearer "
 
@@ -35,13 +35,13 @@ def _names(value: object) -> list[str] | None:
 
 
 def _headers(value: object) -> JsonObject | None:
-    """Headers that can be sent."""
+    """The headers whose value is a string."""
     given = object_or_none(value)
     return given and {key: text for key, text in given.items() if isinstance(text, str)}
 
 
 def _with_token(options: JsonObject) -> JsonObject:
-    """A token that stands among the headers, taken out of them."""
+    """The options with a bearer token moved from `headers` to `authorization`."""
     headers = dict(object_or_none(options.pop("headers", None)) or {})
     key = next((key for key in headers if key.lower() == "authorization"), None)
     value = headers.get(key) if key is not None else None
@@ -79,7 +79,7 @@ def read_openai_server(members: JsonObject) -> JsonObject | None:
 
 
 def _unasked(approval: object) -> list[str] | None:
-    """The tools that are called without asking: None for all. Where nothing is said, leave is asked for each call."""
+    """The tools that need no approval; None for all. By default every call needs approval."""
     if approval == "never":
         return None
     return _names((object_or_none((object_or_none(approval) or {}).get("never")) or {}).get("tool_names")) or []
@@ -104,7 +104,7 @@ def write_openai_server(options: JsonObject) -> JsonObject | None:
 
 
 def read_anthropic_server(members: JsonObject) -> JsonObject | None:
-    """A toolset, with the definition of its server under `server`."""
+    """Parses a toolset, with the definition of its server under `server`."""
     server = object_or_none(members.get("server")) or {}
     url, label = string_or_none(server.get("url")), string_or_none(server.get("name"))
     if url is None or not label:
@@ -153,7 +153,7 @@ def write_anthropic_server(options: JsonObject) -> JsonObject:
 
 
 def read_gemini_servers(members: JsonObject) -> JsonObject | None:
-    """One server of the list, under `server`."""
+    """Parses one server of the list, given under `server`."""
     server = object_or_none(members.get("server")) or {}
     transport = object_or_none(server.get("streamableHttpTransport") or server.get("streamable_http_transport")) or {}
     url = string_or_none(transport.get("url"))

@@ -1,7 +1,7 @@
-"""Where declarations of an API's own tools stand in its bodies, and how they are wrapped there.
+"""Where a body declares hosted and client-run tools, and how each API wraps a declaration.
 
-Most stand among the tools. Some are options of the body (`web_search_options`, `enable_search`), and Anthropic's MCP
-servers are both: the toolset among the tools, the server beside them.
+Most are entries of `tools`. Some are fields of the body (`web_search_options`, `enable_search`), and an MCP server of
+Anthropic's is both: the toolset in `tools`, the server in `mcp_servers`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Declared", "beside_tools", "declared_in", "place", "said_beside"]
 
 
 class Declared(Struct, frozen=True):
-    """A declaration unwrapped: its type, and what else it says."""
+    """An unwrapped declaration: its type and its other fields."""
 
     api: str
     kind: str
@@ -31,7 +31,7 @@ class Declared(Struct, frozen=True):
 
 
 def said_beside(request: Request) -> dict[str, Any]:
-    """The keys of the body, beside its tools, that declare some."""
+    """Fields of the body besides `tools` that declare tools."""
     native = request.native
     body: Mapping[str, Any] = native.fragment if native is not None else {}
     match native.api if native is not None else None:
@@ -46,7 +46,7 @@ def said_beside(request: Request) -> dict[str, Any]:
 
 
 def declared_in(request: Request, tool: Tool) -> list[Declared]:
-    """What a tool of its own API declares; one object may name several servers."""
+    """The declarations in a native tool entry; one entry may name several servers."""
     native = tool.native
     if native is None:
         return []
@@ -86,13 +86,13 @@ def _servers(request: Request) -> list[JsonObject]:
 
 
 def beside_tools(request: Request) -> list[Declared]:
-    """What the body declares outside its tools, and no tool refers to."""
-    beside = said_beside(request)
+    """Declarations outside `tools` that no entry of `tools` refers to."""
+    fields = said_beside(request)
     api = request.native.api if request.native is not None else ""
-    if "web_search_options" in beside:
-        return [_alone(api, "web_search_options", beside["web_search_options"])]
-    if "enable_search" in beside:
-        return [_alone(api, "enable_search", object_or_none(beside.get("search_options")) or {})]
+    if "web_search_options" in fields:
+        return [_alone(api, "web_search_options", fields["web_search_options"])]
+    if "enable_search" in fields:
+        return [_alone(api, "enable_search", object_or_none(fields.get("search_options")) or {})]
     named = [tool.native.fragment.get("mcp_server_name") for tool in request.tools if tool.native is not None]
     return [
         _alone(api, "mcp_toolset", {"server": server}, string_or_none(server.get("name")))
@@ -109,7 +109,7 @@ def _alone(api: str, kind: str, members: JsonObject, name: str | None = None) ->
 
 
 def place(api: str, kind: str, members: JsonObject) -> tuple[Tool | None, JsonObject]:
-    """The declaration as a tool of the target, and what has to stand beside the tools."""
+    """The declaration as a tool of the target, and the body fields that go with it."""
     match api:
         case "openai-chat":
             return None, {kind: members}

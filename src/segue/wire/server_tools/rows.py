@@ -1,7 +1,7 @@
-"""Which kinds of tools providers run, and how each API declares them: one row for a kind and an API.
+"""Hosted tools: one row for each kind of tool and API.
 
-A row recognises a declaration by its type and reads its options under names that all APIs share; it writes one from
-them. `members` are a declaration's keys beside its type; where an API wraps them, `places` does and undoes it.
+A row recognises a declaration by its type, parses its options to names that all APIs share, and renders one from
+them. `members` are a declaration's fields besides its type; `declarations` wraps and unwraps them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["KINDS", "ROWS", "Options", "Row", "ToolKind", "row_of", "row_to"]
 ToolKind = Literal["web_search", "web_fetch", "code_execution", "mcp", "tool_search", "image_generation"]
 Options: TypeAlias = dict[str, Any]
 KINDS: dict[ToolKind, str] = {
-    "web_search": "a search of the web",
-    "web_fetch": "fetching from the web",
-    "code_execution": "running code",
-    "mcp": "a remote MCP server",
-    "tool_search": "a search for tools",
-    "image_generation": "making pictures",
+    "web_search": "web search",
+    "web_fetch": "web fetch",
+    "code_execution": "code execution",
+    "mcp": "remote MCP server",
+    "tool_search": "tool search",
+    "image_generation": "image generation",
 }
 
 
@@ -43,9 +43,9 @@ def _any_model(_model: Model) -> bool:
 
 
 def _texts(value: object) -> list[str] | None:
-    words = cast("list[object]", value) if isinstance(value, list) else []
-    texts = [word for word in words if isinstance(word, str)]
-    return texts if len(texts) == len(words) else None
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    texts = [item for item in items if isinstance(item, str)]
+    return texts if len(texts) == len(items) else None
 
 
 def _size(value: object) -> str | None:
@@ -54,11 +54,11 @@ def _size(value: object) -> str | None:
 
 def _location(value: object) -> JsonObject | None:
     given = object_or_none(value) or {}
-    told = {key: given[key] for key in ("city", "country", "region", "timezone") if isinstance(given.get(key), str)}
-    return {"type": "approximate", **told} if told else None
+    fields = {key: given[key] for key in ("city", "country", "region", "timezone") if isinstance(given.get(key), str)}
+    return {"type": "approximate", **fields} if fields else None
 
 
-# An option as all that have it take it; None for what it can't be.
+# The parser of each shared option; None for an invalid value.
 _OPTIONS: dict[str, Callable[[object], Any]] = {
     "allowed_domains": _texts,
     "blocked_domains": _texts,
@@ -68,27 +68,27 @@ _OPTIONS: dict[str, Callable[[object], Any]] = {
 }
 
 
-# What bounds a search: where it can't be read, none is declared.
+# Restrictions of a search: if one is invalid, the tool is not declared.
 _BOUNDS = ("allowed_domains", "blocked_domains")
 
 
 def _read_options(given: Mapping[str, object]) -> Options:
-    """The options as they are carried, and under names that no API writes what can't be."""
+    """The parsed options, and unusable values under names that no row renders (so they are reported)."""
     options: Options = {}
     for name, value in given.items():
         read = options[name] = _OPTIONS[name](value)
         if read is None and value is not None:
             options[f"{name} ({kind_of(value)})"] = value
         elif isinstance(value, dict) and isinstance(read, dict):
-            said = cast("JsonObject", value)
-            options |= {f"{name}.{key}": said[key] for key in said if key not in read and said[key] is not None}
+            fields = cast("JsonObject", value)
+            options |= {f"{name}.{key}": fields[key] for key in fields if key not in read and fields[key] is not None}
     return options
 
 
 class Row(Struct, frozen=True):
-    """`matches` is a pattern of types; `written` the type that is declared, None where a tool is only recognised.
+    """`type_pattern` matches the types it parses; `declared_type` is the type it renders, None if it only parses.
 
-    `paths` leads from the shared name of an option to the key that it stands under, `always` is said in any case.
+    `option_paths` maps shared option names to keys of the declaration; `fixed_members` are always rendered.
     """
 
     api: str
@@ -103,7 +103,7 @@ class Row(Struct, frozen=True):
     unless: Callable[[JsonObject], bool] = lambda _members: False
 
     def read(self, members: JsonObject) -> Options | None:
-        """The options; None where this can't be said anywhere else."""
+        """The options; None if the declaration cannot be converted to another API."""
         if self.reads is not None:
             return self.reads(members)
         given = {name: _at(members, path) for name, path in self.paths.items()}
@@ -141,7 +141,7 @@ def _put(members: JsonObject, path: str, value: object) -> None:
 
 
 def _searches_tools(model: Model) -> bool:
-    """Claude from 4.5 on, GPT from 5.4 on; a name without a version is taken for a new one."""
+    """Claude from 4.5 on, GPT from 5.4 on; a model without a version counts as new."""
     since = (4, 5) if model.family == "claude" else (5, 4)
     return not model.version or model.at_least(*since)
 
@@ -209,7 +209,7 @@ _OWN: tuple[Row, ...] = (
         },
     ),
     Row("gemini", "web_search", "googleSearch", "googleSearch"),
-    # Vertex alone takes domains to leave out; the older tool says by a threshold when to search.
+    # Excluded domains exist on Vertex only; the older tool has a threshold for when to search.
     Row("gemini", "web_search", "googleSearchRetrieval|enterpriseWebSearch", None),
     Row(
         "openai-chat",
@@ -221,7 +221,7 @@ _OWN: tuple[Row, ...] = (
         writes=_write_search_options,
     ),
     Row("qwen", "web_search", "enable_search", "enable_search"),
-    # The client has to answer it with what it was called with: nobody from abroad would know.
+    # The client must return the arguments as the result, which a client of another API does not do.
     Row("kimi", "web_search", r"\$web_search", None),
     Row(
         "anthropic",
@@ -270,19 +270,19 @@ _OWN: tuple[Row, ...] = (
     Row("openai-responses", "tool_search", "tool_search", "tool_search", suits=_searches_tools, unless=_by_client),
     Row("openai-responses", "image_generation", "image_generation", "image_generation"),
 )
-# Foundry declares them as OpenAI does, but for a search for tools, of which nobody has seen it take one.
+# Foundry declares them like OpenAI, except tool search, which it is not known to accept.
 _AS_OPENAI = [row for row in _OWN if row.api == "openai-responses" and row.kind != "tool_search"]
 ROWS = (*_OWN, *(msgspec.structs.replace(row, api="azure-foundry") for row in _AS_OPENAI))
 
 
 def row_of(api: str, kind: str, members: JsonObject) -> Row | None:
-    """The row that recognises a declaration."""
+    """The row that parses a declaration of this type."""
     return next(
         (row for row in ROWS if row.api == api and re.fullmatch(row.matches, kind) and not row.unless(members)), None
     )
 
 
 def row_to(api: str, kind: ToolKind, model: Model) -> Row | None:
-    """The row that declares such a tool to an API."""
+    """The row that renders this kind of tool for an API and model."""
     found = (row for row in ROWS if row.api == api and row.kind == kind and row.written is not None)
     return next((row for row in found if row.suits(model)), None)

@@ -1,1 +1,1 @@
-"""Tool calls written in prose: how models that know no API for it were taught to say them."""
+"""Text tool formats: tool calls that a model writes in its text instead of in API fields."""

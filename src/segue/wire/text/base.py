@@ -1,8 +1,8 @@
-"""The shape of a text format: one frozen value that reads calls out of a model's words, and writes them into such.
+"""A text tool format: one frozen value that parses tool calls from a model's text and renders them as text.
 
-A reader is made of openers and regions. An opener looks at a place in the text where a call may begin; the region
-behind it takes the text from there on until it knows what it was: calls, a broken call that stays as it is written, or
-just words. No region looks at any character more often than a fixed number of times.
+Parsing uses openers and regions. An opener matches a place in the text where a call may begin; its region consumes the
+text from there until it is decided: calls, a broken call that stays in the text, or plain text. A region examines each
+character a bounded number of times.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = [
 
 
 class Found(Struct, frozen=True, gc=False):
-    """A call. `written` is how it stood in the text; `arguments_text` the exact text of arguments that say nothing.
+    """A tool call. `raw_text` is its text in the reply; `arguments_text` the exact text of arguments that are not JSON.
 
-    `twice` is a key that stands twice in it, of which only the last counts.
+    `repeated_key` is a key that occurs twice in the arguments; its last value is used.
     """
 
     name: str
@@ -47,9 +47,9 @@ class Found(Struct, frozen=True, gc=False):
 
 
 class Lost(Struct, frozen=True, gc=False):
-    """What began as a call and is none: it stays visible as it was written, and is reported.
+    """Text that begins like a tool call but is not a valid one. It stays in the text and is reported.
 
-    With `alone` it is reported only where the reply says nothing else.
+    With `report_if_alone` it is reported only if the reply has no other text and no calls.
     """
 
     written: str
@@ -61,32 +61,32 @@ Piece: TypeAlias = str | Found | Lost
 
 
 class Closed(Struct, frozen=True, gc=False):
-    """The end of a region: what was in it, and the text behind it, which nobody looked at yet."""
+    """The end of a region: its content, and the text after it, which is still to be scanned."""
 
     pieces: list[Piece]
     rest: str
 
 
 class Region(Protocol):
-    """What follows an opener. It is fed everything from the first character of the opener on."""
+    """The text that an opener begins. It is fed from the first character of the opener on."""
 
     def feed(self, text: str) -> Closed | None:
-        """More text; None while the region goes on."""
+        """Consume more text; None until the region ends."""
         ...
 
     def close(self) -> Closed:
-        """The text ended inside the region."""
+        """End the region at the end of the text."""
         ...
 
 
 Match: TypeAlias = Literal["no", "perhaps"] | Callable[[Declared], Region]
-"""No call begins here; more text is needed to tell; or the region that does."""
+"""No call begins here; more text is needed to decide; or the region that begins here."""
 
 
 class Opener(Struct, frozen=True):
-    """`first` are the signs that it may begin with, `second` those that may follow (any, if none are named).
+    """`first_chars` are the characters it may begin with, `second_chars` those that may follow (empty: any).
 
-    `match(text, place, at_line_start, ended)` looks at a place. A line also starts behind blanks.
+    `match(text, place, at_line_start, ended)` tests one place. Leading blanks still count as the start of a line.
     """
 
     first: str
@@ -95,7 +95,7 @@ class Opener(Struct, frozen=True):
 
 
 def literal(marker: str, region: Callable[[Declared], Region]) -> Opener:
-    """An opener that is always the same string."""
+    """An opener that is one fixed string."""
 
     def match(text: str, place: int, _at_line_start: bool, ended: bool) -> Match:
         if text.startswith(marker, place):
@@ -107,7 +107,7 @@ def literal(marker: str, region: Callable[[Declared], Region]) -> Opener:
 
 
 def any_of(markers: Sequence[str], region: Callable[[Declared], Region]) -> Opener:
-    """An opener that is one of several strings, which all begin with the same sign and are longer than that."""
+    """An opener that is one of several strings of two or more characters with the same first character."""
     whole = re.compile("|".join(map(re.escape, markers)))
     longest = max(map(len, markers))
 
@@ -122,7 +122,7 @@ def any_of(markers: Sequence[str], region: Callable[[Declared], Region]) -> Open
 
 
 class Answered(Struct, frozen=True, gc=False):
-    """A call, by its name and id as they are spelled, and what came back for it, as text."""
+    """A tool result as text, with the projected name and id of its call."""
 
     name: str
     id: str
@@ -131,12 +131,12 @@ class Answered(Struct, frozen=True, gc=False):
 
 
 class TextFormat(Struct, frozen=True):
-    """A way to write calls. `provider` is whose model wrote a call, where that is known, else `text`.
+    """A text tool format. `provider` is recorded as the origin of parsed calls; `text` where it is unknown.
 
-    `markers` are strings that tell a text of this format from others. `render_tools` says in a system text which tools
-    there are and how to call them, `render_calls` what a model writes to call them, `render_results` what it then
-    reads; ids and names come spelled. `one_call` is whether a reply can hold no more than one. `ends` are the tokens
-    that its models end a reply with, and servers may leave in the words.
+    `markers` are strings by which text of this format is detected. `render_tools` renders tool declarations and calling
+    instructions for the system text, `render_calls` a model's calls, `render_results` their results; ids and names are
+    already projected. `one_call_per_reply`: a reply can hold at most one call. `eos_tokens` are the end-of-sequence
+    tokens of the format's models, which some servers leave in the text.
     """
 
     name: str

@@ -1,9 +1,9 @@
-"""`deepseek-text`: what DeepSeek's models write (TPL-07, TPL-08), in four generations and in the spellings of copies.
+"""`deepseek-text`: the formats of four generations of DeepSeek models (TPL-07, TPL-08), and variants of derived models.
 
-V3 and R1 put the name behind a separator and the arguments into a fence, V3.1 the name before it and the arguments
-bare; V3.2 and V4 write elements. Copies write the special tokens with plain bars and underscores. Rendered is V3.1:
-its arguments are JSON, so every value can be told, where an element can't hold its own end, and older models read it
-as well, since it is their layout without the fence.
+V3 and R1 put the name after a separator and the arguments into a code fence; V3.1 puts the name before it and the
+arguments unfenced; V3.2 and V4 write elements. Derived models write the special tokens with ASCII bars and underscores.
+V3.1 is rendered: its JSON arguments can hold every value, while an element can't hold its own end tag, and older models
+understand it, since it is their layout without the fence.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _BAR, _GAP = "\N{FULLWIDTH VERTICAL LINE}", "\N{LOWER ONE EIGHTH BLOCK}"
 _BARS = tuple((left, right) for left in (_BAR, "|") for right in (_BAR, "|"))
 
 
-def _token(*words: str, gap: str = _GAP, bars: tuple[str, str] = _BARS[0]) -> str:
-    return f"<{bars[0]}tool{gap}{gap.join(words)}{bars[1]}>"
+def _token(*parts: str, gap: str = _GAP, bars: tuple[str, str] = _BARS[0]) -> str:
+    return f"<{bars[0]}tool{gap}{gap.join(parts)}{bars[1]}>"
 
 
 _CALLS, _CALLS_END = _token("calls", "begin"), _token("calls", "end")
@@ -34,9 +34,9 @@ _CALL, _CALL_END, _SEP = _token("call", "begin"), _token("call", "end"), _token(
 _OUTPUT, _OUTPUT_END = _token("output", "begin"), _token("output", "end")
 
 
-def _spellings(*words: str) -> list[str]:
-    """A special token as it is, and as copies of the models spell it out."""
-    return [_token(*words, gap=gap, bars=bars) for bars, gap in product(_BARS, (_GAP, "_", "\\_", " "))]
+def _spellings(*parts: str) -> list[str]:
+    """A special token in all variants."""
+    return [_token(*parts, gap=gap, bars=bars) for bars, gap in product(_BARS, (_GAP, "_", "\\_", " "))]
 
 
 _MARKS = Marks(
@@ -57,7 +57,7 @@ _LONGEST_NAME = 256
 
 
 class _Call(MarkedReader):
-    """One call with a separator, and the section's tokens if they stand before or behind it."""
+    """One call with a separator, and the section's tokens if they come directly before or after it."""
 
     marks, opening, closing = _MARKS, _OPENING, _CLOSING
 
@@ -67,29 +67,29 @@ class _Call(MarkedReader):
         if kind == "section":
             yield from self.space()
             if (yield from self.past(_SECTION_ENDS)):
-                return [self.lost("no call follows")]
+                return [self.lost("no call")]
             kind = yield from self.past(_BEGIN)
             start = self.mark if kind else start
         mark = yield from self.find(_MARKS, _LONGEST_NAME)
-        # R1 leaves out what begins the first call of a section.
+        # R1 omits the begin token of the first call in a section.
         if not mark or (not kind and mark != "separator"):
             self.give_back(start)
-            return [self.lost("no call follows")]
+            return [self.lost("no call")]
         name = self.since(start).strip()
         if not (yield from self.past(_SEPARATOR)):
-            return (yield from self.broken("no arguments follow"))
+            return (yield from self.broken("no arguments"))
         second = (yield from self._second_name()).strip()
         fenced = yield from self.past(_FENCE)
         text = yield from self._arguments(fenced=bool(fenced))
         if text is None:
-            return (yield from self.broken("the arguments have no end"))
+            return (yield from self.broken("unterminated arguments"))
         yield from self.closers(*([_FENCE_END] if fenced else []), _ENDS, _SECTION_ENDS)
         if second and not text and not fenced and name != "function":
             second, text = "", second
         return [call_of(second or name, text.strip().removesuffix("```"), self.written())]
 
     def _second_name(self) -> Reading[str]:
-        """Up to V3 the name stands here, and before the separator a word for what it is."""
+        """Up to V3 the name follows the separator, and the call's type comes before it."""
         yield from self.space()
         if (yield from self.sign()) in ("{", "[", '"', "`") or (yield from self.here(_MARKS)):
             return ""
@@ -108,7 +108,7 @@ class _Call(MarkedReader):
 
 
 def _element(tag: str) -> list[str]:
-    """A tag of V3.2 and V4, with the bars of the special token or plain ones."""
+    """A tag of V3.2 and V4, with the special token's bars or ASCII ones."""
     return [tag.replace("DSML", f"{left}DSML{right}") for left, right in _BARS]
 
 
@@ -148,8 +148,8 @@ def _render_tools(tools: Sequence[Tool]) -> str:
 
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
-    said = [f"{_CALL}{call.name}{_SEP}{spaced(arguments_of(call))}{_CALL_END}" for call in calls]
-    return f"{_CALLS}{''.join(said)}{_CALLS_END}" if said else ""
+    rendered = [f"{_CALL}{call.name}{_SEP}{spaced(arguments_of(call))}{_CALL_END}" for call in calls]
+    return f"{_CALLS}{''.join(rendered)}{_CALLS_END}" if rendered else ""
 
 
 def _render_results(results: Sequence[Answered]) -> str:

@@ -1,6 +1,6 @@
-"""Calls written as elements: one for a call, and in it one for each parameter, whose value is what stands between.
+"""Calls written as elements: one for the call, inside it one for each parameter with its value as content.
 
-What stands in a value is no marker. Only a parameter that begins inside another one tells that the first has no end.
+Tokens inside a value do not count, but a parameter that begins inside another one means that the first is unterminated.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 
 
 class Elements:
-    """A spelling of elements.
+    """One format of elements.
 
-    The kinds of marks are `section`, `call`, `parameter`, `json`, what ends each (`call end`), and `tag end`; `call`,
-    `parameter` and `json` are the beginnings of tags. `name` and `key` are the attributes that name the call and the
-    parameter. `is_text` tells from the attributes whether a value is text (True), JSON (False), or what the tool
-    declares (None); `attribute` undoes the escapes of an attribute.
+    The kinds of tokens are `section`, `call`, `parameter`, `json`, the end of each (`call end`), and `tag end`; `call`,
+    `parameter` and `json` are the beginnings of tags. `name_attribute` and `key_attribute` hold the names of the tool
+    and of the parameter. `is_text` decides by the attributes whether a value is text (True), JSON (False) or of the
+    declared type (None); `unescape` decodes an attribute.
     """
 
     def __init__(
@@ -70,46 +70,46 @@ class Elements:
 
 
 class _Call(MarkedReader):
-    """One call, with the section's tags if they stand before or behind it."""
+    """One call, with the section's tags if they come directly before or after it."""
 
-    def __init__(self, form: Elements, declared: Declared) -> None:
+    def __init__(self, element_format: Elements, declared: Declared) -> None:
         super().__init__(declared)
-        self.marks, self.opening, self.closing = form.marks, form.opening, form.call_end
-        self._form = form
+        self.marks, self.opening, self.closing = element_format.marks, element_format.opening, element_format.call_end
+        self._form = element_format
         self._parameters: list[tuple[dict[str, str], str]] = []
         self._json: str | None = None
 
     def read(self) -> Reading[list[Piece]]:
-        form = self._form
-        if (yield from self.past(form.opening)) == "section":
+        element_format = self._form
+        if (yield from self.past(element_format.opening)) == "section":
             opened = self.mark
             yield from self.space()
-            if not (yield from self.past(form.call)):
-                if not (yield from self.past(form.section_end)):
+            if not (yield from self.past(element_format.call)):
+                if not (yield from self.past(element_format.section_end)):
                     self.give_back(opened)
-                return [self.lost("no call follows")]
+                return [self.lost("no call")]
         opened = self.mark
         tag = yield from self._tag()
         if tag is None:
             self.give_back(opened)
-            return [self.lost("the call's tag has no end")]
+            return [self.lost("unterminated tag of the call")]
         why, is_at_next = yield from self._parts()
         if why:
             if not is_at_next:
-                yield from self.find(form.around_call)
-            yield from self.past(form.call_end)
+                yield from self.find(element_format.around_call)
+            yield from self.past(element_format.call_end)
             return [self.lost(why)]
-        is_closed = yield from self.here(form.marks)
-        yield from self.closers(form.call_end, form.section_end)
-        if self.ended and form.marks.may_begin(self._text, self._at):
+        is_closed = yield from self.here(element_format.marks)
+        yield from self.closers(element_format.call_end, element_format.section_end)
+        if self.ended and element_format.marks.may_begin(self._text, self._at):
             self.take(len(self._text) - self._at)
-        call = self._call_of(tag.get(form.name, "").strip(), self.written())
+        call = self._call_of(tag.get(element_format.name, "").strip(), self.written())
         if not is_closed and isinstance(call, Found) and self.declared.whole(call.name, call.arguments) is False:
-            return [Lost(call.written, "the call has no end")]
+            return [Lost(call.written, "unterminated call")]
         return [call]
 
     def _parts(self) -> Reading[tuple[str, bool]]:
-        """Takes all that the call holds: why it is broken, if it is, and whether the next call begins here then."""
+        """Consume the content of the call; return the reason if it is broken, and whether the next call begins here."""
         marks = self._form.marks
         while True:
             yield from self.space()
@@ -118,39 +118,39 @@ class _Call(MarkedReader):
                 yield from self.past(marks)
                 tag = yield from self._tag()
                 if tag is None:
-                    return "a parameter's tag has no end", False
+                    return "unterminated tag of a parameter", False
                 value, is_at_next = yield from self._value()
                 if value is None:
-                    return "a parameter has no end", is_at_next
+                    return "unterminated parameter", is_at_next
                 self._parameters.append((tag, value))
             elif mark == "json":
                 yield from self.past(marks)
                 if (yield from self._tag()) is None:
-                    return "a tag has no end", False
+                    return "unterminated tag", False
                 self._json = yield from self.value()
                 if self._json is None:
-                    return "the arguments have no end", False
+                    return "unterminated arguments", False
                 yield from self.closers(self._form.json_end)
             elif mark in ("call end", "section end"):
                 return "", False
             elif not mark and self._is_empty and (yield from self.sign()) == "{":
                 self._json = yield from self.value()
                 if self._json is None:
-                    return "the arguments have no end", False
+                    return "unterminated arguments", False
             else:
-                return "" if self._may_end_here() else "the call has no end", False
+                return "" if self._may_end_here() else "unterminated call", False
 
     @property
     def _is_empty(self) -> bool:
         return not self._parameters and self._json is None
 
     def _may_end_here(self) -> bool:
-        """Whether the text is over and nothing is missing but the end."""
+        """True if the text is over and only the end of the call is missing."""
         nothing_left = self._at == len(self._text) or self._form.marks.may_begin(self._text, self._at)
         return self.ended and nothing_left and not self._is_empty
 
     def _tag(self) -> Reading[dict[str, str] | None]:
-        """Takes the rest of a tag: its attributes."""
+        """Consume the rest of a tag; return its attributes."""
         start = self.mark
         if (yield from self.find(self._form.in_tag, _LONGEST_TAG)) != "tag end":
             return None
@@ -159,7 +159,7 @@ class _Call(MarkedReader):
         return self._form.attributes(text)
 
     def _value(self) -> Reading[tuple[str | None, bool]]:
-        """Takes a value and the tag that ends it. Without that: None, up to the last call that began meanwhile."""
+        """Consume a value and its end tag; without one return None and rewind to the last call that began inside."""
         marks, start, last_call = self._form.around_value, self.mark, None
         while (mark := (yield from self.find(marks))) == "call":
             last_call = self.mark
@@ -176,9 +176,9 @@ class _Call(MarkedReader):
         if self._json is not None:
             return call_of(name, self._json, written)
         if not name:
-            return Lost(written, "no tool is named")
+            return Lost(written, "no tool name")
         if any(self._form.key not in tag for tag, _ in self._parameters):
-            return Lost(written, "a parameter has no name")
+            return Lost(written, "parameter without a name")
         values = [self._form.value_of(name, tag, text, self.declared) for tag, text in self._parameters]
         keys = [tag[self._form.key] for tag, _ in self._parameters]
         arguments = dict(zip(keys, values, strict=True))

@@ -1,4 +1,4 @@
-"""Tokens that end a reply, left in its words: at the very end, or right behind the calls, they are none."""
+"""Removes end-of-sequence tokens that a server left in the text: at the very end, or right after the calls."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 __all__ = ["EndTokens"]
 
-# No more than this is held back to see what comes behind it.
+# At most this much text is held back.
 _HELD = 512
 
 
 class EndTokens:
-    """Words in, words out. What may turn out to be the end of the reply is held back until more comes."""
+    """Filters text. Text that may be the end of the reply is held back until more text arrives."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = tokens
@@ -23,60 +23,60 @@ class EndTokens:
         self._opened = False
         self.dropped = False
 
-    def feed(self, words: str) -> str:
+    def feed(self, text: str) -> str:
         if self._leading is None:
-            return words
-        self._opened = self._opened or "<s>" in self._last + words
-        self._last = (self._last + words)[-2:]
-        words, self._held = self._held + words, ""
-        stop = self._tail(words, ended=False)
+            return text
+        self._opened = self._opened or "<s>" in self._last + text
+        self._last = (self._last + text)[-2:]
+        text, self._held = self._held + text, ""
+        stop = self._tail(text, ended=False)
         if self._behind_call:
-            if len(words) <= _HELD and not words[:stop].strip():
-                self._held = words
+            if len(text) <= _HELD and not text[:stop].strip():
+                self._held = text
                 return ""
-            words = self._without_leading(words)
-            stop = self._tail(words, ended=False)
-        self._held = words[stop:]
-        return words[:stop]
+            text = self._without_leading(text)
+            stop = self._tail(text, ended=False)
+        self._held = text[stop:]
+        return text[:stop]
 
     def call(self) -> str:
-        """A call follows: gives what was held back."""
-        words, self._held = self._without_leading(self._held), ""
+        """Return the text held back; a call follows."""
+        text, self._held = self._without_leading(self._held), ""
         self._behind_call = True
-        return words
+        return text
 
     def end(self) -> str:
-        """The words are over: gives what was held back and is none of these tokens."""
-        words, self._held = self._without_leading(self._held), ""
-        stop = self._tail(words, ended=True)
-        self.dropped = self.dropped or stop < len(words)
-        return words[:stop]
+        """Return the text held back, without EOS tokens; the text is over."""
+        text, self._held = self._without_leading(self._held), ""
+        stop = self._tail(text, ended=True)
+        self.dropped = self.dropped or stop < len(text)
+        return text[:stop]
 
-    def _without_leading(self, words: str) -> str:
+    def _without_leading(self, text: str) -> str:
         if not self._behind_call or self._leading is None:
-            return words
+            return text
         self._behind_call = False
-        found = self._leading.match(words)
+        found = self._leading.match(text)
         self.dropped = self.dropped or found is not None
-        return words if found is None else words[found.end() :]
+        return text if found is None else text[found.end() :]
 
-    def _tail(self, words: str, *, ended: bool) -> int:
-        """Where the tokens begin that the words end with; the last may have come in part."""
-        stop = len(words) - (0 if ended else self._half(words))
-        while len(words) - stop < _HELD:
-            bare = words[max(0, stop - _HELD) : stop].rstrip()
+    def _tail(self, text: str, *, ended: bool) -> int:
+        """The place of the EOS tokens at the end of the text; the last one may be incomplete."""
+        stop = len(text) - (0 if ended else self._half(text))
+        while len(text) - stop < _HELD:
+            bare = text[max(0, stop - _HELD) : stop].rstrip()
             token = next((one for one in self._tokens if bare.endswith(one)), None)
-            # What is struck out in HTML ends like this too.
+            # `<s>…</s>` is also HTML for struck-out text.
             if token is None or (token == "</s>" and self._opened):
                 break
-            stop = len(words[:stop].rstrip()) - len(token)
+            stop = len(text[:stop].rstrip()) - len(token)
         return stop
 
-    def _half(self, words: str) -> int:
+    def _half(self, text: str) -> int:
         longest = 0
         for token in self._tokens:
-            place = words.find(token[0], max(0, len(words) - len(token) + 1))
-            while place >= 0 and not token.startswith(words[place:]):
-                place = words.find(token[0], place + 1)
-            longest = max(longest, len(words) - place if place >= 0 else 0)
+            place = text.find(token[0], max(0, len(text) - len(token) + 1))
+            while place >= 0 and not token.startswith(text[place:]):
+                place = text.find(token[0], place + 1)
+            longest = max(longest, len(text) - place if place >= 0 else 0)
         return longest

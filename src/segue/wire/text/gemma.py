@@ -1,8 +1,8 @@
-"""`gemma`: what Google's open models write to call a tool (TPL-11).
+"""`gemma`: the tool call formats of Google's open models (TPL-11).
 
 Gemma 4 and FunctionGemma have special tokens around `call:name{key:value}`, and tokens in place of quotes; Gemma 3
-writes Python into a fence that is named `tool_code`. Where Gemma 2 and 3 were asked for a list of calls, or for JSON,
-they write what `llama` reads. Rendered is Gemma 4's way.
+writes Python into a `tool_code` fence. Gemma 2 and 3, prompted for a list of calls or for JSON, write what `llama`
+parses. Gemma 4's format is rendered.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ class _Call(MarkedReader):
         mark = yield from self.find(_NAME_ENDS, _LONGEST_NAME)
         if not mark:
             self.give_back(start)
-            return [self.lost("no call follows")]
+            return [self.lost("no call")]
         name = self.since(start).strip().removeprefix("call:")
         if mark != "object":
-            return (yield from self.broken("no arguments follow"))
+            return (yield from self.broken("no arguments"))
         start = self.mark
         if not (yield from self.balanced(_STRINGS)):
-            return (yield from self.broken("the arguments have no end"))
+            return (yield from self.broken("unterminated arguments"))
         text = self.since(start)
         yield from self.closers(_END)
         try:
-            told = as_json(text)
-            arguments = read_loose(told)
+            converted = as_json(text)
+            arguments = read_loose(converted)
         except NotReadableError as error:
-            return [self.lost(f"not readable: {error}")]
-        return [call_with(name, arguments, self.written(), twice=repeated(told, arguments))]
+            return [self.lost(f"arguments: {error}")]
+        return [call_with(name, arguments, self.written(), twice=repeated(converted, arguments))]
 
 
 _FENCE = Marks({"fence": "```tool_code"})
@@ -67,7 +67,7 @@ _PRINTED = re.compile(r"print\s*\((.*)\)", re.DOTALL)
 
 
 class _Code(MarkedReader):
-    """A fence of code that is nothing but calls, each on lines of its own."""
+    """A code fence that holds only calls, each on its own lines."""
 
     marks, opening, closing = _FENCE_END, _FENCE, _FENCE_END
 
@@ -79,21 +79,21 @@ class _Code(MarkedReader):
         yield from self.past(_FENCE_END)
         found = self._calls(text)
         if isinstance(found, str) or not is_closed:
-            return [self.lost(found if isinstance(found, str) else "the code has no end")]
+            return [self.lost(found if isinstance(found, str) else "unterminated code")]
         return [replace(found[0], written=self.written()), *found[1:]]
 
     def _calls(self, text: str) -> list[Found] | str:
-        """The calls of the code taken as one, or line by line; or why it is more than calls."""
+        """The calls of the code as a whole, or line by line; or the reason why it is not only calls."""
         found = calls_in(as_objects(_unprinted(text)))
         if isinstance(found, str):
             lines = [calls_in(as_objects(_unprinted(line.strip()))) for line in text.splitlines() if line.strip()]
-            found = next((line for line in lines if isinstance(line, str)), "no call follows")
+            found = next((line for line in lines if isinstance(line, str)), "no call")
             if all(isinstance(line, list) for line in lines) and lines:
                 found = [call for line in lines for call in line if isinstance(call, Found)]
         return found if isinstance(found, str) else [replace(one, name=self._name(one.name)) for one in found]
 
     def _name(self, name: str) -> str:
-        """A name without the module that it is taken from."""
+        """A name without its module."""
         last = name.rpartition(".")[2]
         is_whole = self.declared.knows(name) if self.declared.given else not name.startswith("default_api.")
         return name if is_whole or (self.declared.given and not self.declared.knows(last)) else last
@@ -109,12 +109,12 @@ def _render_tools(tools: Sequence[Tool]) -> str:
 
 
 def _declaration(tool: Tool) -> str:
-    said = f"declaration:{tool.name}{{description:{write_value(tool.description or '')}"
+    start = f"declaration:{tool.name}{{description:{write_value(tool.description or '')}"
     schema = tool.parameters or {}
     if not schema:
-        return said + "}"
+        return start + "}"
     parts = [*_properties_and_required(schema), f"type:{write_value(_type_of(schema))}"]
-    return f"{said},parameters:{{{','.join(parts)}}}}}"
+    return f"{start},parameters:{{{','.join(parts)}}}}}"
 
 
 def _properties_and_required(schema: Mapping[str, Any]) -> list[str]:
@@ -127,12 +127,12 @@ def _properties_and_required(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _properties(properties: Mapping[str, Any]) -> str:
-    told = [(key, object_or_none(properties[key]) or {}) for key in in_order(properties)]
-    return ",".join(f"{write_key(key)}:{_property(schema)}" for key, schema in told)
+    schemas = [(key, object_or_none(properties[key]) or {}) for key in in_order(properties)]
+    return ",".join(f"{write_key(key)}:{_property(schema)}" for key, schema in schemas)
 
 
 def _property(schema: Mapping[str, Any]) -> str:
-    """A property's schema, by the parts that the template prints, and in its order."""
+    """A property's schema, with the keywords that the chat template prints, in its order."""
     kind = _type_of(schema)
     parts: list[str] = []
     if description := schema.get("description"):
@@ -150,7 +150,7 @@ def _property(schema: Mapping[str, Any]) -> str:
 
 
 def _items(schema: Mapping[str, Any]) -> str:
-    """The schema of a list's items, with all that it says."""
+    """The schema of a list's items, with all its keywords."""
     parts: list[str] = []
     for key in in_order(schema):
         if key == "properties":

@@ -1,7 +1,6 @@
-"""Values as Gemma writes them: objects with bare keys, and strings between tokens instead of quotes.
+"""Gemma's value syntax: objects with bare keys, and strings between tokens instead of quotes.
 
-A string that holds the token can't stand between two of them. It is written as a JSON string then, which the reader
-takes as well.
+A string that holds the token is rendered as a JSON string, which is parsed as well.
 """
 
 from __future__ import annotations
@@ -29,27 +28,27 @@ _JSON_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'", re.DOTALL
 
 
 def write_value(value: Any) -> str:
-    """A value as the models' template prints it: keys in order, and Python's word for null."""
-    said: list[str] = []
+    """Render a value as the chat template prints it: sorted keys, and Python's `None`."""
+    parts: list[str] = []
     waiting: list[tuple[bool, Any]] = [(False, value)]
     while waiting:
-        is_said, one = waiting.pop()
-        if is_said:
-            said.append(one)
+        is_rendered, one = waiting.pop()
+        if is_rendered:
+            parts.append(one)
         elif isinstance(one, Mapping):
             items = cast("Mapping[str, Any]", one)
-            said.append("{")
+            parts.append("{")
             waiting.append((True, "}"))
             waiting += reversed(
                 [part for key in in_order(items) for part in _item(f"{write_key(key)}:", items[key])][1:]
             )
         elif isinstance(one, list | tuple):
-            said.append("[")
+            parts.append("[")
             waiting.append((True, "]"))
             waiting += reversed([part for item in cast("Sequence[Any]", one) for part in _item("", item)][1:])
         else:
-            said.append(_scalar(one))
-    return "".join(said)
+            parts.append(_scalar(one))
+    return "".join(parts)
 
 
 def _item(key: str, value: Any) -> tuple[tuple[bool, Any], ...]:
@@ -77,8 +76,8 @@ def _string(text: str) -> str:
 
 
 def as_json(text: str) -> str:
-    """The value that a text is, told as JSON; NotReadableError where it is none."""
-    said: list[str] = []
+    """Convert Gemma's value syntax to JSON text; raises `InvalidJsonError` if it is not valid."""
+    parts: list[str] = []
     inside: list[str] = []
     key_next = False
     place = _behind(_SPACE, text, 0)
@@ -87,23 +86,23 @@ def as_json(text: str) -> str:
         if sign in "{[,":
             inside += sign.strip(",")
             key_next = inside[-1:] == ["{"]
-            told, place = sign, place + 1
+            part, place = sign, place + 1
         elif sign in "}]":
             del inside[-1:]
             key_next = False
-            told, place = sign, place + 1
+            part, place = sign, place + 1
         elif key_next:
             key, _, place = _word(text, place, _KEY)
             place = _behind(_SPACE, text, place)
             if not text.startswith(":", place):
-                raise NotReadableError(f"a colon was expected at {place}")
-            told, place, key_next = f"{json.dumps(key)}:", place + 1, False
+                raise NotReadableError(f"colon expected at {place}")
+            part, place, key_next = f"{json.dumps(key)}:", place + 1, False
         else:
             word, is_string, place = _word(text, place, _BARE)
-            told = json.dumps(word) if is_string else _bare(word)
-        said.append(told)
+            part = json.dumps(word) if is_string else _bare(word)
+        parts.append(part)
         place = _behind(_SPACE, text, place)
-    return "".join(said)
+    return "".join(parts)
 
 
 def _behind(pattern: re.Pattern[str], text: str, place: int) -> int:
@@ -112,22 +111,22 @@ def _behind(pattern: re.Pattern[str], text: str, place: int) -> int:
 
 
 def _word(text: str, place: int, bare: re.Pattern[str]) -> tuple[str, bool, int]:
-    """The string, or the bare word, that stands here; which of them it is; and the place behind it."""
+    """The string or bare word at this place, whether it is a string, and the place after it."""
     for quote in QUOTES:
         if text.startswith(quote, place):
             end = text.find(quote, place + len(quote))
             if end < 0:
-                raise NotReadableError("a string has no end")
+                raise NotReadableError("unterminated string")
             return text[place + len(quote) : end], True, end + len(quote)
     found = _JSON_STRING.match(text, place)
     if found is not None:
         return cast("str", read_loose(found[0])), True, found.end()
     end = _behind(bare, text, place)
     if end == place:
-        raise NotReadableError(f"a key or a value was expected at {place}")
+        raise NotReadableError(f"key or value expected at {place}")
     return text[place:end].strip(), False, end
 
 
 def _bare(word: str) -> str:
-    """A number or a word of JSON or Python; any other text without quotes is a string."""
+    """A number or a constant of JSON or Python; any other unquoted text is a string."""
     return word if _NUMBER.fullmatch(word) else _WORDS.get(word) or json.dumps(word)

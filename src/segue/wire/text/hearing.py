@@ -1,6 +1,6 @@
-"""Words of a reply that are more than words: calls written in prose, and reasoning between tags such as `<think>`.
+"""Extracts tool calls and reasoning (between tags such as `<think>`) from the text of a reply.
 
-Works on events, so that a stream is heard as it comes; a reply that is there at once is heard by the same ear.
+It works on stream events; a whole reply is converted to events first.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from segue.wire.text.typed import Declared
 
 __all__ = ["Hearing", "ThinkTags", "heard_reply"]
 
-# What most write, what Magistral writes, and Gemma 4. None of them is a way to begin a sentence.
+# Most models; Magistral; Gemma 4.
 _TAGS = {"<think>": "</think>", "[THINK]": "[/THINK]", "<|channel>thought\n": "<channel|>"}
 _Kind: TypeAlias = type[Text] | type[Thinking]
 
 
 class ThinkTags:
-    """Text to stretches of reasoning and of words. Only what a reply begins with is reasoning."""
+    """Splits text into reasoning and text. Only a tag at the start of the reply begins reasoning."""
 
     def __init__(self, *, listen: bool) -> None:
-        self._state: Literal["before", "inside", "parting", "after"] = "before" if listen else "after"
+        self._state: Literal["before", "inside", "after_tag", "after"] = "before" if listen else "after"
         self._held: str = ""
         self._close = ""
 
     @property
     def heard(self) -> bool:
-        """Whether the reply began with a tag, even if there was nothing behind it."""
+        """True if the reply began with a tag, even if no reasoning followed."""
         return bool(self._close)
 
     @property
     def over(self) -> bool:
-        """Whether no reasoning can come any more."""
+        """True if no reasoning can follow."""
         return self._state == "after"
 
     def feed(self, text: str, *, ended: bool = False) -> list[tuple[_Kind, str]]:
@@ -69,7 +69,7 @@ class ThinkTags:
                 return self._before(text, ended=ended)
             case "inside":
                 return self._inside(text, ended=ended)
-            case "parting":
+            case "after_tag":
                 return self._parting(text)
 
     def _before(self, text: str, *, ended: bool) -> list[tuple[_Kind, str]]:
@@ -87,14 +87,14 @@ class ThinkTags:
     def _inside(self, text: str, *, ended: bool) -> list[tuple[_Kind, str]]:
         thought, tag, rest = text.partition(self._close)
         if tag:
-            self._state = "parting"
+            self._state = "after_tag"
             return _told(Thinking, thought) + self._parting(rest)
         kept = 0 if ended else _half_marker(text, self._close)
         self._held = text[len(text) - kept :]
         return _told(Thinking, text[: len(text) - kept])
 
     def _parting(self, text: str) -> list[tuple[_Kind, str]]:
-        """The line breaks behind the tag belong to it."""
+        """Drop the line breaks after the closing tag."""
         text = text.lstrip("\n")
         if text:
             self._state = "after"
@@ -106,30 +106,30 @@ def _told(kind: _Kind, text: str) -> list[tuple[_Kind, str]]:
 
 
 def _half_marker(text: str, close: str) -> int:
-    """How many characters at the end may be the beginning of the closing tag."""
+    """The length of the longest end of the text that may begin the closing tag."""
     start = text.rfind(close[0], max(0, len(text) - len(close) + 1))
     return len(text) - start if start >= 0 and close.startswith(text[start:]) else 0
 
 
 class Hearing:
-    """Events in, events out, numbered anew. `form` None hears no calls."""
+    """Maps stream events to stream events with new block indexes. Without a `text_format` no calls are extracted."""
 
     def __init__(
         self,
-        form: TextFormat | None,
+        text_format: TextFormat | None,
         *,
         turn_key: str,
         declared: Declared | None = None,
         report: Report | None = None,
         think: bool = True,
     ) -> None:
-        self._form = form
+        self._form = text_format
         self._declared = declared or Declared()
         self._turn_key = turn_key
         self._report = report or Report()
         self._tags = ThinkTags(listen=think)
         self._scanner: CallScanner | None = None
-        self._ends = EndTokens(form.ends if form is not None else ())
+        self._ends = EndTokens(text_format.ends if text_format is not None else ())
         self._refusals: set[int] = set()
         self._open: tuple[_Kind, int, GrowingText] | None = None
         self._numbers: dict[int, int] = {}
@@ -146,12 +146,12 @@ class Hearing:
 
     @property
     def more_than_words(self) -> bool:
-        """Whether something was heard that the words do not stand for."""
+        """True if calls, reasoning or EOS tokens were removed from the text."""
         return bool(self.found) or self._tags.heard or self._ends.dropped
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing left to hear: from here on all events may pass as they are."""
+        """True if all further events would pass unchanged."""
         return self._form is None and self._tags.over and not (self._moved or self._awaited)
 
     def events(self, events: Iterable[Event]) -> list[Event]:
@@ -204,7 +204,7 @@ class Hearing:
         number, self._next = self._next, self._next + 1
         return number
 
-    # ------------------------------------------------------------------------------------------------------------ words
+    # ------------------------------------------------------------------------------------------------------------- text
 
     def _words(self, text: str, out: list[Event], *, ended: bool = False) -> None:
         for kind, stretch in self._tags.feed(text, ended=ended):
@@ -233,47 +233,47 @@ class Hearing:
             self._open = (kind, self._numbered(), GrowingText())
             self._awaited = False
             out.append(Start(self._open[1], kind()) if kind is Thinking else Start(self._open[1], Text("")))
-        _, number, said = self._open
-        said.append(text)
+        _, number, content = self._open
+        content.append(text)
         self._said = self._said or (kind is Text and not text.isspace())
         out.append(ThinkingDelta(number, text) if kind is Thinking else TextDelta(number, text))
 
     def _end_open(self, out: list[Event]) -> None:
         if self._open is not None:
-            kind, number, said = self._open
+            kind, number, content = self._open
             self._open = None
-            out.append(End(number, kind(said.text())))
+            out.append(End(number, kind(content.text())))
 
-    def _tell(self, pieces: Iterable[Piece], out: list[Event]) -> None:
-        for piece in pieces:
-            if isinstance(piece, Found):
+    def _tell(self, segments: Iterable[Piece], out: list[Event]) -> None:
+        for segment in segments:
+            if isinstance(segment, Found):
                 self._between(self._ends.call(), out)
                 self._space = ""
                 self._end_open(out)
-                self._call(piece, out)
-            elif isinstance(piece, Lost):
-                if not (piece.alone and (self._said or self._calls)):
-                    shown = piece.written if len(piece.written) <= 60 else f"{piece.written[:60]}…"
-                    self._report.add("text", f"a call that can't be read stays text ({piece.why}): {shown}")
-                self._between(self._ends.feed(piece.written), out)
+                self._call(segment, out)
+            elif isinstance(segment, Lost):
+                if not (segment.alone and (self._said or self._calls)):
+                    shown = segment.written if len(segment.written) <= 60 else f"{segment.written[:60]}…"
+                    self._report.add("text", f"kept as text, not a valid tool call ({segment.why}): {shown}")
+                self._between(self._ends.feed(segment.written), out)
             else:
-                self._between(self._ends.feed(piece), out)
+                self._between(self._ends.feed(segment), out)
 
-    def _between(self, words: str, out: list[Event]) -> None:
-        """Words. White space that only parts calls from one another is none."""
-        if not words:
+    def _between(self, text: str, out: list[Event]) -> None:
+        """Emit text, without white space that only separates calls."""
+        if not text:
             return
-        words, self._space = self._space + words, ""
-        if self.found and self._open is None and words.isspace():
-            self._space = words
+        text, self._space = self._space + text, ""
+        if self.found and self._open is None and text.isspace():
+            self._space = text
         else:
-            self._say(Text, words, out)
+            self._say(Text, text, out)
 
     # ------------------------------------------------------------------------------------------------------------ calls
 
     def _call(self, found: Found, out: list[Event]) -> None:
         if not self._declared.knows(found.name):
-            self._report.add("name", f"a tool that was not declared is called: {found.name}", subject=found.name)
+            self._report.add("name", f"call of an undeclared tool: {found.name}", subject=found.name)
         number = self._numbered()
         call = self._named(found)
         self.found += 1
@@ -284,15 +284,15 @@ class Hearing:
     def _odd_arguments(self, found: Found, call_id: str) -> None:
         arguments = object_or_none(found.arguments)
         if found.twice is not None:
-            self._odd(f"{found.twice} stands twice in the call; the last one counts", found, call_id)
+            self._odd(f"duplicate argument {found.twice}: the last value is used", found, call_id)
         if found.arguments_text is not None:
             if found.arguments_text.strip():
-                self._odd("the arguments are no JSON, and stay text", found, call_id)
+                self._odd("arguments are not valid JSON, kept as text", found, call_id)
         elif arguments is None:
-            self._odd("the arguments are no object", found, call_id)
+            self._odd("arguments are not a JSON object", found, call_id)
         else:
             for key, types in self._declared.misfits(found.name, arguments):
-                self._odd(f"the value of {key} was declared as {types}, and is none", found, call_id)
+                self._odd(f"argument {key} does not have its declared type ({types})", found, call_id)
 
     def _odd(self, message: str, found: Found, call_id: str) -> None:
         self._report.add("argument", message, call_id=call_id, subject=found.name)
@@ -317,25 +317,25 @@ class Hearing:
         return ToolCall(found.name, found.arguments, made, found.arguments_text, origin=origin)
 
     def _calls_in_thoughts(self, out: list[Event]) -> None:
-        """A model that never came to speak, and whose reasoning ends on calls, meant them."""
+        """Extract calls at the end of the reasoning if the reply has neither text nor calls."""
         if self._form is None or self._said or self._calls or not self._thoughts:
             return
-        pieces = pieces_of(self._thoughts.text(), self._form, self._declared)
-        while pieces and isinstance(last := pieces[-1], str) and last.isspace():
-            pieces.pop()
-        meant: list[Found] = []
-        while pieces and (isinstance(last := pieces[-1], Found) or (isinstance(last, str) and last.isspace())):
-            meant[:0] = [last] if isinstance(last, Found) else []
-            pieces.pop()
-        for found in meant:
-            self._report.add("text", f"a call of {found.name} stood in the reasoning, and nothing behind it")
+        segments = pieces_of(self._thoughts.text(), self._form, self._declared)
+        while segments and isinstance(last := segments[-1], str) and last.isspace():
+            segments.pop()
+        calls: list[Found] = []
+        while segments and (isinstance(last := segments[-1], Found) or (isinstance(last, str) and last.isspace())):
+            calls[:0] = [last] if isinstance(last, Found) else []
+            segments.pop()
+        for found in calls:
+            self._report.add("text", f"call of {found.name} extracted from the reasoning: no text follows it")
             self._call(found, out)
 
 
-def heard_reply(reply: Reply, hearing: Hearing) -> Reply:
-    """A reply with what its words hold; itself where they hold nothing but words."""
-    events = hearing.events(events_of(reply))
-    if not hearing.more_than_words:
+def heard_reply(reply: Reply, extractor: Hearing) -> Reply:
+    """The reply with extracted calls and reasoning; the same object if there are none."""
+    events = extractor.events(events_of(reply))
+    if not extractor.more_than_words:
         return reply
     blocks: list[Block] = [event.block for event in events if isinstance(event, End | Whole)]
     finish = next(event.finish for event in events if isinstance(event, Finished))

@@ -1,4 +1,4 @@
-"""`hermes`: JSON between `<tool_call>` and `</tool_call>`, as Hermes, Qwen 2.5 and Qwen 3 write it (TPL-01)."""
+"""`hermes`: JSON between `<tool_call>` and `</tool_call>`, the format of Hermes, Qwen 2.5 and Qwen 3 (TPL-01)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TAGS = re.compile(f"(?<={_CLOSE})|{_OPEN}")
 
 
 class _Calls(Reader):
-    """One call, or several, and the closing tag, which may be missing."""
+    """One or more calls and the closing tag, which may be missing."""
 
     def read(self) -> Reading[list[Piece]]:
         self.take(len(_OPEN))
@@ -29,12 +29,12 @@ class _Calls(Reader):
 
 
 def tagged_objects(reader: Reader, closing: str, tags: re.Pattern[str]) -> Reading[list[Piece]]:
-    """Objects one behind the other, or a list of them, up to a closing tag. The opening one was taken."""
-    pieces: list[Piece] = []
+    """Read consecutive objects, or a list of them, up to a closing tag. The opening tag is already consumed."""
+    segments: list[Piece] = []
     while True:
         yield from reader.space()
         if not (yield from reader.ahead("{", "[")):
-            return [*pieces, reader.lost("no call follows the tag", tags)]
+            return [*segments, reader.lost("no call after the tag", tags)]
         start = reader.mark
         scan = JsonScan("<")
         whole = yield from reader.json(scan)
@@ -42,28 +42,28 @@ def tagged_objects(reader: Reader, closing: str, tags: re.Pattern[str]) -> Readi
         if not whole:
             found = _mended(text) if (yield from reader.one_of(closing)) else None
             if found is None:
-                why = "no value can be read from it" if scan.broken and not scan.stopped else "the JSON has no end"
-                return [*pieces, reader.lost(why, tags)]
-            return [*pieces, replace(found[0], written=reader.written()), *found[1:]]
+                why = "invalid JSON" if scan.broken and not scan.stopped else "unterminated JSON"
+                return [*segments, reader.lost(why, tags)]
+            return [*segments, replace(found[0], written=reader.written()), *found[1:]]
         behind = yield from _behind(reader, closing)
         found = calls_in(text)
         if isinstance(found, str):
-            return [*pieces, reader.lost(found, tags)]
-        pieces += [replace(found[0], written=reader.written()), *found[1:]]
+            return [*segments, reader.lost(found, tags)]
+        segments += [replace(found[0], written=reader.written()), *found[1:]]
         if behind != "{":
-            return pieces
+            return segments
 
 
 def _mended(text: str) -> list[Found] | None:
-    """The calls of JSON that lacks nothing but its last bracket, which small models forget before the tag."""
+    """The calls of JSON without its last bracket, which small models forget before the tag."""
     found = calls_in(text + ("]" if text.startswith("[") else "}"))
     return None if isinstance(found, str) else found
 
 
 def _behind(reader: Reader, closing: str) -> Reading[str]:
-    """What stands behind an object: the closing tag, which is taken, or another object, or something else.
+    """Return what follows an object: the closing tag, which is consumed, another object, or something else.
 
-    A brace too many before the tag is taken with it.
+    A surplus brace before the tag is consumed with it.
     """
     end = reader.mark
     yield from reader.space()
@@ -92,9 +92,9 @@ def _render_tools(tools: Sequence[Tool]) -> str:
 
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
-    """Tags in strings are written so that no reader, however simple, takes them for such."""
-    said = [spaced({"name": call.name, "arguments": arguments_of(call)}) for call in calls]
-    safe = [_TAG_IN_STRING.sub(r"\\u003c\1", text) for text in said]
+    """Tags in strings are escaped, so that simple parsers do not take them for tags."""
+    rendered = [spaced({"name": call.name, "arguments": arguments_of(call)}) for call in calls]
+    safe = [_TAG_IN_STRING.sub(r"\\u003c\1", text) for text in rendered]
     return "\n".join(f"{_OPEN}\n{text}\n{_CLOSE}" for text in safe)
 
 

@@ -1,7 +1,7 @@
-"""`kimi-text`: calls between special tokens, each under an id that holds its name, as Kimi K2 writes them (TPL-09).
+"""`kimi-text`: calls between special tokens, each with an id that holds the tool name, as in Kimi K2 (TPL-09).
 
-The section around the calls is named in the plural or in the singular, and may be missing; K3 writes elements
-(TPL-10). Rendered is K2's way: it is the one with ids, and its JSON can hold any value.
+The name of the section around the calls is plural or singular, and the section may be missing; K3 writes elements
+(TPL-10). K2's format is rendered: it has ids, and its JSON can hold any value.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LONGEST_ID = 512
 
 
 class _Call(MarkedReader):
-    """One call, with the section's tokens if they stand before or behind it."""
+    """One call, with the section's tokens if they come directly before or after it."""
 
     marks, opening, closing = _MARKS, _OPENING, _CLOSING
 
@@ -50,17 +50,17 @@ class _Call(MarkedReader):
             if not (yield from self.past(_CALL)):
                 if not (yield from self.past(_SECTION_ENDS)):
                     self.give_back(opened)
-                return [self.lost("no call follows")]
+                return [self.lost("no call")]
         start = self.mark
         if not (yield from self.find(_MARKS, _LONGEST_ID)):
             self.give_back(start)
-            return [self.lost("no id follows")]
+            return [self.lost("no id")]
         raw_id = self.since(start).strip()
         if not (yield from self.past(_SEPARATOR)):
-            return (yield from self.broken("no arguments follow"))
+            return (yield from self.broken("no arguments"))
         text = yield from self.value()
         if text is None or (not text and not (yield from self.here(_CLOSING))):
-            return (yield from self.broken("the arguments have no end"))
+            return (yield from self.broken("unterminated arguments"))
         yield from self.closers(_ENDS, _SECTION_ENDS)
         return [call_of(_name_of(raw_id, self.declared), text, self.written(), raw_id)]
 
@@ -69,7 +69,7 @@ _NUMBERED = re.compile(r"(.+):\d+", re.DOTALL)
 
 
 def _name_of(raw_id: str, declared: Declared) -> str:
-    """The name in an id: `functions.name:3` in full, but the prefix or the number may be missing."""
+    """The tool name in an id `functions.name:3`, whose prefix or number may be missing."""
     body = raw_id.removeprefix("functions.")
     numbered = _NUMBERED.fullmatch(body)
     before_colon = body.rpartition(":")[0]
@@ -82,7 +82,7 @@ def _name_of(raw_id: str, declared: Declared) -> str:
 
 
 def _spelled_id(name: str, raw_id: str) -> str:
-    """The id under which a call is written. One that does not tell the name is put behind it."""
+    """The id of a rendered call. An id that does not hold the tool name is appended to it."""
     if re.fullmatch(rf"(functions\.)?{re.escape(name)}:\d+", raw_id) or (raw_id == name and ":" not in name):
         return raw_id
     return f"functions.{name}:{quote(raw_id, safe='') or 0}"
@@ -125,8 +125,8 @@ def _render_tools(tools: Sequence[Tool]) -> str:
 def _render_calls(calls: Sequence[ToolCall]) -> str:
     if not calls:
         return ""
-    said = [f"{_BEGIN}{_spelled_id(one.name, one.id)}{_ARGUMENTS}{spaced(arguments_of(one))}{_END}" for one in calls]
-    return f"{_SECTION}{''.join(said)}{_SECTION_END}"
+    parts = [f"{_BEGIN}{_spelled_id(one.name, one.id)}{_ARGUMENTS}{spaced(arguments_of(one))}{_END}" for one in calls]
+    return f"{_SECTION}{''.join(parts)}{_SECTION_END}"
 
 
 def _render_results(results: Sequence[Answered]) -> str:

@@ -1,4 +1,4 @@
-"""Which text format a reply is listened for: the one that was asked for, or the one that its model is known to leak."""
+"""Chooses the text extractor for a reply: the requested tool format, or the one that its model is known to leak."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from segue.wire.text.typed import Declared
 
 __all__ = ["hearing_of"]
 
-# The special tokens of a model's own format: where they stand in its words, they were calls.
+# Models that may write their special tokens into the text instead of making API tool calls.
 _LEAKED_BY = {"kimi": "kimi-text", "deepseek": "deepseek-text", "mistral": "mistral-text"}
 
 
@@ -29,7 +29,6 @@ def hearing_of(
     report: Report | None = None,
     think: bool = True,
 ) -> Hearing:
-    """An ear for the replies of a model."""
     declared = Declared(tools)
     return Hearing(_form_of(wire, model, tool_format), turn_key=turn_key, declared=declared, report=report, think=think)
 

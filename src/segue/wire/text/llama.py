@@ -1,11 +1,11 @@
-"""`llama`: the ways of Llama 3 and 4 (TPL-02). JSON without any tag, and three others.
+"""`llama`: the formats of Llama 3 and 4 (TPL-02). JSON without a tag, and three others.
 
-    {"name": "f", "parameters": {…}}      at the start or on a line of its own, several parted by `;` or line breaks
-    <|python_tag|>f.call(key="value")     a tool of the model's own; or JSON as above
-    <function=f>{…}</function>            as Llama 3.1 was told to in some prompts
+    {"name": "f", "parameters": {…}}      at the start or on its own line, several separated by `;` or line breaks
+    <|python_tag|>f.call(key="value")     a built-in tool of the model; or JSON as above
+    <function=f>{…}</function>            Llama 3.1, by some prompts
     [f(key=1), g()]                       Llama 3.2 and 4; the latter also between <|python_start|> and <|python_end|>
 
-Where no tag says that it is a call, it is one only if the tool was declared, or if nobody said which ones there are.
+Without a tag it is a call only if the tool is declared, or if the declared tools are unknown.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ _IDENTIFIER = re.compile(r"(?:[A-Za-z_][\w.-]*+)?")
 _IN_TAG = re.compile(r"[^<>\s]*+")
 _NAMED = re.compile(r"""[\[{\s]*+["']name["']\s*+:\s*+["']([^"']*+)["']|\[\s*+([A-Za-z_][\w.-]*+)\s*+\(""")
 _NEXT = re.compile(r"(?<=\n)[{\[]|<\|python_(?:tag|start)\|>|<function=")
-# Without tools: what can be nothing but a list of calls, even where its values can't be read.
+# Without declared tools: certainly a list of calls, even if its values can't be parsed.
 _PLAINLY = re.compile(r"\[\s*+[A-Za-z_][\w.-]*+\(\s*+[A-Za-z_]\w*+\s*+=(?!=).*\)\s*+\]", re.DOTALL)
-_UNKNOWN = "no such tool"
-# Python that is told without a name goes to the first of these that the model has.
+_UNKNOWN = "unknown tool"
+# Python code without a tool name goes to the first of these that is declared.
 _INTERPRETERS = ("code_interpreter", "ipython", "python")
 
 
 class _Llama(Reader):
     def objects(self, *, tagged: bool) -> Reading[list[Piece]]:
-        """Calls one behind the other, up to what ends the message. Without a tag they may turn out to be words."""
-        pieces: list[Piece] = []
+        """Read consecutive calls up to the end of the message. Without a tag they may turn out to be text."""
+        segments: list[Piece] = []
         while True:
             begun = len(self.since(0))
             start = self.mark
             scan = yield from self._begin(tagged=tagged)
             whole = scan is not None and (yield from self.json(scan))
             text = self.since(start)
-            found = self._calls(text, tagged=tagged) if whole else "the call has no end"
-            if found == _UNKNOWN and not pieces and (yield from self._nothing_behind()):
+            found = self._calls(text, tagged=tagged) if whole else "unterminated call"
+            if found == _UNKNOWN and not segments and (yield from self._nothing_behind()):
                 return [Lost(self.written(), _UNKNOWN, alone=True)]
             if isinstance(found, str):
                 behind = begun + (0 if self.ended or scan is None else scan.string_at)
-                return [*pieces, self._none(found, behind + 1, text, tagged=tagged)]
+                return [*segments, self._none(found, behind + 1, text, tagged=tagged)]
             more = yield from self.behind()
-            pieces += [replace(found[0], written=self.written()), *found[1:]]
+            segments += [replace(found[0], written=self.written()), *found[1:]]
             if not more:
-                return pieces
+                return segments
 
     def _begin(self, *, tagged: bool) -> Reading[JsonScan | None]:
-        """Takes as much as tells that this may be a call. Everything else is passed on as soon as it is known."""
+        """Consume just enough to decide whether this may be a call, so that other text is passed on early."""
         opening = yield from self.one_of("{", "[")
         scan = JsonScan("<", calls=opening == "[")
         space = self.mark
@@ -81,18 +81,18 @@ class _Llama(Reader):
         return scan
 
     def _calls(self, text: str, *, tagged: bool) -> list[Found] | str:
-        told = as_objects(text) if text[1:].lstrip()[:1] not in ('"', "'", "{") else text
-        found = calls_in(told)
+        text = as_objects(text) if text[1:].lstrip()[:1] not in ('"', "'", "{") else text
+        found = calls_in(text)
         if isinstance(found, str) or tagged:
             return found
         if not all(self.declared.knows(call.name) for call in found):
             return _UNKNOWN
-        return found if self.declared.given or '"parameters"' in told or '"arguments"' in told else "no arguments"
+        return found if self.declared.given or '"parameters"' in text or '"arguments"' in text else "no arguments"
 
     def _none(self, why: str, behind: int, text: str, *, tagged: bool) -> Piece:
-        """A broken call, or words that were none.
+        """A broken call, or plain text.
 
-        Without a tag only what names a declared tool is missed as a call, or what is plainly a list of calls.
+        Without a tag it is a broken call only if it names a declared tool, or is certainly a list of calls.
         """
         lost = self.lost(why, _NEXT, behind)
         if self.declared.given:
@@ -103,7 +103,7 @@ class _Llama(Reader):
         return lost if tagged or missed else lost.written
 
     def behind(self) -> Reading[bool]:
-        """Takes what ends the message; whether another object stands there instead, which is then begun."""
+        """Consume the EOS tokens, or a separator before another object; return whether an object follows."""
         if (yield from self._message_end()):
             return False
         end = self.mark
@@ -124,7 +124,7 @@ class _Llama(Reader):
         return nothing
 
     def _message_end(self) -> Reading[bool]:
-        """Takes the tokens that end a message; whether there are any."""
+        """Consume the EOS tokens; return whether there are any."""
         ended = False
         while True:
             end = self.mark
@@ -159,17 +159,17 @@ class _Tagged(_Llama):
         start = self.mark
         scan = JsonScan("<", calls=True)
         whole = yield from self.json(scan)
-        found = calls_in(as_objects(name + self.since(start))) if whole else "the call has no end"
+        found = calls_in(as_objects(name + self.since(start))) if whole else "unterminated call"
         if isinstance(found, str):
             return [self.lost(found, _NEXT)]
         yield from self._message_end()
         return [replace(found[0], written=self.written())]
 
     def _code(self, start: int) -> Reading[list[Piece]]:
-        """Code without a name, for the tool that runs such. If there is none, the tag was nothing but a word."""
+        """Read code without a tool name, for the code interpreter. Without one the tag is plain text."""
         tool = next((name for name in _INTERPRETERS if self.declared.given and self.declared.knows(name)), None)
         if tool is None or (yield from self.at_end()):
-            return [self.lost("no call follows the tag")]
+            return [self.lost("no call after the tag")]
         yield from self.until(_AN_END, max(map(len, _ENDS)))
         code = self.since(start)
         yield from self._message_end()
@@ -178,14 +178,14 @@ class _Tagged(_Llama):
     def _function(self) -> Reading[list[Piece]]:
         name = yield from self.matching(_IN_TAG)
         if not name or not (yield from self.one_of(">")):
-            return [self.lost("no tool is named")]
+            return [self.lost("no tool name")]
         yield from self.space()
         if not (yield from self.ahead("{")):
-            return [self.lost("no arguments follow the tag")]
+            return [self.lost("no arguments after the tag")]
         start = self.mark
         whole = yield from self.json(JsonScan("<"))
         text = self.since(start)
-        found = calls_in(f'{{"name":{spaced(name)},"arguments":{text}}}') if whole else "the call has no end"
+        found = calls_in(f'{{"name":{spaced(name)},"arguments":{text}}}') if whole else "unterminated call"
         if isinstance(found, str):
             yield from self.one_of(_FUNCTION_END)
             return [self.lost(found, _NEXT)]

@@ -1,4 +1,4 @@
-"""JSON as models write it: with trailing commas, Python's words, single quotes, and line breaks inside strings."""
+"""Lenient JSON, as models write it: trailing commas, Python constants, single quotes, line breaks in strings."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _INNER = re.compile(r'\\(?:x(?P<hex>[0-9a-fA-F]{2})|u[0-9a-fA-F]{4}|(?P<other>.)
 
 
 class NotReadableError(ValueError):
-    """Text that is no JSON, not even loosely."""
+    """Text that is not JSON, even leniently."""
 
 
 def read_loose(text: str) -> Any:
-    """The value of JSON text, or of what was plainly meant as such."""
+    """Parse strict JSON, or else lenient JSON."""
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_DEPTH and depth_of(data) > MAX_DEPTH:
-        raise NotReadableError("nested too deep")
+        raise NotReadableError("JSON nested too deeply")
     for written in (text, _TOKEN.sub(_strict, text)):
         value, exact = parse_argument_text(written)
         if exact is None:
             return value
-    raise NotReadableError("no value can be read from it")
+    raise NotReadableError("invalid JSON")
 
 
 def repeated(text: str, value: object) -> str | None:
-    """A key that stands twice in an object of such a text; `value` is what it was read as."""
+    """A key that occurs twice in an object of lenient JSON; `value` is its parsed value."""
     strict = text if parse_argument_text(text)[1] is None else _TOKEN.sub(_strict, text)
     return repeated_key(strict, value)
 
@@ -64,7 +64,7 @@ def _strict(found: re.Match[str]) -> str:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    """What JSON knows stays; a back slash before anything else is one that was meant as such."""
+    """Keep JSON's escapes; a backslash before another character becomes a literal backslash."""
     if found[0] == '"':
         return '\\"'
     if code := found["hex"]:
@@ -76,15 +76,15 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 _IN_STRING = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in "\"'"}
-# What may stand before a bracket or a quote inside a value. A word there, or another value, and it is no JSON any more.
+# Characters that may precede a bracket or a quote inside a value; after anything else it is not JSON.
 _BEFORE_JSON = {"{": "[,:", "[": "[,:", '"': "{[,:", "'": "{[,:"}
 _BEFORE_CALL = {"{": "[(,:=", "[": "[(,:=", '"': "{[(,:=", "'": "{[(,:="}
 
 
 class JsonScan:
-    """Where a JSON object or list ends that is told piece by piece; what stands in strings does not count.
+    """Finds the end of a JSON object or list in text that arrives in chunks, ignoring brackets in strings.
 
-    `stops` are signs that can't stand outside of its strings. With `calls` the value may hold `name(key=value)` too.
+    `stops` are characters that can't occur outside of strings. With `calls` the value may also hold `name(key=value)`.
     """
 
     def __init__(self, stops: str = "", *, calls: bool = False) -> None:
@@ -98,18 +98,18 @@ class JsonScan:
         self._before = _BEFORE_CALL if calls else _BEFORE_JSON
         self._structure = _structure(self._stops + ("()" if calls else ""))
         self.broken = False
-        """Whether the place that `feed` gave is one where the value can't go on: no end, but before the sign there."""
+        """True if `feed` returned the place of a character that is invalid there, not the end of the value."""
         self.stopped = False
-        """Whether it is one of `stops` that stands there."""
+        """True if that character is one of `stops`."""
         self.string_at = 0
-        """How far from the first sign on that was fed the last string began."""
+        """The offset of the last string from the first character that was fed."""
 
     @property
     def begun(self) -> bool:
         return self._depth > 0
 
     def feed(self, text: str, start: int = 0) -> int | None:
-        """The place behind the end of the value, or None if that has not come. Each text is fed once."""
+        """The place after the end of the value, or None if it has not ended."""
         place = start
         seen, self._seen = self._seen, self._seen + len(text) - start
         while place < len(text):

@@ -1,6 +1,6 @@
-"""Regions between special tokens: markers of several kinds, each of which may have several spellings.
+"""Parsing of text between special tokens. Tokens have a kind, and each kind may have several variants.
 
-What stands in a string, or in a value that ends with a marker of its own, is no marker.
+A token inside a string, or inside a value with an end token of its own, does not count.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from segue.wire.text.typed import Declared
 
 __all__ = ["MarkedReader", "Marks", "call_of", "call_with", "opener"]
 
-# A quote opens a string where a value or a key may begin: an apostrophe in a word does not.
+# A quote opens a string only where a value or a key may begin; an apostrophe in a word does not.
 _BEFORE_STRING = frozenset("{[,:")
 _BEHIND_STRING = frozenset({*"}],:", ""})
 _STRINGS = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in "\"'"}
 
 
 class Marks:
-    """Markers by kind. What finds them is made when it is first asked for: most formats are never met."""
+    """Special tokens by kind. The patterns are compiled on first use, since most formats are never used."""
 
     def __init__(self, kinds: Mapping[str, str | Iterable[str]]) -> None:
-        self._spellings = {kind: (told,) if isinstance(told, str) else tuple(told) for kind, told in kinds.items()}
-        self._kinds = {spelling: kind for kind, spellings in self._spellings.items() for spelling in spellings}
+        self._spellings = {kind: (one,) if isinstance(one, str) else tuple(one) for kind, one in kinds.items()}
+        self._kinds = {token: kind for kind, tokens in self._spellings.items() for token in tokens}
         self.longest = max(map(len, self._kinds), default=1)
-        self.first, self.second = ("".join({one[sign] for one in self._kinds if one[sign:]}) for sign in (0, 1))
+        self.first, self.second = ("".join({one[place] for one in self._kinds if one[place:]}) for place in (0, 1))
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -49,24 +49,24 @@ class Marks:
     def _beginnings(self) -> frozenset[str]:
         return frozenset(one[:length] for one in self._kinds for length in range(1, len(one)))
 
-    def kind(self, spelling: str) -> str:
-        return self._kinds[spelling]
+    def kind(self, token: str) -> str:
+        return self._kinds[token]
 
     def only(self, *kinds: str) -> Marks:
         return Marks({kind: self._spellings.get(kind, ()) for kind in kinds})
 
     def but(self, kind: str) -> Marks:
-        return Marks({other: told for other, told in self._spellings.items() if other != kind})
+        return Marks({other: tokens for other, tokens in self._spellings.items() if other != kind})
 
     def joined(self, more: Mapping[str, str]) -> Marks:
         return Marks({**self._spellings, **more})
 
     def may_begin(self, text: str, place: int = 0) -> bool:
-        """Whether all that stands here is the beginning of a marker."""
+        """True if the text from here on is an incomplete token."""
         return len(text) - place < self.longest and text[place:] in self._beginnings
 
     def cut(self, text: str, place: int) -> int:
-        """Where a marker begins that the end of the text cuts off, else the end."""
+        """The place of an incomplete token at the end of the text, else the end."""
         for start in range(max(place, len(text) - self.longest + 1), len(text)):
             if text[start:] in self._beginnings:
                 return start
@@ -74,28 +74,28 @@ class Marks:
 
 
 class MarkedReader(Reader):
-    """A region that is read from marker to marker: all `marks` it knows, those that begin a call, and that close it."""
+    """A region read token by token: `tokens` are all that it uses, `opening` begin a call, `closing` end one."""
 
     marks: Marks
     opening: Marks
     closing: Marks
 
     def here(self, marks: Marks) -> Reading[str]:
-        """The kind of the marker that comes next, or nothing."""
+        """The kind of the next token, or an empty string."""
         while not self.ended and (self._at == len(self._text) or marks.may_begin(self._text, self._at)):
             yield
         found = marks.pattern.match(self._text, self._at)
         return "" if found is None else marks.kind(found[0])
 
     def past(self, marks: Marks) -> Reading[str]:
-        """Takes the marker that comes next, if one of these does, and gives its kind."""
+        """Consume the next token if it is one of these, and return its kind."""
         kind = yield from self.here(marks)
         found = marks.pattern.match(self._text, self._at)
         self.take(0 if found is None else found.end() - self._at)
         return kind
 
     def find(self, marks: Marks, within: int | None = None) -> Reading[str]:
-        """Takes all before the next marker, and gives its kind; nothing if it does not come `within` so much text."""
+        """Consume the text before the next token and return its kind; empty if none comes `within` the limit."""
         left = within
         while True:
             found = self._next(marks.pattern, marks, self._at)
@@ -113,9 +113,9 @@ class MarkedReader(Reader):
             yield
 
     def balanced(self, strings: Mapping[str, Marks] | None = None) -> Reading[bool]:
-        """Takes a list or an object, and gives whether it is whole: no marker may stand in it, but in strings.
+        """Consume a list or an object and return whether it is complete; outside of strings it may hold no token.
 
-        `strings` are kinds of markers that begin a string, with the marker that ends it.
+        `strings` maps kinds of tokens that begin a string to the tokens that end it.
         """
         depth, place = 0, self._at
         while True:
@@ -146,7 +146,10 @@ class MarkedReader(Reader):
                     return True
 
     def _whole_string(self, ends: str | Marks) -> Reading[bool]:
-        """Takes a string, and gives whether what stands behind it may do so. If not, a call may have begun in it."""
+        """Consume a string and return whether it is complete and followed by valid JSON.
+
+        If not, rewind to a call that begins inside of it.
+        """
         start = self.mark
         if isinstance(ends, str):
             is_whole = yield from self.string(ends)
@@ -163,7 +166,7 @@ class MarkedReader(Reader):
         return is_whole
 
     def string(self, quote: str) -> Reading[bool]:
-        """Takes a string whose first quote was taken; whether it has an end."""
+        """Consume a string after its first quote; return whether it is terminated."""
         while True:
             found = _STRINGS[quote].match(self._text, self._at)
             self.take(0 if found is None else found.end() - self._at)
@@ -176,9 +179,9 @@ class MarkedReader(Reader):
             yield
 
     def value(self) -> Reading[str | None]:
-        """Takes a JSON value, however loosely written; None if its end is missing.
+        """Consume a lenient JSON value; None if it is not terminated.
 
-        One that is no list, object or string goes to the next marker. Without that it has no end.
+        A value other than a list, object or string extends to the next token.
         """
         yield from self.space()
         start = self.mark
@@ -195,7 +198,7 @@ class MarkedReader(Reader):
         return self.since(start) if is_whole else None
 
     def closers(self, *stages: Marks) -> Reading[None]:
-        """Takes the markers that close a call, as far as they are there."""
+        """Consume the tokens that close a call, as far as they are present."""
         for stage in stages:
             before = self.mark
             yield from self.space()
@@ -203,13 +206,13 @@ class MarkedReader(Reader):
                 self.give_back(before)
 
     def broken(self, why: str) -> Reading[list[Piece]]:
-        """What was taken is no call, nor what stands before the next marker; one that closes it belongs to it."""
+        """Return the text up to the next token as a broken call, with that token if it closes the call."""
         yield from self.find(self.marks)
         yield from self.past(self.closing)
         return [self.lost(why)]
 
     def _next(self, pattern: re.Pattern[str], marks: Marks, place: int) -> re.Match[str] | None:
-        """What comes next of a pattern that holds these markers, unless the end of the text may cut one off there."""
+        """The next match, unless the text may end inside a token there."""
         found = pattern.search(self._text, place)
         if found is None or self.ended or found.start() <= len(self._text) - marks.longest:
             return found
@@ -219,7 +222,7 @@ class MarkedReader(Reader):
         return len(self._text) if self.ended else marks.cut(self._text, place)
 
     def _opens_string(self, place: int) -> bool:
-        """Whether what stands before a quote lets a string begin there."""
+        """True if a string may begin at this quote, judged by the character before it."""
         while place and self._text[place - 1].isspace():
             place -= 1
         if place:
@@ -229,7 +232,7 @@ class MarkedReader(Reader):
 
 
 def opener(marks: Marks, region: Callable[[Declared], Region]) -> Opener:
-    """Any of these markers begins such a region."""
+    """An opener for a region that begins with any of these tokens."""
 
     def match(text: str, place: int, _at_line_start: bool, ended: bool) -> Match:
         if not ended and marks.may_begin(text, place):
@@ -240,20 +243,20 @@ def opener(marks: Marks, region: Callable[[Declared], Region]) -> Opener:
 
 
 def call_of(name: str, text: str, written: str, raw_id: str | None = None) -> Piece:
-    """The call of a name and of arguments as JSON; nothing at all means that there are none."""
+    """A call from its name and JSON arguments; empty text means no arguments."""
     bare = text.strip()
     try:
         value = read_loose(bare) if bare else None
     except NotReadableError as error:
-        return Lost(written, f"not JSON: {error}")
+        return Lost(written, f"arguments: {error}")
     return call_with(name, value, written, raw_id, repeated(bare, value))
 
 
 def call_with(name: str, arguments: Any, written: str, raw_id: str | None = None, twice: str | None = None) -> Piece:
-    """The call of a name and of arguments as a value; a string is JSON once more, or free text."""
+    """A call from its name and parsed arguments; a string is parsed as JSON once more, or kept as free text."""
     name = name.strip()
     if not name or len(name.split()) > 1:
-        return Lost(written, "no tool is named")
+        return Lost(written, "no tool name")
     if isinstance(arguments, str):
         try:
             inner = read_loose(arguments.strip())
@@ -261,7 +264,7 @@ def call_with(name: str, arguments: Any, written: str, raw_id: str | None = None
             inner = None
         if not isinstance(inner, dict):
             return Found(name, None, arguments, raw_id, written)
-        told = cast("JsonObject", inner)
-        twice = twice or repeated(arguments, told)
-        arguments = told
+        parsed = cast("JsonObject", inner)
+        twice = twice or repeated(arguments, parsed)
+        arguments = parsed
     return Found(name, {} if arguments is None else arguments, raw_id=raw_id, written=written, twice=twice)

@@ -1,11 +1,11 @@
-"""MiniMax M3's calls: tags behind a token of their own, keys as tags, and objects and lists as tags in tags.
+"""MiniMax M3's calls: each tag follows a special token, keys are tags, objects and lists are nested tags.
 
     ]<]minimax[>[<tool_call>
     ]<]minimax[>[<invoke name="NAME">]<]minimax[>[<KEY>VALUE]<]minimax[>[</KEY>]<]minimax[>[</invoke>
     ]<]minimax[>[</tool_call>
 
-The token stands before every tag, so nothing in a value is one. Items of a list are called `item`; what a value is,
-the schema tells. Read only: `xml` writes M2's tags, since here neither null nor an empty list can be told.
+The token precedes every tag, so a value can't hold a tag. Items of a list are named `item`; types follow from the
+schema. Parse only: `xml` renders M2's tags, since this format has neither null nor an empty list.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _TAG = re.compile(r"<(/?)([^<>]++)>(.*)", re.DOTALL)
 
 
 class _Call(Reader):
-    """One call, with the section's tags if they stand before or behind it."""
+    """One call, with the section's tags if they come directly before or after it."""
 
     def read(self) -> Reading[list[Piece]]:
         if (yield from self.one_of(_SECTION)):
             yield from self.space()
         if not (yield from self.one_of(_INVOKE)):
-            return [self.lost("no call follows the tag")]
+            return [self.lost("no call after the tag")]
         start = self.mark
         yield from self.matching(_IN_TAG)
         yield from self.one_of(">")
@@ -49,12 +49,12 @@ class _Call(Reader):
         if end == _INVOKE_END:
             self.take(len(end))
         if named is None or end != _INVOKE_END or tree is None:
-            return [self.lost("no tool is named" if named is None else "the call has no end")]
+            return [self.lost("no tool name" if named is None else "unterminated call")]
         yield from self._section_end()
         name = html.unescape(named[1] or named[2] or "")
         values = {key: self.declared.nested(name, key, value) for key, value in tree}
         twice = None if len(values) == len(tree) else Counter(key for key, _ in tree).most_common(1)[0][0]
-        return [Found(name, values, written=self.written(), twice=twice)] if name else [self.lost("no tool is named")]
+        return [Found(name, values, written=self.written(), twice=twice)] if name else [self.lost("no tool name")]
 
     def _section_end(self) -> Reading[None]:
         end = self.mark
@@ -64,7 +64,7 @@ class _Call(Reader):
 
 
 def _tree(text: str) -> list[tuple[str, Nested]] | None:
-    """The elements of a call, each its text or the elements in it; None where the tags don't fit together."""
+    """The elements of a call, each with its text or its child elements; None if the tags are not balanced."""
     before, *tags = text.split(MARKER)
     inside: list[tuple[str, str, list[tuple[str, Nested]]]] = [("", "", [])]
     if before.strip():
@@ -73,16 +73,16 @@ def _tree(text: str) -> list[tuple[str, Nested]] | None:
         found = _TAG.fullmatch(tag)
         if found is None:
             return None
-        closing, key, words = found.groups()
+        closing, key, text_after = found.groups()
         if not closing:
             if len(inside) > _DEEPEST:
                 return None
-            inside.append((key, words, []))
+            inside.append((key, text_after, []))
             continue
-        opened, said, children = inside.pop()
-        if opened != key or not inside or words.strip() or (children and said.strip()):
+        opened, content, children = inside.pop()
+        if opened != key or not inside or text_after.strip() or (children and content.strip()):
             return None
-        inside[-1][2].append((key, children or said))
+        inside[-1][2].append((key, children or content))
     return inside[0][2] if len(inside) == 1 else None
 
 

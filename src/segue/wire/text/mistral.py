@@ -1,8 +1,8 @@
 """`mistral-text`: `[TOOL_CALLS]`, in the versions of Mistral's tokenizers (TPL-14).
 
-Up to v7 a list of objects follows, with ids from v3 on; from v11 each call has a name, an id, and arguments; from v13
-the id is gone. Rendered is v13: the models of today were trained on it, and it asks for no ids of nine signs. What
-came back is told in the order of the calls then, since nothing else pairs them.
+Up to v7 a list of objects follows, with ids from v3 on; from v11 each call has a name, an id and arguments; from v13
+the id is gone. v13 is rendered: current models were trained on it, and it needs no nine-character ids. Results are then
+rendered in the order of the calls, since nothing else pairs them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Calls(MarkedReader):
         mark = yield from self.find(_NAME_ENDS, _LONGEST_NAME)
         if not mark:
             self.give_back(opened)
-            return [self.lost("no call follows")]
+            return [self.lost("no call")]
         name, raw_id = self.since(start), None
         if mark == "id":
             yield from self.past(_SEPARATORS)
@@ -52,32 +52,32 @@ class _Calls(MarkedReader):
             mark = yield from self.find(_NAME_ENDS, _LONGEST_NAME)
             raw_id = self.since(start).strip() or None
         if mark not in ("arguments", "object"):
-            return [self.lost("no arguments follow")]
+            return [self.lost("no arguments")]
         yield from self.past(_SEPARATORS)
         text = yield from self.value()
         if not text:
-            return (yield from self.broken("the arguments have no end"))
+            return (yield from self.broken("unterminated arguments"))
         return [call_of(name, text, self.written(), raw_id)]
 
     def _objects(self, *, listed: bool) -> Reading[list[Piece]]:
-        """Calls as objects, in a list or one alone. Each is read by itself: a broken one leaves the others be."""
-        pieces: list[Piece] = []
+        """Read calls as objects, in a list or one alone. Each is parsed separately."""
+        segments: list[Piece] = []
         while True:
             yield from self.space()
             start = self.mark
             if (yield from self.sign()) != "{":
                 yield from self.one_of("]")
-                return [*pieces, self.lost("no call follows")]
+                return [*segments, self.lost("no call")]
             if not (yield from self.balanced()):
-                return [*pieces, *(yield from self.broken("the call has no end"))]
+                return [*segments, *(yield from self.broken("unterminated call"))]
             text = self.since(start)
             has_more = listed and (yield from self._between_objects())
-            pieces.append(_call_of(text, self.written()))
+            segments.append(_call_of(text, self.written()))
             if not has_more:
-                return pieces
+                return segments
 
     def _between_objects(self) -> Reading[bool]:
-        """Takes what stands between two objects or ends the list; whether another one comes."""
+        """Consume the separator or the end of the list; return whether another object follows."""
         end = self.mark
         yield from self.space()
         yield from self.one_of(",")
@@ -92,15 +92,15 @@ class _Calls(MarkedReader):
 
 def _call_of(text: str, written: str) -> Piece:
     try:
-        told = object_or_none(read_loose(text))
+        value = object_or_none(read_loose(text))
     except NotReadableError as error:
-        return Lost(written, f"not JSON: {error}")
-    if told is None:
-        return Lost(written, "no tool is named")
-    function = object_or_none(told.get("function")) or told
-    name, raw_id = string_or_none(function.get("name")), string_or_none(told.get("id"))
+        return Lost(written, str(error))
+    if value is None:
+        return Lost(written, "no tool name")
+    function = object_or_none(value.get("function")) or value
+    name, raw_id = string_or_none(function.get("name")), string_or_none(value.get("id"))
     arguments = function.get("arguments", function.get("parameters", {}))
-    return call_with(name or "", arguments, written, raw_id, repeated(text, told))
+    return call_with(name or "", arguments, written, raw_id, repeated(text, value))
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:

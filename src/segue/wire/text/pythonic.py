@@ -1,4 +1,4 @@
-"""Calls told as Python: `name(key=value, …)`, one or a list of them."""
+"""Calls in Python syntax: `name(key=value, …)`, one or a list of them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _TOKEN = re.compile(
 
 
 def as_objects(text: str) -> str:
-    """The same calls as loose JSON, objects with a name and arguments. What is no such call is no JSON either."""
+    """Convert Python calls to lenient JSON objects with name and arguments. Anything else becomes invalid JSON."""
     opened: list[bool] = []
     inside = 0
 
-    def told(found: re.Match[str]) -> str:
+    def convert(found: re.Match[str]) -> str:
         nonlocal inside
         match found.lastgroup:
             case "call":
@@ -45,4 +45,4 @@ def as_objects(text: str) -> str:
             case _:
                 return found[0]
 
-    return _TOKEN.sub(told, text)
+    return _TOKEN.sub(convert, text)

@@ -1,7 +1,7 @@
-"""A region told as a straight line: a generator that asks for more text by yielding, and returns the pieces it found.
+"""A region as a generator: it yields to request more text and returns the segments it found.
 
-What was taken is kept until `written` asks for it, so that no character of a region is ever lost. What is waited for
-is always short (a tag, a name) and everything else is taken as it comes, so no text is looked at again and again.
+Consumed text is kept until `flush_taken`, so that no character is lost. Only short items (a tag, a name) wait for more
+text; everything else is consumed as it arrives, so that no text is examined repeatedly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SPACE = re.compile(r"\s*+")
 
 
 class Reader(ABC):
-    """A region. Who makes one says in `read` what it is made of."""
+    """A region whose syntax a subclass implements in `read`."""
 
     def __init__(self, declared: Declared) -> None:
         self.declared = declared
@@ -53,10 +53,10 @@ class Reader(ABC):
             return Closed(stop.value, self._text[self._at :])
         return None
 
-    # What a region is read with. Those that give a `Reading` may have to wait, and are asked with `yield from`.
+    # Methods that return a `Reading` may wait for more text; call them with `yield from`.
 
     def take(self, length: int) -> None:
-        """Takes so many of the signs that are there."""
+        """Consume so many characters of the buffered text."""
         self._taken.append(self._text[self._at : self._at + length])
         self._at += length
 
@@ -70,7 +70,7 @@ class Reader(ABC):
             yield
 
     def ahead(self, *markers: str) -> Reading[str]:
-        """The marker that comes next, or nothing. None of them may be the beginning of another."""
+        """The next marker, or an empty string. No marker may be a prefix of another."""
         longest = max(map(len, markers))
         while True:
             coming = self._text[self._at : self._at + longest]
@@ -82,24 +82,24 @@ class Reader(ABC):
             yield
 
     def one_of(self, *markers: str) -> Reading[str]:
-        """Takes the marker that comes next, if one of these does."""
+        """Consume the next marker if it is one of these."""
         found = yield from self.ahead(*markers)
         self.take(len(found))
         return found
 
     def at_end(self) -> Reading[bool]:
-        """Whether there is no more text."""
+        """True if there is no more text."""
         while self._at == len(self._text) and not self.ended:
             yield
         return self._at == len(self._text)
 
     def sign(self) -> Reading[str]:
-        """The next sign, or nothing at the end."""
+        """The next character, empty at the end."""
         ended = yield from self.at_end()
         return "" if ended else self._text[self._at]
 
     def matching(self, pattern: re.Pattern[str], limit: int = 4096) -> Reading[str]:
-        """Takes the longest run that a pattern matches here, if something stands behind it and it is no longer."""
+        """Consume the longest match here; empty if it exceeds `limit`."""
         while True:
             found = pattern.match(self._text, self._at)
             stop = found.end() if found is not None else self._at
@@ -112,7 +112,7 @@ class Reader(ABC):
             yield
 
     def until(self, pattern: re.Pattern[str], longest: int) -> Reading[str]:
-        """Takes all before what a pattern finds, which is no longer than that, and gives what it found, or nothing."""
+        """Consume the text before the next match, which has at most `longest` characters, and return the match."""
         while True:
             found = pattern.search(self._text, self._at)
             if found is not None:
@@ -124,7 +124,7 @@ class Reader(ABC):
             yield
 
     def json(self, scan: JsonScan) -> Reading[bool]:
-        """Takes a value, or what there is of it; whether it is whole."""
+        """Consume a JSON value, or what there is of it; return whether it is complete."""
         while True:
             stop = scan.feed(self._text, self._at)
             if stop is not None:
@@ -135,7 +135,7 @@ class Reader(ABC):
                 return False
             yield
 
-    # What was taken.
+    # Consumed text.
 
     @property
     def mark(self) -> int:
@@ -145,19 +145,19 @@ class Reader(ABC):
         return "".join(self._taken[mark:])
 
     def give_back(self, mark: int) -> None:
-        """What was taken since is still to be read."""
+        """Unread the text consumed since the checkpoint."""
         self._text = self.since(mark) + self._text[self._at :]
         self._at = 0
         del self._taken[mark:]
 
     def written(self) -> str:
-        """All that was taken and not yet asked for."""
+        """Return the consumed text and clear it."""
         text = "".join(self._taken)
         self._taken.clear()
         return text
 
     def lost(self, why: str, markers: re.Pattern[str] | None = None, behind: int = 1) -> Lost:
-        """What was taken is no call. From the next of these markers on, even in a string, it is still to be read."""
+        """Return the consumed text as a broken call; unread it from the next of these markers on."""
         text = self.written()
         found = None if markers is None else markers.search(text, behind)
         if found is not None:

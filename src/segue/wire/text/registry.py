@@ -1,4 +1,4 @@
-"""All text formats there are, and which of them a text is written in. Tests and docs iterate the list."""
+"""The registry of text tool formats, and format detection."""
 
 from __future__ import annotations
 
@@ -17,34 +17,37 @@ from segue.wire.text.xml_render import SPELLINGS, XML
 
 __all__ = ["FORMATS", "TEXT_FORMATS", "find_format", "format_of", "format_to_write"]
 
-# A list of calls as Python writes them, which has no marker.
+# A list of Python calls, which has no marker.
 _PYTHONIC = re.compile(r"\s*\[\s*[A-Za-z_][\w.]*\(")
 
-# Tags around JSON are Llama's, around parameters of `xml`; they begin alike.
+# `<function=…>` around JSON is Llama's format, around parameters it is `xml`.
 _TAGGED_JSON = re.compile(r"<function=[^<>\s]*+>\s*+\{")
 
 FORMATS: tuple[TextFormat, ...] = (HERMES, XML, LLAMA, GEMMA, DEEPSEEK_TEXT, KIMI_TEXT, MISTRAL_TEXT)
-TEXT_FORMATS: dict[str, TextFormat] = {form.name: form for form in FORMATS}
+TEXT_FORMATS: dict[str, TextFormat] = {text_format.name: text_format for text_format in FORMATS}
 
 
 def find_format(name: str) -> TextFormat:
     text_argument(name, "format")
-    form = TEXT_FORMATS.get(name)
-    if form is None:
+    text_format = TEXT_FORMATS.get(name)
+    if text_format is None:
         known = ", ".join(TEXT_FORMATS)
-        raise InputError(f"{name!r} is not a known text format; known are auto, {known}", path="format")
-    return form
+        raise InputError(f"unknown text format {name!r}; known: auto, {known}", path="format")
+    return text_format
 
 
 def format_to_write(name: str, model: Model) -> TextFormat | None:
-    """A format as the model was taught to write it; None where the name is none of a text format."""
+    """The format in the variant that the model was trained on; None if `name` is not a text format."""
     return SPELLINGS.get(model.family, XML) if name == XML.name else TEXT_FORMATS.get(name)
 
 
 def format_of(text: str) -> TextFormat | None:
-    """The format whose marker stands first in a text."""
+    """The format whose marker comes first in the text."""
     places = [
-        (place, -len(marker), form) for form in FORMATS for marker in form.markers if (place := text.find(marker)) >= 0
+        (place, -len(marker), text_format)
+        for text_format in FORMATS
+        for marker in text_format.markers
+        if (place := text.find(marker)) >= 0
     ]
     if (tagged := _TAGGED_JSON.search(text)) is not None:
         places.append((tagged.start(), -len(tagged[0]), LLAMA))

@@ -1,6 +1,6 @@
-"""Text in, words and calls out, as it comes: what may not be a call is passed on at once, and no half marker is shown.
+"""Splits streamed text into text and calls. Text that cannot begin a call is passed on at once, markers never in part.
 
-What stands in a code fence, or behind a back tick, is quoted and no call.
+Text in a code fence or after a backtick is quoted and never a call.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ __all__ = ["CallScanner", "Piece", "pieces_of"]
 _FENCE = 3
 _RUN = {sign: re.compile(rf"{sign}*+") for sign in "`~"}
 _NO_RUN = ("", 0)
-# How often the text behind a call without an end is read anew once all of it is there. Each time may cost all of it.
+# How often the text after an unterminated call is scanned again at the end. Each time may scan all of it.
 _ANEW = 16
-# What stands behind a call is looked at anew: so much of it at a time, and not all that there is.
+# The text after a call is scanned again, in slices of this size.
 _SLICE = 4096
 
 
 @cache
 def _candidates(openers: tuple[Opener, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Where to look: what may begin a call, or a fence, and runs that are not over. And the same for quoted text.
+    """Patterns for places where a call or a fence may begin, or a run of backticks continues; and for quoted text.
 
-    Each way begins with a sign of its own, and not with what stands before it: so it is searched for by these signs.
+    Each alternative begins with a literal character, so that `re` can search for it quickly.
     """
     follows = {one: one.second and rf"(?=[{re.escape(one.second)}]|\Z)" for one in openers}
     calls = [re.escape(sign) + follows[one] for one in openers for sign in one.first]
@@ -35,66 +35,66 @@ def _candidates(openers: tuple[Opener, ...]) -> tuple[re.Pattern[str], re.Patter
 
 
 class CallScanner:
-    """Reads one text. Words come as strings, joined as far as nothing stands between them."""
+    """Scans one text. Adjacent text is merged into one string."""
 
-    def __init__(self, form: TextFormat, declared: Declared | None = None) -> None:
+    def __init__(self, text_format: TextFormat, declared: Declared | None = None) -> None:
         self._declared = declared or Declared()
-        self._openers = form.openers
-        self._candidate, self._unquoting = _candidates(form.openers)
+        self._openers = text_format.openers
+        self._candidate, self._unquoting = _candidates(text_format.openers)
         self._rest = ""
         self._region: Region | None = None
         self._fence = _NO_RUN
         self._run = _NO_RUN
-        """The back ticks or tildes that the text ends with so far."""
+        """The backticks or tildes that the text ends with so far."""
         self._run_opens = False
         self._before = ""
-        """The last character that was passed: what code is told by."""
+        """The last character that was passed on; after a backtick, text is quoted."""
         self._quoted = False
-        """Whether a call began right behind a back tick: up to the next one, or an empty line, all of it is quoted."""
+        """True after a call that began right after a backtick: up to the next one, or an empty line, all is quoted."""
         self._blank = True
-        """Whether the line has nothing but blanks in it so far."""
+        """True if the line has only blanks so far."""
 
     def feed(self, text: str) -> list[Piece]:
         if len(text) <= _SLICE:
             return self._read(text, ended=False)
-        return _merged([piece for one in _slices(text) for piece in self._read(one, ended=False)])
+        return _merged([segment for one in _slices(text) for segment in self._read(one, ended=False)])
 
     def close(self) -> list[Piece]:
-        """What was held back. A call without an end is one only where nothing is missing of it but that."""
-        pieces = self._read("", ended=True)
+        """Return the text held back. An unterminated call counts only if nothing but its end is missing."""
+        segments = self._read("", ended=True)
         anew = 0
         while self._region is not None:
             closed = self._region.close()
             self._region = None
             self._passed_region(closed.pieces)
-            pieces += closed.pieces
+            segments += closed.pieces
             anew += 1
             if anew < _ANEW:
-                pieces += self._read(closed.rest, ended=True)
+                segments += self._read(closed.rest, ended=True)
             elif closed.rest:
-                pieces.append(Lost(closed.rest, "too many calls before it have no end"))
-        return _merged(pieces)
+                segments.append(Lost(closed.rest, "too many unterminated calls before it"))
+        return _merged(segments)
 
     def _read(self, text: str, *, ended: bool) -> list[Piece]:
-        pieces: list[Piece] = []
+        segments: list[Piece] = []
         waiting = [text]
         while waiting:
             text = waiting.pop()
             if not text and not self._rest:
                 continue
             if self._region is None:
-                text = self._words(self._rest + text, pieces, ended=ended and not waiting)
+                text = self._words(self._rest + text, segments, ended=ended and not waiting)
             closed = None if self._region is None else self._region.feed(text)
             if closed is None:
                 continue
             self._region = None
             self._passed_region(closed.pieces)
-            pieces += closed.pieces
+            segments += closed.pieces
             waiting += reversed(_slices(closed.rest))
-        return _merged(pieces)
+        return _merged(segments)
 
-    def _words(self, text: str, pieces: list[Piece], *, ended: bool) -> str:
-        """Passes on what is not a call. Behind it a region is open, and the text for it is given back."""
+    def _words(self, text: str, segments: list[Piece], *, ended: bool) -> str:
+        """Pass on text before a call; then open a region and return its text."""
         self._rest = ""
         place = self._behind_run(text, 0) if self._run[1] else 0
         blank_from = 0
@@ -116,14 +116,14 @@ class CallScanner:
             if match != "no" and before == "`":
                 self._quoted = True
             elif match != "no":
-                self._pass(text[:place], pieces)
+                self._pass(text[:place], segments)
                 self._region = match(self._declared)
                 return text[place:]
             place += 1
         else:
             place = len(text)
         self._go_on(text, blank_from, place)
-        self._pass(text[:place], pieces)
+        self._pass(text[:place], segments)
         self._rest = text[place:]
         return ""
 
@@ -143,7 +143,7 @@ class CallScanner:
         return verdict
 
     def _go_on(self, text: str, start: int, stop: int) -> None:
-        """From one place to another: where that leaves the line, and what was quoted in it."""
+        """Track the start of the line and the quoting from one place to another."""
         line = text.rfind("\n", start, stop) + 1
         self._blank = (bool(line) or self._blank) and not text[line or start : stop].strip()
         if self._quoted:
@@ -151,7 +151,7 @@ class CallScanner:
             self._quoted = "\n\n" not in before + text[start:stop]
 
     def _behind_run(self, text: str, place: int) -> int:
-        """The place behind a run of back ticks or tildes. Once it is whole it may open or close a fence."""
+        """The place after a run of backticks or tildes. A complete run may open or close a fence."""
         if not self._run[1]:
             self._run = (text[place], 0)
             self._run_opens = self._blank
@@ -175,38 +175,38 @@ class CallScanner:
         if isinstance(last, Found):
             self._before, self._blank = " ", False
             return
-        words = last if isinstance(last, str) else last.written
-        self._go_on(words, 0, len(words))
-        self._before = words[-1:] or self._before
+        text = last if isinstance(last, str) else last.written
+        self._go_on(text, 0, len(text))
+        self._before = text[-1:] or self._before
 
-    def _pass(self, words: str, pieces: list[Piece]) -> None:
-        if words:
-            self._before = words[-1]
-            pieces.append(words)
+    def _pass(self, text: str, segments: list[Piece]) -> None:
+        if text:
+            self._before = text[-1]
+            segments.append(text)
 
 
 def _slices(text: str) -> list[str]:
     return [text[start : start + _SLICE] for start in range(0, len(text), _SLICE)]
 
 
-def pieces_of(text: str, form: TextFormat, declared: Declared | None = None) -> list[Piece]:
-    """All of a text at once."""
-    scanner = CallScanner(form, declared)
+def pieces_of(text: str, text_format: TextFormat, declared: Declared | None = None) -> list[Piece]:
+    """Scan a whole text."""
+    scanner = CallScanner(text_format, declared)
     return _merged([*scanner.feed(text), *scanner.close()])
 
 
-def _merged(pieces: list[Piece]) -> list[Piece]:
-    """Words that follow one another in one string, and no empty ones."""
+def _merged(segments: list[Piece]) -> list[Piece]:
+    """Merge adjacent strings, without empty ones."""
     merged: list[Piece] = []
     run: list[str] = []
-    for piece in pieces:
-        if isinstance(piece, str):
-            run.append(piece)
+    for segment in segments:
+        if isinstance(segment, str):
+            run.append(segment)
             continue
         if joined := "".join(run):
             merged.append(joined)
         run = []
-        merged.append(piece)
+        merged.append(segment)
     if joined := "".join(run):
         merged.append(joined)
     return merged

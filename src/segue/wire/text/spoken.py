@@ -1,4 +1,4 @@
-"""What several text formats share: a call told as a JSON object, and JSON as the templates of models write it."""
+"""Tool calls as JSON objects, and JSON as chat templates render it; shared by several text formats."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _BESIDE = frozenset({"name", "id", "type", "function"})
 
 
 def spaced(value: object, *, indent: int | None = None) -> str:
-    """JSON with a blank behind each comma and colon: what models read and wrote in training."""
+    """JSON with a blank after each comma and colon, as chat templates render it."""
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def function_of(tool: Tool) -> JsonObject:
-    """A declaration as chat templates are given it."""
+    """A tool declaration in the form that chat templates take."""
     parameters = tool.parameters or {"type": "object", "properties": {}}
     function = {"name": tool.name, "description": tool.description or "", "parameters": parameters}
     return {"type": "function", "function": function}
@@ -37,7 +37,7 @@ def arguments_of(call: ToolCall) -> Any:
 
 
 def object_of_call(call: ToolCall) -> JsonObject:
-    """The arguments of a call for formats that know nothing but named ones."""
+    """The arguments of a call as an object, for formats that only have named arguments."""
     arguments = arguments_of(call)
     if call.arguments_text is not None:
         return {"_raw": call.arguments_text} if call.arguments_text.strip() else {}
@@ -45,7 +45,7 @@ def object_of_call(call: ToolCall) -> JsonObject:
 
 
 def calls_in(text: str) -> list[Found] | str:
-    """The calls that a JSON object, or a list of such, tells of; or why it tells of none."""
+    """The calls in a JSON object or a list of objects, or the reason why it is not valid."""
     try:
         value = read_loose(text)
     except NotReadableError as error:
@@ -60,23 +60,23 @@ def calls_in(text: str) -> list[Found] | str:
     if found and (twice := repeated(text, cast("object", value))) is not None:
         place = next((at for at, call in enumerate(found) if twice in (object_or_none(call.arguments) or {})), 0)
         found[place] = replace(found[place], twice=twice)
-    return found or "no tool is named"
+    return found or "no tool name"
 
 
 def _call_in(value: JsonObject | None) -> Found | str:
     if value is None:
-        return "no tool is named"
+        return "no tool name"
     inner = object_or_none(value.get("function"))
-    told = value if inner is None else inner
-    name = told.get("name", told.get("function"))
+    function = value if inner is None else inner
+    name = function.get("name", function.get("function"))
     if not isinstance(name, str) or not name:
-        return "no tool is named"
-    key = next((key for key in ("arguments", "parameters") if key in told), None)
-    if key is None and not told.keys() <= _BESIDE:
-        return "no arguments are told"
+        return "no tool name"
+    key = next((key for key in ("arguments", "parameters") if key in function), None)
+    if key is None and not function.keys() <= _BESIDE:
+        return "no arguments"
     raw_id = value.get("id")
     raw_id = raw_id if isinstance(raw_id, str) and raw_id else None
-    arguments = None if key is None else told[key]
+    arguments = None if key is None else function[key]
     if not isinstance(arguments, str):
         return Found(name, {} if arguments is None else arguments, None, raw_id)
     parsed, exact = parse_argument_text(arguments)

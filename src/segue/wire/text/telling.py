@@ -1,6 +1,6 @@
-"""A transcript told to a model that has no tools but in words: declarations, calls and results as text.
+"""Renders the tool declarations, calls and results of a transcript as prompt text, for models without API tools.
 
-What comes out is a request without tools, which is rendered once more for the roles that its target wants.
+The result is a request without tools, which is rendered once more for the roles that the target accepts.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from segue.wire.tools import as_function
 __all__ = ["in_words", "told_in_text"]
 
 
-# Where the APIs declare tools, and say how they are to be chosen.
+# Body keys for tool declarations and tool choice, in all APIs.
 _TOOL_KEYS = frozenset(
     {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"}
     | {"toolConfig", "tool_config", "max_tool_calls", "web_search_options"}
 )
 
 
-def in_words(demands: Demands) -> Demands:
-    """What is demanded of a history before it is told in words: pairs that are whole, and results that are text."""
+def in_words(constraints: Demands) -> Demands:
+    """The target's constraints before rendering as text: every call has its result next to it, and results are text."""
     return msgspec.structs.replace(
-        demands,
+        constraints,
         results="each",
         adjacent=True,
         loose_without_id=False,
@@ -61,60 +61,66 @@ def in_words(demands: Demands) -> Demands:
     )
 
 
-def told_in_text(transcript: Transcript, form: TextFormat, ids: IdMap, names: NameMap, report: Report) -> Request:
-    """The same conversation in words alone."""
-    telling = _Telling(form, ids, names)
-    messages = tuple(telling.messages(transcript.messages))
+def told_in_text(
+    transcript: Transcript, text_format: TextFormat, ids: IdMap, names: NameMap, report: Report
+) -> Request:
+    """The transcript as a request in which tools, calls and results are text."""
+    renderer = _Telling(text_format, ids, names)
+    messages = tuple(renderer.messages(transcript.messages))
     choice = transcript.options.tool_choice
-    declared = "" if choice is not None and choice.mode == "none" else _declarations(transcript, form, names, report)
+    declared = (
+        "" if choice is not None and choice.mode == "none" else _declarations(transcript, text_format, names, report)
+    )
     system, messages = _with_system_text(transcript.system, messages, declared)
     options = msgspec.structs.replace(transcript.options, tool_choice=None, parallel=None)
-    told = msgspec.structs.replace(transcript.request, messages=messages, system=system, tools=(), options=options)
-    native = told.native
+    request = msgspec.structs.replace(transcript.request, messages=messages, system=system, tools=(), options=options)
+    native = request.native
     if native is None:
-        return told
-    around = {key: value for key, value in native.fragment.items() if key not in _TOOL_KEYS}
-    return msgspec.structs.replace(told, native=Native(native.api, around, intact=False))
+        return request
+    other_keys = {key: value for key, value in native.fragment.items() if key not in _TOOL_KEYS}
+    return msgspec.structs.replace(request, native=Native(native.api, other_keys, intact=False))
 
 
-def _declarations(transcript: Transcript, form: TextFormat, names: NameMap, report: Report) -> str:
+def _declarations(transcript: Transcript, text_format: TextFormat, names: NameMap, report: Report) -> str:
     tools = [as_function(tool, report) for tool in transcript.tools if tool.kind != "hosted"]
     for tool in transcript.tools:
         if tool.kind == "hosted":
-            report.add(
-                "dropped", f"{tool.name}: a tool that the provider runs can't be told in words", subject=tool.name
-            )
+            report.add("dropped", f"{tool.name}: hosted tools can't be declared in prompt text", subject=tool.name)
     if not tools:
         return ""
-    report.add("tools", f"{len(tools)} tools are declared in words, as {form.name} has it", subject=form.name)
-    said = form.render_tools([msgspec.structs.replace(tool, name=names.render(tool.name)) for tool in tools])
-    return "\n\n".join([said, *_wishes(transcript, names, report)])
+    report.add(
+        "tools",
+        f"{len(tools)} tools declared in the system text, in the {text_format.name} format",
+        subject=text_format.name,
+    )
+    text = text_format.render_tools([msgspec.structs.replace(tool, name=names.render(tool.name)) for tool in tools])
+    return "\n\n".join([text, *_wishes(transcript, names, report)])
 
 
 def _wishes(transcript: Transcript, names: NameMap, report: Report) -> Iterator[str]:
-    """What is asked of the choice of tools, in words."""
+    """Tool choice and parallel calls as instructions."""
     choice: ToolChoice | None = transcript.options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name is not None:
-        report.add("adjusted", "the tool that must be called is named in words", subject="tool_choice")
+        report.add("adjusted", "the required tool is named in the system text", subject="tool_choice")
         yield f"You must call the function {names.render(choice.name)} now."
     elif choice is not None and choice.mode == "required":
-        report.add("adjusted", "that some tool must be called is said in words", subject="tool_choice")
+        report.add("adjusted", "that a tool call is required is stated in the system text", subject="tool_choice")
         yield "You must call a function now."
     if transcript.options.parallel is False:
-        report.add("adjusted", "that one call is wanted at a time is said in words", subject="parallel_tool_calls")
+        report.add("adjusted", "one tool call at a time is requested in the system text", subject="parallel_tool_calls")
         yield "Call one function at a time."
 
 
 def _with_system_text(
     system: tuple[Text, ...], messages: tuple[Message, ...], declared: str
 ) -> tuple[tuple[Text, ...], tuple[Message, ...]]:
-    """The declarations behind the system text that is there, wherever it stands."""
+    """Append the declarations to the existing system text, in the request or in its first message."""
     if not declared:
         return system, messages
     if messages and messages[0].speaker == "system" and not system:
         first = messages[0]
-        said = Text("\n\n".join([text for text in (text_of(first.blocks), declared) if text]))
-        return system, (msgspec.structs.replace(first, blocks=(said,), native=None), *messages[1:])
+        joined = Text("\n\n".join([text for text in (text_of(first.blocks), declared) if text]))
+        return system, (msgspec.structs.replace(first, blocks=(joined,), native=None), *messages[1:])
     if not system:
         return (Text(declared),), messages
     *before, last = system
@@ -122,14 +128,14 @@ def _with_system_text(
 
 
 class _Telling:
-    def __init__(self, form: TextFormat, ids: IdMap, names: NameMap) -> None:
-        self._form = form
+    def __init__(self, text_format: TextFormat, ids: IdMap, names: NameMap) -> None:
+        self._form = text_format
         self._ids = ids
         self._names = names
         self._calls: dict[str, ToolCall] = {}
 
     def messages(self, messages: Sequence[Message]) -> Iterator[Message]:
-        """Results that follow one another are one message; where a reply holds one call, so does each reply."""
+        """Merge consecutive results into one message; split calls where a reply can hold only one."""
         waiting: list[ToolCall] = []
         results: list[Block] = []
         for message in messages:
@@ -151,22 +157,22 @@ class _Telling:
 
     def _asked(self, message: Message, calls: Sequence[ToolCall]) -> Message:
         kept = [block for block in message.blocks if isinstance(block, Thinking)]
-        words = one_text(block.text for block in message.blocks if isinstance(block, Text))
-        said = self._form.render_calls([self._spelled(call) for call in calls])
-        text = Text(f"{words}\n{said}" if words else said)
+        before = one_text(block.text for block in message.blocks if isinstance(block, Text))
+        rendered = self._form.render_calls([self._spelled(call) for call in calls])
+        text = Text(f"{before}\n{rendered}" if before else rendered)
         return Message("ai", (*kept, text), turn_key=message.turn_key)
 
     def _answers(self, waiting: Sequence[ToolCall], results: Sequence[Block]) -> Iterator[Message]:
-        """The results of a reply, and the words behind them; calls that wait are made one by one."""
-        # TPL-16: their order is all that they are told apart by.
+        """The results of a reply and the text after them; calls in `waiting` are rendered one at a time."""
+        # TPL-16: results are matched to calls by order alone.
         order = {call_id: place for place, call_id in enumerate(self._calls)}
         answered = [block for block in results if isinstance(block, ToolResponse)]
         answered.sort(key=lambda response: order.get(response.call_id, len(order)))
         rest = tuple(block for block in results if not isinstance(block, ToolResponse))
         if self._form.one_call:
-            asked = {call.id: call for call in waiting}
+            waiting_calls = {call.id: call for call in waiting}
             for place, response in enumerate(answered):
-                if (call := asked.get(response.call_id)) is not None:
+                if (call := waiting_calls.get(response.call_id)) is not None:
                     yield self._asked(Message("ai", ()), [call])
                 yield Message("human", self._beside([response], rest if place == len(answered) - 1 else ()))
         elif answered:
@@ -175,12 +181,12 @@ class _Telling:
             yield Message("human", rest)
 
     def _beside(self, responses: Sequence[ToolResponse], rest: Sequence[Block]) -> tuple[Block, ...]:
-        """Results, and what the human said behind them; words with words, for templates that know but one text."""
-        told = self._told(responses)
-        words = [block.text for block in rest if isinstance(block, Text)]
-        if len(words) < len(rest):
-            return (Text(told), *rest)
-        return (Text("\n\n".join([told, *filter(None, words)])),)
+        """Results and the user's blocks after them; joined if all are text, since templates accept a single text."""
+        results = self._told(responses)
+        texts = [block.text for block in rest if isinstance(block, Text)]
+        if len(texts) < len(rest):
+            return (Text(results), *rest)
+        return (Text("\n\n".join([results, *filter(None, texts)])),)
 
     def _told(self, responses: Sequence[ToolResponse]) -> str:
         return self._form.render_results([self._answered(response) for response in responses])

@@ -1,4 +1,4 @@
-"""Arguments that were written without types, typed by what the tool was declared to take."""
+"""Declared tools: parses untyped argument text by the type that the tool declares."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANY = frozenset({"string", "number", "integer", "boolean", "object", "array", "
 
 
 class Declared:
-    """The tools that a model was told of; without any, every name will do and values are what they look like."""
+    """The tools declared to a model. With None, every name is valid and values are typed by their text."""
 
     def __init__(self, tools: Iterable[Tool] | None = None) -> None:
         self._schemas = None if tools is None else {tool.name: tool.parameters or {} for tool in tools}
@@ -31,30 +31,30 @@ class Declared:
         return self._schemas is None or name in self._schemas
 
     def takes(self, name: str, key: str) -> bool:
-        """Whether a tool was declared with this parameter."""
+        """True if the tool declares this parameter."""
         return key in (object_or_none(self._schema(name).get("properties")) or {})
 
     def whole(self, name: str, arguments: Mapping[str, Any]) -> bool | None:
-        """Whether all parameters are there that the tool can't do without; None if nobody said what those are."""
+        """True if all required parameters are present; None if the tool declares none as required."""
         required = self._schema(name).get("required")
         if not isinstance(required, list) or not required:
             return None
         return all(key in arguments for key in cast("list[object]", required))
 
     def argument(self, name: str, key: str, text: str) -> Any:
-        """The value of an argument that was written as bare text."""
+        """Parse an argument written as plain text."""
         schema = self._schema(name)
         found = object_or_none((object_or_none(schema.get("properties")) or {}).get(key))
         return _looks_like(text) if found is None else _read_as(_types_of(found, schema), text)
 
     def nested(self, name: str, key: str, value: Nested) -> Any:
-        """The same for an argument that was written as elements in elements, down to bare text."""
+        """Parse an argument written as nested elements with plain text inside."""
         schema = self._schema(name)
         found = object_or_none((object_or_none(schema.get("properties")) or {}).get(key))
         return _typed(value, found, schema)
 
     def misfits(self, name: str, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """The arguments whose value is of no type that was declared, each with the types that were."""
+        """The arguments whose value has none of the declared types, each with those types."""
         schema = self._schema(name)
         known = object_or_none(schema.get("properties")) or {}
         found: list[tuple[str, str]] = []
@@ -97,12 +97,12 @@ def _typed(value: Nested, schema: Mapping[str, Any] | None, root: Mapping[str, A
     return {key: _typed(inner, object_or_none(known.get(key)), root) for key, inner in value}
 
 
-# Templates that print values as they are print Python's words for these (TPL-03).
+# Some chat templates print these values as Python constants (TPL-03).
 _PYTHON = {"True": True, "False": False, "None": None}
 
 
 def _looks_like(text: str) -> Any:
-    """A value of which nobody said what it is: JSON where it is JSON that no text would be."""
+    """Parse an untyped value as JSON, unless the result is a string."""
     bare = text.strip()
     if bare in _PYTHON:
         return _PYTHON[bare]
@@ -135,7 +135,7 @@ def _type_of(value: object) -> str:
 
 
 def _types_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[str]:
-    """What a schema takes; nothing said means anything."""
+    """The types that a schema accepts; all types if it names none."""
     found: set[str] = set()
     seen: set[int] = set()
     waiting = [schema]
@@ -161,7 +161,7 @@ def _types_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[s
 
 
 def _options(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The schemas that one is made of."""
+    """The schemas in `anyOf`, `oneOf`, `allOf` and `$ref`."""
     options: list[Mapping[str, Any]] = []
     for key in ("anyOf", "oneOf", "allOf"):
         listed = schema.get(key)

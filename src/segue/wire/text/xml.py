@@ -1,16 +1,15 @@
-"""`xml`: calls as tags. One reader for all spellings; Qwen3-Coder's is the one that is written (TPL-03, 05, 06).
+"""`xml`: calls as tags. One parser for all variants; Qwen3-Coder's is rendered by default (TPL-03, 05, 06).
 
     <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>         Qwen3-Coder, Qwen 3.5
     <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>             GLM
     <function_calls><invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>…     Claude, MiniMax
 
-M3's tags are others: `minimax` reads them.
+The tags of MiniMax M3 are different; `minimax` parses them.
 
-A value ends where its closing tag stands and the call goes on behind it; tags that are whole inside it are part of it.
-Nothing in a value is encoded, but a `<` before one of these tags' names that has back slashes behind it loses one: so
-a value is written that holds such tags itself. Text that looks like JSON is told from JSON by the declared schema
-alone; where a parameter is not declared, or takes both, it is read as what it looks like. Names in quotes are decoded:
-entities in attributes, JSON elsewhere.
+A value ends at its closing tag if the call continues after it; complete tags inside the value are part of it. Values
+are not encoded, except that a tag of this format inside a value is escaped with a backslash after its `<`. Whether a
+value is text or JSON follows from the declared schema; if the parameter is not declared, or accepts both, from its
+text. Quoted names are decoded: entities in attributes, JSON elsewhere.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ __all__ = ["OPENER", "SAFE_TAG", "unescaped"]
 
 
 class _Spelling(Struct, frozen=True):
-    """The tags of a call. `parameter` begins one, `value` its value, if that is a tag of its own."""
+    """The tags of one variant. `parameter` begins a parameter, `value` its value where that has its own tag."""
 
     head: str
     parameter: str
@@ -41,7 +40,7 @@ class _Spelling(Struct, frozen=True):
 
     @property
     def inside(self) -> tuple[str, str, str, str]:
-        """What counts inside a value."""
+        """The tags that are tracked inside a value."""
         return (self.value or self.parameter, self.value_end, self.head, self.end)
 
 
@@ -74,7 +73,7 @@ _ATTRIBUTE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)').*""", re.DOTALL)
 SAFE_TAG = re.compile(
     r"<(\\*+)(?=/?(?:\w+:)?(?:parameter|function|invoke|arg_key|arg_value|tool_call|function_calls)\b)"
 )
-_NO_END = "the call has no end"
+_NO_END = "unterminated call"
 
 
 def unescaped(value: str) -> str:
@@ -89,31 +88,31 @@ class _Calls(Reader):
 
     def read(self) -> Reading[list[Piece]]:
         wrapper = yield from self.one_of(*_WRAPPERS)
-        # Seed writes values without the line breaks around them, so those in there are their own.
+        # Seed writes no line breaks around values, so those at the ends belong to the value.
         self._padded = wrapper != "<seed:tool_call>"
-        pieces: list[Piece] = []
+        segments: list[Piece] = []
         while True:
             yield from self.space()
             head = yield from self.one_of(*_HEADS)
             begun = len(self.since(0))
             if head:
                 call = yield from self._named(_HEADS[head])
-            elif pieces or "tool_call" not in wrapper:
-                return [*pieces, self.lost("no call follows the tag")]
+            elif segments or "tool_call" not in wrapper:
+                return [*segments, self.lost("no call after the tag")]
             elif (yield from self.ahead("{", "[")):
                 return (yield from tagged_objects(self, f"</{wrapper[1:]}", _NEXT))
             else:
                 name = yield from self.matching(_TOOL_NAME)
-                call = (yield from self._call(_ARGUMENTS, name)) if name else "no call follows the tag"
+                call = (yield from self._call(_ARGUMENTS, name)) if name else "no call after the tag"
             if isinstance(call, str):
-                return [*pieces, self.lost(call, _NEXT if self.ended else None, begun)]
+                return [*segments, self.lost(call, _NEXT if self.ended else None, begun)]
             more = yield from self._behind(wrapper)
-            pieces.append(Found(*call, written=self.written(), twice=self._twice))
+            segments.append(Found(*call, written=self.written(), twice=self._twice))
             if not more:
-                return pieces
+                return segments
 
     def _behind(self, wrapper: str) -> Reading[bool]:
-        """Takes the closing tag; whether another call between the same tags stands there instead."""
+        """Consume the closing tag; return whether another call between the same tags follows instead."""
         end = self.mark
         yield from self.space()
         if not (yield from self.one_of(*_CLOSERS)):
@@ -124,10 +123,10 @@ class _Calls(Reader):
 
     def _named(self, spelling: _Spelling) -> Reading[tuple[str, Any] | str]:
         name = yield from self._name(spelling)
-        return (yield from self._call(spelling, name)) if name else "no tool is named"
+        return (yield from self._call(spelling, name)) if name else "no tool name"
 
     def _call(self, spelling: _Spelling, name: str) -> Reading[tuple[str, Any] | str]:
-        """The name and the arguments of a call, or why it is none. The closing tags of GLM are those around it."""
+        """Name and arguments of a call, or the reason why it is not valid. GLM's end tag is that of the wrapper."""
         arguments: dict[str, Any] = {}
         self._twice = None
         while True:
@@ -138,7 +137,7 @@ class _Calls(Reader):
             self.take(len(found))
             key = yield from self._name(spelling)
             if key is None or not (yield from self._value_begins(spelling)):
-                return _NO_END if self.ended else "a parameter has no name"
+                return _NO_END if self.ended else "parameter without a name"
             value = yield from self._value(spelling, name)
             if value is None:
                 return _NO_END
@@ -149,7 +148,7 @@ class _Calls(Reader):
         if not found:
             if not arguments or not (yield from self.at_end()):
                 return _NO_END
-            # Without its end a call may have been cut off between two parameters. One tag missing is forgiven.
+            # An unterminated call may be cut off between two parameters. One missing tag is accepted.
             whole = self.declared.whole(name, arguments)
             if not (spelling is _ARGUMENTS if whole is None else whole):
                 return _NO_END
@@ -158,15 +157,15 @@ class _Calls(Reader):
         return name, arguments
 
     def _name(self, spelling: _Spelling) -> Reading[str | None]:
-        """Takes the rest of a tag that tells a name."""
-        told = yield from self.matching(_IN_TAG)
+        """Consume the rest of a tag that holds a name."""
+        text = yield from self.matching(_IN_TAG)
         closing = "</arg_key>" if spelling.names == "element" else ">"
         if not (yield from self.one_of(closing)):
             return None
         if spelling.names != "attribute":
-            return _unquoted(told.strip())
-        found = _ATTRIBUTE.fullmatch(told)
-        return html.unescape(told.strip() if found is None else found[1] or found[2] or "")
+            return _unquoted(text.strip())
+        found = _ATTRIBUTE.fullmatch(text)
+        return html.unescape(text.strip() if found is None else found[1] or found[2] or "")
 
     def _value_begins(self, spelling: _Spelling) -> Reading[bool]:
         if not spelling.value:
@@ -175,7 +174,7 @@ class _Calls(Reader):
         return bool((yield from self.one_of(spelling.value)))
 
     def _value(self, spelling: _Spelling, name: str) -> Reading[str | None]:
-        """Takes a value and its closing tag, which may be missing before the next parameter or the end of the call."""
+        """Read a value and its closing tag, which may be missing before the next parameter or the end of the call."""
         opening, closing, head, _end = spelling.inside
         start, closed = self.mark, -1
         values = calls = 0
@@ -206,7 +205,7 @@ class _Calls(Reader):
         return None
 
     def _cut_off(self, start: int, here: int, closed: int) -> str:
-        """The value up to here, or up to a closing tag right before that seemed to belong to a tag inside of it."""
+        """End the value here, or at a closing tag right before that was attributed to a tag inside the value."""
         self.give_back(here)
         if closed >= 0 and not self.since(closed + 1).strip():
             here = closed

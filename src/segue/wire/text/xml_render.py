@@ -1,4 +1,4 @@
-"""What `xml` writes: Qwen3-Coder's spelling, and those of GLM and MiniMax for who asks for them."""
+"""Renders `xml`: Qwen3-Coder's variant by default, those of GLM and MiniMax for their models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLAIN_NAME = re.compile(r"""[^\s<>"']+""")
 
 
 def _value(value: object) -> str:
-    """Text as it is, anything else as JSON: the reader tells them apart by the declared schema, or else by looks."""
+    """Text unchanged, anything else as JSON."""
     text = value if isinstance(value, str) else spaced(value)
     return SAFE_TAG.sub(r"<\\\1", text) if "<" in text else text
 
@@ -44,12 +44,12 @@ def _qwen_calls(calls: Sequence[ToolCall]) -> str:
 
 
 def _qwen_call(call: ToolCall) -> str:
-    told = [f"<parameter={_name(k)}>\n{_value(v)}\n</parameter>\n" for k, v in object_of_call(call).items()]
-    return f"<function={_name(call.name)}>\n{''.join(told)}</function>"
+    parts = [f"<parameter={_name(k)}>\n{_value(v)}\n</parameter>\n" for k, v in object_of_call(call).items()]
+    return f"<function={_name(call.name)}>\n{''.join(parts)}</function>"
 
 
 def _elements(fields: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
-    """Each key as a tag of its own, except for the known ones."""
+    """Each key as a tag, except the known ones."""
     return [
         f"<{key}>{value if isinstance(value, str) else spaced(value)}</{key}>"
         for key, value in fields.items()
@@ -59,12 +59,12 @@ def _elements(fields: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
 
 def _qwen_parameter(name: str, schema: object) -> list[str]:
     fields = object_or_none(schema) or {}
-    told = [f"<name>{name}</name>"]
+    parts = [f"<name>{name}</name>"]
     if "type" in fields:
-        told.append(f"<type>{fields['type'] if isinstance(fields['type'], str) else spaced(fields['type'])}</type>")
+        parts.append(f"<type>{fields['type'] if isinstance(fields['type'], str) else spaced(fields['type'])}</type>")
     if isinstance(fields.get("description"), str):
-        told.append(f"<description>{fields['description'].strip()}</description>")
-    return ["<parameter>", *told, *_elements(fields, ("name", "type", "description")), "</parameter>"]
+        parts.append(f"<description>{fields['description'].strip()}</description>")
+    return ["<parameter>", *parts, *_elements(fields, ("name", "type", "description")), "</parameter>"]
 
 
 def _qwen_tool(tool: Tool) -> str:
@@ -109,11 +109,11 @@ def _glm_calls(calls: Sequence[ToolCall]) -> str:
 
 
 def _glm_call(call: ToolCall) -> str:
-    told = [
+    parts = [
         f"<arg_key>{_name(key)}</arg_key>\n<arg_value>{_value(value)}</arg_value>\n"
         for key, value in object_of_call(call).items()
     ]
-    return f"<tool_call>{call.name}\n{''.join(told)}</tool_call>"
+    return f"<tool_call>{call.name}\n{''.join(parts)}</tool_call>"
 
 
 def _glm_tools(tools: Sequence[Tool]) -> str:
@@ -132,16 +132,16 @@ def _glm_tools(tools: Sequence[Tool]) -> str:
 
 
 def _minimax_calls(calls: Sequence[ToolCall]) -> str:
-    told = "".join(f"{_minimax_call(call)}\n" for call in calls)
-    return f"<minimax:tool_call>\n{told}</minimax:tool_call>" if told else ""
+    parts = "".join(f"{_minimax_call(call)}\n" for call in calls)
+    return f"<minimax:tool_call>\n{parts}</minimax:tool_call>" if parts else ""
 
 
 def _minimax_call(call: ToolCall) -> str:
-    told = [
+    parts = [
         f'<parameter name="{_attribute(key)}">{_value(value)}</parameter>\n'
         for key, value in object_of_call(call).items()
     ]
-    return f'<invoke name="{_attribute(call.name)}">\n{"".join(told)}</invoke>'
+    return f'<invoke name="{_attribute(call.name)}">\n{"".join(parts)}</invoke>'
 
 
 def _minimax_tools(tools: Sequence[Tool]) -> str:
@@ -191,4 +191,4 @@ SPELLINGS = {
     "glm": _spelled("GLM: keys and values as tags", _glm_tools, _glm_calls, _qwen_results),
     "minimax": _spelled("MiniMax: tags with attributes", _minimax_tools, _minimax_calls, _minimax_results),
 }
-"""`xml` reads them all alike, and writes the one that the model was taught."""
+"""By model family: all variants are parsed alike; the one that the model was trained on is rendered."""
