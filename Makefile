@@ -18,11 +18,19 @@ READY  := $(VENV)/ready-$(HERE)
 OLD      := $(VENV)-mistral
 OLD_PINS := tests/conformance/mistral-common-1.11.txt
 
+# What `make quick` runs: no server, no vendor's client, no process that is killed.
+QUICK := tests/canonical tests/render tests/view tests/conformance/test_rules.py tests/streams/test_framing.py \
+  tests/conversations/test_conversations.py tests/test_conversation.py tests/test_report.py tests/test_models.py \
+  tests/test_messages.py tests/test_declarations.py tests/test_answering.py tests/test_surface.py \
+  $(foreach api,anthropic openai_chat openai_responses gemini bedrock mistral kimi,tests/wire/test_$(api).py) \
+  tests/properties/test_properties.py::test_chaos_becomes_valid \
+  tests/properties/test_properties.py::test_there_and_back_again
+
 export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo recording test lint types fmt snapshots catalogue soak bench templates pins clean
+.PHONY: help setup demo recording test quick lint types fmt snapshots catalogue soak bench templates pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +46,11 @@ recording: $(READY) ## write docs/demo.svg, the recording in the README
 
 test: setup templates lint types ## everything that must pass: style, types, import contracts, tests
 	@$(BIN)/pytest -n 2 --inline-snapshot=disable $(ARGS)
+
+quick: setup ## the core in 90 seconds: ruff, tables, conversations, rules, some properties; make test is complete
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@SEGUE_EXAMPLES=400 $(BIN)/pytest -q -n 2 --inline-snapshot=disable $(QUICK) $(ARGS)
 
 lint: setup ## ruff (rules and format) and the import contracts
 	@$(BIN)/ruff check .

@@ -27,7 +27,7 @@ from _peers import peers
 from _transcripts import SIZES, SPELLINGS, body
 
 import segue
-import segue.express
+import segue.fast
 from segue.render.report import Report
 
 ROOT = Path(__file__).parent.parent
@@ -118,14 +118,14 @@ def against_peers(size: int, rounds: int) -> str:
 def report_share(size: int, rounds: int) -> str:
     """What the report costs: the same conversion with and without one."""
     data = body("anthropic", size)
-    told = segue.express.report_on
+    told = segue.fast.report_on
 
     def without() -> None:
-        segue.express.report_on = lambda *_: Report()
+        segue.fast.report_on = lambda *_: Report()
         try:
             _ = segue.convert(data, source="anthropic", target="openai-chat").data
         finally:
-            segue.express.report_on = told
+            segue.fast.report_on = told
 
     whole, bare = least([conversion(data, "anthropic", "openai-chat"), without], rounds)
     return f"The report is {max(0.0, 1 - bare / whole):.1%} of a conversion of {size:,} messages."

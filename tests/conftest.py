@@ -5,6 +5,7 @@ On CI the examples are always the same, so a red run is never luck; everywhere e
 
 import gc
 import os
+import random
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,6 +24,13 @@ settings.load_profile("segue")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(LeakCheck(config), "leaks")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`SEGUE_SHUFFLE=7` runs the tests in an order drawn from that number: no test may need another before it."""
+    if seed := os.environ.get("SEGUE_SHUFFLE"):
+        random.Random(seed).shuffle(items)
 
 
 def pytest_collection_finish() -> None:

@@ -1,4 +1,4 @@
-"""What botocore's service model says of a Converse body: its validator, and the patterns and lengths that it skips;
+"""Checks a Converse body by botocore's service model: its validator, and the patterns and lengths that it skips;
 and the few sentences of the API's reference that stand in neither."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Strategies that stay. To make a new one for each draw costs more than to draw from it.
+"""Cached strategies: creating a strategy for each draw costs more than the draw.
 
-They are the same strategies as without this, span by span: of how examples grow out of one another nothing changes.
+They generate and shrink exactly as without the cache.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One test over a dimension: every member is tried, and all that fail are told, each with its name.
+"""One test over a dimension: every member is tried, and all failures are reported by name.
 
 Cases × wires as separate tests cost more in bookkeeping than in looking; cases alone stay tests of their own. A fixture
 is shared by all members.
@@ -37,8 +37,8 @@ def for_each(names: str, members: Iterable[Any], *, ids: Callable[[Any], str] = 
                     error.add_note(f"{names} = {name}")
                     failed.append(error)
             if failed:
-                told = ", ".join(error.__notes__[-1].partition(" = ")[2] for error in failed)
-                raise BaseExceptionGroup(f"{len(failed)} of {len(rows)} fail: {told}", failed)
+                names_failed = ", ".join(error.__notes__[-1].partition(" = ")[2] for error in failed)
+                raise BaseExceptionGroup(f"{len(failed)} of {len(rows)} fail: {names_failed}", failed)
 
         rest = [parameter for key, parameter in signature.parameters.items() if key not in keys]
         tries.__dict__["__signature__"] = signature.replace(parameters=rest)

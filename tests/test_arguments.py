@@ -51,13 +51,13 @@ def test_a_wrong_argument_is_named(argument: str, call: Callable[[Any], Any], va
     assert raised.value.path == argument
 
 
-def test_none_is_no_model_name() -> None:
+def test_none_is_not_a_model_name() -> None:
     with pytest.raises(segue.InputError):
         segue.detect(None)  # pyright: ignore[reportArgumentType]
 
 
-def test_an_unknown_profile_is_told_in_the_same_words_everywhere() -> None:
-    told: list[str] = []
+def test_unknown_profile_has_one_error_message() -> None:
+    messages: list[str] = []
     for call in (
         segue.repair,
         segue.check,
@@ -66,6 +66,6 @@ def test_an_unknown_profile_is_told_in_the_same_words_everywhere() -> None:
         for api in ("openai-chat", "kimi"):
             with pytest.raises(segue.InputError) as raised:
                 call(BODY, api, profile="lighthouse")
-            told.append(str(raised.value))
-    assert len(set(told)) == 2
-    assert "vllm" in told[0]
+            messages.append(str(raised.value))
+    assert len(set(messages)) == 2
+    assert "vllm" in messages[0]

@@ -1,4 +1,4 @@
-"""The long-lived form: what is added as it happens, and what the model was told stays told."""
+"""`Conversation`: messages added over time, and a sent history that stays unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def results(chat: segue.Conversation) -> list[str]:
     return [m["content"] for m in chat.render("openai-chat").body["messages"] if m["role"] == "tool"]
 
 
-def begun() -> segue.Conversation:
+def start_conversation() -> segue.Conversation:
     chat = segue.Conversation(tools=TOOLS)
     chat.add_user("go")
     chat.render("openai-chat")
@@ -33,7 +33,7 @@ def begun() -> segue.Conversation:
 
 
 def test_a_result_by_call_by_canonical_id_and_by_raw_id():
-    chat = begun()
+    chat = start_conversation()
     first, second = chat.pending
     chat.add_result(first, "one")
     chat.add_result("b", "two")
@@ -44,22 +44,22 @@ def test_a_result_by_call_by_canonical_id_and_by_raw_id():
         chat.add_result("nobody", "x")
 
 
-def test_what_the_model_was_told_stays_told():
-    chat = begun()
+def test_sent_history_stays_unchanged():
+    chat = start_conversation()
     chat.add_result("a", "one")
     chat.add_user("never mind")
-    told = chat.render("openai-chat").body["messages"]
+    sent = chat.render("openai-chat").body["messages"]
     chat.add_reply(reply(text="fine"), source="openai-chat")
     late = chat.messages[1].blocks[1]
     chat.add_result(late.id, "LATE")  # pyright: ignore[reportAttributeAccessIssue]
     after = chat.render("openai-chat")
-    assert after.body["messages"][: len(told)] == told
+    assert after.body["messages"][: len(sent)] == sent
     assert [finding.kind for finding in after.report.findings] == ["dedupe"]
     assert segue.Conversation.load(chat.dump()).render("openai-chat").data == after.data
 
 
-def test_before_it_was_sent_a_real_result_takes_its_place():
-    chat = begun()
+def test_real_result_replaces_unsent_interruption():
+    chat = start_conversation()
     chat.add_user("never mind")
     chat.render("openai-chat")
     chat.add_result("a", "one")
@@ -68,7 +68,7 @@ def test_before_it_was_sent_a_real_result_takes_its_place():
 
 
 def test_a_second_result_is_evidence_and_reported():
-    chat = begun()
+    chat = start_conversation()
     chat.add_result("a", "one")
     chat.add_result("a", "another")
     chat.add_result("b", {"n": [1, 2.0]})
@@ -88,7 +88,7 @@ def test_content_parts_of_any_api():
 
 
 @pytest.mark.parametrize("content", [None, 5, [1], {"type": "text"}, [{"type": "hologram"}], b"x"])
-def test_what_is_no_content_is_refused_at_once(content: Any):
+def test_invalid_content_is_rejected_at_once(content: Any):
     chat = segue.Conversation()
     with pytest.raises(segue.InputError, match="content"):
         chat.add_user(content)
@@ -104,21 +104,21 @@ def test_bad_settings_are_refused_by_their_name():
         segue.Conversation().render("kimi", ids="zzz")
 
 
-def test_cancelled_calls_say_so():
-    chat = begun()
+def test_cancelled_calls_are_marked():
+    chat = start_conversation()
     chat.cancel("a")
     chat.add_result("b", "two", error=True)
     assert results(chat) == ["[cancelled before it finished]", "[error] two"]
     assert chat.pending == []
 
 
-def test_an_error_of_the_provider_is_told():
+def test_provider_error_is_raised():
     converted = segue.convert({"messages": [{"role": "user", "content": "hi"}]}, target="anthropic")
     with pytest.raises(segue.RemoteProtocolError, match="overloaded_error: Overloaded"):
         converted.reply({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
 
 
-def test_only_allowed_tools_are_declared_abroad():
+def test_only_allowed_tools_are_declared_cross_api():
     tools = [{"type": "function", "function": {"name": n, "parameters": {"type": "object"}}} for n in "fg"]
     allowed = {"mode": "required", "tools": [{"type": "function", "function": {"name": "f"}}]}
     body = {
@@ -132,7 +132,7 @@ def test_only_allowed_tools_are_declared_abroad():
     assert segue.convert(body, target="openai-chat").body == body
 
 
-def test_a_server_with_rules_of_its_own_is_rendered_for_as_convert_does_and_gone_on_with() -> None:
+def test_server_profile_renders_like_convert_and_continues() -> None:
     chat = segue.Conversation(tools=[{"name": "look", "input_schema": {"type": "object"}}])
     chat.add_user("Look.")
     for number in range(3):

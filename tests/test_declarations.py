@@ -29,18 +29,18 @@ TARGETS = [row.name for row in segue.formats() if row.kind != "text"]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_shape_is_told_by_itself(shape: str) -> None:
+def test_every_shape_is_detected(shape: str) -> None:
     assert segue.convert_tools([SHAPES[shape]], target="anthropic").tools == [ANTHROPIC]
     assert segue.convert_tools([SHAPES[shape]], target="openai-chat").tools == [CHAT]
     assert segue.convert_tools([SHAPES[shape]], target="openai").tools == [CHAT]
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_at_home_nothing_is_touched(target: str) -> None:
+def test_same_api_tools_are_unchanged(target: str) -> None:
     odd = {"type": "object", "anyOf": [{"required": ["a"]}], "x-mine": 1}
-    told = segue.convert_tools([{**CHAT, "function": {**CHAT["function"], "parameters": odd}}], target=target)
-    home = segue.convert_tools(told.tools, source=target, target=target)
-    assert home.tools == told.tools
+    conversion = segue.convert_tools([{**CHAT, "function": {**CHAT["function"], "parameters": odd}}], target=target)
+    home = segue.convert_tools(conversion.tools, source=target, target=target)
+    assert home.tools == conversion.tools
     assert home.report.findings == []
 
 
@@ -52,14 +52,16 @@ def test_names_and_schemas_are_reported():
             "input_schema": {"type": "object", "properties": {"u": {"type": "string", "format": "uri"}}},
         }
     ]
-    told = segue.convert_tools(tools, target="kimi")
-    assert told[0]["function"]["name"].startswith("files_read_")
-    assert told[0]["function"]["parameters"]["properties"] == {"u": {"type": "string", "description": "format uri"}}
-    assert [finding.kind for finding in told.report.findings] == ["tools", "name"]
-    assert told.report.target == "kimi"
+    conversion = segue.convert_tools(tools, target="kimi")
+    assert conversion[0]["function"]["name"].startswith("files_read_")
+    assert conversion[0]["function"]["parameters"]["properties"] == {
+        "u": {"type": "string", "description": "format uri"}
+    }
+    assert [finding.kind for finding in conversion.report.findings] == ["tools", "name"]
+    assert conversion.report.target == "kimi"
 
 
-def test_a_name_is_what_convert_makes_of_it():
+def test_name_is_projected_like_in_convert():
     body = {
         "model": "claude-sonnet-4-5",
         "max_tokens": 9,
@@ -70,29 +72,29 @@ def test_a_name_is_what_convert_makes_of_it():
     assert segue.convert_tools(body["tools"], target="openai-chat").tools == converted.body["tools"]
 
 
-def test_tools_that_only_a_provider_defines_stay_at_home():
+def test_provider_defined_tools_stay_in_their_api():
     advisor = {"type": "advisor_20260301", "name": "advisor", "model": "claude-opus-5"}
     assert segue.convert_tools([advisor, CHAT], target="anthropic").tools == [advisor, ANTHROPIC]
-    told = segue.convert_tools([advisor, CHAT], target="openai-chat")
-    assert told.tools == [CHAT]
-    assert [finding.subject for finding in told.report.findings] == ["advisor"]
+    conversion = segue.convert_tools([advisor, CHAT], target="openai-chat")
+    assert conversion.tools == [CHAT]
+    assert [finding.subject for finding in conversion.report.findings] == ["advisor"]
 
 
-def test_what_stands_beside_the_tools_is_named():
+def test_fields_beside_the_tools_are_named():
     server = {"type": "mcp", "server_label": "wiki", "server_url": "https://wiki.example", "require_approval": "never"}
-    told = segue.convert_tools([server], target="anthropic")
-    assert told.tools == [{"type": "mcp_toolset", "mcp_server_name": "wiki"}]
-    assert "mcp_servers" in [finding.subject for finding in told.report.findings]
+    conversion = segue.convert_tools([server], target="anthropic")
+    assert conversion.tools == [{"type": "mcp_toolset", "mcp_server_name": "wiki"}]
+    assert "mcp_servers" in [finding.subject for finding in conversion.report.findings]
 
 
 def test_it_is_a_sequence_and_takes_json():
-    told = segue.convert_tools(json.dumps([CHAT, {**BARE, "name": "glob"}]).encode(), target="anthropic")
-    assert len(told) == 2
-    assert [tool["name"] for tool in told] == ["read", "glob"]
-    assert told[1]["name"] == "glob"
-    assert told[:1] == [ANTHROPIC]
-    assert json.loads(told.data) == told.tools
-    assert "2 tools" in repr(told)
+    conversion = segue.convert_tools(json.dumps([CHAT, {**BARE, "name": "glob"}]).encode(), target="anthropic")
+    assert len(conversion) == 2
+    assert [tool["name"] for tool in conversion] == ["read", "glob"]
+    assert conversion[1]["name"] == "glob"
+    assert conversion[:1] == [ANTHROPIC]
+    assert json.loads(conversion.data) == conversion.tools
+    assert "2 tools" in repr(conversion)
     # As an MCP server answers `tools/list`.
     assert segue.convert_tools({"tools": [MCP]}, target="anthropic").tools == [ANTHROPIC]
     assert segue.convert_tools([], target="anthropic").tools == []
@@ -144,7 +146,7 @@ JSON = st.recursive(
 @given(tools=st.lists(JSON, max_size=3), target=st.sampled_from(TARGETS), source=st.sampled_from([None, *TARGETS]))
 def test_any_json_gives_tools_or_an_input_error(tools: list[Any], target: str, source: str | None) -> None:
     try:
-        told = segue.convert_tools(tools, target=target, source=source)
+        conversion = segue.convert_tools(tools, target=target, source=source)
     except segue.InputError:
         return
-    assert json.loads(told.data) == told.tools
+    assert json.loads(conversion.data) == conversion.tools

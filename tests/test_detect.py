@@ -92,6 +92,6 @@ def test_vendors_are_found_by_their_own_default_models():
             assert segue.detect(row.default_model).target == row.name
 
 
-def test_words_count_and_not_substrings():
+def test_name_parts_match_not_substrings():
     for name in ("my-k2ish-model", "bok3", "skimik", "unmistralled", "notgpt"):
         assert segue.detect(name).model.family == "", name

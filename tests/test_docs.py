@@ -35,16 +35,16 @@ def test_links_lead_somewhere():
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_guide_tells_every_fault_every_field_and_every_base_url():
+def test_guide_lists_every_fault_field_and_base_url():
     from segue.emulator import Recorded
-    from segue.emulator.chaos import FAULTS
+    from segue.emulator.faults import FAULTS
     from segue.emulator.providers import PROVIDERS
 
     page = (ROOT / "docs/guide.md").read_text()
     rows = [row.split("|")[1] for row in page.splitlines() if row.startswith("| `")]
-    told = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
-    assert {*FAULTS, *Recorded.__struct_fields__, "accepted"} <= told
+    listed = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
+    assert {*FAULTS, *Recorded.__struct_fields__, "accepted"} <= listed
     (base,) = re.findall(r"- \*\*Base URL\*\*.*?(?=\n- )", page, re.DOTALL)
     parts = re.findall(r"`(/[\w/-]+)` for ([^/]+?)(?=, `/|, and nothing)", " ".join(base.split()))
     named = {api: path for path, apis in parts for api in re.findall(r"`([\w-]+)`", apis)}
-    assert named == {api: provider.base for api, provider in PROVIDERS.items() if provider.base}
+    assert named == {api: provider.base_path for api, provider in PROVIDERS.items() if provider.base_path}

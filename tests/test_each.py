@@ -1,4 +1,4 @@
-"""A test over a dimension hides nothing: every member is tried, and each failure is told by name."""
+"""A test over a dimension tries every member and reports each failure by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.each import for_each
 
 
-def test_all_members_are_tried_and_all_failures_told() -> None:
+def test_all_members_are_tried_and_all_failures_reported() -> None:
     tried: list[tuple[str, int]] = []
 
     @for_each("number", [1, 2, 3, 4])

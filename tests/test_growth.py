@@ -16,7 +16,7 @@ def call(call_id: str) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
-def asks(*ids: str) -> dict[str, Any]:
+def assistant_calls(*ids: str) -> dict[str, Any]:
     return {"role": "assistant", "content": None, "tool_calls": [call(call_id) for call_id in ids]}
 
 
@@ -25,17 +25,20 @@ def found(call_id: str, text: str = "r") -> dict[str, Any]:
 
 
 HISTORIES: dict[str, Callable[[int], list[dict[str, Any]]]] = {
-    "turns": lambda n: [m for i in range(n) for m in (asks(f"c{i}"), found(f"c{i}"))],
+    "turns": lambda n: [m for i in range(n) for m in (assistant_calls(f"c{i}"), found(f"c{i}"))],
     "orphans": lambda n: [found(f"x{i}") for i in range(n)],
-    "one reply with many calls": lambda n: [asks(*(f"c{i}" for i in range(n)))],
-    "one id for all": lambda n: [asks(*["c"] * n), *(found("c", str(i)) for i in range(n))],
-    "no ids": lambda n: [asks(*[""] * n), *(found("", str(i)) for i in range(n))],
-    "results before calls": lambda n: [*(found(f"c{i}") for i in range(n)), *(asks(f"c{i}") for i in range(n))],
-    "late results": lambda n: [*(asks(f"c{i}") for i in range(n)), *(found(f"c{i}") for i in range(n))],
-    "duplicates": lambda n: [asks("c"), *(found("c", str(i)) for i in range(n))],
+    "one reply with many calls": lambda n: [assistant_calls(*(f"c{i}" for i in range(n)))],
+    "one id for all": lambda n: [assistant_calls(*["c"] * n), *(found("c", str(i)) for i in range(n))],
+    "no ids": lambda n: [assistant_calls(*[""] * n), *(found("", str(i)) for i in range(n))],
+    "results before calls": lambda n: [
+        *(found(f"c{i}") for i in range(n)),
+        *(assistant_calls(f"c{i}") for i in range(n)),
+    ],
+    "late results": lambda n: [*(assistant_calls(f"c{i}") for i in range(n)), *(found(f"c{i}") for i in range(n))],
+    "duplicates": lambda n: [assistant_calls("c"), *(found("c", str(i)) for i in range(n))],
     "users": lambda n: [{"role": "user", "content": "x"}] * n,
     "own ids of Kimi": lambda n: [
-        m for i in range(n) for m in (asks(f"functions.f:{i + n}"), found(f"functions.f:{i + n}"))
+        m for i in range(n) for m in (assistant_calls(f"functions.f:{i + n}"), found(f"functions.f:{i + n}"))
     ],
 }
 

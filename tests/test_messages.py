@@ -1,4 +1,4 @@
-"""What users are told: which thing, where, and in words that help."""
+"""Messages for users: the object, the place and a helpful text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_tool_that_is_left_out_is_named() -> None:
         assert any("bash" in message for message in _messages(segue.convert(body, source="anthropic", target=target)))
 
 
-def test_a_document_that_can_t_be_said_is_named() -> None:
+def test_dropped_document_is_named() -> None:
     source = {"type": "url", "url": "https://a.example/report.pdf"}
     body = {"max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "document", "source": source}]}]}
     assert any(
@@ -43,7 +43,7 @@ def test_a_document_that_can_t_be_said_is_named() -> None:
     )
 
 
-def test_no_known_body() -> None:
+def test_unrecognized_body() -> None:
     assert _refused({"model": "x"}).startswith("no `messages`, `input` or `contents`: ")
     ended = run("convert", "--to", "kimi", stdin=b'{"model":"x"}')
     assert ended.code == 2
@@ -71,12 +71,15 @@ def test_the_place_of_a_value_that_is_nested_too_deep() -> None:
 
 
 def test_a_tool_format_that_does_not_fit() -> None:
-    told = _refused({"messages": [USER]}, tool_format="gemini")
+    error_message = _refused({"messages": [USER]}, tool_format="gemini")
     words = ", ".join(row.name for row in segue.formats() if row.kind == "text")
-    assert told == f"tool_format: anthropic does not accept the tool format 'gemini'; it accepts anthropic, {words}"
+    assert (
+        error_message
+        == f"tool_format: anthropic does not accept the tool format 'gemini'; it accepts anthropic, {words}"
+    )
 
 
-def test_a_signature_that_is_damaged_is_said_to_be() -> None:
+def test_damaged_signature_is_reported() -> None:
     parts = [{"text": "Hm.", "thought": True, "thoughtSignature": "not base64!"}, {"text": "A."}]
     contents = [{"role": "user", "parts": [{"text": "a"}]}, {"role": "model", "parts": parts}]
     contents.append({"role": "user", "parts": [{"text": "b"}]})
@@ -93,7 +96,7 @@ def test_half_a_character_is_something_to_repair() -> None:
     assert "nothing else" not in run("repair", "--api", "openai-chat", stdin=lawful).err
 
 
-def test_an_id_that_could_not_stay_is_a_finding_at_home() -> None:
+def test_changed_id_is_a_same_api_finding() -> None:
     body = _calling("{}")
     body["messages"] += body["messages"][1:]
     for call in body["messages"][1]["tool_calls"]:
@@ -110,7 +113,7 @@ def test_an_id_that_could_not_stay_is_a_finding_at_home() -> None:
     "form", [json.dumps, lambda body: json.dumps(body).encode(), dict], ids=["text", "bytes", "dict"]
 )
 @pytest.mark.parametrize("arguments", ['{"q":"a","q":"b"}', '{"q" : 1,"q":2}', '{"a":[{"q":1,"q":2}]}'])
-def test_a_key_twice_in_arguments_is_told(arguments: str, form: Any) -> None:
+def test_duplicate_key_in_arguments_is_reported(arguments: str, form: Any) -> None:
     for target in ("openai-responses", "anthropic"):
         made = segue.convert(form(_calling(arguments)), source="openai-chat", target=target)
         (finding,) = made.report.of("argument")
@@ -134,14 +137,14 @@ def test_keys_that_only_look_repeated_are_not(arguments: str) -> None:
         ("gemini", b'{"contents":[],"contents":[{"role":"user","parts":[{"text":"a"}]}]}'),
     ],
 )
-def test_a_conversation_that_stands_twice_is_refused(api: str, body: bytes) -> None:
+def test_duplicate_conversation_field_is_rejected(api: str, body: bytes) -> None:
     for given in (body, body.decode()):
         for call in (segue.check, segue.repair, lambda data, api: segue.convert(data, target="kimi", source=api)):
             with pytest.raises(segue.InputError, match="duplicate key"):
                 call(given, api)
 
 
-def test_a_key_of_that_name_elsewhere_is_no_harm() -> None:
+def test_same_key_in_another_place_is_accepted() -> None:
     schema = {"type": "object", "properties": {"messages": {"type": "string"}}}
     tool = {"type": "function", "function": {"name": "messages", "parameters": schema}}
     assert segue.convert(json.dumps({"messages": [USER], "tools": [tool]}), target="kimi").body

@@ -1,4 +1,4 @@
-"""`segue.repair`: as little as possible, told change by change."""
+"""`segue.repair`: minimal changes, each reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 import segue
-from segue.repair import _differences
+from segue._repair import _diff_values
 from tests.budget import examples
 from tests.properties import checks
 from tests.properties.chaos import CHAOS, JSON_VALUES
@@ -29,17 +29,17 @@ def result(call_id: str, text: str = "found") -> Body:
 
 
 def messages_body(*messages: tuple[str, Any]) -> Body:
-    said = [{"role": role, "content": content} for role, content in messages]
+    message_list = [{"role": role, "content": content} for role, content in messages]
     tools = [{"name": "look", "input_schema": {"type": "object"}}]
-    return {"model": "claude-sonnet-4-5", "max_tokens": 100, "tools": tools, "messages": said}
+    return {"model": "claude-sonnet-4-5", "max_tokens": 100, "tools": tools, "messages": message_list}
 
 
-LAWFUL = messages_body(("user", "go"), ("assistant", [call("toolu_1")]), ("user", [result("toolu_1")]))
+VALID_BODIES = messages_body(("user", "go"), ("assistant", [call("toolu_1")]), ("user", [result("toolu_1")]))
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_lawful_body_comes_back_byte_for_byte(indent: int | None) -> None:
-    data = json.dumps(LAWFUL, indent=indent).encode() + b"\n"
+def test_valid_body_is_unchanged_byte_for_byte(indent: int | None) -> None:
+    data = json.dumps(VALID_BODIES, indent=indent).encode() + b"\n"
     repaired = segue.repair(data, "anthropic")
     assert repaired.data == data
     assert repaired.changes == ()
@@ -74,10 +74,10 @@ def test_one_fault_is_one_change() -> None:
     assert touched == {"messages[2"}
 
 
-def test_a_move_is_told_as_one() -> None:
+def test_move_is_one_change() -> None:
     before = [{"role": "a", "n": 1}, {"role": "b", "n": 2}, {"role": "c", "n": 3}]
     after = [before[0], before[2], before[1]]
-    assert [(change.kind, change.path, change.origin) for change in _differences(before, after, "m")] == [
+    assert [(change.kind, change.path, change.origin) for change in _diff_values(before, after, "m")] == [
         ("moved", "m[2]", "m[1]")
     ]
 
@@ -91,17 +91,17 @@ def test_the_model_named_for_its_rules_is_not_written_into_the_body() -> None:
     assert "model" not in segue.repair(body, "anthropic", model="claude-opus-4-8").body
 
 
-def test_what_can_not_be_read_is_refused() -> None:
+def test_unreadable_body_is_rejected() -> None:
     with pytest.raises(segue.InputError, match="messages"):
         segue.repair({"messages": 3}, "openai-chat")
     with pytest.raises(segue.InputError, match="api"):
-        segue.repair(LAWFUL, "openia")
+        segue.repair(VALID_BODIES, "openia")
 
 
 @pytest.mark.parametrize("api", sorted(CHAOS))
 @examples(4, items=len(CHAOS))
 @given(data=st.data())
-def test_chaos_becomes_lawful_and_then_stays(api: str, data: st.DataObject) -> None:
+def test_repaired_chaos_is_valid_and_stable(api: str, data: st.DataObject) -> None:
     body = data.draw(CHAOS[api])
     before = copy.deepcopy(body)
     repaired = segue.repair(body, api)
@@ -116,11 +116,11 @@ def test_chaos_becomes_lawful_and_then_stays(api: str, data: st.DataObject) -> N
 def applied(before: Any, after: Any) -> bool:
     """Whether the differences are none exactly where the values are equal, whatever the order of keys."""
     one, other = (json.dumps(value, sort_keys=True) for value in (before, after))
-    return (not list(_differences(before, after, ""))) == (one == other)
+    return (not list(_diff_values(before, after, ""))) == (one == other)
 
 
 @examples(4)
 @given(before=JSON_VALUES, after=JSON_VALUES)
-def test_no_difference_goes_untold(before: Any, after: Any) -> None:
+def test_every_difference_is_listed(before: Any, after: Any) -> None:
     assert applied(before, after)
     assert applied(before, before)

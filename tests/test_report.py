@@ -1,4 +1,4 @@
-"""The report of one broken history, whole: what a user reads when something was repaired."""
+"""The complete report of one broken history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets of every shape go; what only looks a little like one stays; nothing changes the second time."""
+"""Secrets of every format are redacted, similar text is kept, and redaction is idempotent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from segue.scrubbing import SHAPES, scrub, scrub_values
+from segue.redaction import SECRET_PATTERNS, redact, redact_values
 
 LONG = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc+/=\n-----END RSA PRIVATE KEY-----"
@@ -89,22 +89,22 @@ CASES = [(name, *case) for name, cases in SECRETS.items() for case in cases]
 
 
 def test_every_shape_has_its_cases():
-    assert list(SECRETS) == list(SHAPES)
+    assert list(SECRETS) == list(SECRET_PATTERNS)
 
 
 @pytest.mark.parametrize(("name", "text", "secret", "rest"), CASES)
 def test_the_secret_goes_and_the_rest_stays(name: str, text: str, secret: str, rest: str):
-    told = scrub(text)
-    assert secret not in told
-    assert rest in told
-    assert " removed]" in told
-    assert scrub(told) == told
+    redacted = redact(text)
+    assert secret not in redacted
+    assert rest in redacted
+    assert " removed]" in redacted
+    assert redact(redacted) == redacted
 
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_each_shape_is_needed_and_does_its_part(name: str):
     for text, secret, _ in SECRETS[name]:
-        found = SHAPES[name].search(text)
+        found = SECRET_PATTERNS[name].search(text)
         assert found, text
         assert secret in found[0]
 
@@ -126,38 +126,38 @@ def test_each_shape_is_needed_and_does_its_part(name: str):
         "claude-sonnet-4-5-20250929 gpt-4.1 kimi-k2-0905-preview",
     ],
 )
-def test_what_is_no_secret_stays(text: str):
-    assert scrub(text) == text
+def test_non_secret_is_kept(text: str):
+    assert redact(text) == text
 
 
 def test_values_are_scrubbed_and_so_are_fields_by_their_names():
     value = {"api_key": "0123456789abcdef", "n": 1, "deep": [{"Authorization": f"Bearer {LONG}"}, f"sk-{LONG}"]}
-    told = scrub_values(value)
-    assert told["n"] == 1
-    assert LONG not in json.dumps(told)
-    assert "0123456789abcdef" not in json.dumps(told)
-    assert list(told) == list(value)
-    assert scrub_values(told) == told
+    redacted = redact_values(value)
+    assert redacted["n"] == 1
+    assert LONG not in json.dumps(redacted)
+    assert "0123456789abcdef" not in json.dumps(redacted)
+    assert list(redacted) == list(value)
+    assert redact_values(redacted) == redacted
 
 
-def test_a_field_that_is_named_like_a_secret_is_one_however_short_or_spelled():
+def test_secret_named_field_is_redacted_in_any_case_or_length():
     named = ["password", "Cookie", "X-Api-Key", "apiKey", "OPENAI_API_KEY", "token", "clientSecret", "sessionToken"]
     for name in named:
-        assert scrub_values({name: "ab"}) == {name: "[secret removed]"}
-        assert scrub_values({name: ["ab"]}) == {name: ["[secret removed]"]}
+        assert redact_values({name: "ab"}) == {name: "[secret removed]"}
+        assert redact_values({name: ["ab"]}) == {name: ["[secret removed]"]}
         for pair in ("name", "key"):
-            assert scrub_values([{pair: name, "value": "ab"}]) == [{pair: name, "value": "[secret removed]"}]
-    assert scrub_values({"cookies": [{"name": "sid", "value": "ab"}]})["cookies"][0]["value"] == "[secret removed]"
+            assert redact_values([{pair: name, "value": "ab"}]) == [{pair: name, "value": "[secret removed]"}]
+    assert redact_values({"cookies": [{"name": "sid", "value": "ab"}]})["cookies"][0]["value"] == "[secret removed]"
     for name in ("max_tokens", "token_count", "key", "passage", "secretary", "tokenizer"):
-        assert scrub_values({name: "ab"}) == {name: "ab"}
+        assert redact_values({name: "ab"}) == {name: "ab"}
     schema = {"properties": {"token": {"type": "string"}}, "required": ["token", "password"], "password": True}
-    assert scrub_values(schema) == schema
+    assert redact_values(schema) == schema
 
 
 def test_the_value_behind_an_option_goes_in_a_list_too():
-    told = scrub_values({"args": ["login", "--password", "correcthorse", "--verbose", "please"]})
-    assert told == {"args": ["login", "--password", "[option removed]", "--verbose", "please"]}
-    assert scrub_values(told) == told
+    redacted = redact_values({"args": ["login", "--password", "correcthorse", "--verbose", "please"]})
+    assert redacted == {"args": ["login", "--password", "[option removed]", "--verbose", "please"]}
+    assert redact_values(redacted) == redacted
 
 
 def test_long_texts_take_no_longer_than_they_are_long():
@@ -175,5 +175,5 @@ def test_long_texts_take_no_longer_than_they_are_long():
         *MORE,
     ):
         started = time.process_time()
-        scrub(piece * (100_000 // len(piece)))
+        redact(piece * (100_000 // len(piece)))
         assert time.process_time() - started < 5

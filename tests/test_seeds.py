@@ -129,7 +129,7 @@ def test_replay_stability_when_earlier_turns_are_pruned() -> None:
     assert whole[1:] == pruned
 
 
-def test_results_texts_and_argument_spelling_count_for_no_id() -> None:
+def test_ids_ignore_results_texts_and_argument_formatting() -> None:
     one = chat(user("Go."), calls(call("call_1", "glob", '{"a": 1, "b": 2}')), tool("call_1", "x"))
     two = chat(
         user("Come."), calls(call("call_1", "glob", '{"b":2,"a":1}'), content="text"), tool("call_1", "y"), user("!")
@@ -252,7 +252,7 @@ def test_section_7_provider_projection(target: str, pattern: str) -> None:
     assert all(re.fullmatch(pattern, one) for one in read(out.body, target).ids)
 
 
-def test_diagnostics_tell_all_that_is_asked_for() -> None:
+def test_diagnostics_have_all_required_fields() -> None:
     """§10: ids seen and emitted, dedupe decisions, reasons of synthetic completions, the format, whose fault."""
     body = anthropic(
         user("Go."),
@@ -264,8 +264,8 @@ def test_diagnostics_tell_all_that_is_asked_for() -> None:
     assert len(report.emitted_calls) == len(report.emitted_results) == 2
     faults = {finding.fault for finding in report.findings}
     assert all(faults)
-    told = json.loads(json.dumps(report.to_dict()))
-    text = json.dumps(told)
+    report_dict = json.loads(json.dumps(report.to_dict()))
+    text = json.dumps(report_dict)
     assert "openai-chat" in text
     kinds = [finding.kind for finding in report.findings]
     assert len(kinds) >= 3, kinds
@@ -353,7 +353,7 @@ def _k2_rounds(conversation: Any, rounds: int, *, restart: bool = False) -> None
         _play(conversation, reply, "kimi", f"read {number}", f"list {number}")
 
 
-def _said(conversation: Any, target: str, model: str | None = None) -> list[tuple[Any, str, str | None]]:
+def _sent_results(conversation: Any, target: str, model: str | None = None) -> list[tuple[Any, str, str | None]]:
     rendered = conversation.render(target, model=model)
     assert segue.check(rendered.body, target, model=model)
     assert json.loads(rendered.data) == rendered.body
@@ -365,13 +365,17 @@ def test_k2_completes_five_rounds(restart: bool) -> None:
     conversation = segue.Conversation(tools=[function("read_file"), function("glob")])
     conversation.add_user("Go.")
     _k2_rounds(conversation, 5, restart=restart)
-    said = _said(conversation, "kimi", K2_MODEL)
-    assert [(path, text) for _, path, text in said] == [
+    messages_sent = _sent_results(conversation, "kimi", K2_MODEL)
+    assert [(path, text) for _, path, text in messages_sent] == [
         pair for n in range(5) for pair in ((f"r{n}", f"read {n}"), (f"g{n}", f"list {n}"))
     ]
-    assert len({one for one, _, _ in said}) == (10 if not restart else len({one for one, _, _ in said}))
+    assert len({one for one, _, _ in messages_sent}) == (
+        10 if not restart else len({one for one, _, _ in messages_sent})
+    )
     if not restart:
-        assert [one for one, _, _ in said] == [f"functions.{'glob' if n % 2 else 'read_file'}:{n}" for n in range(10)]
+        assert [one for one, _, _ in messages_sent] == [
+            f"functions.{'glob' if n % 2 else 'read_file'}:{n}" for n in range(10)
+        ]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -379,10 +383,10 @@ def test_switch_from_k2(target: str) -> None:
     conversation = segue.Conversation(tools=[function("read_file"), function("glob")])
     conversation.add_user("Go.")
     _k2_rounds(conversation, 4, restart=True)
-    said = _said(conversation, target)
-    assert [text for _, _, text in said] == [text for n in range(4) for text in (f"read {n}", f"list {n}")]
+    messages_sent = _sent_results(conversation, target)
+    assert [text for _, _, text in messages_sent] == [text for n in range(4) for text in (f"read {n}", f"list {n}")]
     if target != "kimi":
-        assert len({one for one, _, _ in said}) == 8
+        assert len({one for one, _, _ in messages_sent}) == 8
 
 
 def test_switch_from_openai_to_k2() -> None:
@@ -390,14 +394,14 @@ def test_switch_from_openai_to_k2() -> None:
     conversation.add_user("Go.")
     _play(conversation, chat_reply(call("call_a", "read_file", {"path": "a"})), "openai-chat", "A")
     _play(conversation, chat_reply(call("call_b", "read_file", {"path": "b"})), "openai-chat", "B")
-    assert _said(conversation, "kimi", K2_MODEL) == [
+    assert _sent_results(conversation, "kimi", K2_MODEL) == [
         ("functions.read_file:0", "a", "A"),
         ("functions.read_file:1", "b", "B"),
     ]
     reply = chat_reply(call("functions.read_file:2", "read_file", {"path": "c"}), model=K2_MODEL)
     _play(conversation, reply, "kimi", "C")
-    assert [text for _, _, text in _said(conversation, "kimi", K2_MODEL)] == ["A", "B", "C"]
-    ids = [one for one, _, _ in _said(conversation, "kimi", K2_MODEL)]
+    assert [text for _, _, text in _sent_results(conversation, "kimi", K2_MODEL)] == ["A", "B", "C"]
+    ids = [one for one, _, _ in _sent_results(conversation, "kimi", K2_MODEL)]
     assert ids == [f"functions.read_file:{n}" for n in range(3)]
 
 
@@ -406,23 +410,24 @@ def test_switch_k2_opus_k2_openai() -> None:
     conversation.add_user("Go.")
     _k2_rounds(conversation, 1)
     assert all(
-        re.fullmatch(r"[A-Za-z0-9_-]+", one) for one, _, _ in _said(conversation, "anthropic", "claude-opus-4-6")
+        re.fullmatch(r"[A-Za-z0-9_-]+", one)
+        for one, _, _ in _sent_results(conversation, "anthropic", "claude-opus-4-6")
     )
     _play(conversation, anthropic_reply(use("toolu_01X", "read_file", {"path": "opus"})), "anthropic", "by opus")
-    ids = [one for one, _, _ in _said(conversation, "kimi", K2_MODEL)]
+    ids = [one for one, _, _ in _sent_results(conversation, "kimi", K2_MODEL)]
     assert ids == ["functions.read_file:0", "functions.glob:1", "functions.read_file:2"]
     _play(conversation, chat_reply(call("functions.glob:3", "glob", {"path": "k2"}), model=K2_MODEL), "kimi", "by k2")
     conversation.add_user("And?")
-    said = _said(conversation, "openai-chat", "gpt-4.1")
-    assert [text for _, _, text in said] == ["read 0", "list 0", "by opus", "by k2"]
-    assert len({one for one, _, _ in said}) == 4
+    messages_sent = _sent_results(conversation, "openai-chat", "gpt-4.1")
+    assert [text for _, _, text in messages_sent] == ["read 0", "list 0", "by opus", "by k2"]
+    assert len({one for one, _, _ in messages_sent}) == 4
 
 
 def test_a_pending_call_is_completed_on_render_and_stays_pending() -> None:
     conversation = segue.Conversation(tools=[function("read_file")])
     conversation.add_user("Go.")
     conversation.add_reply(chat_reply(call("call_a", "read_file", {"path": "a"})), source="openai-chat")
-    ((_, _, text),) = _said(conversation, "anthropic")
+    ((_, _, text),) = _sent_results(conversation, "anthropic")
     assert INTERRUPTED in str(text)
     assert len(conversation.pending) == 1
 

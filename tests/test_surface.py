@@ -19,7 +19,7 @@ def test_all_names_are_there_and_sorted():
 
 
 def test_convert_is_the_function_whatever_was_imported_first():
-    first = "import segue.convert, segue.conversation, segue"
+    first = "import segue._convert, segue._conversation, segue"
     assert run(f"{first}; print(callable(segue.convert), segue.convert.__module__)") == "True segue.convert"
 
 

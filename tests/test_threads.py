@@ -1,4 +1,4 @@
-"""The first use of segue may be in many threads at once. What went wrong here took the whole process down."""
+"""The first use of segue may be in many threads at once; a failure here crashed the process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def together(do):
 """
 TYPES = """
 import msgspec
-from segue.canonical.learning import learnt
+from segue.canonical.type_warmup import learnt
 
 for _ in range(300):
     inner = msgspec.defstruct("Inner", [("x", int | None, None), ("y", tuple[str, ...] | None, None)])

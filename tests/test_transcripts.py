@@ -8,31 +8,31 @@ import pytest
 
 import segue
 from benchmarks._transcripts import SPELLINGS, body
-from segue.carry import Asked, carry
-from segue.express import express
+from segue.fast import convert_fast
+from segue.pipeline import ConvertJob, convert_request
 from segue.wire.registry import WIRES
 
-LANES = [name for name, wire in WIRES.items() if wire.lane is not None]
+LANES = [name for name, wire in WIRES.items() if wire.fast_path is not None]
 BODIES = {api: body(api, 120) for api in SPELLINGS}
 
 
-def test_every_lane_is_measured():
+def test_every_fast_path_is_measured():
     assert set(SPELLINGS) == set(LANES)
 
 
 @pytest.mark.parametrize("target", LANES)
 @pytest.mark.parametrize("source", LANES)
-def test_a_transcript_takes_the_express_lane(source: str, target: str):
-    asked = Asked(target=WIRES[target], source=WIRES[source], home=WIRES[target])
-    quick = express(BODIES[source], asked)
+def test_transcript_uses_the_fast_path(source: str, target: str):
+    asked = ConvertJob(target=WIRES[target], source=WIRES[source], base_wire=WIRES[target])
+    quick = convert_fast(BODIES[source], asked)
     assert quick is not None
-    carried = carry(msgspec.json.decode(BODIES[source]), asked)
-    assert quick.data == msgspec.json.encode(carried.said.body)
-    assert quick.report.to_dict() == carried.said.report.to_dict()
+    carried = convert_request(msgspec.json.decode(BODIES[source]), asked)
+    assert quick.data == msgspec.json.encode(carried.rendered.body)
+    assert quick.report.to_dict() == carried.rendered.report.to_dict()
 
 
 @pytest.mark.parametrize("source", LANES)
-def test_what_is_asked_for_later_is_the_same_by_either_way(source: str):
+def test_lazy_report_is_the_same_on_both_paths(source: str):
     given = BODIES[source]
     target = "anthropic" if source != "anthropic" else "openai-chat"
     quick = segue.convert(given, source=source, target=target)

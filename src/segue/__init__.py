@@ -11,6 +11,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from segue._check import check
+    from segue._conversation import Conversation, Rendered
+    from segue._convert import Converted, convert
+    from segue._extract import Extracted, extract
+    from segue._items import parse_item, render_item
+    from segue._repair import Change, Repaired, repair
+    from segue._stream import ReplyStream, assemble
+    from segue._tools import ConvertedTools, convert_tools
     from segue.canonical.ids import (
         canonical_tool_id,
         normalize_to_anthropic_tool_id,
@@ -18,18 +26,10 @@ if TYPE_CHECKING:
         normalize_to_openai_tool_id,
     )
     from segue.canonical.request import Reply
-    from segue.checking import check
     from segue.conformance.rule import Verdict, Violation
-    from segue.conversation import Conversation, Rendered
-    from segue.convert import Converted, convert
-    from segue.declarations import ConvertedTools, convert_tools
     from segue.errors import InputError, ProjectionError, RemoteProtocolError, SegueError
-    from segue.extraction import Extracted, extract
-    from segue.items import parse_item, render_item
     from segue.render.report import Report
-    from segue.repair import Change, Repaired, repair
-    from segue.streaming import ReplyStream, assemble
-    from segue.wire.by_model import Detected, detect
+    from segue.wire.detect_model import Detected, detect
     from segue.wire.registry import Format, formats
 
 __all__ = [
@@ -67,7 +67,7 @@ __all__ = [
     "repair",
 ]
 
-_ROOMS = {
+_MODULES = {
     "segue.canonical.ids": (
         "canonical_tool_id",
         "normalize_to_anthropic_tool_id",
@@ -75,27 +75,27 @@ _ROOMS = {
         "normalize_to_openai_tool_id",
     ),
     "segue.canonical.request": ("Reply",),
-    "segue.checking": ("check",),
+    "segue._check": ("check",),
     "segue.conformance.rule": ("Verdict", "Violation"),
-    "segue.conversation": ("Conversation", "Rendered"),
-    "segue.convert": ("Converted", "convert"),
-    "segue.declarations": ("ConvertedTools", "convert_tools"),
+    "segue._conversation": ("Conversation", "Rendered"),
+    "segue._convert": ("Converted", "convert"),
+    "segue._tools": ("ConvertedTools", "convert_tools"),
     "segue.errors": ("InputError", "ProjectionError", "RemoteProtocolError", "SegueError"),
-    "segue.extraction": ("Extracted", "extract"),
-    "segue.items": ("parse_item", "render_item"),
+    "segue._extract": ("Extracted", "extract"),
+    "segue._items": ("parse_item", "render_item"),
     "segue.render.report": ("Report",),
-    "segue.repair": ("Change", "Repaired", "repair"),
-    "segue.streaming": ("ReplyStream", "assemble"),
-    "segue.wire.by_model": ("Detected", "detect"),
+    "segue._repair": ("Change", "Repaired", "repair"),
+    "segue._stream": ("ReplyStream", "assemble"),
+    "segue.wire.detect_model": ("Detected", "detect"),
     "segue.wire.registry": ("Format", "formats"),
 }
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+_MODULE_OF = {name: room for room, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _ROOM_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'segue' has no attribute {name!r}")
-    value: object = getattr(import_module(_ROOM_OF[name]), name)
+    value: object = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 
@@ -108,7 +108,7 @@ class _Package(ModuleType):
     """Keeps the functions `convert` and `repair`: importing the modules of these names would replace them."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _ROOM_OF and isinstance(value, ModuleType)):
+        if not (name in _MODULE_OF and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

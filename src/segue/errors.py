@@ -24,14 +24,14 @@ __all__ = [
     "InputError",
     "LeaseError",
     "ProjectionError",
+    "ProviderError",
+    "ProviderErrorCause",
     "RemoteProtocolError",
     "SegueError",
     "StoreCause",
     "StoreError",
-    "UpstreamCause",
-    "UpstreamError",
-    "checked_profile",
-    "text_argument",
+    "require_string",
+    "validate_profile",
 ]
 
 StoreCause = Literal[
@@ -49,7 +49,7 @@ StoreCause = Literal[
     "refused",  # no permission for the file or the server
 ]
 
-UpstreamCause = Literal[
+ProviderErrorCause = Literal[
     "auth",  # the provider rejects the key, or it lacks permission
     "broken",  # the reply broke off, or is not a valid reply
     "key",  # no API key is configured
@@ -60,7 +60,7 @@ UpstreamCause = Literal[
     "refused",  # the provider rejects the request
     "timeout",  # no response in time
 ]
-_BRIEF: dict[UpstreamCause, str] = {
+_BRIEF_TEXTS: dict[ProviderErrorCause, str] = {
     "auth": "rejected the key",
     "broken": "broke off",
     "key": "has no key",
@@ -71,7 +71,7 @@ _BRIEF: dict[UpstreamCause, str] = {
     "refused": "rejected the request",
     "timeout": "timed out",
 }
-_PASSING = frozenset[UpstreamCause]({"broken", "network", "overloaded", "rate-limited", "timeout"})
+_RETRYABLE = frozenset[ProviderErrorCause]({"broken", "network", "overloaded", "rate-limited", "timeout"})
 
 
 class SegueError(Exception):
@@ -86,27 +86,27 @@ class InputError(SegueError):
         self.message = message
         self.path = path
 
-    def under(self, prefix: str) -> InputError:
+    def with_prefix(self, prefix: str) -> InputError:
         """Return the same error with `prefix` prepended to its path."""
         separator = "" if not self.path or self.path.startswith("[") else "."
         return InputError(self.message, path=f"{prefix}{separator}{self.path}")
 
 
-def text_argument(value: object, argument: str, *, needed: bool = True) -> None:
+def require_string(value: object, argument: str, *, required: bool = True) -> None:
     """Raise `InputError` if an argument is not a string; None is allowed unless it is required."""
-    if not isinstance(value, str) and (needed or value is not None):
+    if not isinstance(value, str) and (required or value is not None):
         raise InputError(f"a string was expected, not {type(value).__name__}", path=argument)
 
 
-def checked_profile(profile: object, api: str, known: Iterable[str], *, on: str = "openai-chat") -> None:
+def validate_profile(profile: object, api: str, known: Iterable[str], *, profile_api: str = "openai-chat") -> None:
     """Raise `InputError` for a profile that is not `known`, or with an API that has none; None is allowed."""
-    text_argument(profile, "profile", needed=False)
+    require_string(profile, "profile", required=False)
     if profile is None:
         return
-    if api != on:
-        raise InputError(f"{api} has no profiles; only {on} has", path="profile")
+    if api != profile_api:
+        raise InputError(f"{api} has no profiles; only {profile_api} has", path="profile")
     if profile not in (names := sorted(known)):
-        raise InputError(f"unknown profile {profile!r} of {on}; known are {', '.join(names)}", path="profile")
+        raise InputError(f"unknown profile {profile!r} of {profile_api}; known are {', '.join(names)}", path="profile")
 
 
 class ProjectionError(SegueError):
@@ -121,21 +121,21 @@ class RemoteProtocolError(SegueError):
 
     def __init__(
         self,
-        said: str,
+        text: str,
         *,
         status: int | None = None,
         code: str | None = None,
         kind: str | None = None,
         message: str | None = None,
     ) -> None:
-        super().__init__(said)
+        super().__init__(text)
         self.status = status
         self.code = code
         self.kind = kind
-        self.message = said if message is None else message
+        self.message = text if message is None else message
 
 
-class UpstreamError(SegueError):
+class ProviderError(SegueError):
     """A failed provider request. The message suggests a fix and never contains a key.
 
     `brief` is a short predicate that follows the provider's name. `retry_after` is the delay in seconds that the
@@ -146,7 +146,7 @@ class UpstreamError(SegueError):
         self,
         message: str,
         *,
-        cause: UpstreamCause,
+        cause: ProviderErrorCause,
         provider: str = "",
         model: str = "",
         status: int | None = None,
@@ -155,16 +155,16 @@ class UpstreamError(SegueError):
         retryable: bool | None = None,
     ) -> None:
         super().__init__(message)
-        self.cause: UpstreamCause = cause
+        self.cause: ProviderErrorCause = cause
         self.provider = provider
         self.model = model
         self.status = status
         self.retry_after = retry_after
-        self.brief = _BRIEF[cause] if brief is None else brief
-        self.retryable = cause in _PASSING if retryable is None else retryable
+        self.brief = _BRIEF_TEXTS[cause] if brief is None else brief
+        self.retryable = cause in _RETRYABLE if retryable is None else retryable
 
     @classmethod
-    def broken(cls, provider: str, model: str, why: str) -> UpstreamError:
+    def broken(cls, provider: str, model: str, why: str) -> ProviderError:
         """Return the error for a reply that broke off."""
         reason = " ".join(why.split())
         message = f"the reply of {provider}/{model} broke off: {reason}"

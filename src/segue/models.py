@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import msgspec
 
-__all__ = ["Model", "identify", "same_model"]
+__all__ = ["Model", "identify", "is_same_model"]
 
 
 class Model(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Model(msgspec.Struct, frozen=True):
 
 
 # The first of these tokens in a name decides the family; the second column is the line, where the token implies it.
-_WORDS: dict[str, tuple[str, str]] = {
+_FAMILY_TOKENS: dict[str, tuple[str, str]] = {
     "claude": ("claude", ""),
     "kimi": ("kimi", ""),
     "moonshot": ("kimi", "moonshot"),
@@ -65,46 +65,46 @@ _WORDS: dict[str, tuple[str, str]] = {
     "grok": ("grok", ""),
 }
 # Ambiguous tokens: they decide only where none of the above is found.
-_WEAK_WORDS: dict[str, tuple[str, str]] = {
+_WEAK_FAMILY_TOKENS: dict[str, tuple[str, str]] = {
     "nova": ("nova", ""),
     "titan": ("titan", ""),
     "command": ("command", ""),
     "jamba": ("jamba", ""),
     "palmyra": ("palmyra", ""),
 }
-_LINES = {
+_LINE_TOKENS = {
     "claude": frozenset({"opus", "sonnet", "haiku", "fable", "instant", "mythos"}),
     "mistral": frozenset({"tiny", "small", "medium", "large", "nemo", "saba"}),
     "nova": frozenset({"micro", "lite", "pro", "premier", "omni", "sonic", "canvas", "reel"}),
 }
 _NEWEST = (99,)
 _TOKEN = re.compile(r"[a-z]+|\d+")
-_ALWAYS_THINKS_FROM = {"kimi": (2, 5), "deepseek": (4,), "qwen": (3, 5)}
-_THINKING_WORDS = frozenset({"thinking", "reasoner", "magistral", "qwq", "qvq"})
+_REASONING_SINCE = {"kimi": (2, 5), "deepseek": (4,), "qwen": (3, 5)}
+_REASONING_TOKENS = frozenset({"thinking", "reasoner", "magistral", "qwq", "qvq"})
 
 _MISTRAL_STAMP = re.compile(r"2[3-9](?:0[1-9]|1[0-2])")
 # From which month (2512) or version on a Mistral model has which tokenizer, the newest first.
-_BY_MONTH = ((2603, 15), (2509, 13), (2506, 11), (2411, 7), (0, 3))
-_BY_VERSION: dict[str, tuple[tuple[tuple[int, ...], int], ...]] = {
+_TOKENIZER_BY_MONTH = ((2603, 15), (2509, 13), (2506, 11), (2411, 7), (0, 3))
+_TOKENIZER_BY_VERSION: dict[str, tuple[tuple[tuple[int, ...], int], ...]] = {
     "small": (((4,), 15), ((3, 2), 11), ((3,), 7)),
     "medium": (((3, 5), 15), ((3, 1), 11), ((3,), 7)),
     "large": (((4,), 15), ((3,), 13), ((2, 1), 7), ((2,), 3)),
     "ministral": (((3,), 13),),
     "devstral": (((2,), 13), ((1, 1), 11), ((1,), 7)),
 }
-_BY_LINE = {"mixtral": 3, "mathstral": 3, "nemo": 3, "tiny": 3, "pixtral": 7, "saba": 7, "magistral": 13}
+_TOKENIZER_BY_LINE = {"mixtral": 3, "mathstral": 3, "nemo": 3, "tiny": 3, "pixtral": 7, "saba": 7, "magistral": 13}
 # The revision at the end of a Bedrock id is not part of the model's version.
 _REVISION = re.compile(r"-v?\d+:\d+$")
 _UNITS = frozenset({"k", "b", "m", "x"})
 
 
-def _tokens(name: str) -> list[str]:
+def _tokenize(name: str) -> list[str]:
     """Return the letters and numbers of the last path segment as tokens; `kimik2` becomes `kimi k 2`."""
     tail = _REVISION.sub("", name.lower().rsplit("/", 1)[-1])
     return _TOKEN.findall(tail.replace("kimik", "kimi k"))
 
 
-def _version(tokens: list[str], start: int) -> tuple[int, ...]:
+def _parse_version(tokens: list[str], start: int) -> tuple[int, ...]:
     """Return the first run of small numbers from `start` on; dates and sizes (`20250514`, `128k`) are skipped."""
     found: list[int] = []
     for position in range(start, len(tokens)):
@@ -121,30 +121,30 @@ def _version(tokens: list[str], start: int) -> tuple[int, ...]:
     return tuple(found[:2])
 
 
-def _kimi_line(tokens: list[str]) -> str:
+def _parse_kimi_line(tokens: list[str]) -> str:
     for word, number in pairwise(tokens):
         if word == "k" and number.isdigit() and len(number) == 1:
             return f"k{number}"
     return ""
 
 
-def _deepseek(tokens: list[str]) -> tuple[str, tuple[int, ...]]:
+def _parse_deepseek(tokens: list[str]) -> tuple[str, tuple[int, ...]]:
     """Return line and version. The version follows a `v`, other numbers are sizes; V4 names have no version."""
     if ("r", "1") in pairwise(tokens):
         return "r1", (1,)
     line = next((word for word in ("reasoner", "chat", "coder", "flash", "pro") if word in tokens), "")
     marks = (at for at, pair in enumerate(pairwise(tokens)) if pair[0] == "v" and pair[1].isdigit())
-    return line, _version(tokens, next(marks, len(tokens))) or ((4,) if line in ("flash", "pro") else ())
+    return line, _parse_version(tokens, next(marks, len(tokens))) or ((4,) if line in ("flash", "pro") else ())
 
 
-def _mistral_generation(tokens: list[str], line: str, version: tuple[int, ...]) -> int:
+def _find_mistral_generation(tokens: list[str], line: str, version: tuple[int, ...]) -> int:
     stamp = next((int(token) for token in tokens if _MISTRAL_STAMP.fullmatch(token)), None)
     if stamp is not None:
-        return next(tokenizer for month, tokenizer in _BY_MONTH if stamp >= month)
-    rows = _BY_VERSION.get(line, ())
+        return next(tokenizer for month, tokenizer in _TOKENIZER_BY_MONTH if stamp >= month)
+    rows = _TOKENIZER_BY_VERSION.get(line, ())
     found = next((tokenizer for first, tokenizer in rows if version and version >= first), 0)
     # `open-…` and plain `mistral-7b` are the first generations.
-    return found or _BY_LINE.get(line, 3 if "open" in tokens or (not line and _has_size(tokens)) else 0)
+    return found or _TOKENIZER_BY_LINE.get(line, 3 if "open" in tokens or (not line and _has_size(tokens)) else 0)
 
 
 def _has_size(tokens: list[str]) -> bool:
@@ -152,11 +152,11 @@ def _has_size(tokens: list[str]) -> bool:
     return any(number.isdigit() and unit == "b" for number, unit in pairwise(tokens))
 
 
-def _thinks(tokens: list[str], family: str, line: str, version: tuple[int, ...]) -> bool:
+def _reasons_by_default(tokens: list[str], family: str, line: str, version: tuple[int, ...]) -> bool:
     words = set(tokens)
-    if _THINKING_WORDS & words or line == "r1" or (family == "mistral" and "reasoning" in words):
+    if _REASONING_TOKENS & words or line == "r1" or (family == "mistral" and "reasoning" in words):
         return True
-    newest = family in _ALWAYS_THINKS_FROM and version >= _ALWAYS_THINKS_FROM[family]
+    newest = family in _REASONING_SINCE and version >= _REASONING_SINCE[family]
     match family:
         case "qwen":
             # Open models of the third generation (their names have a size) reason unless the name excludes it.
@@ -168,7 +168,7 @@ def _thinks(tokens: list[str], family: str, line: str, version: tuple[int, ...])
             return newest
 
 
-def _gemini_line(tokens: list[str]) -> str:
+def _parse_gemini_line(tokens: list[str]) -> str:
     line = next((word for word in tokens if word in ("flash", "pro")), "")
     return "flash-lite" if line == "flash" and "lite" in tokens else line
 
@@ -180,40 +180,40 @@ def identify(name: object) -> Model:
 
 @lru_cache(maxsize=512)
 def _identify(name: str) -> Model:
-    tokens = _tokens(name)
-    kimi_line = _kimi_line(tokens)
+    tokens = _tokenize(name)
+    kimi_line = _parse_kimi_line(tokens)
     for position, token in enumerate(tokens):
-        if token in _WORDS:
-            family, line = _WORDS[token]
+        if token in _FAMILY_TOKENS:
+            family, line = _FAMILY_TOKENS[token]
             if token == "o" and not (position == 0 and len(tokens) > 1 and tokens[1].isdigit()):
                 continue
             break
     else:
-        weak = next((at for at, token in enumerate(tokens) if token in _WEAK_WORDS), None)
+        weak = next((at for at, token in enumerate(tokens) if token in _WEAK_FAMILY_TOKENS), None)
         if kimi_line and tokens[:1] == ["k"]:
             family, line, position = "kimi", "", 0
         elif weak is not None:
-            (family, line), position = _WEAK_WORDS[tokens[weak]], weak
+            (family, line), position = _WEAK_FAMILY_TOKENS[tokens[weak]], weak
         else:
             return Model(name)
     if family == "kimi":
         line = kimi_line or line
         position = tokens.index("k") if kimi_line else position
-    if family in _LINES and not line:
-        line = next((word for word in tokens if word in _LINES[family]), "")
-    version = _version(tokens, position)
+    if family in _LINE_TOKENS and not line:
+        line = next((word for word in tokens if word in _LINE_TOKENS[family]), "")
+    version = _parse_version(tokens, position)
     if family == "gpt" and version == (35,):
         version = (3, 5)  # Azure's names have no dots
     if family == "deepseek":
-        line, version = _deepseek(tokens)
+        line, version = _parse_deepseek(tokens)
     if family == "gemini":
-        line = _gemini_line(tokens)
+        line = _parse_gemini_line(tokens)
         version = version or (_NEWEST if "latest" in tokens else ())
-    generation = _mistral_generation(tokens, line, version) if family == "mistral" else 0
-    return Model(name, family, line, version, _thinks(tokens, family, line, version), generation)
+    generation = _find_mistral_generation(tokens, line, version) if family == "mistral" else 0
+    return Model(name, family, line, version, _reasons_by_default(tokens, family, line, version), generation)
 
 
-def same_model(one: str | None, other: str | None) -> bool:
+def is_same_model(one: str | None, other: str | None) -> bool:
     """Whether two names are the same model: equal, or with the same family, line and version."""
     if not one or not other:
         return False

@@ -8,25 +8,25 @@ from typing import Any
 import msgspec
 
 from segue.canonical.blocks import Block, Message, Thinking, ToolCall
-from segue.canonical.jsontext import read_object
+from segue.canonical.json import parse_json_object
 from segue.canonical.pairing import Pairer
 from segue.canonical.request import Reply, Request
-from segue.carry import unsaid_finding, unsaid_items
 from segue.errors import InputError, RemoteProtocolError
+from segue.pipeline import count_dropped_fields, dropped_finding
 from segue.render.report import Report
 from segue.wire.base import Wire
 from segue.wire.names import NameMap
-from segue.wire.replies import report_others
-from segue.wire.server_tools.declare import called_back
-from segue.wire.tools import free_text_back, strict_back
+from segue.wire.replies import report_extra_choices
+from segue.wire.tools import drop_call_nulls, unwrap_free_text
+from segue.wire.vendor_tools.declare import restore_client_call
 
-__all__ = ["CallersCalls", "caller_own", "parse_reply", "report_unsaid"]
+__all__ = ["CallMapper", "map_calls_back", "parse_reply", "report_dropped"]
 
 
 def parse_reply(wire: Wire, data: object) -> Reply:
     """Parse a provider's reply; raise `RemoteProtocolError` if it is invalid or an error body."""
     try:
-        value, _ = read_object(data)
+        value, _ = parse_json_object(data)
         if _is_error(value):
             error = wire.parse_error(0, value)
             raise RemoteProtocolError(
@@ -41,10 +41,10 @@ def parse_reply(wire: Wire, data: object) -> Reply:
         raise RemoteProtocolError(f"not a reply of {wire.name}: {error}") from None
     if any(call.kind != "hosted" and not call.name for call in reply.calls):
         raise RemoteProtocolError(f"not a reply of {wire.name}: a tool call without a name")
-    return _with_broken(reply)
+    return _mark_cut_call(reply)
 
 
-def _with_broken(reply: Reply) -> Reply:
+def _mark_cut_call(reply: Reply) -> Reply:
     """OAI-CHAT-19: at the token limit the arguments of the last call may be cut off; mark it as broken."""
     last = reply.blocks[-1] if reply.blocks else None
     cut = reply.finish == "length" and isinstance(last, ToolCall) and last.arguments_text and last.arguments is None
@@ -61,14 +61,14 @@ def _is_error(value: Mapping[str, Any]) -> bool:
     return isinstance(value.get("error"), dict) or flat
 
 
-def caller_own(reply: Reply, request: Request, names: NameMap, *, custom_tools: bool) -> Reply:
+def map_calls_back(reply: Reply, request: Request, names: NameMap, *, custom_tools: bool) -> Reply:
     """Return the reply with the caller's tool names, and ids that are new in the caller's history."""
-    own = CallersCalls(request, names, custom_tools=custom_tools)
+    own = CallMapper(request, names, custom_tools=custom_tools)
 
     def typed(block: Block) -> Block:
-        return called_back(block, request) if isinstance(block, ToolCall) else block
+        return restore_client_call(block, request) if isinstance(block, ToolCall) else block
 
-    blocks = tuple(own.named(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
+    blocks = tuple(own.map_call(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
     pairer = Pairer()
     for message in request.messages:
         pairer.feed(message)
@@ -76,7 +76,7 @@ def caller_own(reply: Reply, request: Request, names: NameMap, *, custom_tools: 
     return msgspec.structs.replace(reply, blocks=tuple(map(typed, blocks)))
 
 
-class CallersCalls:
+class CallMapper:
     """Maps calls back to the caller's declarations: names, free-text input, no nulls added for strict schemas."""
 
     def __init__(self, request: Request, names: NameMap, *, custom_tools: bool) -> None:
@@ -84,40 +84,40 @@ class CallersCalls:
         self._names = names
         self._custom = frozenset(tool.name for tool in request.tools if tool.kind == "custom" and custom_tools)
         self._strict = {tool.name: tool for tool in request.tools if tool.strict}
-        self._typed = any(tool.kind == "hosted" for tool in request.tools)
+        self._has_hosted = any(tool.kind == "hosted" for tool in request.tools)
 
-    def name(self, name: str) -> str:
+    def map_name(self, name: str) -> str:
         return self._names.parse(name)
 
-    def changes(self, call: ToolCall) -> bool:
+    def needs_whole_call(self, call: ToolCall) -> bool:
         """Whether more than the name may change, so that the call must be complete before it is mapped."""
-        name = self.name(call.name)
-        return self._typed or name in self._strict or (name in self._custom and call.kind != "custom")
+        name = self.map_name(call.name)
+        return self._has_hosted or name in self._strict or (name in self._custom and call.kind != "custom")
 
-    def named(self, call: ToolCall) -> ToolCall:
-        name = self.name(call.name)
+    def map_call(self, call: ToolCall) -> ToolCall:
+        name = self.map_name(call.name)
         call = call if name == call.name else msgspec.structs.replace(call, name=name)
-        return strict_back(free_text_back(call, self._custom), self._strict)
+        return drop_call_nulls(unwrap_free_text(call, self._custom), self._strict)
 
-    def whole(self, call: ToolCall) -> ToolCall:
+    def map_complete_call(self, call: ToolCall) -> ToolCall:
         """Map a complete call that has its id, also to hosted tools of the caller."""
-        return called_back(self.named(call), self._request)
+        return restore_client_call(self.map_call(call), self._request)
 
 
-def report_unsaid(reply: Reply, wire: Wire, report: Report) -> None:
+def report_dropped(reply: Reply, wire: Wire, report: Report) -> None:
     """Report the parts of a cross-API reply that only its own API has: they are dropped."""
     if reply.native is None or reply.native.api == wire.name:
         return
-    report_others(reply.others, report)
-    for key in reply.beside:
+    report_extra_choices(reply.other_choices, report)
+    for key in reply.unknown_fields:
         report.add("dropped", f"`{key}` of the reply dropped: not supported by {wire.name}", subject=key)
-    for key, count in unsaid_items(Request((Message("ai", reply.blocks),)), wire).items():
-        report.findings.append(unsaid_finding(key, count, wire))
-    signed = [block for block in reply.blocks if isinstance(block, Thinking) and (block.signature or block.sealed)]
+    for key, count in count_dropped_fields(Request((Message("ai", reply.blocks),)), wire).items():
+        report.findings.append(dropped_finding(key, count, wire))
+    signed = [block for block in reply.blocks if isinstance(block, Thinking) and (block.signature or block.encrypted)]
     if any(block.origin.provider != wire.provider for block in signed):
         why = f"signatures and encrypted content of {reply.native.api} reasoning dropped: not supported by {wire.name}"
         report.add("reasoning", why)
     if reply.finish in ("error", "pause"):
-        cause = f" ({reply.cause})" if reply.cause else ""
+        cause = f" ({reply.raw_finish})" if reply.raw_finish else ""
         state = "broke off" if reply.finish == "error" else "is not finished"
         report.add("adjusted", f"the reply {state}{cause}: finish reason adapted to {wire.name}", subject="finish")

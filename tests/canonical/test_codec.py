@@ -1,4 +1,4 @@
-"""The stored form: everything comes back, also what this version does not know."""
+"""The stored form: everything round-trips, unknown fields included."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from segue.canonical.blocks import Code, Media, Message, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.codec import dumps, loads
-from segue.canonical.jsontext import read, write
+from segue.canonical.json import encode_json, parse_json
 from segue.canonical.request import Options, Reasoning, Request, ResponseFormat, Tool, ToolChoice
 from segue.errors import InputError
 
@@ -47,13 +47,13 @@ def test_everything_comes_back():
 
 
 def test_unknown_blocks_and_fields_survive():
-    stored, _ = read(dumps(WHOLE))
+    stored, _ = parse_json(dumps(WHOLE))
     stored["value"]["messages"][1]["blocks"].append({"type": "hologram", "depth": 3})
     stored["value"]["messages"][1]["mood"] = "bright"
     stored["value"]["messages"][1]["blocks"][0]["colour"] = "red"
     stored["value"]["later"] = {"a": 1}
-    request, envelope = loads(write(stored))
-    again, _ = read(dumps(request))
+    request, envelope = loads(encode_json(stored))
+    again, _ = parse_json(dumps(request))
     assert again["value"] == stored["value"]
     assert envelope["segue"] == 1
 
@@ -68,7 +68,7 @@ def test_unknown_blocks_and_fields_survive():
         (b'{"segue": 1, "value": {"messages": [{"speaker": "ai", "blocks": [{"type": "text"}]}]}}', "blocks[0]"),
     ],
 )
-def test_a_foreign_or_broken_file_is_refused_by_its_place(stored: bytes, says: str):
+def test_invalid_file_error_names_the_place(stored: bytes, says: str):
     with pytest.raises(InputError) as caught:
         loads(stored)
     assert says in str(caught.value)

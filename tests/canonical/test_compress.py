@@ -1,4 +1,4 @@
-"""Each strategy by hand: what goes, what stays, what is said of it, and what nobody may touch."""
+"""Each compression strategy: dropped, kept, reported and protected messages."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from segue.canonical.blocks import (
     ToolResponse,
     text_of,
 )
-from segue.canonical.compress import STRATEGIES, Compressed, compress
+from segue.canonical.compress import STRATEGIES, CompressionResult, compress
+from segue.canonical.compress.placeholders import REMOVED
 from segue.canonical.history import History
-from segue.canonical.texts import REMOVED
 from segue.errors import InputError
 
 
@@ -61,17 +61,17 @@ def _length(block: Block) -> int:
             return 10
 
 
-def squeezed(messages: Sequence[Message], strategy: str, budget: int, **more: Any) -> Compressed:
+def compress_twice(messages: Sequence[Message], strategy: str, budget: int, **more: Any) -> CompressionResult:
     """Compressed; and once more, which changes nothing."""
     made = compress(messages, strategy, budget, count=length, **more)
     assert made.tokens == sum(map(length, made.messages)) <= made.before == sum(map(length, messages))
     assert made.reached == (made.tokens <= budget) == (not made.reason)
     again = compress(made.messages, strategy, budget, count=length, **more)
-    assert (again.messages, again.notes) == (made.messages, ())
+    assert (again.messages, again.changes) == (made.messages, ())
     return made
 
 
-def told(made: Compressed) -> list[str]:
+def result_texts(made: CompressionResult) -> list[str]:
     """The text of each result."""
     return [text_of(b.content) for message in made.messages for b in message.blocks if isinstance(b, ToolResponse)]
 
@@ -95,15 +95,15 @@ def exchanges(count: int, *, start: int = 0) -> list[Message]:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_what_fits_is_left_alone(strategy: str):
+def test_fitting_history_is_unchanged(strategy: str):
     messages = exchanges(3)
-    made = squeezed(messages, strategy, 300)
+    made = compress_twice(messages, strategy, 300)
     assert all(one is other for one, other in zip(made.messages, messages, strict=True))
-    assert (made.reached, made.notes, made.tokens) == (True, (), 300)
+    assert (made.reached, made.changes, made.tokens) == (True, (), 300)
 
 
 @pytest.mark.parametrize(("strategy", "budget", "path"), [("zip", 1, "strategy"), ("dense", -1, "budget")])
-def test_what_can_not_be_meant_is_refused(strategy: str, budget: int, path: str):
+def test_contradictory_arguments_are_rejected(strategy: str, budget: int, path: str):
     with pytest.raises(InputError) as caught:
         compress([], strategy, budget, count=length)
     assert caught.value.path == path
@@ -126,7 +126,7 @@ def test_pinned_messages_system_text_and_open_turns_stay(strategy: str):
         result("o1", "one"),
     ]
     messages = [kept[0], *exchanges(2), kept[1], ai("fine"), *kept[2:], human("meanwhile"), *exchanges(2, start=2)]
-    made = squeezed(messages, strategy, 1, summarise=lambda _: "s")
+    made = compress_twice(messages, strategy, 1, summarise=lambda _: "s")
     assert not made.reached
     assert [message for message in made.messages if message in kept] == kept
     assert "1 pinned messages, 1 pending calls" in made.reason
@@ -136,15 +136,15 @@ def test_a_pinned_call_keeps_its_results_and_a_pinned_result_its_call():
     for pinned in (1, 2):
         messages = exchanges(3)
         messages[pinned] = Message(messages[pinned].speaker, messages[pinned].blocks, pinned=True)
-        made = squeezed(messages, "drop-oldest", 1)
+        made = compress_twice(messages, "drop-oldest", 1)
         assert made.messages[:2] == tuple(messages[1:3])
 
 
 def test_a_late_result_goes_with_its_call_and_not_before():
     late = [human("a" * 50), ai(call("late")), human("b" * 50), result("late", "x" * 50), ai("ok"), human("c" * 50)]
-    made = squeezed(late, "drop-oldest", 170)
+    made = compress_twice(late, "drop-oldest", 170)
     assert made.messages == tuple(late[1:])
-    made = squeezed(late, "drop-oldest", 100)
+    made = compress_twice(late, "drop-oldest", 100)
     assert made.messages == (late[5],)
 
 
@@ -152,7 +152,7 @@ def test_reasoning_stays_with_what_was_made_with_it():
     """OpenAI's items are messages of their own where something else stood between them on the wire."""
     turn = [ai(Thinking("", signature="rs_1")), ai(call("p")), result("p", "r")]
     turn[1] = Message("ai", turn[1].blocks, pinned=True)
-    made = squeezed([human("x" * 99), *turn, human("y")], "drop-oldest", 30)
+    made = compress_twice([human("x" * 99), *turn, human("y")], "drop-oldest", 30)
     assert made.messages == (*turn, human("y"))
 
 
@@ -161,21 +161,21 @@ def test_an_answer_to_a_request_for_approval_stays_with_it():
     asked = ai(ToolCall("run", {}, "h", kind="hosted", origin=approval, awaited=False))
     answer = Message("human", (Opaque("mcp_approval_response", text="yes", origin=approval),))
     messages = [human("x" * 50), asked, answer, ai("ran"), human("y" * 50)]
-    assert squeezed(messages, "drop-oldest", 60).messages == (messages[4],)
+    assert compress_twice(messages, "drop-oldest", 60).messages == (messages[4],)
     messages[1] = Message("ai", asked.blocks, pinned=True)
-    assert squeezed(messages, "drop-oldest", 20).messages == (*messages[1:3], messages[4])
+    assert compress_twice(messages, "drop-oldest", 20).messages == (*messages[1:3], messages[4])
 
 
-def test_notes_tell_of_each_message():
-    made = squeezed(exchanges(3), "drop-oldest", 250)
-    assert [(note.what, note.place, note.before, note.after) for note in made.notes] == [
+def test_changes_list_each_message():
+    made = compress_twice(exchanges(3), "drop-oldest", 250)
+    assert [(note.action, note.index, note.before, note.after) for note in made.changes] == [
         ("dropped", 0, 20, 0),
         ("dropped", 1, 10, 0),
         ("dropped", 2, 50, 0),
         ("dropped", 3, 20, 0),
     ]
-    assert [note.calls for note in made.notes] == [(), ("c0",), ("c0",), ()]
-    assert str(made.notes[2]) == "message 3 was dropped: 50 → 0 tokens"
+    assert [note.calls for note in made.changes] == [(), ("c0",), ("c0",), ()]
+    assert str(made.changes[2]) == "message 3 was dropped: 50 → 0 tokens"
 
 
 # ---------------------------------------------------------------------------------------------------- truncate-results
@@ -183,45 +183,50 @@ def test_notes_tell_of_each_message():
 
 def test_old_results_are_shortened_first_head_and_tail_kept():
     text = "".join(chr(97 + i % 26) for i in range(9000))
-    made = squeezed(reads(text, text, text, text), "truncate-results", 33_000)
-    first, *rest = told(made)
+    made = compress_twice(reads(text, text, text, text), "truncate-results", 33_000)
+    first, *rest = result_texts(made)
     assert rest == [text] * 3
     head, tail = first.split("\n[… 5,000 characters left out …]\n")
     assert (head, tail) == (text[:2666], text[-1334:])
-    assert [note.what for note in made.notes] == ["shortened"]
-    assert made.notes[0].calls == ("c0",)
+    assert [note.action for note in made.changes] == ["shortened"]
+    assert made.changes[0].calls == ("c0",)
 
 
 def test_step_by_step_the_newest_turns_last():
     texts = ["z" * 9000] * 4
-    assert [len(text) for text in told(squeezed(reads(*texts), "truncate-results", 18_520))] == [233, 233, 9000, 9000]
-    assert told(squeezed(reads(*texts), "truncate-results", 18_200))[:2] == [REMOVED, REMOVED]
-    least = squeezed(reads(*texts), "truncate-results", 0)
-    assert [len(text) for text in told(least)] == [30, 30, 233, 233]
+    assert [len(text) for text in result_texts(compress_twice(reads(*texts), "truncate-results", 18_520))] == [
+        233,
+        233,
+        9000,
+        9000,
+    ]
+    assert result_texts(compress_twice(reads(*texts), "truncate-results", 18_200))[:2] == [REMOVED, REMOVED]
+    least = compress_twice(reads(*texts), "truncate-results", 0)
+    assert [len(text) for text in result_texts(least)] == [30, 30, 233, 233]
     assert least.reason == "every result is as short as possible"
 
 
-def test_what_was_cut_before_is_cut_further_and_counted_on():
+def test_shortened_result_is_shortened_again_with_total():
     text = "h" * 5000 + "t" * 5000
-    once = squeezed(reads(text, "", ""), "truncate-results", 5000)
-    twice = squeezed(once.messages, "truncate-results", 1500)
-    assert "\n[… 6,000 characters left out …]\n" in told(once)[0]
-    assert told(twice)[0] == "h" * 666 + "\n[… 9,000 characters left out …]\n" + "t" * 334
+    once = compress_twice(reads(text, "", ""), "truncate-results", 5000)
+    twice = compress_twice(once.messages, "truncate-results", 1500)
+    assert "\n[… 6,000 characters left out …]\n" in result_texts(once)[0]
+    assert result_texts(twice)[0] == "h" * 666 + "\n[… 9,000 characters left out …]\n" + "t" * 334
 
 
 @pytest.mark.parametrize("count", [",", "9" * 5000, "٣", "1,2", ""])
-def test_what_only_looks_like_a_cut_is_text(count: str):
+def test_text_resembling_a_cut_is_text(count: str):
     text = "h" * 5000 + f"\n[… {count} characters left out …]\n" + "t" * 5000
-    [first, *_] = told(squeezed(reads(text, "", ""), "truncate-results", 5000))
+    [first, *_] = result_texts(compress_twice(reads(text, "", ""), "truncate-results", 5000))
     assert first.startswith("h" * 600)
     assert first.endswith("t" * 300)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("count", ["9" * 5000, "٣"])
-def test_what_only_looks_like_a_summary_is_words(strategy: str, count: str):
+def test_text_resembling_a_summary_is_text(strategy: str, count: str):
     words = human(f"[summary of {count} earlier messages] no")
-    squeezed([words, ai("yes"), *exchanges(4)], strategy, 200, summarise=lambda messages: "so")
+    compress_twice([words, ai("yes"), *exchanges(4)], strategy, 200, summarise=lambda messages: "so")
 
 
 def test_a_shortened_result_keeps_its_state_and_claims_no_fragment():
@@ -229,16 +234,16 @@ def test_a_shortened_result_keeps_its_state_and_claims_no_fragment():
     long = (Text("e" * 9000),)
     failed = ToolResponse("f", "read_file", long, error=True, is_complete=True, native=native, origin=Origin("x"))
     messages = [human("go"), ai(call("f")), Message("tool", (failed, Text("said too")), native=native), *reads("", "")]
-    made = squeezed(messages, "truncate-results", 100)
+    made = compress_twice(messages, "truncate-results", 100)
     message = made.messages[2]
-    shorter, said = message.blocks
+    shorter, text_block = message.blocks
     assert isinstance(shorter, ToolResponse)
     assert (shorter.error, shorter.is_complete, shorter.name, shorter.origin) == (True, True, "read_file", Origin("x"))
     assert shorter.content == (Text(REMOVED),)
     assert shorter.native == Native("anthropic", {"cache_control": {"type": "ephemeral"}}, intact=False)
     assert message.native is not None
     assert not message.native.intact
-    assert said == Text("said too")
+    assert text_block == Text("said too")
 
 
 def test_values_and_pictures_are_shortened_too():
@@ -248,17 +253,17 @@ def test_values_and_pictures_are_shortened_too():
         *(human("go"), ai(call("v")), result("v", structured=value), ai(call("p")), result("p", picture)),
         *reads("", "")[1:],
     ]
-    made = squeezed(messages, "truncate-results", 1200)
-    assert told(made)[0].startswith('{"rows":["rrr')
-    assert told(made)[1] == "[image left out]"
-    assert told(squeezed(messages, "truncate-results", 70))[:2] == [REMOVED, "[image left out]"]
+    made = compress_twice(messages, "truncate-results", 1200)
+    assert result_texts(made)[0].startswith('{"rows":["rrr')
+    assert result_texts(made)[1] == "[image left out]"
+    assert result_texts(compress_twice(messages, "truncate-results", 70))[:2] == [REMOVED, "[image left out]"]
 
 
 def test_short_results_and_those_of_providers_are_left():
     hosted = ToolCall("web_search", {}, "h", kind="hosted")
     found = ToolResponse("h", content=(Text("f" * 9000),), hosted=True)
     messages = [human("go"), ai(hosted, found, "so"), *reads("ok", "fine", "", "")[1:]]
-    made = squeezed(messages, "truncate-results", 1)
+    made = compress_twice(messages, "truncate-results", 1)
     assert made.messages == tuple(messages)
 
 
@@ -267,23 +272,23 @@ def test_short_results_and_those_of_providers_are_left():
 
 def test_whole_exchanges_go_from_the_front():
     messages = exchanges(5)
-    assert squeezed(messages, "drop-oldest", 499).messages == tuple(messages[4:])
-    assert squeezed(messages, "drop-oldest", 200).messages == tuple(messages[12:])
+    assert compress_twice(messages, "drop-oldest", 499).messages == tuple(messages[4:])
+    assert compress_twice(messages, "drop-oldest", 200).messages == tuple(messages[12:])
 
 
-def test_of_the_last_exchange_its_words_and_newest_turn_stay():
+def test_last_exchange_keeps_user_text_and_newest_turn():
     messages = reads("x" * 100, "y" * 100, "z" * 100)
-    assert squeezed(messages, "drop-oldest", 240).messages == (messages[0], *messages[3:])
-    least = squeezed(messages[:-1], "drop-oldest", 1)
+    assert compress_twice(messages, "drop-oldest", 240).messages == (messages[0], *messages[3:])
+    least = compress_twice(messages[:-1], "drop-oldest", 1)
     assert least.messages == (messages[0], *messages[5:7])
     assert least.reason == "the last exchange alone exceeds the budget"
 
 
 def test_results_of_calls_that_the_provider_holds_stay():
     messages = [human("go"), result("elsewhere", "r" * 50), ai("a" * 50), human("b" * 50)]
-    assert squeezed(messages, "drop-oldest", 60).messages == (messages[3],)
-    assert squeezed(messages, "drop-oldest", 60, elsewhere=True).messages == (messages[1], messages[3])
-    assert squeezed(messages, "truncate-results", 60, elsewhere=True).messages == tuple(messages)
+    assert compress_twice(messages, "drop-oldest", 60).messages == (messages[3],)
+    assert compress_twice(messages, "drop-oldest", 60, elsewhere=True).messages == (messages[1], messages[3])
+    assert compress_twice(messages, "truncate-results", 60, elsewhere=True).messages == tuple(messages)
 
 
 # ---------------------------------------------------------------------------------------------------------- middle-out
@@ -297,21 +302,21 @@ def test_the_middle_becomes_a_summary():
         return " They talked. "
 
     messages = exchanges(4)
-    made = squeezed(messages, "middle-out", 300, summarise=summarise)
+    made = compress_twice(messages, "middle-out", 300, summarise=summarise)
     assert [list(each) for each in seen] == [messages[4:12]]
     summary = human("[summary of 8 earlier messages] They talked.")
     assert made.messages == (*messages[:4], summary, *messages[12:])
-    assert [note.what for note in made.notes] == ["summarised"] * 8
+    assert [note.action for note in made.changes] == ["summarised"] * 8
     # More is said, and the summary becomes part of the next.
     longer = [*made.messages, *exchanges(2, start=4)]
-    made = squeezed(longer, "middle-out", 260, summarise=lambda messages: str(len(messages)))
+    made = compress_twice(longer, "middle-out", 260, summarise=lambda messages: str(len(messages)))
     assert text_of(made.messages[4].blocks) == "[summary of 16 earlier messages] 9"
 
 
-def test_each_stretch_between_what_stays_has_a_summary_of_its_own():
+def test_each_dropped_range_has_its_own_summary():
     messages = exchanges(5)
     messages[8] = human("keep me", pinned=True)
-    made = squeezed(messages, "middle-out", 280, summarise=lambda messages: str(len(messages)))
+    made = compress_twice(messages, "middle-out", 280, summarise=lambda messages: str(len(messages)))
     assert made.messages[:4] == tuple(messages[:4])
     assert made.messages[-4:] == tuple(messages[16:])
     summaries = [f"[summary of {n} earlier messages] {n}" for n in (4, 7)]
@@ -320,7 +325,7 @@ def test_each_stretch_between_what_stays_has_a_summary_of_its_own():
 
 def test_one_long_exchange_has_a_middle_too():
     messages = reads("x" * 100, "y" * 100, "z" * 100)[:-1]
-    made = squeezed(messages, "middle-out", 200, summarise=lambda _: "read two files")
+    made = compress_twice(messages, "middle-out", 200, summarise=lambda _: "read two files")
     assert made.messages == (messages[0], human("[summary of 4 earlier messages] read two files"), *messages[5:])
 
 
@@ -330,20 +335,20 @@ def test_a_late_result_is_not_summarised_without_its_call():
         *(ai(call("late"), "l" * 100), human("keep " * 9, pinned=True), result("late", "x" * 100), ai("so " * 20)),
         *exchanges(1, start=2),
     ]
-    made = squeezed(messages, "middle-out", 1, summarise=lambda _: "s")
+    made = compress_twice(messages, "middle-out", 1, summarise=lambda _: "s")
     assert messages[8] in made.messages
     assert messages[10] in made.messages
     assert "[summary of" in str(made.messages)
 
 
 def test_a_summary_that_saves_nothing_is_not_taken():
-    made = squeezed(exchanges(4), "middle-out", 300, summarise=lambda _: "word " * 100)
+    made = compress_twice(exchanges(4), "middle-out", 300, summarise=lambda _: "word " * 100)
     assert made.messages == tuple(exchanges(4))
     assert made.reason == "a summary was not shorter than its messages"
 
 
 @pytest.mark.parametrize("summarise", [None, lambda _: "", lambda _: " ", lambda _: None])
-def test_a_summary_has_to_say_something(summarise: Any):
+def test_empty_summary_is_rejected(summarise: Any):
     with pytest.raises(InputError) as caught:
         compress(exchanges(4), "middle-out", 300, count=length, summarise=summarise)
     assert caught.value.path == "summarise"
@@ -358,19 +363,19 @@ def worked(*steps: tuple[ToolCall, str]) -> list[Message]:
     return [human("go"), *(m for made, text in steps for m in (ai(made), result(made.id, text))), ai("done")]
 
 
-def test_a_repeated_result_is_told_once():
+def test_repeated_result_is_kept_once():
     messages = worked(
         (call("1", "bash", command="date"), LONG), (call("2", "sh", x=1), OTHER), (call("3", "sh", x=2), LONG)
     )
     line = '[repeated: the same result of sh {"x":2} is further on]'
-    assert told(squeezed(messages, "dense", 1)) == [line, OTHER, LONG]
+    assert result_texts(compress_twice(messages, "dense", 1)) == [line, OTHER, LONG]
 
 
 def test_a_newer_listing_takes_the_place_of_an_older():
     messages = worked(*((call(str(i), "list_dir", path="src"), text) for i, text in enumerate((LONG, OTHER, THIRD))))
     line = '[superseded: a newer result of list_dir {"path":"src"} is further on]'
-    assert told(squeezed(messages, "dense", 1)) == [line, line, THIRD]
-    assert told(squeezed(messages, "dense", 1200)) == [line, OTHER, THIRD]
+    assert result_texts(compress_twice(messages, "dense", 1)) == [line, line, THIRD]
+    assert result_texts(compress_twice(messages, "dense", 1200)) == [line, OTHER, THIRD]
 
 
 def test_a_read_is_stale_when_the_file_was_written_to_and_read_again():
@@ -381,7 +386,7 @@ def test_a_read_is_stale_when_the_file_was_written_to_and_read_again():
         (call("4", "view", path="a.py"), OTHER),
     )
     line = '[stale: a.py was changed since; a newer result of view {"path":"a.py"} is further on]'
-    assert told(squeezed(messages, "dense", 1)) == [line, LONG + "b", "ok", OTHER]
+    assert result_texts(compress_twice(messages, "dense", 1)) == [line, LONG + "b", "ok", OTHER]
 
 
 @pytest.mark.parametrize(
@@ -394,17 +399,17 @@ def test_a_read_is_stale_when_the_file_was_written_to_and_read_again():
         call("w", "multiEdit", filePath="a.py"),
     ],
 )
-def test_what_writes_is_told_by_words_and_patches(write: ToolCall):
+def test_writers_are_detected_by_name_and_patch(write: ToolCall):
     view = {"command": "view", "path": "a.py"}
     messages = worked(
         (call("1", "str_replace_based_edit_tool", **view, view_range=[1, 9]), LONG),
         (write, "ok"),
         (call("2", "str_replace_based_edit_tool", **view), OTHER),
     )
-    assert told(squeezed(messages, "dense", 1))[0].startswith("[stale: a.py")
+    assert result_texts(compress_twice(messages, "dense", 1))[0].startswith("[stale: a.py")
 
 
-def test_what_is_the_only_word_of_something_stays():
+def test_only_mention_of_a_file_stays():
     cases = [
         # Not read again since it was written to.
         worked((call("1", path="a"), LONG), (call("2", "write", path="a"), "ok")),
@@ -420,16 +425,16 @@ def test_what_is_the_only_word_of_something_stays():
         worked((call("1", path="a"), "ok"), (call("2", path="a"), "ok")),
     ]
     for messages in cases:
-        assert squeezed(messages, "dense", 1).messages == tuple(messages)
+        assert compress_twice(messages, "dense", 1).messages == tuple(messages)
 
 
 def test_failed_reads_and_pinned_ones_are_no_matter():
     messages = worked((call("1", path="a"), LONG), (call("2", path="a"), OTHER))
     messages[4] = result("2", OTHER, error=True)
-    assert squeezed(messages, "dense", 1).messages == tuple(messages)
+    assert compress_twice(messages, "dense", 1).messages == tuple(messages)
     messages = worked((call("1", path="a"), LONG), (call("2", path="a"), OTHER))
     messages[2] = Message("tool", messages[2].blocks, pinned=True)
-    assert squeezed(messages, "dense", 1).messages == tuple(messages)
+    assert compress_twice(messages, "dense", 1).messages == tuple(messages)
 
 
 # ------------------------------------------------------------------------------------------------------ write boundary
@@ -441,18 +446,18 @@ def shortened() -> tuple[History, ToolCall, tuple[Message, ...]]:
     (pending,) = history.pending
     history.add(Message("tool", (pending.respond("x" * 9000),)), *reads("", "")[1:])
     before = history.messages
-    history.reduce(compress(before, "truncate-results", 300, count=length).messages)
+    history.replace_messages(compress(before, "truncate-results", 300, count=length).messages)
     return history, pending, before
 
 
-def test_the_ledger_tells_what_is_told_and_knows_what_came_back():
+def test_ledger_keeps_shortened_and_original_results():
     history, pending, before = shortened()
     entry = history.ledger[pending.id]
     assert entry.completion is history.messages[2].blocks[0]
     assert entry.original is before[2].blocks[0]
     assert entry.state == "complete"
-    history.cut([message for message in history.messages if message.speaker != "tool"])
-    supplied, given = history.supplied()
+    history.keep_only([message for message in history.messages if message.speaker != "tool"])
+    supplied, given = history.complete_from_ledger()
     assert pending.id in given
     assert not [m for m in supplied if "x" * 1000 in str(m)], "a shortened payload came back"
 
@@ -464,9 +469,9 @@ def test_the_same_result_again_is_still_no_news():
     assert (history.messages, history.ledger[pending.id].evidence) == (now, [])
 
 
-def test_what_was_compressed_can_be_brought_back():
+def test_compression_can_be_undone():
     history, pending, before = shortened()
-    history.reduce(before)
+    history.replace_messages(before)
     assert history.messages == before
     assert (history.ledger[pending.id].completion, history.ledger[pending.id].original) == (before[2].blocks[0], None)
 
@@ -475,22 +480,22 @@ def test_a_better_result_takes_the_place_of_a_shortened_one():
     history = History([human("go"), ai(call("", path="a"))])
     (pending,) = history.pending
     history.add(Message("tool", (pending.respond("e" * 9000, error=True),)))
-    history.reduce(compress(history.messages, "truncate-results", 1, count=length).messages)
+    history.replace_messages(compress(history.messages, "truncate-results", 1, count=length).messages)
     history.add(Message("tool", (pending.respond("real"),)))
-    assert told(Compressed(history.messages, (), 0, 0, True)) == ["real"]
+    assert result_texts(CompressionResult(history.messages, (), 0, 0, True)) == ["real"]
     assert history.ledger[pending.id].original is None
 
 
 def test_dropped_interactions_are_not_supplied_and_open_calls_can_not_be_left_out():
     history = History(exchanges(2))
-    history.reduce(compress(history.messages, "drop-oldest", 100, count=length).messages)
+    history.replace_messages(compress(history.messages, "drop-oldest", 100, count=length).messages)
     assert len(history.ledger) == 2
-    assert history.supplied() == (history.messages, [])
+    assert history.complete_from_ledger() == (history.messages, [])
     history.add(ai(call("open")))
     with pytest.raises(InputError, match="has no result yet"):
-        history.reduce(history.messages[:-1])
+        history.replace_messages(history.messages[:-1])
     with pytest.raises(InputError, match="not a tool call of this history"):
-        history.reduce([*history.messages, ai(call("new"))])
+        history.replace_messages([*history.messages, ai(call("new"))])
 
 
 def test_an_imported_result_before_its_call_answers_it():

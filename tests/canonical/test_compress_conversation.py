@@ -1,4 +1,4 @@
-"""`Conversation.compress`: what a caller sees of it, on the wire, in the report and after a reload."""
+"""`Conversation.compress`: its effect on the body, in the report and after a reload."""
 
 from __future__ import annotations
 
@@ -41,43 +41,48 @@ def contents(chat: segue.Conversation) -> list[str]:
     return [message["content"] for message in body["messages"] if message["role"] == "tool"]
 
 
-def test_the_report_of_the_next_request_tells_what_was_done():
+def test_next_report_lists_the_compression():
     chat = agent(4)
     made = chat.compress("truncate-results", 10_000)
     assert made.reached
     assert made.tokens <= 10_000 < made.before
     findings = chat.render("anthropic").report.of("compressed")
-    assert [finding.message for finding in findings] == [str(note) for note in made.notes]
+    assert [finding.message for finding in findings] == [str(note) for note in made.changes]
     assert findings[0].message.startswith("message 3 was shortened: 3,")
     assert findings[0].call_id == chat.messages[1].blocks[0].id  # pyright: ignore[reportAttributeAccessIssue]
     assert {finding.fault for finding in findings} == {"canonical"}
     assert chat.render("anthropic").report.of("compressed") == []
 
 
-def told(chat: segue.Conversation, *target: str) -> list[str]:
+def describe_compression(chat: segue.Conversation, *target: str) -> list[str]:
     return [finding.message for finding in chat.render(*target).report.of("compressed")]
 
 
-def test_each_target_is_told_once():
+def test_compression_is_reported_once_per_target():
     chat = agent(4)
-    first = [str(note) for note in chat.compress("truncate-results", 10_000).notes]
-    assert told(chat, "anthropic") == told(chat, "gemini") == told(chat, "anthropic", "claude-sonnet-4-5") == first
-    assert told(chat, "gemini") == []
-    second = [str(note) for note in chat.compress("truncate-results", 5_000).notes]
+    first = [str(note) for note in chat.compress("truncate-results", 10_000).changes]
+    assert (
+        describe_compression(chat, "anthropic")
+        == describe_compression(chat, "gemini")
+        == describe_compression(chat, "anthropic", "claude-sonnet-4-5")
+        == first
+    )
+    assert describe_compression(chat, "gemini") == []
+    second = [str(note) for note in chat.compress("truncate-results", 5_000).changes]
     loaded = segue.Conversation.load(chat.dump())
-    assert told(chat, "gemini") == second
-    assert told(chat, "mistral") == told(loaded, "gemini") == first + second
+    assert describe_compression(chat, "gemini") == second
+    assert describe_compression(chat, "mistral") == describe_compression(loaded, "gemini") == first + second
 
 
-def test_what_was_done_to_turns_that_were_taken_back_is_not_told():
+def test_compression_of_rewound_turns_is_not_reported():
     chat = agent(4)
     made = chat.compress("truncate-results", 2_000)
     chat.history.rewind("turn-1")
-    assert len(made.notes) == 4
-    assert told(chat, "gemini") == [str(made.notes[0])]
+    assert len(made.changes) == 4
+    assert describe_compression(chat, "gemini") == [str(made.changes[0])]
 
 
-def test_what_was_shortened_stays_so_whatever_comes():
+def test_shortened_results_stay_shortened():
     chat = agent(4)
     assert chat.compress("truncate-results", 2_000).reached
     short = contents(chat)
@@ -130,7 +135,7 @@ def test_an_exact_counter_takes_the_place_of_the_estimate():
 
 
 def test_usage_that_providers_report_draws_the_estimate():
-    def told(tokens: int) -> int:
+    def describe_compression(tokens: int) -> int:
         chat = segue.Conversation()
         chat.add_user(LONG)
         chat.add_reply(claude({"type": "text", "text": "ok"}, tokens=tokens), source="anthropic")
@@ -138,13 +143,13 @@ def test_usage_that_providers_report_draws_the_estimate():
         assert loaded.compress("dense", 10**9).before == chat.compress("dense", 10**9).before
         return chat.compress("dense", 10**9).before
 
-    assert 3700 < told(0) < 3800
-    assert told(3000) < told(3754) < told(6000)
-    assert told(3754) == pytest.approx(told(0), rel=0.01)
-    assert told(10**7) == pytest.approx(2 * told(0), rel=0.01)
+    assert 3700 < describe_compression(0) < 3800
+    assert describe_compression(3000) < describe_compression(3754) < describe_compression(6000)
+    assert describe_compression(3754) == pytest.approx(describe_compression(0), rel=0.01)
+    assert describe_compression(10**7) == pytest.approx(2 * describe_compression(0), rel=0.01)
 
 
-def test_reasoning_that_is_bound_to_what_went_is_not_sent():
+def test_reasoning_bound_to_dropped_messages_is_not_sent():
     model = "claude-opus-5-1"
     chat = segue.Conversation(tools=TOOLS)
     for number in range(3):

@@ -1,4 +1,4 @@
-"""The write boundary: one ledger, equal completions once, what was sent stays, cuts lose nothing."""
+"""The write boundary: one ledger, equal results once, sent results stay, rewinds lose nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def completion(history: History) -> ToolResponse:
         (ToolResponse(outcome="interrupted"), "interrupted"),
     ],
 )
-def test_a_state_is_told_from_all_fields_together(response: ToolResponse, state: State):
+def test_state_follows_from_all_fields(response: ToolResponse, state: State):
     assert state_of(response) == state
 
 
@@ -65,7 +65,7 @@ def test_a_real_result_takes_the_place_of_an_unsent_interruption():
     assert [found.outcome for found in history.ledger[pending.id].evidence] == ["interrupted"]
 
 
-def test_what_was_sent_stays_what_the_model_is_told():
+def test_sent_result_is_not_replaced():
     history, pending = opened()
     history.add(Message("tool", (pending.respond("gone", error=True, outcome="interrupted"),)))
     history.mark_sent()
@@ -91,14 +91,14 @@ def test_the_ledger_supplies_the_side_that_was_cut():
     history, pending = opened()
     history.add(Message("tool", (pending.respond("done"),)))
     call_message, result_message = history.messages
-    history.cut([result_message])
-    messages, given = history.supplied()
+    history.keep_only([result_message])
+    messages, given = history.complete_from_ledger()
     assert given == [pending.id]
     assert [message.speaker for message in messages] == ["ai", "tool"]
     assert messages[0].blocks == (pending,)
     history = History([call_message, result_message])
-    history.cut([history.messages[0]])
-    messages, given = history.supplied()
+    history.keep_only([history.messages[0]])
+    messages, given = history.complete_from_ledger()
     assert given == [pending.id]
     assert [message.speaker for message in messages] == ["ai", "tool"]
 
@@ -120,5 +120,5 @@ def test_a_circular_argument_object_is_a_clear_error():
 def test_the_counter_never_goes_back():
     history = History(turns=7)
     assert history.open_turn() == "turn-8"
-    history.cut([])
+    history.keep_only([])
     assert history.open_turn() == "turn-9"

@@ -1,4 +1,4 @@
-"""Reading JSON: what is refused and how, and what is mended."""
+"""Parsing JSON: rejected input with its error, and repaired input."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from segue.canonical.jsontext import parse_argument_text, plain, read, write
+from segue.canonical.json import encode_json, parse_argument_text, parse_json, to_plain_json
 from segue.errors import InputError
 
 
@@ -30,18 +30,18 @@ from segue.errors import InputError
 )
 def test_bad_input_is_one_clear_line(data: bytes, says: str):
     with pytest.raises(InputError) as caught:
-        read(data)
+        parse_json(data)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_brackets_in_strings_are_no_depth():
     text = b'{"a": "' + b'[{\\\\\\"' * 2000 + b'"}'
-    assert read(text)[0]["a"].count("[") == 2000
+    assert parse_json(text)[0]["a"].count("[") == 2000
 
 
 def test_five_hundred_levels_are_fine():
-    assert read(b"[" * 500 + b"]" * 500)[1] == 0
+    assert parse_json(b"[" * 500 + b"]" * 500)[1] == 0
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,14 @@ def test_five_hundred_levels_are_fine():
     ],
 )
 def test_half_a_character_becomes_a_replacement_and_is_counted(data: bytes, text: str, count: int):
-    assert read(data) == (text, count)
+    assert parse_json(data) == (text, count)
 
 
-def test_ints_and_floats_stay_what_they_are():
-    assert write(read(b"[1,1.0,123456789012345678901234567890]")[0]) == b"[1,1.0,123456789012345678901234567890]"
+def test_ints_and_floats_keep_their_type():
+    assert (
+        encode_json(parse_json(b"[1,1.0,123456789012345678901234567890]")[0])
+        == b"[1,1.0,123456789012345678901234567890]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,14 +81,14 @@ def test_argument_text_that_is_not_json_stays_text(text: str, value: Any, exact:
     assert parse_argument_text(text) == (value, exact)
 
 
-def test_python_values_are_checked_where_they_stand():
+def test_invalid_python_value_is_reported_by_path():
     for bad, path in [({"a": [float("nan")]}, "a[0]"), ({"a": {"b": {1, 2}.__class__}}, "a.b"), ({"a": {1: 2}}, "a")]:
         with pytest.raises(InputError) as caught:
-            plain(bad)
+            to_plain_json(bad)
         assert caught.value.path == path
 
 
-def test_what_has_no_word_in_json_is_named_by_its_type():
+def test_unserializable_value_is_named_by_type():
     with pytest.raises(InputError) as caught:
-        plain([object()])
+        to_plain_json([object()])
     assert str(caught.value) == "[0]: a value of type 'object' can't be written as JSON"

@@ -10,12 +10,12 @@ from segue.canonical.ids import is_canonical, raw_id_or_none
 from segue.canonical.pairing import pair
 
 
-def call(raw_id: str | None, word: str, name: str = "look") -> ToolCall:
-    return ToolCall(name, {"q": word}, origin=Origin("openai", raw_id=raw_id))
+def call(raw_id: str | None, marker: str, name: str = "look") -> ToolCall:
+    return ToolCall(name, {"q": marker}, origin=Origin("openai", raw_id=raw_id))
 
 
-def result(raw_id: str | None, word: str, name: str | None = None) -> ToolResponse:
-    return ToolResponse(name=name, content=(Text(word),), is_complete=True, origin=Origin("openai", raw_id=raw_id))
+def result(raw_id: str | None, marker: str, name: str | None = None) -> ToolResponse:
+    return ToolResponse(name=name, content=(Text(marker),), is_complete=True, origin=Origin("openai", raw_id=raw_id))
 
 
 def ai(*calls: ToolCall) -> Message:
@@ -26,46 +26,46 @@ def tool(*results: ToolResponse) -> Message:
     return Message("tool", results)
 
 
-def human(words: str = "go on") -> Message:
-    return Message("human", (Text(words),))
+def human(text: str = "go on") -> Message:
+    return Message("human", (Text(text),))
 
 
-def meetings(*messages: Message, positional: bool = False) -> list[tuple[str, str | None]]:
-    """Each result's word with the word of the call that it was given to; None for an orphan."""
+def pairings(*messages: Message, positional: bool = False) -> list[tuple[str, str | None]]:
+    """Each result's marker with the marker of its call; None for an orphan."""
     paired = pair(messages, positional=positional)
-    words = {found.id: found.arguments["q"] for message in paired for found in calls_of(message)}
-    assert len(words) == sum(len(calls_of(message)) for message in paired), "ids are unique"
-    assert all(is_canonical(call_id) for call_id in words)
+    text = {found.id: found.arguments["q"] for message in paired for found in calls_of(message)}
+    assert len(text) == sum(len(calls_of(message)) for message in paired), "ids are unique"
+    assert all(is_canonical(call_id) for call_id in text)
     return [
-        (found.content[0].text, words.get(found.call_id))  # pyright: ignore[reportOptionalSubscript, reportAttributeAccessIssue]
+        (found.content[0].text, text.get(found.call_id))  # pyright: ignore[reportOptionalSubscript, reportAttributeAccessIssue]
         for message in paired
         for found in responses_of(message)
     ]
 
 
 def test_by_id_whatever_the_order():
-    assert meetings(ai(call("a", "1"), call("b", "2")), tool(result("b", "two")), tool(result("a", "one"))) == [
+    assert pairings(ai(call("a", "1"), call("b", "2")), tool(result("b", "two")), tool(result("a", "one"))) == [
         ("two", "2"),
         ("one", "1"),
     ]
 
 
 def test_the_same_id_in_two_turns_is_two_calls():
-    assert meetings(ai(call("x", "1")), tool(result("x", "one")), ai(call("x", "2")), tool(result("x", "two"))) == [
+    assert pairings(ai(call("x", "1")), tool(result("x", "one")), ai(call("x", "2")), tool(result("x", "two"))) == [
         ("one", "1"),
         ("two", "2"),
     ]
 
 
 def test_never_past_the_newest_turn_that_bears_the_id():
-    paired = meetings(
+    paired = pairings(
         ai(call("x", "1")), human(), ai(call("x", "2")), tool(result("x", "two")), tool(result("x", "late"))
     )
     assert paired == [("two", "2"), ("late", "2")]
 
 
 def test_the_same_id_twice_in_one_turn_is_answered_in_order():
-    assert meetings(ai(call("x", "1"), call("x", "2")), tool(result("x", "one")), tool(result("x", "two"))) == [
+    assert pairings(ai(call("x", "1"), call("x", "2")), tool(result("x", "one")), tool(result("x", "two"))) == [
         ("one", "1"),
         ("two", "2"),
     ]
@@ -73,21 +73,21 @@ def test_the_same_id_twice_in_one_turn_is_answered_in_order():
 
 def test_a_constant_id_for_ever():
     turns = [m for n in "12345" for m in (ai(call("call_0", n)), tool(result("call_0", f"r{n}")))]
-    assert meetings(*turns) == [(f"r{n}", n) for n in "12345"]
+    assert pairings(*turns) == [(f"r{n}", n) for n in "12345"]
 
 
 @pytest.mark.parametrize("nothing", [None, "", "null"])
-def test_absent_null_and_empty_ids_mean_none(nothing: str | None):
+def test_absent_null_and_empty_ids_are_none(nothing: str | None):
     raw = raw_id_or_none(nothing)
     assert raw is None
-    assert meetings(ai(call(raw, "1"), call(raw, "2")), tool(result(raw, "one")), tool(result(raw, "two"))) == [
+    assert pairings(ai(call(raw, "1"), call(raw, "2")), tool(result(raw, "one")), tool(result(raw, "two"))) == [
         ("one", "1"),
         ("two", "2"),
     ]
 
 
 def test_without_an_id_by_name_then_by_order():
-    assert meetings(
+    assert pairings(
         ai(call(None, "1", "read"), call(None, "2", "glob"), call(None, "3", "read")),
         tool(result(None, "g", "glob")),
         tool(result(None, "r1", "read")),
@@ -96,37 +96,37 @@ def test_without_an_id_by_name_then_by_order():
 
 
 def test_without_an_id_to_calls_without_an_id_first():
-    assert meetings(ai(call("a", "1"), call(None, "2")), tool(result(None, "x")), tool(result(None, "y"))) == [
+    assert pairings(ai(call("a", "1"), call(None, "2")), tool(result(None, "x")), tool(result(None, "y"))) == [
         ("x", "2"),
         ("y", "1"),
     ]
 
 
 def test_a_name_that_no_open_call_has_makes_an_orphan():
-    assert meetings(ai(call(None, "1", "read")), tool(result(None, "x", "write"))) == [("x", None)]
+    assert pairings(ai(call(None, "1", "read")), tool(result(None, "x", "write"))) == [("x", None)]
 
 
-def test_an_id_that_nobody_bears_goes_to_calls_without_one():
-    assert meetings(ai(call(None, "1"), call("b", "2")), tool(result("made-up", "x")), tool(result("other", "y"))) == [
+def test_unknown_id_pairs_with_calls_without_id():
+    assert pairings(ai(call(None, "1"), call("b", "2")), tool(result("made-up", "x")), tool(result("other", "y"))) == [
         ("x", "1"),
         ("y", None),
     ]
 
 
 def test_on_positional_wires_to_any_open_call():
-    assert meetings(ai(call("a", "1")), tool(result("made-up", "x")), positional=True) == [("x", "1")]
+    assert pairings(ai(call("a", "1")), tool(result("made-up", "x")), positional=True) == [("x", "1")]
 
 
-def misnamed(word: str, name: str, raw_id: str | None = None) -> ToolResponse:
-    return result(raw_id, word, name)
+def misnamed(marker: str, name: str, raw_id: str | None = None) -> ToolResponse:
+    return result(raw_id, marker, name)
 
 
 def test_on_positional_wires_a_result_of_another_name_goes_by_its_place():
     bare = ai(call(None, "1", "f"))
-    assert meetings(bare, tool(misnamed("x", "default_api:f")), positional=True) == [("x", "1")]
-    assert meetings(bare, tool(misnamed("x", "default_api:f"))) == [("x", None)]
-    assert meetings(bare, human(""), tool(misnamed("x", "g")), positional=True) == [("x", "1")]
-    assert meetings(ai(call("a", "1", "f")), tool(misnamed("x", "g", "b")), positional=True) == [("x", "1")]
+    assert pairings(bare, tool(misnamed("x", "default_api:f")), positional=True) == [("x", "1")]
+    assert pairings(bare, tool(misnamed("x", "default_api:f"))) == [("x", None)]
+    assert pairings(bare, human(""), tool(misnamed("x", "g")), positional=True) == [("x", "1")]
+    assert pairings(ai(call("a", "1", "f")), tool(misnamed("x", "g", "b")), positional=True) == [("x", "1")]
     (_, answered) = pair([bare, tool(misnamed("x", "default_api:f"))], positional=True)
     assert responses_of(answered)[0].name == "f"
 
@@ -134,30 +134,30 @@ def test_on_positional_wires_a_result_of_another_name_goes_by_its_place():
 def test_results_of_the_right_name_come_first_to_their_calls():
     two = ai(call(None, "1", "f"), call(None, "2", "g"))
     for results in ((misnamed("x", "F"), misnamed("y", "g")), (misnamed("y", "g"), misnamed("x", "F"))):
-        assert sorted(meetings(two, tool(*results), positional=True)) == [("x", "1"), ("y", "2")]
+        assert sorted(pairings(two, tool(*results), positional=True)) == [("x", "1"), ("y", "2")]
     reversed_names = tool(misnamed("y", "F"), misnamed("x", "f"))
-    assert meetings(two, reversed_names, positional=True) == [("y", "2"), ("x", "1")]
+    assert pairings(two, reversed_names, positional=True) == [("y", "2"), ("x", "1")]
 
 
-def test_a_result_of_another_name_is_an_orphan_where_its_place_says_nothing():
+def test_misnamed_result_is_an_orphan_on_id_wires():
     bare = ai(call(None, "1", "f"))
-    assert meetings(bare, human("wait"), tool(misnamed("x", "g")), positional=True) == [("x", None)]
+    assert pairings(bare, human("wait"), tool(misnamed("x", "g")), positional=True) == [("x", None)]
     surplus = tool(misnamed("x", "f"), misnamed("y", "g"))
-    assert meetings(bare, surplus, positional=True) == [("x", "1"), ("y", None)]
+    assert pairings(bare, surplus, positional=True) == [("x", "1"), ("y", None)]
     again = tool(misnamed("x", "g"), misnamed("x", "g"))
-    assert meetings(bare, again, positional=True) == [("x", "1"), ("x", "1")]
+    assert pairings(bare, again, positional=True) == [("x", "1"), ("x", "1")]
 
 
 def test_a_late_result_goes_to_its_call():
-    assert meetings(ai(call("a", "1")), human(), tool(result("a", "late"))) == [("late", "1")]
+    assert pairings(ai(call("a", "1")), human(), tool(result("a", "late"))) == [("late", "1")]
 
 
 def test_a_result_before_its_call_is_paired_with_it():
-    assert meetings(tool(result("a", "early")), human(), ai(call("a", "1"))) == [("early", "1")]
+    assert pairings(tool(result("a", "early")), human(), ai(call("a", "1"))) == [("early", "1")]
 
 
 def test_a_result_before_a_call_that_has_its_own_is_an_orphan():
-    assert meetings(tool(result("x", "old")), ai(call("x", "1")), tool(result("x", "own"))) == [
+    assert pairings(tool(result("x", "old")), ai(call("x", "1")), tool(result("x", "own"))) == [
         ("old", None),
         ("own", "1"),
     ]
@@ -165,19 +165,19 @@ def test_a_result_before_a_call_that_has_its_own_is_an_orphan():
 
 def test_a_surplus_with_equal_content_is_a_duplicate_else_an_orphan():
     turn = (ai(call(None, "1")), tool(result(None, "x")))
-    assert meetings(*turn, tool(result(None, "x"))) == [("x", "1"), ("x", "1")]
-    assert meetings(*turn, tool(result(None, "y"))) == [("x", "1"), ("y", None)]
+    assert pairings(*turn, tool(result(None, "x"))) == [("x", "1"), ("x", "1")]
+    assert pairings(*turn, tool(result(None, "y"))) == [("x", "1"), ("y", None)]
 
 
 def test_a_repetition_does_not_answer_an_older_open_call():
-    assert meetings(
+    assert pairings(
         ai(call(None, "1")), human(), ai(call(None, "2")), tool(result(None, "x")), tool(result(None, "x"))
     ) == [("x", "2"), ("x", "2")]
 
 
 def test_ids_that_differ_only_after_sanitising_or_truncation_are_different():
     long = "c" * 60
-    assert meetings(
+    assert pairings(
         ai(call("a.b", "1"), call("a:b", "2"), call(long + "1", "3"), call(long + "2", "4")),
         tool(result(long + "2", "r4"), result("a:b", "r2"), result("a.b", "r1"), result(long + "1", "r3")),
     ) == [("r4", "4"), ("r2", "2"), ("r1", "1"), ("r3", "3")]
@@ -212,7 +212,7 @@ def test_results_carry_the_key_of_their_turn():
 def test_a_reply_that_begins_with_a_result_keeps_its_own_calls_open():
     late = ToolResponse(content=(Text("run"),), hosted=True, origin=Origin("gemini", identity="synthetic"))
     running = ToolCall("code", {"q": "0"}, kind="hosted", origin=Origin("gemini", identity="synthetic"))
-    assert meetings(
+    assert pairings(
         Message("ai", (running, call(None, "1"))),
         tool(result(None, "same", "look")),
         Message("ai", (late, call(None, "2"))),

@@ -1,4 +1,4 @@
-"""What each sample of OpenAI's and Mistral's says."""
+"""The expected blocks of each OpenAI and Mistral sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue as it was taken from the vendors' SDKs, and its samples."""
+"""The catalog as extracted from the vendors' SDKs, and its samples."""
 
 from __future__ import annotations
 

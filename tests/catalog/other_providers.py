@@ -1,4 +1,4 @@
-"""What each sample of Anthropic, Gemini, Azure Foundry and Bedrock says, read from the payload by hand."""
+"""The expected blocks of each sample of Anthropic, Gemini, Azure Foundry and Bedrock, written by hand."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def hosted(name: str, arguments: Any = None, **more: Any) -> Said:
     return call(name, arguments, "hosted", **more)
 
 
-def out(words: str = "", name: str | None = None, **more: Any) -> Said:
-    return {"words": words, "name": name, "hosted": False, "error": False, **more}
+def out(text: str = "", name: str | None = None, **more: Any) -> Said:
+    return {"words": text, "name": name, "hosted": False, "error": False, **more}
 
 
-def hosted_out(words: str = "", name: str | None = None, **more: Any) -> Said:
-    """The output of a tool that the provider ran."""
-    return out(words, name, **{"hosted": True, **more})
+def hosted_out(text: str = "", name: str | None = None, **more: Any) -> Said:
+    """The output of a hosted tool."""
+    return out(text, name, **{"hosted": True, **more})
 
 
 def approval(text: str) -> Said:
@@ -70,10 +70,14 @@ _ANTHROPIC: dict[str, list[Said]] = {
         hosted_out("class,fee\nA,9000\nstart_line: 1\nnum_lines: 2\ntotal_lines: 311", "text_editor_code_execution")
     ],
     "ResponseTextEditorCodeExecutionToolResultBlock/replacement": [
-        hosted_out("-A,9000\n+A,9100\nold_start: 4\nold_lines: 1\nnew_start: 4\nnew_lines: 1", "text_editor_code_execution")
+        hosted_out(
+            "-A,9000\n+A,9100\nold_start: 4\nold_lines: 1\nnew_start: 4\nnew_lines: 1", "text_editor_code_execution"
+        )
     ],
     "ResponseToolSearchToolResultBlock/found one": [hosted_out("canal_fee", "tool_search")],
-    "ResponseToolSearchToolResultBlock/error": [hosted_out("invalid_tool_input\nbad pattern", "tool_search", error=True)],
+    "ResponseToolSearchToolResultBlock/error": [
+        hosted_out("invalid_tool_input\nbad pattern", "tool_search", error=True)
+    ],
     "AdvisorServerToolUseBlock/call": [hosted("advisor")],
     "ResponseAdvisorToolResultBlock/advice": [hosted_out("Check the draught limit first.", "advisor")],
     "ResponseAdvisorToolResultBlock/sealed": [hosted_out("[run by the provider, output not disclosed]", "advisor")],
@@ -155,7 +159,9 @@ _GEMINI: dict[str, list[Said]] = {
         )
     ],
     "InteractionUrlContextCall/call": [hosted("url_context", {"urls": ["https://kelp.example"]})],
-    "InteractionUrlContextResult/result": [hosted_out('[{"url":"https://kelp.example","status":"paywall"}]', "url_context")],
+    "InteractionUrlContextResult/result": [
+        hosted_out('[{"url":"https://kelp.example","status":"paywall"}]', "url_context")
+    ],
     "InteractionFileSearchCall/call": [hosted("file_search")],
     "InteractionFileSearchResult/result": [hosted_out("", "file_search")],
     "InteractionRetrievalCall/call": [hosted("retrieval", {"queries": ["quota rules"]})],
@@ -167,16 +173,16 @@ _GEMINI: dict[str, list[Said]] = {
 }
 
 
-def _foundry_pair(kind: str, tool: str, arguments: Said, words: str, number: int) -> dict[str, list[Said]]:
+def _foundry_pair(kind: str, tool: str, arguments: Said, text: str, number: int) -> dict[str, list[Said]]:
     return {
         f"{kind}ToolCall/call": [hosted(tool, arguments, item_id=f"fz_{number}")],
-        f"{kind}ToolCallOutput/output": [hosted_out(words, tool, item_id=f"fz_{number + 1}")],
+        f"{kind}ToolCallOutput/output": [hosted_out(text, tool, item_id=f"fz_{number + 1}")],
         f"{kind}ToolCallOutput/failed, no output": [hosted_out("", tool, error=True, item_id=f"fz_{number + 2}")],
     }
 
 
-def _step(kind: str, tool: str, arguments: Any, words: str) -> dict[str, list[Said]]:
-    return {f"RunStep{kind}ToolCall/record": [hosted(tool, arguments), hosted_out(words, tool)]}
+def _step(kind: str, tool: str, arguments: Any, text: str) -> dict[str, list[Said]]:
+    return {f"RunStep{kind}ToolCall/record": [hosted(tool, arguments), hosted_out(text, tool)]}
 
 
 _FOUNDRY: dict[str, list[Said]] = {

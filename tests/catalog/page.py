@@ -1,10 +1,10 @@
-"""`docs/types.md`, as the table has it. `make catalogue` writes it anew."""
+"""`docs/types.md`, generated from the table by `make catalogue`."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from segue.wire.catalog.becoming import TypeRow, type_rows
+from segue.wire.catalog.table_rows import TypeRow, type_rows
 from segue.wire.registry import WIRES
 
 _HEAD = """# Every type of tool call and output
@@ -32,10 +32,10 @@ def page() -> str:
 
 
 def _cells(row: TypeRow) -> str:
-    home = [name for name in WIRES if row.on[name].startswith("itself")]
-    (abroad,) = {becoming for becoming in row.on.values() if not becoming.startswith("itself")}
-    own = f"{row.on[home[0]]} on `{home[0]}`" if home else "–"
-    return _line(f"`{row.wire_type}`", row.surface, row.role, row.family, row.identity, own, abroad)
+    same_api = [name for name in WIRES if row.by_wire[name].startswith("itself")]
+    (cross_api,) = {becoming for becoming in row.by_wire.values() if not becoming.startswith("itself")}
+    own = f"{row.by_wire[same_api[0]]} on `{same_api[0]}`" if same_api else "–"
+    return _line(f"`{row.wire_type}`", row.surface, row.role, row.family, row.identity, own, cross_api)
 
 
 def _line(*cells: str) -> str:

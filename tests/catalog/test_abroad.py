@@ -1,4 +1,4 @@
-"""Every sample in a conversation, on every wire: the judge takes it, and what was said is found again."""
+"""Every sample in a conversation, on every wire: the body is valid, and no text is lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 import segue
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolCall, ToolResponse
-from segue.wire.catalog.becoming import type_rows
+from segue.wire.catalog.table_rows import type_rows
 from segue.wire.registry import WIRES
 from tests.catalog.originals import Sample, samples
 from tests.each import for_each
@@ -33,7 +33,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _texts(block: Block) -> Iterator[str]:
-    """What was said: arguments and outputs; pictures by what they hold, or where they are."""
+    """Arguments and outputs as texts; images by data or URL."""
     match block:
         case ToolCall():
             yield from _leaves(block.arguments)
@@ -51,7 +51,7 @@ def _texts(block: Block) -> Iterator[str]:
 
 
 def _body_strings(body: Any) -> str:
-    """Everything in a body, JSON inside of texts opened as far as it goes."""
+    """All strings in a body, with JSON strings opened recursively."""
     texts = list(_leaves(body))
     for text in texts:
         try:
@@ -62,7 +62,7 @@ def _body_strings(body: Any) -> str:
 
 
 def _lines(word: str) -> list[str]:
-    """The lines of a text; of JSON what is in it."""
+    """The lines of a text, or the strings in its JSON."""
     try:
         return [line for leaf in _leaves(json.loads(word)) for line in leaf.splitlines()]
     except ValueError:
@@ -85,10 +85,10 @@ def test_conversation_is_valid_and_loses_no_text(sample: Sample, target: str) ->
     out = chat.render(target)
     verdict = segue.check(out.data, target)
     assert verdict, list(verdict)
-    said = _body_strings(out.body)
-    for block in blocks if ROWS[sample.provider, sample.wire_type].on[target] != "itself" else ():
+    strings = _body_strings(out.body)
+    for block in blocks if ROWS[sample.provider, sample.wire_type].by_wire[target] != "itself" else ():
         for word in _texts(block):
-            assert all(line in said for line in _lines(word)), f"{word!r} is lost"
+            assert all(line in strings for line in _lines(word)), f"{word!r} is lost"
 
 
 @pytest.mark.parametrize("target", ["anthropic", "gemini", "openai-chat", "openai-responses"])
@@ -101,7 +101,7 @@ def test_images_are_kept_where_the_target_supports_them(target: str) -> None:
 
 
 @every_sample
-@pytest.mark.parametrize("hosted", ["text", "drop"])
+@for_each("hosted", ["text", "drop"])
 def test_every_policy_gives_a_valid_body(sample: Sample, hosted: str) -> None:
     chat, _ = _conversation(sample)
     for target in WIRES:
@@ -109,7 +109,7 @@ def test_every_policy_gives_a_valid_body(sample: Sample, hosted: str) -> None:
         assert segue.check(out.data, target), (target, list(segue.check(out.data, target)))
 
 
-@every_sample
+@for_each("sample", samples())
 def test_stored_conversation_is_restored(sample: Sample) -> None:
     chat, _ = _conversation(sample)
     again = segue.Conversation.load(chat.dump())
@@ -119,7 +119,7 @@ def test_stored_conversation_is_restored(sample: Sample) -> None:
 
 @pytest.mark.parametrize("target", WIRES)
 def test_pairs_meet_on_every_wire(target: str) -> None:
-    """The call and the output of each pair of samples, added one after the other, are one interaction."""
+    """The call and the output of each pair of samples, added in sequence, are one interaction."""
     pairs: dict[tuple[str, str], list[Sample]] = {}
     for sample in samples():
         if sample.pair is not None:

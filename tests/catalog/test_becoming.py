@@ -1,4 +1,4 @@
-"""What the table says that a type becomes is what it becomes."""
+"""The table of conversions by type equals the actual conversions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import segue
 from segue.canonical.blocks import Block, ToolCall, ToolResponse
-from segue.wire.catalog.becoming import type_rows
+from segue.wire.catalog.table_rows import type_rows
 from segue.wire.registry import WIRES
 from tests.catalog.originals import Sample, samples
 from tests.catalog.page import page
@@ -26,7 +26,7 @@ def _holds(body: Any, payload: dict[str, Any]) -> bool:
 
 
 def _body(sample: Sample, target: str, *, paired: bool) -> Any:
-    """A conversation of the sample and what it pairs with, the call first."""
+    """A conversation of the sample and its counterpart, the call first."""
     mates = [each for each in samples() if each.provider == sample.provider and each.pair == sample.pair]
     own = segue.parse_item(sample.payload, sample.provider, sample.wire_type)
     called, answered = _is_call(own), _is_result(own)
@@ -58,13 +58,13 @@ def _is_result(blocks: list[Block]) -> bool:
 def test_table_equals_conversions(target: str) -> None:
     for sample in samples():
         row = ROWS[sample.provider, sample.wire_type]
-        becomes = row.on[target]
+        becomes = row.by_wire[target]
         if becomes == "itself in replies":
-            becomes = next(other for other in row.on.values() if other != becomes)
+            becomes = next(other for other in row.by_wire.values() if other != becomes)
         if becomes == "result" and sample.pair is None:
             continue
         body = _body(sample, target, paired=becomes != "text")
-        told = read(body, target).interactions
+        interactions = read(body, target).interactions
         where = f"{sample} on {target}: {becomes}"
         if becomes == "itself":
             # What stands alone may have to be completed, an old function call is a whole message, and a shell's call
@@ -75,12 +75,12 @@ def test_table_equals_conversions(target: str) -> None:
             other = other or ROWS[sample.provider, sample.wire_type].family == "tool-search"
             assert lone or other or _holds(body, sample.payload), where
         elif becomes == "text":
-            assert not told, where
+            assert not interactions, where
         elif becomes == "call":
-            assert told, where
+            assert interactions, where
         elif becomes in ("result", "call and result"):
-            assert told, where
-            assert told[0].text is not None, where
+            assert interactions, where
+            assert interactions[0].text is not None, where
 
 
 def test_page_equals_table() -> None:

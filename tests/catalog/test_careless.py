@@ -1,4 +1,4 @@
-"""What a careless caller hands to items and conversations: an error that names the place, and nothing lost."""
+"""Invalid input to items and conversations: an error that names the path, and nothing lost."""
 
 from __future__ import annotations
 

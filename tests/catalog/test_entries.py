@@ -1,11 +1,11 @@
-"""The catalogue that is shipped says what the original says, and every count in it holds."""
+"""The shipped catalog equals the original, and its counts are right."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from segue.wire.catalog.entry import check, entries
-from segue.wire.catalog.table import SHAPES, named
+from segue.wire.catalog.entry import check_payload, load_entries
+from segue.wire.catalog.registry import SHAPES, get_entry
 from tests.catalog.originals import HERE, catalogue, samples
 
 _IDENTITY = {"fabricated": "absent"}
@@ -38,7 +38,7 @@ def test_surfaces_that_no_wire_has() -> None:
 
 
 def test_shipped_entries_are_those_of_the_original() -> None:
-    shipped = {(entry.provider, entry.wire_type): entry for entry in entries()}
+    shipped = {(entry.provider, entry.wire_type): entry for entry in load_entries()}
     assert len(shipped) == len(catalogue())
     for entry in catalogue():
         ours = shipped[entry["provider_key"], entry["wire_type"]]
@@ -52,7 +52,7 @@ def test_shipped_entries_are_those_of_the_original() -> None:
 
 
 def test_every_type_has_a_shape_and_samples() -> None:
-    types = {(entry.provider, entry.wire_type) for entry in entries()}
+    types = {(entry.provider, entry.wire_type) for entry in load_entries()}
     assert {(provider, name) for provider, shapes in SHAPES.items() for name in shapes} == types
     assert {(sample.provider, sample.wire_type) for sample in samples()} == types
     assert {(file.parent.name, file.stem) for file in HERE.glob("samples/*/*.json")} == types
@@ -60,4 +60,4 @@ def test_every_type_has_a_shape_and_samples() -> None:
 
 def test_samples_are_valid() -> None:
     for sample in samples():
-        check(sample.payload, named(sample.provider, sample.wire_type))
+        check_payload(sample.payload, get_entry(sample.provider, sample.wire_type))

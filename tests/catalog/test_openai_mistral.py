@@ -1,4 +1,4 @@
-"""Every sample of OpenAI's and Mistral's: read, written back, and written anew."""
+"""Every OpenAI and Mistral sample: parsed, rendered back, and rewritten without its native fragment."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from segue._items import parse_item, render_item
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolCall, ToolResponse, text_of
 from segue.errors import InputError
-from segue.items import parse_item, render_item
-from segue.wire.catalog.entry import entries
+from segue.wire.catalog.entry import load_entries
 from segue.wire.catalog.mistral import MISTRAL
 from segue.wire.catalog.openai import OPENAI
-from segue.wire.catalog.paths import at
-from segue.wire.catalog.table import named
+from segue.wire.catalog.paths import get_path
+from segue.wire.catalog.registry import get_entry
 from segue.wire.registry import WIRES
 from tests.catalog.expected_openai_mistral import EXPECTED
 from tests.catalog.originals import Sample, samples
+from tests.each import for_each
 
 SAMPLES = [sample for sample in samples() if sample.provider in ("openai", "mistral")]
 SHAPES = {"openai": OPENAI, "mistral": MISTRAL}
-# Types that say the same in the same words: only the surface that they came from tells them apart.
+# Types with equal payloads: only the surface that they came from distinguishes them.
 LOOK_ALIKE = {"RequiredActionFunctionToolCall", "RunStepFunctionToolCall"}
-every_sample = pytest.mark.parametrize("sample", SAMPLES, ids=str)
+every_sample = for_each("sample", SAMPLES)
 
 
 def summarize(block: Block) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def ids_of(block: Block) -> tuple[str | None, ...]:
 
 
 def bare(block: Block) -> Block:
-    """The block, and what it holds, as if made and not parsed."""
+    """The block and its content without native fragments."""
     if isinstance(block, ToolResponse) and block.content is not None:
         block = msgspec.structs.replace(block, content=tuple(bare(inner) for inner in block.content))
     return msgspec.structs.replace(block, native=None)
@@ -67,7 +68,7 @@ def bare(block: Block) -> Block:
 
 def test_every_type_has_a_shape_and_a_sample() -> None:
     for provider, shapes in SHAPES.items():
-        known = {entry.wire_type for entry in entries() if entry.provider == provider}
+        known = {entry.wire_type for entry in load_entries() if entry.provider == provider}
         assert known == set(shapes)
         assert known == {sample.wire_type for sample in SAMPLES if sample.provider == provider}
     assert (len(OPENAI), len(MISTRAL)) == (72, 13)
@@ -87,14 +88,14 @@ def test_type_is_detected(sample: Sample) -> None:
     assert [summarize(block) for block in blocks] == [summarize(block) for block in given]
     assert [canonical_id(block) for block in blocks] == [canonical_id(block) for block in given]
     if sample.wire_type not in LOOK_ALIKE:
-        families = {named(sample.provider, block.origin.wire_type or "").family for block in blocks}  # type: ignore[union-attr]
-        assert families == {named(sample.provider, sample.wire_type).family}
+        families = {get_entry(sample.provider, block.origin.wire_type or "").family for block in blocks}  # type: ignore[union-attr]
+        assert families == {get_entry(sample.provider, sample.wire_type).family}
 
 
 @every_sample
 def test_ids(sample: Sample) -> None:
-    entry = named(sample.provider, sample.wire_type)
-    raw_id = None if sample.correlates_on is None else at(sample.payload, sample.correlates_on)
+    entry = get_entry(sample.provider, sample.wire_type)
+    raw_id = None if sample.correlates_on is None else get_path(sample.payload, sample.correlates_on)
     for block in parse_item(sample.payload, sample.provider, sample.wire_type):
         assert isinstance(block, ToolCall | ToolResponse | Opaque)
         origin = block.origin
@@ -138,7 +139,7 @@ def test_rewritten_payload_parses_the_same(sample: Sample) -> None:
     assert [ids_of(block) for block in again] == [ids_of(block) for block in blocks]
 
 
-WITHIN = [s for s in SAMPLES if (shape := SHAPES[s.provider][s.wire_type]).inside is not None]
+WITHIN = [s for s in SAMPLES if (shape := SHAPES[s.provider][s.wire_type]).enclosing_body is not None]
 
 
 # Families whose tools have the label of their server before their name in a body.
@@ -147,9 +148,9 @@ LABELLED = ("mcp", "mcp-approval")
 
 @pytest.mark.parametrize("sample", WITHIN, ids=str)
 def test_parses_the_same_as_in_a_body(sample: Sample) -> None:
-    inside = SHAPES[sample.provider][sample.wire_type].inside
+    inside = SHAPES[sample.provider][sample.wire_type].enclosing_body
     assert inside is not None
-    messages = WIRES[inside.api].parse_request(inside.body(sample.payload)).messages
+    messages = WIRES[inside.api].parse_request(inside.wrap(sample.payload)).messages
     there = [block for message in messages for block in message.blocks if isinstance(block, ToolCall | ToolResponse)]
     here = parse_item(sample.payload, sample.provider, sample.wire_type)
     for block, other in zip(there, here, strict=False):
@@ -201,16 +202,16 @@ FAILURES = [
 WHO = {"id": "item_1", "call_id": "call_1", "sender_agent_id": "a", "recipient_agent_id": "b", **TURN}
 
 
-@pytest.mark.parametrize(("wire_type", "said", "words"), FAILURES)
-def test_failure_is_an_error_with_its_text(wire_type: str, said: dict[str, Any], words: str) -> None:
-    payload = {**{key: value for key, value in WHO.items() if key in named("openai", wire_type).fields}, **said}
+@pytest.mark.parametrize(("wire_type", "fields", "text"), FAILURES)
+def test_failure_is_an_error_with_its_text(wire_type: str, fields: dict[str, Any], text: str) -> None:
+    payload = {**{key: value for key, value in WHO.items() if key in get_entry("openai", wire_type).fields}, **fields}
     blocks = parse_item(payload, "openai", wire_type)
     response = blocks[-1]
     assert isinstance(response, ToolResponse)
-    assert (response.error, text_of(response.content)) == (True, words)
+    assert (response.error, text_of(response.content)) == (True, text)
     again = parse_item(render_item([bare(block) for block in blocks], "openai"), "openai", wire_type)[-1]
     assert isinstance(again, ToolResponse)
-    assert (again.error, text_of(again.content)) == (True, words)
+    assert (again.error, text_of(again.content)) == (True, text)
 
 
 @pytest.mark.parametrize(
@@ -289,12 +290,12 @@ def test_a_structured_result_is_written_as_text_where_only_text_goes() -> None:
 
 @every_sample
 def test_a_missing_field_is_named(sample: Sample) -> None:
-    entry = named(sample.provider, sample.wire_type)
+    entry = get_entry(sample.provider, sample.wire_type)
     root = f"{entry.member}." if entry.member is not None else ""
     required = [name for name, spec in entry.fields.items() if not spec.endswith(", optional")]
     for name in required:
         payload = msgspec.json.decode(msgspec.json.encode(sample.payload))
-        del at(payload, entry.member or "")[name]
+        del get_path(payload, entry.member or "")[name]
         with pytest.raises(InputError) as caught:
             parse_item(payload, sample.provider, sample.wire_type)
         assert caught.value.path == f"{root}{name}"
@@ -302,12 +303,12 @@ def test_a_missing_field_is_named(sample: Sample) -> None:
 
 @every_sample
 def test_a_value_of_a_wrong_type_is_named(sample: Sample) -> None:
-    entry = named(sample.provider, sample.wire_type)
+    entry = get_entry(sample.provider, sample.wire_type)
     root = f"{entry.member}." if entry.member is not None else ""
     texts = [name for name, spec in entry.fields.items() if spec in ("str", "str|null, optional", "str, optional")]
     for name in texts:
         payload = msgspec.json.decode(msgspec.json.encode(sample.payload))
-        at(payload, entry.member or "")[name] = 7
+        get_path(payload, entry.member or "")[name] = 7
         with pytest.raises(InputError) as caught:
             parse_item(payload, sample.provider, sample.wire_type)
         assert caught.value.path == f"{root}{name}"

@@ -1,4 +1,4 @@
-"""Every sample of Anthropic, Gemini, Azure Foundry and Bedrock, alone: what it says, and how it goes back."""
+"""Every sample of Anthropic, Gemini, Azure Foundry and Bedrock, alone: its parsed blocks, and its rendering."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from segue._items import parse_item, render_item
 from segue.canonical.blocks import Block, Media, Opaque, Text, Thinking, ToolCall, ToolResponse, state_of
 from segue.errors import InputError
-from segue.items import parse_item, render_item
-from segue.wire.catalog.entry import Entry, check
-from segue.wire.catalog.fields import said
-from segue.wire.catalog.paths import at
-from segue.wire.catalog.table import SHAPES, named
+from segue.wire.catalog.entry import Entry, check_payload
+from segue.wire.catalog.field_codecs import response_text
+from segue.wire.catalog.paths import get_path
+from segue.wire.catalog.registry import SHAPES, get_entry
 from tests.catalog.other_providers import EXPECTED, Said
+from tests.each import for_each
 
 _SAMPLES = Path(__file__).parent / "samples"
 
@@ -32,7 +33,7 @@ class Sample(msgspec.Struct, frozen=True):
 
     @property
     def entry(self) -> Entry:
-        return named(self.provider, self.wire_type)
+        return get_entry(self.provider, self.wire_type)
 
     def parsed(self) -> list[Block]:
         return parse_item(self.payload, self.provider, self.wire_type)
@@ -49,12 +50,10 @@ def _samples() -> list[Sample]:
 
 
 SAMPLES = _samples()
-every_sample = pytest.mark.parametrize(
-    "sample", SAMPLES, ids=[f"{each.provider}-{each.wire_type}-{each.case}" for each in SAMPLES]
-)
+every_sample = for_each("sample", SAMPLES, ids=lambda each: f"{each.provider}-{each.wire_type}-{each.case}")
 
 
-def _texts_of(blocks: list[Block]) -> list[ToolCall | ToolResponse | Opaque]:
+def _tool_blocks(blocks: list[Block]) -> list[ToolCall | ToolResponse | Opaque]:
     return [block for block in blocks if isinstance(block, ToolCall | ToolResponse | Opaque)]
 
 
@@ -63,8 +62,8 @@ def _id_of(block: Block) -> str | None:
 
 
 def _summarize(blocks: list[Block]) -> list[Said]:
-    """Blocks in the words of the expectations; what they do not speak of is left out where it is usual."""
-    told: list[Said] = []
+    """Blocks in the form of the expectations; default values that these omit are left out."""
+    summary: list[Said] = []
     signature: str | None = None
     for block in blocks:
         match block:
@@ -79,23 +78,23 @@ def _summarize(blocks: list[Block]) -> list[Said]:
                     "awaited": block.awaited,
                     "text": block.arguments_text,
                 }
-                told.append(said_so | {key: value for key, value in more.items() if value != usual[key]})
+                summary.append(said_so | {key: value for key, value in more.items() if value != usual[key]})
             case ToolResponse():
-                told.append(_summarize_response(block))
+                summary.append(_summarize_response(block))
             case Opaque():
-                told.append({"text": block.text})
+                summary.append({"text": block.text})
             case _:
                 raise AssertionError(block)
-    return told
+    return summary
 
 
 def _summarize_response(block: ToolResponse) -> Said:
     content = block.content or ()
     media = [(one.mime, one.data, one.url, one.file_id) for one in content if isinstance(one, Media)]
     opaque = [one.kind for one in content if isinstance(one, Opaque)]
-    told: Said = {"words": said(block), "name": block.name, "hosted": block.hosted, "error": block.error}
+    summary: Said = {"words": response_text(block), "name": block.name, "hosted": block.hosted, "error": block.error}
     more = {"media": media, "opaque": opaque, "outcome": block.outcome}
-    return told | {key: value for key, value in more.items() if value}
+    return summary | {key: value for key, value in more.items() if value}
 
 
 def test_every_type_has_a_shape_a_sample_and_an_expectation() -> None:
@@ -116,7 +115,7 @@ def test_parsed_blocks(sample: Sample) -> None:
     items = [each.pop("item_id", None) for each in expected]
     blocks = sample.parsed()
     assert _summarize(blocks) == expected
-    for block, item_id in zip(_texts_of(blocks), items, strict=True):
+    for block, item_id in zip(_tool_blocks(blocks), items, strict=True):
         assert item_id is None or block.origin.item_id == item_id
 
 
@@ -126,16 +125,16 @@ _TWINS = {"RunStepFunctionToolCall": "RequiredFunctionToolCall"}
 
 @every_sample
 def test_type_is_detected(sample: Sample) -> None:
-    blocks = _texts_of(parse_item(sample.payload, sample.provider))
+    blocks = _tool_blocks(parse_item(sample.payload, sample.provider))
     assert {block.origin.wire_type for block in blocks} == {_TWINS.get(sample.wire_type, sample.wire_type)}
-    assert _summarize(list(blocks)) == _summarize(list(_texts_of(sample.parsed())))
-    assert [_id_of(block) for block in blocks] == [_id_of(block) for block in _texts_of(sample.parsed())]
+    assert _summarize(list(blocks)) == _summarize(list(_tool_blocks(sample.parsed())))
+    assert [_id_of(block) for block in blocks] == [_id_of(block) for block in _tool_blocks(sample.parsed())]
 
 
 @every_sample
 def test_ids(sample: Sample) -> None:
-    entry, blocks = sample.entry, _texts_of(sample.parsed())
-    raw_id = None if sample.correlates_on is None else at(sample.payload, sample.correlates_on)
+    entry, blocks = sample.entry, _tool_blocks(sample.parsed())
+    raw_id = None if sample.correlates_on is None else get_path(sample.payload, sample.correlates_on)
     assert blocks[0].origin.raw_id == raw_id
     absent = "absent" if entry.identity == "absent" else "synthetic"
     for block in blocks:
@@ -152,7 +151,7 @@ def test_calls_and_outputs_share_an_id() -> None:
     raw_ids: dict[tuple[str, str], set[str | None]] = defaultdict(set)
     for sample in SAMPLES:
         if sample.pair is not None:
-            first = _texts_of(sample.parsed())[0]
+            first = _tool_blocks(sample.parsed())[0]
             pairs[sample.provider, sample.pair] |= {known} if (known := _id_of(first)) else set()
             raw_ids[sample.provider, sample.pair].add(first.origin.raw_id)
     assert len(pairs) > 40
@@ -182,16 +181,18 @@ def test_rewritten_payload_parses_the_same(sample: Sample) -> None:
             render_item(bare, sample.provider, sample.wire_type)
         return
     written = render_item(bare, sample.provider, sample.wire_type)
-    check(written, sample.entry)
+    check_payload(written, sample.entry)
     again = parse_item(written, sample.provider, sample.wire_type)
     expected = _summarize(bare)
-    for each, block in zip(expected, _texts_of(bare), strict=False):
-        # Without its fragment no more is known of it than what it says.
+    for each, block in zip(expected, _tool_blocks(bare), strict=False):
+        # Without its native fragment only its canonical content is left.
         if each.pop("opaque", None) and isinstance(block, ToolResponse):
             each["words"] = "".join(one.text for one in block.content or () if isinstance(one, Text | Opaque))
     assert _summarize(again) == expected
-    assert [_id_of(block) for block in _texts_of(again)] == [_id_of(block) for block in _texts_of(blocks)]
-    assert [block.origin.item_id for block in _texts_of(again)] == [block.origin.item_id for block in _texts_of(blocks)]
+    assert [_id_of(block) for block in _tool_blocks(again)] == [_id_of(block) for block in _tool_blocks(blocks)]
+    assert [block.origin.item_id for block in _tool_blocks(again)] == [
+        block.origin.item_id for block in _tool_blocks(blocks)
+    ]
 
 
 # --------------------------------------------------------------------------------------------------------- bad payloads
@@ -278,7 +279,7 @@ def test_a_wrong_type_is_named(provider: str, wire_type: str, payload: Said, pat
 # --------------------------------------------------------------------------------------------------- beyond the samples
 
 
-def _output_text(payload: Said, provider: str) -> list[Said]:
+def _parse_and_summarize(payload: Said, provider: str) -> list[Said]:
     return _summarize(parse_item(payload, provider))
 
 
@@ -349,7 +350,7 @@ def test_foundry_output_that_is_not_there_yet() -> None:
 
 def test_foundry_memory_search_that_failed() -> None:
     item = {"type": "memory_search_call", "id": "i", "status": "failed"}
-    assert [each.get("error") for each in _output_text(item, "azure-foundry")] == [None, True]
+    assert [each.get("error") for each in _parse_and_summarize(item, "azure-foundry")] == [None, True]
 
 
 def test_foundry_code_interpreter_pictures() -> None:
@@ -364,12 +365,12 @@ def test_foundry_code_interpreter_pictures() -> None:
 def test_foundry_connected_agent_with_object_arguments() -> None:
     inner = {"name": "surveyor", "arguments": '{"hull":"A"}', "output": "sound"}
     item = {"type": "connected_agent", "id": "i", "connected_agent": inner}
-    assert _output_text(item, "azure-foundry")[0]["arguments"] == {"hull": "A"}
+    assert _parse_and_summarize(item, "azure-foundry")[0]["arguments"] == {"hull": "A"}
 
 
 def test_foundry_open_map_without_arguments() -> None:
     item = {"type": "openapi", "id": "i", "openapi": {"input": "berth 7", "output": "N-14"}}
-    call, response = _output_text(item, "azure-foundry")
+    call, response = _parse_and_summarize(item, "azure-foundry")
     assert (call["call"], call["arguments"], response["words"]) == ("openapi", {"input": "berth 7"}, "N-14")
 
 
@@ -386,17 +387,17 @@ def test_cross_api_text_makes_a_valid_server_result() -> None:
         if not wire_type.endswith("ToolResultBlock") or wire_type == "ResponseWebSearchToolResultBlock":
             continue
         (pattern,) = (each for each in SAMPLES if each.wire_type == wire_type and each == _first(wire_type))
-        (response,) = _texts_of(pattern.parsed())
+        (response,) = _tool_blocks(pattern.parsed())
         assert isinstance(response, ToolResponse)
         changed = msgspec.structs.replace(response, content=(Text("canal_fee"),), error=False, native=None)
         (again,) = parse_item(render_item([changed], "anthropic", wire_type), "anthropic")
         assert isinstance(again, ToolResponse)
-        assert "canal_fee" in said(again)
+        assert "canal_fee" in response_text(again)
         failed = msgspec.structs.replace(changed, error=True)
         (again,) = parse_item(render_item([failed], "anthropic", wire_type), "anthropic")
         assert isinstance(again, ToolResponse)
         assert again.error
-        assert "canal_fee" in said(again)
+        assert "canal_fee" in response_text(again)
 
 
 def _first(wire_type: str) -> Sample:

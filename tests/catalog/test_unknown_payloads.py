@@ -1,4 +1,4 @@
-"""Payloads that the catalogue has no type for, from anybody to anybody: an error, or a body that the judge takes."""
+"""Payloads without a catalog type, between all providers: an error, or a valid body."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import segue
 from segue.canonical.blocks import Opaque
-from segue.wire.catalog.table import PLAIN
+from segue.wire.catalog.registry import GENERIC_TYPES
 from segue.wire.registry import WIRES
 
 ABSENT: Any = object()
@@ -54,7 +54,7 @@ def _parsed(payload: dict[str, Any], provider: str) -> Any:
         return None
 
 
-@pytest.mark.parametrize("provider", PLAIN)
+@pytest.mark.parametrize("provider", GENERIC_TYPES)
 def test_empty_payload_is_rejected(provider: str) -> None:
     with pytest.raises(segue.InputError) as raised:
         segue.parse_item({}, provider)
@@ -62,7 +62,7 @@ def test_empty_payload_is_rejected(provider: str) -> None:
 
 
 @pytest.mark.parametrize("target", WIRES)
-@pytest.mark.parametrize("provider", PLAIN)
+@pytest.mark.parametrize("provider", GENERIC_TYPES)
 def test_unknown_payload_in_a_conversation_is_valid(provider: str, target: str) -> None:
     for payload in _payloads():
         blocks = _parsed(payload, provider)
@@ -77,7 +77,7 @@ def test_unknown_payload_in_a_conversation_is_valid(provider: str, target: str) 
         assert verdict, (payload, [*verdict])
 
 
-@pytest.mark.parametrize(("provider", "to"), [*product(PLAIN, PLAIN)])
+@pytest.mark.parametrize(("provider", "to"), [*product(GENERIC_TYPES, GENERIC_TYPES)])
 def test_unknown_payload_is_rendered_unchanged_or_not_at_all(provider: str, to: str) -> None:
     for payload in _payloads():
         blocks = _parsed(payload, provider)
@@ -88,9 +88,9 @@ def test_unknown_payload_is_rendered_unchanged_or_not_at_all(provider: str, to: 
         except segue.InputError:
             continue
         assert (made, to) == (payload, provider)
-        # What APIs take that no wire speaks, no judge knows.
-        if not (PLAIN[to].elsewhere and isinstance(payload.get("type"), str)):
-            verdict = segue.check({**BESIDE.get(to, {}), **PLAIN[to].body(made)}, PLAIN[to].api)
+        # There is no checker for APIs without a wire.
+        if not (GENERIC_TYPES[to].has_other_apis and isinstance(payload.get("type"), str)):
+            verdict = segue.check({**BESIDE.get(to, {}), **GENERIC_TYPES[to].body(made)}, GENERIC_TYPES[to].api)
             assert verdict, (payload, [*verdict])
 
 
@@ -114,8 +114,8 @@ def test_invalid_payload_is_not_sent_for_same_api_and_not_lost(provider: str, pa
     chat.add_user("Go on.")
     chat.add_blocks(*blocks)
     chat.add_user("And now?")
-    said = chat.render(PLAIN[provider].api).data.decode().replace("\\", "")
-    assert next(iter(payload)) in said
+    rendered = chat.render(GENERIC_TYPES[provider].api).data.decode().replace("\\", "")
+    assert next(iter(payload)) in rendered
 
 
 def test_compaction_with_unknown_key_is_kept_for_same_api() -> None:

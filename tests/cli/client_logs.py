@@ -9,7 +9,7 @@ Json = dict[str, Any]
 
 
 class ClaudeCode:
-    """Entries of Claude Code, each below the one before unless it is said where."""
+    """Entries of Claude Code, each a child of the previous one unless `below` is given."""
 
     def __init__(self) -> None:
         self.lines: list[Json] = []
@@ -51,8 +51,8 @@ class ClaudeCode:
         self.lines.append(fields)
 
 
-def text(words: str) -> Json:
-    return {"type": "text", "text": words}
+def text(content_text: str) -> Json:
+    return {"type": "text", "text": content_text}
 
 
 def use(id: str, **arguments: Any) -> Json:
@@ -69,13 +69,15 @@ class Codex:
     def line(self, kind: str, /, **payload: Any) -> None:
         self.lines.append({"timestamp": "2026-10-03T17:49:32.000Z", "type": kind, "payload": payload})
 
-    def user(self, words: str) -> None:
-        self.line("response_item", type="message", role="user", content=[{"type": "input_text", "text": words}])
-        self.line("event_msg", type="user_message", message=words, kind="plain")
+    def user(self, content_text: str) -> None:
+        self.line("response_item", type="message", role="user", content=[{"type": "input_text", "text": content_text}])
+        self.line("event_msg", type="user_message", message=content_text, kind="plain")
 
-    def answer(self, words: str) -> None:
-        self.line("event_msg", type="agent_message", message=words)
-        self.line("response_item", type="message", role="assistant", content=[{"type": "output_text", "text": words}])
+    def answer(self, content_text: str) -> None:
+        self.line("event_msg", type="agent_message", message=content_text)
+        self.line(
+            "response_item", type="message", role="assistant", content=[{"type": "output_text", "text": content_text}]
+        )
 
     def call(self, id: str, output: str) -> None:
         self.line("response_item", type="function_call", name="shell", arguments='{"command":["ls"]}', call_id=id)

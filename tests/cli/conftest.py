@@ -12,8 +12,8 @@ from tests.cli.kept import Kept
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Generator[Kept]:
-    """A place for a store: in memory where there is one, for here nobody asks what is on disk."""
+def store_cli(tmp_path: Path) -> Generator[Kept]:
+    """A store folder, on a memory file system if there is one."""
     if not os.access("/dev/shm", os.W_OK):
         yield Kept(tmp_path)
         return

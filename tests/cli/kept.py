@@ -1,4 +1,4 @@
-"""A store of one's own, and the commands over it in this process."""
+"""A store in a temporary folder, and the commands run on it in this process."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 
 from click.testing import CliRunner
 
-from segue.cli import shell
-from segue.conversation import Conversation
+from segue._conversation import Conversation
+from segue.cli import app
 from segue.store.base import HistoryStore
 from segue.store.conversation import StoredConversation
 from segue.store.events import Event
-from segue.store.portable import keep_events
+from segue.store.export import save_events
 from segue.store.sqlite import SqliteStore
 
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {"path": "notes.txt"}}
-ASKS = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "I look."}, CALL]}
-ANSWERS = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Bread."}]}
+CALL_REPLY = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "I look."}, CALL]}
+FINAL_REPLY = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Bread."}]}
 
 
-class Said(NamedTuple):
+class CliResult(NamedTuple):
     code: int
     out: str
     err: str
@@ -36,8 +36,8 @@ class Said(NamedTuple):
         return json.loads(self.out)
 
     @property
-    def refused(self) -> bool:
-        """One line of ours on stderr, and nothing else."""
+    def is_one_line_error(self) -> bool:
+        """One error line on stderr and no output."""
         return not self.out and self.err.startswith("segue: ") and self.err.count("\n") == 1
 
 
@@ -48,32 +48,32 @@ class Kept:
         self.folder = folder
         self.path = folder / "history.db"
 
-    def __call__(self, *arguments: str, stdin: bytes = b"") -> Said:
+    def __call__(self, *arguments: str, stdin: bytes = b"") -> CliResult:
         with CliRunner(env={"SEGUE_STORE": str(self.path)}).isolation(input=stdin) as (out, err, _):
-            code = shell.run(arguments)
-            return Said(code, out.getvalue().decode(), err.getvalue().decode())
+            code = app.run(arguments)
+            return CliResult(code, out.getvalue().decode(), err.getvalue().decode())
 
     def store(self) -> SqliteStore:
         return SqliteStore(self.path)
 
-    def talk(self, title: str | None = "Shopping") -> str:
+    def add_conversation(self, title: str | None = "Shopping") -> str:
         """Two turns, the first with a call, sent to Anthropic."""
         with self.store() as store:
             chat = Conversation(system="Be brief.", tools=[{"name": "read_file", "input_schema": {"type": "object"}}])
-            with StoredConversation.create(store, chat, title=title) as kept:
-                kept.add_user("What is in notes.txt?")
-                kept.render("anthropic", "claude-sonnet-4-5")
-                reply = kept.add_reply(ASKS, source="anthropic")
-                kept.add_result(reply.calls[0], "Buy bread.")
-                kept.render("anthropic", "claude-sonnet-4-5")
-                kept.add_reply(ANSWERS, source="anthropic")
-                return kept.id
+            with StoredConversation.create(store, chat, title=title) as stored:
+                stored.add_user("What is in notes.txt?")
+                stored.render("anthropic", "claude-sonnet-4-5")
+                reply = stored.add_reply(CALL_REPLY, source="anthropic")
+                stored.add_result(reply.calls[0], "Buy bread.")
+                stored.render("anthropic", "claude-sonnet-4-5")
+                stored.add_reply(FINAL_REPLY, source="anthropic")
+                return stored.id
 
-    def keep(self, *events: Event) -> str:
+    def add_events(self, *events: Event) -> str:
         with self.store() as store:
-            return keep_events(store, events)
+            return save_events(store, events)
 
-    def file(self, name: str, data: bytes | str | object) -> str:
+    def write_file(self, name: str, data: bytes | str | object) -> str:
         path = self.folder / name
         if not isinstance(data, bytes | str):
             data = json.dumps(data)

@@ -14,7 +14,7 @@ from tests.cli.warm import run_warm
 
 SEGUE = (sys.executable, "-m", "segue")
 _QUIET = {"PYTHONUTF8": "1"}
-_PASSED_ON = ("PATH", "HOME", "TMPDIR", "PYTHONPATH", "SYSTEMROOT")
+_INHERITED = ("PATH", "HOME", "TMPDIR", "PYTHONPATH", "SYSTEMROOT")
 
 
 class Ended(NamedTuple):
@@ -32,12 +32,12 @@ class Ended(NamedTuple):
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Little is passed on, so that the tester's own NO_COLOR or FORCE_COLOR decides nothing."""
-    return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | _QUIET | variables
+    """A minimal environment: NO_COLOR or FORCE_COLOR of the caller have no effect."""
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ} | _QUIET | variables
 
 
 def run(*arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
-    """The command with all its modules loaded, on files; what it takes to start is not looked at."""
+    """Runs the command in a forked process with all modules loaded, on files."""
     if any(name.startswith("PYTHON") for name in variables):  # only a new interpreter reads them
         return run_new(*arguments, stdin=stdin, **variables)
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
@@ -50,7 +50,7 @@ def run(*arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
 
 
 def run_new(*arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
-    """The command in a new interpreter, on pipes."""
+    """Runs the command in a new interpreter, on pipes."""
     ended = subprocess.run(
         [*SEGUE, *arguments], input=stdin, capture_output=True, env=environment(**variables), timeout=100, check=False
     )
@@ -58,5 +58,5 @@ def run_new(*arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
 
 
 def is_one_line(ended: Ended, code: int = 2) -> bool:
-    """How a command refuses: this code, nothing on stdout, one line on stderr that begins with the program's name."""
+    """Whether a command failed with this code, no stdout and one stderr line with the program name."""
     return ended.code == code and not ended.out and ended.err.startswith("segue: ") and ended.err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""A folder with a project's file, a home with the user's, and the command in it."""
+"""A project folder with its config file, a home with the user's, and the command run in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KEY = "sk-test-0123456789"
 
 
 class Project:
-    """What is set in a project and by its user; each command runs in the project's folder."""
+    """The config files of a project and its user; each command runs in the project folder."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
@@ -28,10 +28,10 @@ class Project:
     def variables(self) -> dict[str, str]:
         return {"HOME": str(self.home), "SEGUE_STORE": str(self.store), "TEST_KEY": KEY}
 
-    def says(self, text: str) -> None:
+    def write_config(self, text: str) -> None:
         self.file.write_text(text)
 
-    def user_says(self, text: str) -> None:
+    def write_user_config(self, text: str) -> None:
         place = self.home / ".config" / "segue" / "config.toml"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
@@ -42,10 +42,10 @@ class Project:
     def run_new(self, *arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
         return run_new(*arguments, stdin=stdin, **{**self.variables, **variables})
 
-    def uses(self, **emulators: Emulator) -> None:
-        """These providers are emulated, for whoever has `TEST_KEY`."""
+    def configure_providers(self, **emulators: Emulator) -> None:
+        """Points these providers at emulators with the key in `TEST_KEY`."""
         tables = (
             f'[providers.{name.replace("_", "-")}]\nbase_url = "{emulator.base_url}"\nkey_variable = "TEST_KEY"\n'
             for name, emulator in emulators.items()
         )
-        self.user_says("\n".join(tables))
+        self.write_user_config("\n".join(tables))

@@ -1,4 +1,4 @@
-"""Somebody before a terminal: types, and looks at the screen until something is on it."""
+"""A terminal session: types input and waits for text on the screen."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.interrupts import default_interrupt
 ENTER, ALT_ENTER, TAB = "\r", "\x1b\r", "\t"
 CTRL_C, CTRL_D, CTRL_T = "\x03", "\x04", "\x14"
 PROMPT = "ask anything"
-_PATIENCE = 100.0
+_TIMEOUT = 100.0
 
 
 class Seat:
-    """`segue` in a pty of its own. `raw` is every byte that it wrote."""
+    """`segue` in its own pty. `raw` has every byte written."""
 
     def __init__(
         self, *arguments: str, environment: Mapping[str, str], folder: Path, columns: int = 100, rows: int = 40
@@ -84,19 +84,19 @@ class Seat:
         os.write(self._terminal, text.encode())
 
     def enter(self, text: str) -> None:
-        """A whole line. Enter comes when the text is there, as from a person; a menu is not chosen from."""
+        """Types a line; Enter follows when the text is on the screen, so no menu entry is chosen."""
         self.type(text)
-        self.see(text.splitlines()[-1][-20:])
+        self.wait_for_text(text.splitlines()[-1][-20:])
         self.type(ENTER)
 
-    def left(self) -> int:
-        """The exit code, when it has ended."""
-        code = self._process.wait(_PATIENCE)
-        self._reader.join(_PATIENCE)
+    def wait_exit(self) -> int:
+        """Waits for the process to end and returns the exit code."""
+        code = self._process.wait(_TIMEOUT)
+        self._reader.join(_TIMEOUT)
         return code
 
     def resize(self, columns: int) -> None:
-        """Another width. What stands on the screen is wrapped anew, as most terminals do it."""
+        """Changes the width and rewraps the screen, as most terminals do."""
         with self._changed:
             old, self._screen = self._screen, pyte.HistoryScreen(columns, self._screen.lines, history=5_000, ratio=0.01)
             lines = [line.rstrip() for line in old.display]
@@ -123,27 +123,27 @@ class Seat:
 
     @property
     def text(self) -> str:
-        """Everything, also what has scrolled away."""
+        """The screen and the scrollback."""
         with self._changed:
             above = ["".join(line[x].data for x in range(self._screen.columns)) for line in self._screen.history.top]
             return "\n".join(line.rstrip() for line in [*above, *self._screen.display])
 
-    def see(self, *words: str, count: int = 1) -> None:
-        """Waits until all of these words are there, each so many times."""
-        self._until(lambda: all(self._count(word) >= count for word in words), f"never saw {words}")
+    def wait_for_text(self, *texts: str, count: int = 1) -> None:
+        """Waits until each of these texts occurs `count` times."""
+        self._until(lambda: all(self._count(text) >= count for text in texts), f"never saw {texts}")
 
-    def miss(self, word: str) -> None:
-        """Waits until a word has left the screen."""
-        self._until(lambda: word not in "\n".join(self.lines), f"still sees {word!r}")
+    def wait_until_gone(self, text: str) -> None:
+        """Waits until a text is gone from the screen."""
+        self._until(lambda: text not in "\n".join(self.lines), f"still sees {text!r}")
 
     def wait_for(self, what: Any, why: str = "it never came") -> None:
         self._until(what, why)
 
-    def _count(self, word: str) -> int:
-        return self.text.count(word)
+    def _count(self, text: str) -> int:
+        return self.text.count(text)
 
     def _until(self, what: Any, why: str) -> None:
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _TIMEOUT
         while not what():
             with self._changed:
                 left = end - time.monotonic()
@@ -154,7 +154,7 @@ class Seat:
 
 
 def _found_from_anywhere() -> dict[str, str]:
-    """The tester's own PYTHONPATH, from another folder."""
+    """PYTHONPATH with absolute paths, for a process in another folder."""
     given = os.environ.get("PYTHONPATH")
     return (
         {"PYTHONPATH": os.pathsep.join(str(Path(place).resolve()) for place in given.split(os.pathsep))}

@@ -14,7 +14,7 @@ from tests.cli.warm import run_warm
 
 
 def in_terminal(*arguments: str, columns: int = 100, **variables: str) -> str:
-    """What a user would see, escapes included."""
+    """The output in a terminal, escape sequences included."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     with ThreadPoolExecutor(1) as reader:

@@ -1,4 +1,4 @@
-"""`segue assemble`: a recorded stream, however it was recorded, to one reply."""
+"""`segue assemble`: a recorded stream in any supported recording format becomes one reply."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from segue.wire.framing import event_message
+from segue.wire.framing import encode_aws_message
 from tests.cli.process import is_one_line, run
 
 CHAT = ("assemble", "--api", "openai-chat")
@@ -54,17 +54,17 @@ def test_an_event_stream_of_aws():
         "messageStop": {"stopReason": "end_turn"},
     }
     data = b"".join(
-        event_message(json.dumps(payload).encode(), event_type=name, message_type="event")
+        encode_aws_message(json.dumps(payload).encode(), event_type=name, message_type="event")
         for name, payload in payloads.items()
     )
     ended = run("assemble", "--api", "bedrock", "--to", "openai-chat", stdin=data)
     assert ended.json["choices"][0]["message"]["content"] == "Hi"
 
 
-def test_json_tells_what_was_read():
-    told = run(*CHAT, "--json", stdin=EVENTS).json
-    assert (told["text"], told["finish"]) == ("Hi", "tool_calls")
-    assert told["calls"][0] | {"id": ""} == {
+def test_json_reports_the_stream_read():
+    output = run(*CHAT, "--json", stdin=EVENTS).json
+    assert (output["text"], output["finish"]) == ("Hi", "tool_calls")
+    assert output["calls"][0] | {"id": ""} == {
         "id": "",
         "raw_id": "call_1",
         "name": "f",
@@ -75,7 +75,7 @@ def test_json_tells_what_was_read():
 
 
 @pytest.mark.parametrize("stop", [len(EVENTS) // 2 + 40, len(EVENTS) - 60])
-def test_a_stream_that_ends_early_is_told_as_far_as_it_came_and_fails(stop):
+def test_truncated_stream_is_printed_and_fails(stop):
     ended = run(*CHAT, "--json", stdin=EVENTS[:stop])
     assert ended.code == 1
     assert ended.json["text"] == "Hi"
@@ -83,21 +83,21 @@ def test_a_stream_that_ends_early_is_told_as_far_as_it_came_and_fails(stop):
     assert "incomplete" in ended.err
 
 
-def test_the_providers_error_is_told_as_such():
+def test_provider_error_is_reported():
     ended = run(*CHAT, stdin=b'data: {"error": {"message": "overloaded", "type": "server_error"}}\n\n')
     assert is_one_line(ended, 1)
     assert "overloaded" in ended.err
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", b"{}", b"data: {\n\n", b"\x00\x01\x02\x03" * 9, b"[1, 2]"])
-def test_what_is_no_stream_is_one_line_and_2(data):
+def test_input_without_stream_is_usage_error(data):
     assert is_one_line(run(*CHAT, stdin=data))
 
 
-def test_calls_in_words():
+def test_calls_in_text():
     words = {"content": '<tool_call>{"name": "f", "arguments": {}}</tool_call>'}
     chunk = {"choices": [{"index": 0, "delta": words, "finish_reason": "stop"}]}
     data = b"data: %b\n\n" % json.dumps(chunk).encode()
     assert run(*CHAT, "--json", stdin=data).json["calls"] == []
-    told = run(*CHAT, "--json", "--tool-format", "hermes", stdin=data).json
-    assert [call["name"] for call in told["calls"]] == ["f"]
+    output = run(*CHAT, "--json", "--tool-format", "hermes", stdin=data).json
+    assert [call["name"] for call in output["calls"]] == ["f"]

@@ -1,4 +1,4 @@
-"""The commands of the chat, line by line through a pipe: the same table, and no terminal to look at."""
+"""The chat commands, line by line through a pipe."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import segue.emulator
-from segue.cli.chatting.command import Command
-from segue.cli.chatting.commands import COMMANDS, find
+from segue.cli.chat_ui.command import Command
+from segue.cli.chat_ui.commands import COMMANDS, find
 from segue.emulator import Emulator
 from segue.errors import InputError
 from segue.store.sqlite import SqliteStore
@@ -62,17 +62,17 @@ def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Pipe]:
 def test_the_table_has_every_command():
     assert set(WANTED.split()) <= set(COMMANDS)
     assert next(iter(COMMANDS)) == "help"
-    assert all(command.about and command.about[0].islower() for command in COMMANDS.values())
+    assert all(command.description and command.description[0].islower() for command in COMMANDS.values())
 
 
-def test_the_guide_tells_every_command():
+def test_guide_documents_every_command():
     page = (Path(__file__).parents[2] / "docs" / "guide.md").read_text()
     chapter = page.split("## Chat\n")[1].split("\n## ")[0]
-    told = re.findall(r"^\| `(/.+?)` \| (.+) \|$", chapter, re.MULTILINE)
-    assert told == [(command.usage.replace("|", "\\|"), command.about) for command in COMMANDS.values()]
+    output = re.findall(r"^\| `(/.+?)` \| (.+) \|$", chapter, re.MULTILINE)
+    assert output == [(command.usage.replace("|", "\\|"), command.description) for command in COMMANDS.values()]
 
 
-def test_commands_are_found_by_their_beginning_and_slips_are_told():
+def test_commands_match_by_prefix_and_typos_are_reported():
     assert find("q").name == "quit"
     assert find("toolf").name == "toolformat"
     with pytest.raises(InputError, match="did you mean /model or /models"):
@@ -84,18 +84,18 @@ def test_commands_are_found_by_their_beginning_and_slips_are_told():
 
 
 @pytest.mark.parametrize("name", ["nope", "exec", "list", "what", "done", "stop"])
-def test_another_word_is_no_slip(name: str):
+def test_unrelated_command_is_not_a_typo(name: str):
     with pytest.raises(InputError, match="/help lists them"):
         find(name)
 
 
 @pytest.mark.parametrize(("name", "meant"), [("nwe", "new"), ("mpc", "mcp"), ("hlep", "help"), ("cots", "cost")])
-def test_letters_that_changed_places_are(name: str, meant: str):
+def test_transposed_letters_are_a_typo(name: str, meant: str):
     with pytest.raises(InputError, match=f"did you mean /{meant}"):
         find(name)
 
 
-def test_nothing_but_lines_comes_out_of_a_pipe(pipe: Pipe):
+def test_piped_output_is_plain_lines(pipe: Pipe):
     ended = pipe("hello", "/help", "/models")
     assert ended.code == 0
     assert b"\x1b" not in ended.out
@@ -105,74 +105,74 @@ def test_nothing_but_lines_comes_out_of_a_pipe(pipe: Pipe):
 
 
 def test_another_model_from_the_next_request_on(pipe: Pipe):
-    told = pipe.text("hello", "/model kimi", "/model", "again", "/route")
-    assert "moonshot/kimi-k2.6 from the next request" in told
-    assert "Kimi one." in told
-    assert re.search(r"fixed.*\n +▸ +moonshot/kimi-k2.6", told)
+    output = pipe.text("hello", "/model kimi", "/model", "again", "/route")
+    assert "moonshot/kimi-k2.6 from the next request" in output
+    assert "Kimi one." in output
+    assert re.search(r"fixed.*\n +▸ +moonshot/kimi-k2.6", output)
     assert len(pipe.claude.requests) == len(pipe.kimi.requests) == 1
     assert pipe.kimi.requests[0].accepted
 
 
-def test_models_that_are_none_or_have_no_key_are_refused(pipe: Pipe):
-    told = pipe.text("/model mistral", "/model moonshoot/kimi-k2.6", "/model")
-    assert "no key for mistral: set MISTRAL_API_KEY" in told
-    assert "did you mean moonshot" in told
-    assert f"{CLAUDE}, API anthropic" in told
+def test_unknown_models_and_missing_keys_are_rejected(pipe: Pipe):
+    output = pipe.text("/model mistral", "/model moonshoot/kimi-k2.6", "/model")
+    assert "no key for mistral: set MISTRAL_API_KEY" in output
+    assert "did you mean moonshot" in output
+    assert f"{CLAUDE}, API anthropic" in output
 
 
 def test_routes(pipe: Pipe):
-    told = pipe.text(f"/route round-robin {CLAUDE} kimi/kimi-k2.6", "one", "two", "three", "/route", "/route nowhere")
+    output = pipe.text(f"/route round-robin {CLAUDE} kimi/kimi-k2.6", "one", "two", "three", "/route", "/route nowhere")
     assert [len(pipe.claude.requests), len(pipe.kimi.requests)] == [2, 1]
-    assert "round-robin  the next model for each exchange" in told
-    assert "unknown route 'nowhere'" in told
+    assert "round-robin  the next model for each exchange" in output
+    assert "unknown route 'nowhere'" in output
 
 
-def test_the_first_exchange_taken_back_is_a_new_conversation(pipe: Pipe):
-    told = pipe.text("/undo", "hello", "/undo", "again")
-    assert "nothing to undo: there are no messages yet" in told
-    assert "first exchange undone («hello»)" in told
+def test_undoing_the_first_exchange_starts_a_new_conversation(pipe: Pipe):
+    output = pipe.text("/undo", "hello", "/undo", "again")
+    assert "nothing to undo: there are no messages yet" in output
+    assert "first exchange undone («hello»)" in output
     assert "hello" not in str(pipe.claude.requests[-1].body)
 
 
-def test_conversations_are_left_and_gone_on_with(pipe: Pipe):
+def test_conversations_are_closed_and_resumed(pipe: Pipe):
     pipe.text("hello", "/fork", "in the copy", "/new", "elsewhere", "/new")
     with SqliteStore(pipe.folder / "chats.db") as store:
         rows = store.list()
         assert sorted(row.messages for row in rows) == [2, 2, 4]
         (copy,) = [row for row in rows if row.messages == 4]
-    told = pipe.text("/sessions", f"/sessions {copy.id}", "/sessions zzzz")
-    assert all(row.id in told for row in rows)
-    assert "in the copy" in told.split("/sessions ID continues")[1]
-    assert "zzzz" in told
+    output = pipe.text("/sessions", f"/sessions {copy.id}", "/sessions zzzz")
+    assert all(row.id in output for row in rows)
+    assert "in the copy" in output.split("/sessions ID continues")[1]
+    assert "zzzz" in output
 
 
-def test_what_is_used_and_what_is_sent(pipe: Pipe):
-    told = pipe.text("/cost", "hello", "/tokens", "/cost", "/diag", "/tools", "/mcp", "/debug", "again")
-    assert "no usage since this chat was opened" in told
-    assert re.search(r"conversation +about \d", told)
-    assert re.search(rf"{CLAUDE} .*1 request", told)
-    assert "accepted: anthropic would accept this request" in told
-    assert re.search(r"\n +read_file +\S", told)
-    assert "no MCP server" in told
-    assert "request 2 to anthropic" in told
+def test_usage_and_sent_body(pipe: Pipe):
+    output = pipe.text("/cost", "hello", "/tokens", "/cost", "/diag", "/tools", "/mcp", "/debug", "again")
+    assert "no usage since this chat was opened" in output
+    assert re.search(r"conversation +about \d", output)
+    assert re.search(rf"{CLAUDE} .*1 request", output)
+    assert "accepted: anthropic would accept this request" in output
+    assert re.search(r"\n +read_file +\S", output)
+    assert "no MCP server" in output
+    assert "request 2 to anthropic" in output
 
 
-def test_export_writes_what_the_name_says(pipe: Pipe):
-    told = pipe.text("hello", "/export chat.md", "/export chat.html", "/export chat.doc", "/export no/where.md")
+def test_export_format_follows_the_file_name(pipe: Pipe):
+    output = pipe.text("hello", "/export chat.md", "/export chat.html", "/export chat.doc", "/export no/where.md")
     assert "hello" in Path("chat.md").read_text()
     assert "<html" in Path("chat.html").read_text()
     assert Path("chat.md").stat().st_mode & 0o077 == 0
-    assert "unknown file type: chat.doc" in told
-    assert "can't write" in told
+    assert "unknown file type: chat.doc" in output
+    assert "can't write" in output
 
 
-def test_export_writes_over_nothing_unless_told_to(pipe: Pipe):
+def test_export_overwrites_only_when_forced(pipe: Pipe):
     keep, linked = Path("keep this.md"), Path("linked.md")
     keep.write_text("mine")
     keep.chmod(0o644)
     linked.symlink_to("nowhere.md")
-    told = pipe.text("hello", "/export keep this.md", "/export linked.md")
-    assert "keep this.md already exists; /export keep this.md --force overwrites it" in told
+    output = pipe.text("hello", "/export keep this.md", "/export linked.md")
+    assert "keep this.md already exists; /export keep this.md --force overwrites it" in output
     assert keep.read_text() == "mine"
     assert not linked.exists()
     pipe.text("again", "/export keep this.md --force")
@@ -181,59 +181,59 @@ def test_export_writes_over_nothing_unless_told_to(pipe: Pipe):
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
-def test_more_words_than_a_command_takes_are_a_slip(command: Command):
-    assert command.checked("") == ""
+def test_surplus_command_arguments_are_an_error(command: Command):
+    assert command.validate_arguments("") == ""
     if command.name in ("export", "route"):
-        assert command.checked("a b c d") == "a b c d"
+        assert command.validate_arguments("a b c d") == "a b c d"
         return
     with pytest.raises(InputError, match=f"too many arguments: .*; usage: /{command.name}"):
-        command.checked("one two three")
+        command.validate_arguments("one two three")
 
 
 def test_a_model_is_one_word(pipe: Pipe):
-    told = pipe.text("/model kimi/kimi-k2.6 extra", "/model", "/new words", "hello")
-    assert "too many arguments: 'kimi/kimi-k2.6 extra'; usage: /model [PROVIDER/MODEL]" in told
-    assert f"{CLAUDE}, API anthropic" in told
-    assert "usage: /new" in told
+    output = pipe.text("/model kimi/kimi-k2.6 extra", "/model", "/new words", "hello")
+    assert "too many arguments: 'kimi/kimi-k2.6 extra'; usage: /model [PROVIDER/MODEL]" in output
+    assert f"{CLAUDE}, API anthropic" in output
+    assert "usage: /new" in output
     assert not pipe.kimi.requests
 
 
 def test_tokens_are_the_same_everywhere(pipe: Pipe):
-    told = pipe.text("hello " * 400, "again", "/tokens", "/compress drop-oldest", "/tokens")
-    before, after = re.findall(r"conversation +about ([\d,]+)", told)
-    assert f"compressed (drop-oldest): about {before} → {after} tokens" in told
-    told = pipe.text("hello", "/tokens", "/compress 100000")
-    (holds,) = re.findall(r"conversation +about ([\d,]+)", told)
-    assert f"about {holds} tokens" in told.split("nothing to leave out")[0]
+    output = pipe.text("hello " * 400, "again", "/tokens", "/compress drop-oldest", "/tokens")
+    before, after = re.findall(r"conversation +about ([\d,]+)", output)
+    assert f"compressed (drop-oldest): about {before} → {after} tokens" in output
+    output = pipe.text("hello", "/tokens", "/compress 100000")
+    (holds,) = re.findall(r"conversation +about ([\d,]+)", output)
+    assert f"about {holds} tokens" in output.split("nothing to leave out")[0]
 
 
-def test_what_was_used_before_is_not_counted_and_that_is_said(pipe: Pipe):
+def test_earlier_usage_is_reported_as_not_counted(pipe: Pipe):
     pipe.text("hello")
-    told = pipe("/cost", "/tokens", "again", "/cost", "/tokens", flags=("-c", "-m", CLAUDE)).out.decode()
-    assert told.count("no usage since this chat was opened") == 2
-    assert told.count("since this chat was opened:") == 2
+    output = pipe("/cost", "/tokens", "again", "/cost", "/tokens", flags=("-c", "-m", CLAUDE)).out.decode()
+    assert output.count("no usage since this chat was opened") == 2
+    assert output.count("since this chat was opened:") == 2
 
 
 def test_a_path_is_no_command(pipe: Pipe):
-    told = pipe.text("/etc/hosts is what?")
-    assert "One." in told
+    output = pipe.text("/etc/hosts is what?")
+    assert "One." in output
 
 
-def test_nobody_is_asked_through_a_pipe(pipe: Pipe):
+def test_pipe_gets_no_approval_question(pipe: Pipe):
     with segue.emulator.start("anthropic", script='call write_file {"path": "x", "content": "y"}\n---\nsay Ok.') as it:
         pipe.variables["ANTHROPIC_BASE_URL"] = it.base_url
-        told = pipe.text("write", "y", "yes")
-    assert "✗ write_file" in told
-    assert "nobody is there" in told
+        output = pipe.text("write", "y", "yes")
+    assert "✗ write_file" in output
+    assert "nobody is there" in output
     assert not Path("x").exists()
 
 
-def test_flags_that_make_no_sense(pipe: Pipe):
+def test_contradictory_flags(pipe: Pipe):
     assert pipe(flags=("--json",)).code == 2
     assert "segue run --json" in pipe(flags=("--json",)).err
 
 
-def test_a_reader_who_went_away_ends_it_quietly(pipe: Pipe):
+def test_closed_reader_ends_the_chat_quietly(pipe: Pipe):
     read_end, write_end = os.pipe()
     os.close(read_end)
     given = pipe.folder / "lines"

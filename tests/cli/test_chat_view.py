@@ -1,4 +1,4 @@
-"""What the chat shows, over events made by hand: harmless, in order, at any width."""
+"""The chat view on constructed events: sanitized, in order, at any width."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.canonical.request import Usage
-from segue.cli.chatting.approvals import choices, meant, question_rows
-from segue.cli.chatting.footer import footer
-from segue.cli.chatting.looks import Row, columns, cut, plain, table, wrapped
-from segue.cli.chatting.meter import Meter
-from segue.cli.chatting.prose import Prose
-from segue.cli.chatting.view import View
+from segue.cli.chat_ui.approvals import format_choices, format_question, parse_answer
+from segue.cli.chat_ui.event_view import EventView
+from segue.cli.chat_ui.footer import format_footer
+from segue.cli.chat_ui.formatter import MarkdownFormatter
+from segue.cli.chat_ui.styles import Row, display_width, format_table, rows_to_text, truncate, wrap
+from segue.cli.chat_ui.usage import UsageTotals
 from segue.runtime import events
-from segue.runtime.tooling import Question
-from segue.view.clean import harmless, harmless_line
+from segue.runtime.tooling import ApprovalRequest
+from segue.view.sanitize import sanitize, sanitize_line
 
 MODEL: dict[str, Any] = {"provider": "anthropic", "model": "claude-sonnet-5"}
 ATTACKS = [
@@ -48,20 +48,20 @@ class Page:
     def __init__(self, width: int = 80) -> None:
         self.rows: list[Row] = []
         self.now = 0.0
-        self.view = View(self.rows.extend, width=lambda: width, clock=lambda: self.now)
+        self.view = EventView(self.rows.extend, width=lambda: width, clock=lambda: self.now)
 
-    def hear(self, *heard: events.Event) -> Page:
-        for event in heard:
-            self.view.hear(event)
+    def handle(self, *emitted: events.Event) -> Page:
+        for event in emitted:
+            self.view.on_event(event)
         return self
 
     @property
     def text(self) -> str:
-        return plain(self.rows)
+        return rows_to_text(self.rows)
 
     @property
     def live(self) -> str:
-        return plain(self.view.live(12))
+        return rows_to_text(self.view.live_rows(12))
 
 
 def harmless_text(text: str) -> bool:
@@ -69,7 +69,7 @@ def harmless_text(text: str) -> bool:
 
 
 def queued(id: str, tool: str = "shell", shown: str = "", task: str | None = None) -> events.CallQueued:
-    return events.CallQueued(id=id, tool=tool, arguments={}, shown=shown, task=task)
+    return events.CallQueued(id=id, tool=tool, arguments={}, summary=shown, task=task)
 
 
 def ended(id: str, outcome: Any = "complete", text: str = "ok", **more: Any) -> events.CallEnded:
@@ -81,54 +81,54 @@ def ended(id: str, outcome: Any = "complete", text: str = "ok", **more: Any) -> 
 
 @given(st.text())
 def test_nothing_but_printable_text_line_ends_and_tabs_passes(text: str):
-    assert harmless_text(harmless(text))
-    assert "\n" not in harmless_line(text)
-    assert harmless_text(harmless_line(text))
+    assert harmless_text(sanitize(text))
+    assert "\n" not in sanitize_line(text)
+    assert harmless_text(sanitize_line(text))
 
 
 @given(st.text(), st.integers(0, 20))
-def test_in_pieces_nothing_more_passes(text: str, place: int):
-    assert harmless_text(harmless(text[:place]) + harmless(text[place:]))
+def test_split_input_is_sanitized_alike(text: str, place: int):
+    assert harmless_text(sanitize(text[:place]) + sanitize(text[place:]))
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "M"], include_characters=" \n\t")))
 def test_ordinary_text_stays_as_it_is(text: str):
-    assert harmless(text) == text
+    assert sanitize(text) == text
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("width", [40, 200])
 def test_no_event_drives_the_terminal(attack: str, width: int):
     page = Page(width)
-    page.view.full = page.view.unfolded = True
+    page.view.full = page.view.shows_reasoning = True
     one = {"provider": attack, "model": attack}
-    page.hear(
-        events.Began(words=attack),
-        events.Requested(**one, api=attack, number=1, messages=1, findings=(attack,)),
-        events.Waiting(**one, why=attack, seconds=1.0, attempt=1),
-        events.Moved(**one, why=attack),
-        events.Thoughts(text=f"hm {attack} hm"),
+    page.handle(
+        events.ExchangeStarted(text=attack),
+        events.RequestSent(**one, api=attack, number=1, messages=1, findings=(attack,)),
+        events.RetryScheduled(**one, why=attack, seconds=1.0, attempt=1),
+        events.ModelSwitched(**one, why=attack),
+        events.ReasoningDelta(text=f"hm {attack} hm"),
     )
     live = page.live
-    page.hear(
-        events.Words(text=f"so {attack} so `{attack}`\n```\n{attack}\n"),
-        events.Broke(**one, why=attack, again=True),
+    page.handle(
+        events.TextDelta(text=f"so {attack} so `{attack}`\n```\n{attack}\n"),
+        events.StreamBroken(**one, why=attack, will_retry=True),
         queued("1", tool=attack, shown=attack),
         events.CallQueued(id="2", tool="t", arguments={"a": attack}),
-        events.CallBegan(id="1", tool=attack),
+        events.CallStarted(id="1", tool=attack),
         events.CallProgress(id="1", tool=attack, text=attack),
         queued("3", tool=attack, shown=attack, task="1"),
-        events.Words(task="1", text=attack),
+        events.TextDelta(task="1", text=attack),
     )
     live += page.live
-    page.hear(
+    page.handle(
         ended("1", "error", attack),
-        events.Late(id="1", tool=attack),
-        events.Compressed(strategy=attack, before=2, after=1),
-        events.Ended(how="failed", text=attack, turns=1, usage=Usage(), seconds=1.0),
+        events.LateResult(id="1", tool=attack),
+        events.ConversationCompressed(strategy=attack, before=2, after=1),
+        events.ExchangeEnded(outcome="failed", text=attack, turns=1, usage=Usage(), seconds=1.0),
     )
-    asked = plain(question_rows(Question(attack, attack, attack, f"@@\n+{attack}\n-{attack}"), width))
-    below = plain([footer(width, model=attack, meter=Meter())])
+    asked = rows_to_text(format_question(ApprovalRequest(attack, attack, attack, f"@@\n+{attack}\n-{attack}"), width))
+    below = rows_to_text([format_footer(width, model=attack, usage=UsageTotals())])
     for text in (live, page.text, asked, below):
         assert harmless_text(text)
 
@@ -136,7 +136,7 @@ def test_no_event_drives_the_terminal(attack: str, width: int):
 # ------------------------------------------------------------------------------------------------------------- prose
 
 
-WORDS = """Let me **look at it** with `a tool`, see *.py and **kwargs.
+TEXTS = """Let me **look at it** with `a tool`, see *.py and **kwargs.
 
 # Head
 - one `two` three
@@ -146,106 +146,123 @@ x = 1  # **no**
 end"""
 
 
-def prose(pieces: Iterable[str], width: int = 60) -> list[Row]:
-    made = Prose(lambda: width)
+def format_text(fragments: Iterable[str], width: int = 60) -> list[Row]:
+    made = MarkdownFormatter(lambda: width)
     rows: list[Row] = []
-    for piece in pieces:
+    for piece in fragments:
         rows += made.feed(piece)
         made.partial  # noqa: B018  looking changes nothing
     return rows + made.close()
 
 
-PIECES = ["a", "b ", "**", "`", "```", "\n", "\n```\n", "**b**", "`c` ", "- ", "# ", "日本", "> ", "| x |", "1. ", "\t"]
+FRAGMENTS = [
+    "a",
+    "b ",
+    "**",
+    "`",
+    "```",
+    "\n",
+    "\n```\n",
+    "**b**",
+    "`c` ",
+    "- ",
+    "# ",
+    "日本",
+    "> ",
+    "| x |",
+    "1. ",
+    "\t",
+]
 
 
-@given(st.lists(st.sampled_from([*PIECES, "word " * 30, "x" * 50]), max_size=40).map("".join), st.integers(10, 60))
+@given(st.lists(st.sampled_from([*FRAGMENTS, "word " * 30, "x" * 50]), max_size=40).map("".join), st.integers(10, 60))
 @settings(deadline=None)
-def test_rows_are_the_same_however_the_text_comes(text: str, width: int):
-    assert prose([text], width) == prose(text, width) == prose([text[:7], text[7:]], width)
+def test_rows_do_not_depend_on_deltas(text: str, width: int):
+    assert format_text([text], width) == format_text(text, width) == format_text([text[:7], text[7:]], width)
 
 
 @given(st.text("ab* `\n#-日", max_size=120), st.integers(10, 40))
 @settings(deadline=None)
 def test_no_letter_is_lost(text: str, width: int):
-    shown = plain(prose(text, width))
+    shown = rows_to_text(format_text(text, width))
     for letter in "ab日":
         assert shown.count(letter) == text.count(letter)
 
 
 def test_markdown_is_marked_lightly():
-    rows = prose([WORDS])
-    pieces = {text: style for row in rows for style, text in row}
-    assert pieces["look at it"] == "class:bold"
-    assert pieces["a tool"] == "class:code"
-    assert pieces["x = 1  # **no**"] == "class:block"
-    assert pieces["Head"] == "class:head"
-    assert "*.py and **kwargs." in plain(rows)
+    rows = format_text([TEXTS])
+    fragments = {text: style for row in rows for style, text in row}
+    assert fragments["look at it"] == "class:bold"
+    assert fragments["a tool"] == "class:code"
+    assert fragments["x = 1  # **no**"] == "class:block"
+    assert fragments["Head"] == "class:head"
+    assert "*.py and **kwargs." in rows_to_text(rows)
 
 
 def test_rows_fit_and_lists_hang():
-    rows = prose(["- " + "word " * 40], 40)
-    assert all(columns(row) <= 40 for row in rows)
-    assert all(plain([row]).startswith("  word") for row in rows[1:])
+    rows = format_text(["- " + "word " * 40], 40)
+    assert all(display_width(row) <= 40 for row in rows)
+    assert all(rows_to_text([row]).startswith("  word") for row in rows[1:])
 
 
 def test_a_long_word_is_left_whole():
     address = "https://example.com/" + "x" * 80
-    assert address in plain(prose([f"see {address} now"], 40))
+    assert address in rows_to_text(format_text([f"see {address} now"], 40))
 
 
 def test_wide_characters_are_counted_as_two():
-    assert all(columns(row) <= 21 for row in prose(["日本語" * 20], 21))
+    assert all(display_width(row) <= 21 for row in format_text(["日本語" * 20], 21))
 
 
 # -------------------------------------------------------------------------------------------------------------- calls
 
 
-def test_calls_live_side_by_side_and_leave_in_call_order():
-    page = Page().hear(queued("1", shown="make"), queued("2", tool="grep"), queued("3", tool="glob"))
-    page.hear(events.CallBegan(id="1", tool="shell"), events.CallBegan(id="2", tool="grep"))
+def test_parallel_calls_are_printed_in_call_order():
+    page = Page().handle(queued("1", shown="make"), queued("2", tool="grep"), queued("3", tool="glob"))
+    page.handle(events.CallStarted(id="1", tool="shell"), events.CallStarted(id="2", tool="grep"))
     page.now = 3.0
-    page.hear(events.CallProgress(id="1", tool="shell", text="one\ntwo"))
+    page.handle(events.CallProgress(id="1", tool="shell", text="one\ntwo"))
     live = page.live.splitlines()
     assert live[0] == "  ⟳ shell  make  3 s  two"
     assert live[1] == "  ⟳ grep  3 s"
     assert live[2] == "  ◌ glob  queued"
-    page.hear(ended("2", text="a\nb"))
+    page.handle(ended("2", text="a\nb"))
     assert page.text == ""
     assert "✓ grep  2 lines, 1.5 s" in page.live
-    page.hear(ended("1", "error", "exit code 2\nmore"))
+    page.handle(ended("1", "error", "exit code 2\nmore"))
     assert page.text.splitlines() == ["  ✗ shell  make  1.5 s", "    exit code 2", "  ✓ grep  2 lines, 1.5 s"]
-    page.hear(ended("3", "cancelled"))
+    page.handle(ended("3", "cancelled"))
     assert page.text.splitlines()[-1] == "  – glob  cancelled"
     assert page.live == ""
 
 
-def test_a_subagents_calls_stand_below_its_own():
-    page = Page().hear(queued("t", tool="task", shown="look"), events.CallBegan(id="t", tool="task"))
-    page.hear(queued("1", tool="grep", shown="port", task="t"), events.CallBegan(id="1", tool="grep", task="t"))
-    page.hear(events.Words(task="t", text="Found it."))
+def test_subagent_calls_are_nested():
+    page = Page().handle(queued("t", tool="task", shown="look"), events.CallStarted(id="t", tool="task"))
+    page.handle(queued("1", tool="grep", shown="port", task="t"), events.CallStarted(id="1", tool="grep", task="t"))
+    page.handle(events.TextDelta(task="t", text="Found it."))
     assert page.live.splitlines() == ["  ⟳ task  look  0 s  Found it.", "    ⟳ grep  port  0 s"]
-    page.hear(ended("1", task="t"))
+    page.handle(ended("1", task="t"))
     assert page.text == ""
-    page.hear(ended("t"))
+    page.handle(ended("t"))
     assert page.text.splitlines() == ["  ✓ task  look  1.5 s", "    ✓ grep  port  1.5 s"]
 
 
 def test_many_calls_leave_room_for_the_input():
     page = Page()
     for number in range(40):
-        page.hear(queued(str(number)))
+        page.handle(queued(str(number)))
         if number % 4 == 0:
-            page.hear(events.CallBegan(id=str(number), tool="shell"))
-    live = page.view.live(8)
+            page.handle(events.CallStarted(id=str(number), tool="shell"))
+    live = page.view.live_rows(8)
     assert len(live) <= 8
-    assert re.search(r"and \d+ more calls", plain(live))
+    assert re.search(r"and \d+ more calls", rows_to_text(live))
 
 
-def test_an_ended_exchange_leaves_nothing_alive():
-    page = Page().hear(events.Began(words="hi"), queued("1"), events.CallBegan(id="1", tool="shell"))
-    page.hear(events.Ended(how="cancelled", text="cancelled", turns=1, usage=Usage(), seconds=1.0))
+def test_ended_exchange_clears_live_rows():
+    page = Page().handle(events.ExchangeStarted(text="hi"), queued("1"), events.CallStarted(id="1", tool="shell"))
+    page.handle(events.ExchangeEnded(outcome="cancelled", text="cancelled", turns=1, usage=Usage(), seconds=1.0))
     assert page.live == ""
-    assert not page.view.moves
+    assert not page.view.is_active
     assert "cancelled" in page.text
 
 
@@ -253,15 +270,15 @@ def test_an_ended_exchange_leaves_nothing_alive():
 
 
 def test_thoughts_are_folded_and_can_be_unfolded():
-    page = Page().hear(events.Thoughts(text="First this. "), events.Thoughts(text="Then that."))
+    page = Page().handle(events.ReasoningDelta(text="First this. "), events.ReasoningDelta(text="Then that."))
     page.now = 2.0
     assert page.live.startswith("✻ thinking 2 s  First this. Then that.")
-    page.hear(events.Words(text="Done.\n"))
+    page.handle(events.TextDelta(text="Done.\n"))
     assert "thought for 2.0 s  Ctrl-T shows it" in page.text
     assert "Then that" not in page.text
-    page.view.unfolded = True
+    page.view.shows_reasoning = True
     assert "First this. Then that." in page.live
-    page.view.unfolded = False
+    page.view.shows_reasoning = False
     assert "Then that" not in page.live
 
 
@@ -270,18 +287,18 @@ def test_thoughts_are_folded_and_can_be_unfolded():
 
 @given(st.integers(40, 200), st.lists(st.tuples(st.text(), st.text(), st.text()), max_size=4))
 def test_tables_and_texts_fit_the_width(width: int, cells: list[tuple[str, str, str]]):
-    clean = [tuple(map(harmless_line, row)) for row in cells]
-    assert all(columns(row) <= width for row in table(clean, ("", "", ""), width))
+    clean = [tuple(map(sanitize_line, row)) for row in cells]
+    assert all(display_width(row) <= width for row in format_table(clean, ("", "", ""), width))
     for _, text, _ in cells:
-        assert all(columns(row) <= width for row in wrapped(harmless(text), width, indent="    "))
-        assert columns(cut(harmless_line(text), width)) <= width
+        assert all(display_width(row) <= width for row in wrap(sanitize(text), width, indent="    "))
+        assert display_width(truncate(sanitize_line(text), width)) <= width
 
 
 @pytest.mark.parametrize("width", range(40, 201, 20))
 def test_footer_and_choices_fit(width: int):
-    meter = Meter(lambda provider, model, usage: 0.0123)
-    meter.hear(
-        events.Replied(
+    meter = UsageTotals(lambda provider, model, usage: 0.0123)
+    meter.on_event(
+        events.ReplyReceived(
             **MODEL,
             finish="stop",
             text="",
@@ -291,11 +308,11 @@ def test_footer_and_choices_fit(width: int):
         )
     )
     full: dict[str, Any] = {"holds": 12_300, "context": 200_000, "tool_format": "hermes"}
-    (row,) = [footer(width, model="anthropic/claude-sonnet-5", meter=meter, **full)]
-    assert columns(row) <= width
-    assert columns(choices(width)) <= width
+    (row,) = [format_footer(width, model="anthropic/claude-sonnet-5", usage=meter, **full)]
+    assert display_width(row) <= width
+    assert display_width(format_choices(width)) <= width
     if width >= 100:
-        assert plain([row]) == (
+        assert rows_to_text([row]) == (
             "  anthropic/claude-sonnet-5  ·  12.3k of 200k  ·  cache 75 %  ·  $0.0123  ·  tools hermes\n"
         )
 
@@ -317,19 +334,19 @@ def test_footer_and_choices_fit(width: int):
         ("", "no", ""),
     ],
 )
-def test_only_a_plain_yes_is_a_yes(line: str, answer: str, words: str):
-    assert meant(line) == (answer, words)
+def test_only_explicit_yes_approves(line: str, answer: str, words: str):
+    assert parse_answer(line) == (answer, words)
 
 
 @given(st.text())
 def test_whatever_else_is_typed_is_a_no(line: str):
     yes = line.strip().lower() in ("y", "yes", "a", "always")
-    assert (meant(line)[0] != "no") == yes
+    assert (parse_answer(line)[0] != "no") == yes
 
 
 def test_a_question_shows_its_diff():
-    question = Question("edit_file", "a.py", "edit a.py", "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-old\n+new")
-    styles = {text: style for row in question_rows(question, 80) for style, text in row}
+    question = ApprovalRequest("edit_file", "a.py", "edit a.py", "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-old\n+new")
+    styles = {text: style for row in format_question(question, 80) for style, text in row}
     assert styles["-old"] == "class:removed"
     assert styles["+new"] == "class:added"
     assert styles["edit a.py"] == "class:bold"

@@ -33,7 +33,7 @@ def test_rejects_are_a_line_each_and_1():
     assert ended.err == ""
 
 
-def test_the_words_of_a_body_cannot_write_to_the_terminal():
+def test_body_text_cannot_control_the_terminal():
     ended = run(
         *OPENAI, stdin=chat({"role": "assistant", "tool_calls": [{**CALL, "id": "a\x1b[2J\nreject X-01 b: c"}]})
     )
@@ -65,7 +65,7 @@ def test_a_file_is_read(tmp_path):
     assert run(*OPENAI, str(file)).code == 1
 
 
-def test_an_api_is_required_and_the_known_ones_are_listed():
+def test_missing_api_error_lists_apis():
     for arguments in (["check"], ["check", "--api", "gpt4"]):
         ended = run(*arguments, stdin=GOOD)
         assert is_one_line(ended)
@@ -73,11 +73,11 @@ def test_an_api_is_required_and_the_known_ones_are_listed():
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xef\xbb\xbf{}", b"\x00\x01", b'"\xff"'])
-def test_what_cannot_be_judged_is_one_line_and_2(body):
+def test_uncheckable_body_is_usage_error(body):
     assert is_one_line(run(*OPENAI, stdin=body))
 
 
-def test_a_body_of_another_api_is_one_line_and_2():
+def test_body_of_another_api_is_usage_error():
     assert is_one_line(run("check", "--api", "openai-chat", stdin=b'{"contents": []}'))
 
 
@@ -95,11 +95,11 @@ def test_a_profile_adds_the_rules_of_a_server():
     assert not segue.check(CUT_OFF, "openai-chat", profile="llama.cpp")
 
 
-def test_an_unknown_profile_is_one_line_that_names_the_known_ones():
+def test_unknown_profile_error_lists_profiles():
     ended = run(*OPENAI, "--profile", "lighthouse", stdin=GOOD)
     assert is_one_line(ended)
     assert all(name in ended.err for name in ("vllm", "llama.cpp", "groq", "ollama"))
 
 
-def test_a_profile_of_another_api_is_one_line_and_2():
+def test_profile_of_another_api_is_usage_error():
     assert is_one_line(run("check", "--api", "kimi", "--profile", "vllm", stdin=GOOD))

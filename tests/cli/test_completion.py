@@ -1,4 +1,4 @@
-"""`segue completion`: the scripts, and what is offered at TAB."""
+"""`segue completion`: the scripts and the completions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from segue.cli import shell
+from segue.cli import app
 from segue.cli.completion import SHELLS
 from tests.cli.kept import Kept
 from tests.cli.process import environment, run
@@ -24,8 +24,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return made
 
 
-def offered(project: Project, line: str, **variables: Any) -> list[str]:
-    """What bash would be told for a line; the word at its end is being typed."""
+def complete(project: Project, line: str, **variables: Any) -> list[str]:
+    """The completions bash gets for a line; its last word is incomplete."""
     words = line.split(" ")
     ended = project.run(
         _SEGUE_COMPLETE="bash_complete", COMP_WORDS=" ".join(words), COMP_CWORD=str(len(words) - 1), **variables
@@ -44,47 +44,49 @@ def test_each_shell_has_its_script(name: str):
         assert subprocess.run([program, "-n"], input=ended.out, timeout=100, check=False).returncode == 0
 
 
-def test_another_shell_is_refused_with_the_known_ones():
+def test_unsupported_shell_error_lists_shells():
     ended = run("completion", "tcsh")
     assert ended.code == 2
     assert all(name in ended.err for name in SHELLS)
 
 
 def test_commands_and_options_are_offered(project: Project):
-    assert offered(project, "segue ") == list(shell.COMMANDS)
-    assert offered(project, "segue conv") == ["convert"]
-    assert "--tool-format" in offered(project, "segue run --")
-    assert offered(project, "segue completion ") == list(SHELLS)
+    assert complete(project, "segue ") == list(app.COMMANDS)
+    assert complete(project, "segue conv") == ["convert"]
+    assert "--tool-format" in complete(project, "segue run --")
+    assert complete(project, "segue completion ") == list(SHELLS)
 
 
 def test_models_are_offered_with_those_of_the_user(project: Project):
-    project.user_says('[providers.local]\napi = "openai-chat"\nbase_url = "http://127.0.0.1:1/v1"\nmodels = ["llama"]')
-    assert offered(project, "segue run -m local/") == ["local/llama"]
-    assert "anthropic/claude-sonnet-5" in offered(project, "segue run -m anthropic/")
+    project.write_user_config(
+        '[providers.local]\napi = "openai-chat"\nbase_url = "http://127.0.0.1:1/v1"\nmodels = ["llama"]'
+    )
+    assert complete(project, "segue run -m local/") == ["local/llama"]
+    assert "anthropic/claude-sonnet-5" in complete(project, "segue run -m anthropic/")
 
 
 def test_ids_are_offered_the_last_written_first(project: Project):
-    kept = Kept(project.store.parent)
-    first, second = kept.talk(), kept.talk()
-    assert offered(project, "segue export ") == [second, first]
-    assert offered(project, f"segue run -s {first}") == [first]
-    assert offered(project, f"segue log show {second[:-2]}") == [second]
+    store_cli = Kept(project.store.parent)
+    first, second = store_cli.add_conversation(), store_cli.add_conversation()
+    assert complete(project, "segue export ") == [second, first]
+    assert complete(project, f"segue run -s {first}") == [first]
+    assert complete(project, f"segue log show {second[:-2]}") == [second]
 
 
 def test_formats_and_profiles_are_offered(project: Project):
-    assert offered(project, "segue convert --to ki") == ["kimi"]
-    assert "kimi-text" in offered(project, "segue run --tool-format k")
-    assert offered(project, "segue convert --tool-format au") == ["auto"]
-    assert offered(project, "segue check --profile gro") == ["groq"]
-    assert offered(project, "segue convert ./x") == ["./x"]
+    assert complete(project, "segue convert --to ki") == ["kimi"]
+    assert "kimi-text" in complete(project, "segue run --tool-format k")
+    assert complete(project, "segue convert --tool-format au") == ["auto"]
+    assert complete(project, "segue check --profile gro") == ["groq"]
+    assert complete(project, "segue convert ./x") == ["./x"]
 
 
-def test_a_file_that_is_wrong_or_a_store_that_is_none_offers_nothing_and_says_nothing(project: Project):
-    project.says('modell = "x"')
+def test_bad_config_or_store_completes_nothing_silently(project: Project):
+    project.write_config('modell = "x"')
     project.store.write_bytes(b"not a database" * 100)
-    assert offered(project, "segue run -m anthropic/") == []
-    assert offered(project, "segue export ") == []
-    assert offered(project, "segue export ", SEGUE_STORE=str(project.folder / "none.db")) == []
+    assert complete(project, "segue run -m anthropic/") == []
+    assert complete(project, "segue export ") == []
+    assert complete(project, "segue export ", SEGUE_STORE=str(project.folder / "none.db")) == []
     assert not (project.folder / "none.db").exists()
 
 

@@ -1,4 +1,4 @@
-"""What is set where, which of it counts, and how a mistake in it is told."""
+"""Config files: precedence, trust and error messages."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from segue.cli import config, trusted
+from segue.cli import config, trust_store
 from segue.cli.settings import Price, Settings
-from segue.cli.streams import Unreadable
+from segue.cli.streams import BadInputError
 from tests.cli.bodies import GOOD
 from tests.cli.process import is_one_line
 from tests.cli.project import Project
@@ -24,62 +24,64 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return made
 
 
-def test_nothing_set_is_nothing(project: Project):
+def test_empty_config_has_no_settings(project: Project):
     assert config.load().settings == Settings()
-    assert config.load().sources == ()
+    assert config.load().files == ()
 
 
-def test_a_variable_goes_before_the_project_and_that_before_the_user(project: Project, monkeypatch):
-    project.user_says('model = "openai/a"\ncompress = "dense"')
-    assert config.load().settings.chosen == ("openai/a",)
-    project.says('model = "kimi/b"')
-    assert config.load().settings.chosen == ("kimi/b",)
-    assert config.load().chosen_by() == str(project.file)
+def test_variable_overrides_project_overrides_user(project: Project, monkeypatch):
+    project.write_user_config('model = "openai/a"\ncompress = "dense"')
+    assert config.load().settings.model_names == ("openai/a",)
+    project.write_config('model = "kimi/b"')
+    assert config.load().settings.model_names == ("kimi/b",)
+    assert config.load().model_source() == str(project.file)
     monkeypatch.setenv("SEGUE_MODEL", "gemini/c, anthropic/d,")
-    assert config.load().settings.chosen == ("gemini/c", "anthropic/d")
-    assert config.load().chosen_by() == "SEGUE_MODEL"
+    assert config.load().settings.model_names == ("gemini/c", "anthropic/d")
+    assert config.load().model_source() == "SEGUE_MODEL"
     assert config.load().settings.compress == "dense"
 
 
-def test_the_file_of_a_folder_above_counts_where_there_is_no_nearer_one(project: Project, monkeypatch):
-    project.says('model = "kimi/b"')
+def test_nearest_parent_config_is_used(project: Project, monkeypatch):
+    project.write_config('model = "kimi/b"')
     inner = project.folder / "src" / "deep"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
-    assert config.load().settings.chosen == ("kimi/b",)
+    assert config.load().settings.model_names == ("kimi/b",)
     (inner.parent / ".segue.toml").write_text('models = ["kimi/c"]')
-    assert config.load().settings.chosen == ("kimi/c",)
+    assert config.load().settings.model_names == ("kimi/c",)
 
 
-def test_who_names_a_model_does_not_mean_the_route_below(project: Project, monkeypatch):
-    project.user_says('models = ["a/a", "b/b"]\nroute = "round-robin"')
+def test_model_setting_overrides_outer_route(project: Project, monkeypatch):
+    project.write_user_config('models = ["a/a", "b/b"]\nroute = "round-robin"')
     assert config.load().settings.route == "round-robin"
-    project.says('model = "kimi/b"')
+    project.write_config('model = "kimi/b"')
     assert config.load().settings.route is None
     monkeypatch.setenv("SEGUE_ROUTE", "failover")
     assert config.load().settings.route == "failover"
 
 
-def test_providers_are_told_key_by_key(project: Project):
-    project.user_says('[providers.local]\napi = "openai-chat"\nbase_url = "http://127.0.0.1:1/v1"\nmodels = ["m"]')
-    project.says('[providers.local]\ntool_format = "hermes"')
+def test_providers_are_merged_key_by_key(project: Project):
+    project.write_user_config(
+        '[providers.local]\napi = "openai-chat"\nbase_url = "http://127.0.0.1:1/v1"\nmodels = ["m"]'
+    )
+    project.write_config('[providers.local]\ntool_format = "hermes"')
     made = config.load().settings.providers["local"]
     assert (made.api, made.base_url, made.tool_format) == ("openai-chat", "http://127.0.0.1:1/v1", "hermes")
     assert made.models == ("m",)
 
 
 def test_rules_for_tools_add_up_and_the_tools_themselves_are_those_of_both(project: Project):
-    project.user_says('[tools]\ndeny = ["shell(rm *)"]\nonly = ["shell", "glob"]\ntimeout = 5')
-    project.says('[tools]\ndeny = ["fetch_url"]\nask = ["glob"]\nonly = ["glob", "write_file"]\nparallel = 2')
+    project.write_user_config('[tools]\ndeny = ["shell(rm *)"]\nonly = ["shell", "glob"]\ntimeout = 5')
+    project.write_config('[tools]\ndeny = ["fetch_url"]\nask = ["glob"]\nonly = ["glob", "write_file"]\nparallel = 2')
     tools = config.load().settings.tools
     assert tools.deny == ("fetch_url", "shell(rm *)")
     assert (tools.ask, tools.only, tools.timeout, tools.parallel) == (("glob",), ("glob",), 5, 2)
 
 
-def test_a_price_counts_what_was_cached_once():
+def test_price_counts_cached_tokens_once():
     price = Price(input=2.0, output=8.0, cache_read=0.5)
-    assert price.of(input=1_000_000, output=500_000, cache_read=400_000) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 4)
-    assert price.of(input=1_000_000, output=0, cache_write=1_000_000) == 2.0
+    assert price.cost(input=1_000_000, output=500_000, cache_read=400_000) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 4)
+    assert price.cost(input=1_000_000, output=0, cache_write=1_000_000) == 2.0
 
 
 # --------------------------------------------------------------------------------------------------------------- trust
@@ -110,57 +112,57 @@ WANTS = (
 )
 
 
-def test_what_could_do_harm_counts_only_when_the_file_is_trusted(project: Project):
-    project.user_says('[tools]\nallow = ["glob"]\n[providers.openai]\nbase_url = "http://mine/v1"')
-    project.says(HARM)
+def test_risky_settings_need_a_trusted_file(project: Project):
+    project.write_user_config('[tools]\nallow = ["glob"]\n[providers.openai]\nbase_url = "http://mine/v1"')
+    project.write_config(HARM)
     made = config.load()
-    assert made.untrusted is not None
-    assert made.untrusted.withheld == WANTS
+    assert made.untrusted_file is not None
+    assert made.untrusted_file.ignored == WANTS
     settings = made.settings
     assert (settings.tools.allow, settings.tools.env, settings.mcp) == (("glob",), (), {})
     openai = settings.providers["openai"]
     assert (openai.base_url, openai.key_variable, openai.headers) == ("http://mine/v1", None, None)
     # The rest does at once.
-    assert (settings.chosen, settings.tools.deny, openai.tool_format) == (("kimi/b",), ("fetch_url",), "hermes")
+    assert (settings.model_names, settings.tools.deny, openai.tool_format) == (("kimi/b",), ("fetch_url",), "hermes")
 
 
 def test_trust_is_for_the_file_as_it_is(project: Project):
-    project.says(HARM)
-    trusted.remember(project.file, project.file.read_bytes())
+    project.write_config(HARM)
+    trust_store.add(project.file, project.file.read_bytes())
     made = config.load()
-    assert made.untrusted is None
+    assert made.untrusted_file is None
     assert made.settings.tools.allow == ("shell",)
     assert made.settings.providers["openai"].base_url == "http://evil.example/v1"
-    project.says(HARM + "\n")
-    assert config.load().untrusted is not None
-    project.says(HARM)
-    assert config.load().untrusted is None
-    assert trusted.forget(project.file)
-    assert config.load().untrusted is not None
+    project.write_config(HARM + "\n")
+    assert config.load().untrusted_file is not None
+    project.write_config(HARM)
+    assert config.load().untrusted_file is None
+    assert trust_store.remove(project.file)
+    assert config.load().untrusted_file is not None
 
 
-def test_the_same_words_elsewhere_are_another_file(project: Project, monkeypatch):
-    project.says(HARM)
-    trusted.remember(project.file, project.file.read_bytes())
+def test_trust_is_bound_to_the_file_path(project: Project, monkeypatch):
+    project.write_config(HARM)
+    trust_store.add(project.file, project.file.read_bytes())
     inner = project.folder / "inner"
     inner.mkdir()
     (inner / ".segue.toml").write_text(HARM)
     monkeypatch.chdir(inner)
-    assert config.load().untrusted is not None
+    assert config.load().untrusted_file is not None
 
 
 def test_a_link_is_the_file_that_it_leads_to(project: Project):
     real = project.folder / "real.toml"
     real.write_text(HARM)
     project.file.symlink_to(real)
-    trusted.remember(project.file, real.read_bytes())
-    assert config.load().untrusted is None
+    trust_store.add(project.file, real.read_bytes())
+    assert config.load().untrusted_file is None
     project.file.unlink()
-    project.says(HARM)
-    assert config.load().untrusted is not None
+    project.write_config(HARM)
+    assert config.load().untrusted_file is not None
 
 
-def test_the_user_is_asked_once_and_again_when_it_changes(project: Project):
+def test_trust_is_requested_once_per_content(project: Project):
     asked: list[tuple[Path, tuple[str, ...]]] = []
 
     def no(file: Path, wants) -> bool:
@@ -170,40 +172,40 @@ def test_the_user_is_asked_once_and_again_when_it_changes(project: Project):
     def yes(file: Path, wants) -> bool:
         return not no(file, wants)
 
-    project.says(HARM)
-    assert config.load(ask=no).untrusted is not None
-    assert config.load(ask=yes).untrusted is None
-    assert config.load(ask=yes).untrusted is None
+    project.write_config(HARM)
+    assert config.load(confirm=no).untrusted_file is not None
+    assert config.load(confirm=yes).untrusted_file is None
+    assert config.load(confirm=yes).untrusted_file is None
     [(file, wants), again] = asked
     assert (file, again) == (project.file, (file, wants))
     assert tuple(want.partition(" = ")[0] for want in wants) == WANTS
     for value in ('["shell"]', "pwned", '"http://evil.example/v1"', '"../chats.db"'):
         assert any(value in want for want in wants), value
-    project.says(HARM.replace("pwned", "worse"))
-    assert config.load(ask=no).settings.mcp == {}
+    project.write_config(HARM.replace("pwned", "worse"))
+    assert config.load(confirm=no).settings.mcp == {}
     assert len(asked) == 3
 
 
-def test_nobody_is_asked_about_a_file_that_wants_nothing(project: Project):
-    project.says('model = "kimi/b"\n[tools]\ndeny = ["shell"]')
-    made = config.load(ask=lambda file, wants: pytest.fail("asked"))
-    assert made.sources[0].trusted
+def test_harmless_file_needs_no_trust(project: Project):
+    project.write_config('model = "kimi/b"\n[tools]\ndeny = ["shell"]')
+    made = config.load(confirm=lambda file, wants: pytest.fail("asked"))
+    assert made.files[0].is_trusted
 
 
-def test_trusting_for_once_is_not_remembered(project: Project):
-    project.says(HARM)
+def test_one_time_trust_is_not_stored(project: Project):
+    project.write_config(HARM)
     assert config.load(trusting=True).settings.tools.allow == ("shell",)
     assert config.load().settings.tools.allow == ()
 
 
-def test_what_is_remembered_is_its_owners_alone(project: Project):
-    project.says(HARM)
-    trusted.remember(project.file, project.file.read_bytes())
+def test_trust_file_is_private(project: Project):
+    project.write_config(HARM)
+    trust_store.add(project.file, project.file.read_bytes())
     [note] = [it for it in (project.home / ".local" / "state").rglob("*") if it.is_file()]
     assert note.stat().st_mode & 0o777 == 0o600
     assert note.parent.stat().st_mode & 0o777 == 0o700
     note.write_text("nonsense")
-    assert config.load().untrusted is not None
+    assert config.load().untrusted_file is not None
 
 
 # ------------------------------------------------------------------------------------------------------------ mistakes
@@ -241,9 +243,9 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("text", MISTAKES)
-def test_a_mistake_is_told_with_its_file_and_its_key(project: Project, text):
-    project.says(text)
-    with pytest.raises(Unreadable) as caught:
+def test_config_error_names_file_and_key(project: Project, text):
+    project.write_config(text)
+    with pytest.raises(BadInputError) as caught:
         config.load()
     assert str(caught.value).startswith(str(project.file))
     assert MISTAKES[text] in str(caught.value)
@@ -251,20 +253,20 @@ def test_a_mistake_is_told_with_its_file_and_its_key(project: Project, text):
 
 def test_a_mistake_in_a_variable_names_the_variable(project: Project, monkeypatch):
     monkeypatch.setenv("SEGUE_ROUTE", "random")
-    with pytest.raises(Unreadable, match="SEGUE_ROUTE: unknown value 'random'"):
+    with pytest.raises(BadInputError, match="SEGUE_ROUTE: unknown value 'random'"):
         config.load()
 
 
 def test_a_route_by_rules_needs_some(project: Project, monkeypatch):
     monkeypatch.setenv("SEGUE_ROUTE", "rules")
-    with pytest.raises(Unreadable, match="has \\[\\[rules\\]\\]"):
+    with pytest.raises(BadInputError, match="has \\[\\[rules\\]\\]"):
         config.load()
-    project.user_says('[[rules]]\nwhen = "otherwise"\nmodel = "kimi/x"')
+    project.write_user_config('[[rules]]\nwhen = "otherwise"\nmodel = "kimi/x"')
     assert config.load().settings.rules[0].model == "kimi/x"
 
 
-def test_a_command_refuses_a_bad_file_with_one_line_and_2(project: Project):
-    project.says('modell = "x"')
+def test_bad_config_file_is_usage_error(project: Project):
+    project.write_config('modell = "x"')
     ended = project.run("convert", "--from", "openai-chat", "--to", "anthropic", stdin=GOOD)
     assert is_one_line(ended)
     assert f"{project.file}: modell is not a setting" in ended.err

@@ -1,4 +1,4 @@
-"""`segue convert`: what goes where, and what is refused."""
+"""`segue convert`: outputs, reports and rejected input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import segue
-from segue.cli import shell
+from segue.cli import app
 from segue.cli.convert import POLICIES
 from tests.cli.bodies import ASKS, GOOD, OPEN, QUESTION, RESULT, chat, long_chat
 from tests.cli.process import SEGUE, environment, is_one_line, run, run_new
@@ -35,7 +35,7 @@ def test_stdin_to_stdout_is_the_body_and_a_line_end():
     assert ended.out == segue.convert(GOOD, target="anthropic").data + b"\n"
 
 
-def test_a_file_and_a_dash_give_the_same(body_file):
+def test_file_and_stdin_give_the_same(body_file):
     assert run(*TO, str(body_file)).out == run(*TO, "-", stdin=GOOD).out == run(*TO, stdin=GOOD).out
 
 
@@ -45,7 +45,7 @@ def test_a_file_named_like_an_option_is_read_after_two_dashes(tmp_path, monkeypa
     assert run(*TO, "--", "--to").code == 0
 
 
-def test_every_wish_reaches_the_engine(monkeypatch):
+def test_every_option_reaches_convert(monkeypatch):
     seen: dict[str, object] = {}
 
     def convert(body: bytes, **wishes: object) -> segue.Converted:
@@ -68,7 +68,7 @@ def test_every_wish_reaches_the_engine(monkeypatch):
     }
     arguments = [part for name, value in wishes.items() for part in (f"--{name}", value)]
     with CliRunner().isolation(input=GOOD):
-        assert shell.run(["convert", *arguments]) == 0
+        assert app.run(["convert", *arguments]) == 0
     renamed = {"from": "source", "to": "target", "tool-format": "tool_format"}
     assert seen == {renamed.get(name, name): value for name, value in wishes.items()}
 
@@ -76,14 +76,14 @@ def test_every_wish_reaches_the_engine(monkeypatch):
 @pytest.mark.parametrize(
     ("policy", "value"), [(name, value) for name, (values, _) in POLICIES.items() for value in values]
 )
-def test_the_engine_knows_every_policy_that_is_offered(policy, value):
+def test_every_offered_policy_is_accepted(policy, value):
     assert run(*TO, f"--{policy}", value, stdin=GOOD).code == 0
 
 
 def test_json_is_one_object_with_body_and_report():
-    told = run(*TO, "--json", stdin=OPEN).json
+    output = run(*TO, "--json", stdin=OPEN).json
     converted = segue.convert(OPEN, target="anthropic")
-    assert told == {"body": converted.body, "report": msgspec.to_builtins(converted.report.to_dict())}
+    assert output == {"body": converted.body, "report": msgspec.to_builtins(converted.report.to_dict())}
 
 
 def test_a_report_is_written_to_its_file_and_the_body_to_stdout(tmp_path):
@@ -127,7 +127,7 @@ def test_a_report_that_fails_half_way_leaves_the_old_one_and_no_scratch(tmp_path
 
     monkeypatch.setattr(os, "fsync", full)
     with CliRunner().isolation(input=GOOD) as (out, err, _):
-        assert shell.run([*TO, "--report", str(report)]) == 1
+        assert app.run([*TO, "--report", str(report)]) == 1
         assert out.getvalue() == b""
         assert err.getvalue() == f"segue: can't write {report}: no space left on device\n".encode()
     assert report.read_text() == "old"
@@ -161,7 +161,7 @@ def test_a_report_may_not_replace_its_input(body_file):
     assert body_file.read_bytes() == GOOD
 
 
-def test_without_a_terminal_repairs_are_not_told():
+def test_repairs_are_not_printed_without_terminal():
     assert run(*TO, stdin=OPEN).err == ""
 
 
@@ -171,12 +171,12 @@ def test_verbose_sums_up_the_repairs_in_one_line():
     assert ended.err.count("\n") == 1
 
 
-def test_verbose_says_when_there_was_nothing_to_repair():
+def test_verbose_reports_that_nothing_was_repaired():
     assert "no findings" in run("convert", "--to", "openai-chat", "-v", stdin=GOOD).err
 
 
 @pytest.mark.parametrize(("body", "told"), [(OPEN, True), (GOOD, False)])
-def test_on_a_terminal_repairs_are_summed_up_where_there_are_any(body, told):
+def test_on_a_terminal_repairs_are_summed_up_where_there_are_any(body, output):
     ours, theirs = pty.openpty()
     arguments = [*SEGUE, "convert", "--to", "openai-chat"]
     ended = subprocess.run(arguments, input=body, stdout=subprocess.PIPE, stderr=theirs, env=environment(), check=False)
@@ -185,7 +185,7 @@ def test_on_a_terminal_repairs_are_summed_up_where_there_are_any(body, told):
     shown = os.read(ours, 4096).decode()
     os.close(ours)
     assert ended.returncode == 0
-    assert ("segue: openai-chat → openai-chat: " in shown) is told
+    assert ("segue: openai-chat → openai-chat: " in shown) is output
 
 
 def test_to_is_required_and_the_formats_are_listed():
@@ -196,7 +196,7 @@ def test_to_is_required_and_the_formats_are_listed():
 
 
 @pytest.mark.parametrize("option", ["--to", "--from"])
-def test_an_unknown_format_lists_the_known_ones(option):
+def test_unknown_format_error_lists_formats(option):
     ended = run("convert", "--to", "kimi", option, "gpt4", stdin=GOOD)
     assert is_one_line(ended)
     assert option in ended.err
@@ -204,7 +204,7 @@ def test_an_unknown_format_lists_the_known_ones(option):
     assert all(row.name in ended.err for row in segue.formats() if row.kind != "text")
 
 
-def test_two_files_are_one_too_many(body_file):
+def test_second_file_is_rejected(body_file):
     assert is_one_line(run(*TO, str(body_file), str(body_file)))
 
 
@@ -226,13 +226,13 @@ def test_a_file_without_permission_is_named(monkeypatch):
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
     with CliRunner().isolation() as (out, err, _):
-        assert shell.run([*TO, "secret.json"]) == 2
+        assert app.run([*TO, "secret.json"]) == 2
         assert (out.getvalue(), err.getvalue()) == (b"", b"segue: can't read secret.json: permission denied\n")
 
 
 def test_a_file_name_with_a_nul_is_one_line():
     with CliRunner().isolation() as (_, err, _):
-        assert shell.run([*TO, "a\0b"]) == 2
+        assert app.run([*TO, "a\0b"]) == 2
         assert err.getvalue().count(b"\n") == 1
 
 
@@ -264,7 +264,7 @@ CARELESS = {
 
 
 @pytest.mark.parametrize("body", CARELESS.values(), ids=CARELESS.keys())
-def test_careless_input_is_one_clear_line_and_2(body):
+def test_invalid_input_is_usage_error(body):
     assert is_one_line(run(*TO, stdin=body))
 
 

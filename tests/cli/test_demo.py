@@ -1,4 +1,4 @@
-"""`segue demo`: every API, there and back, none refused; and it can be read anywhere."""
+"""`segue demo`: every API in both directions, no rejected request, readable at any width."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import segue
-from segue.cli import demo_journey, shell
+from segue.cli import app, demo_journey
 from segue.emulator import Emulator, client
 from tests.cli.process import is_one_line, run
 from tests.cli.terminal import in_terminal
@@ -35,7 +35,7 @@ def naive():
     return ended.json
 
 
-def test_every_api_is_asked_there_and_back_and_never_twice_in_a_row(story):
+def test_every_api_is_requested_on_both_legs_without_repeats(story):
     asked = [step["api"] for step in story["steps"]]
     assert asked == asked[::-1]
     assert set(asked) == set(NAMES)
@@ -61,7 +61,7 @@ def test_the_task_has_all_that_happens_to_an_agent(story):
     assert sum(step["thought"] for step in story["steps"]) >= 5
 
 
-def test_ids_are_told_apart_and_are_of_the_api_that_made_them(story):
+def test_ids_are_distinct_and_in_their_api_format(story):
     calls = [(step["api"], call) for step in story["steps"] for call in step["calls"]]
     for key in ("canonical_id", "wire_id"):
         assert len({call[key] for _, call in calls}) == len(calls)
@@ -70,7 +70,7 @@ def test_ids_are_told_apart_and_are_of_the_api_that_made_them(story):
         assert call["wire_id"].startswith(styles.get(api, ""))
 
 
-def test_what_a_provider_has_read_stands_as_it_stood(story):
+def test_sent_history_is_unchanged(story):
     again = [step for step in story["steps"] if step["before"]]
     assert len(again) == len(NAMES) - 1
     assert all(step["kept"] == step["before"] for step in again)
@@ -93,7 +93,7 @@ def test_a_copied_history_breaks_at_every_api_with_its_own_error(naive):
     assert all(step["rescued"] for step in refused)
 
 
-def test_what_a_copied_request_carries_is_counted_without_segues_help(story, naive):
+def test_copied_request_is_counted_independently(story, naive):
     outcomes: list[str] = []
     for step in naive["steps"]:
         assert (step["synthetic"], step["remapped"]) == (0, 0)
@@ -102,14 +102,14 @@ def test_what_a_copied_request_carries_is_counted_without_segues_help(story, nai
     assert any(step["synthetic"] for step in story["steps"])
 
 
-def test_the_rule_that_the_error_tells_of_comes_first(naive):
-    """Bad ids are what Anthropic says of a body that also lacks results."""
-    told = [step for step in naive["steps"] if step["api"] == "anthropic"][-1]
-    assert "tool_use.id" in told["error"]
-    assert told["rules"] == ["ANT-01", "ANT-04"]
+def test_violated_rule_of_the_error_comes_first(naive):
+    """Anthropic reports bad ids for a body that also lacks results."""
+    describe_steps = [step for step in naive["steps"] if step["api"] == "anthropic"][-1]
+    assert "tool_use.id" in describe_steps["error"]
+    assert describe_steps["rules"] == ["ANT-01", "ANT-04"]
 
 
-def test_each_way_ends_with_the_other_one():
+def test_each_demo_variant_ends_with_the_other():
     naive, usual = (run("demo", *more).lines for more in (["--naive"], []))
     assert "Try it: segue demo" in naive
     assert "Try it: segue demo --naive" in usual
@@ -118,10 +118,10 @@ def test_each_way_ends_with_the_other_one():
 
 
 def test_the_copied_task_is_the_same_task(story, naive):
-    def told(steps):
+    def describe_steps(steps):
         return [[(call["tool"], call["result"]) for call in step["calls"]] for step in steps]
 
-    assert told(story["steps"]) == told(naive["steps"])
+    assert describe_steps(story["steps"]) == describe_steps(naive["steps"])
 
 
 @pytest.mark.parametrize("arguments", [["demo"], ["demo", "--json"], ["demo", "--naive"]])
@@ -132,14 +132,14 @@ def test_the_output_is_the_same_every_time(arguments):
 def test_a_refused_request_is_shown_and_ends_with_1(monkeypatch):
     real = client.post
 
-    def spoiled(emulator: Emulator, body: dict, **more: Any) -> client.Sent:
+    def spoiled(emulator: Emulator, body: dict, **more: Any) -> client.Response:
         if emulator.api == "gemini":
             body = {**body, "contents": body["contents"][-1:]}
         return real(emulator, body, **more)
 
     monkeypatch.setattr(demo_journey, "post", spoiled)
     with CliRunner().isolation() as (out, _, _):
-        assert shell.run(["demo"]) == 1
+        assert app.run(["demo"]) == 1
         assert "GEM-03" in out.getvalue().decode()
 
 
@@ -169,7 +169,7 @@ def test_the_recording_is_written_beside_json_too(tmp_path):
         ("/dev/null/x.svg", "not a directory"),
     ],
 )
-def test_a_recording_that_can_not_be_written_is_refused_before_anything_is_shown(file, said):
+def test_unwritable_recording_is_rejected_first(file, said):
     ended = run("demo", "--svg", file)
     assert is_one_line(ended), ended
     assert ended.err == f"segue: can't write {file}: {said}\n"
@@ -182,7 +182,7 @@ def test_a_terminal_gets_colour():
 @pytest.mark.parametrize(
     ("arguments", "variables"), [(["--plain"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})]
 )
-def test_without_colour_the_words_are_the_same(arguments, variables):
+def test_text_is_the_same_without_color(arguments, variables):
     plain = in_terminal("demo", "--pace", "0", *arguments, **variables)
     assert "\x1b" not in plain
     bare = re.sub(r"\x1b\[[\d;]*m", "", in_terminal("demo", "--pace", "0"))
@@ -198,7 +198,7 @@ def test_no_line_is_wider_than_the_terminal(columns):
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
 @pytest.mark.parametrize("way", [[], ["--naive"]], ids=["usual", "naive"])
-def test_what_matters_is_whole_at_any_width(columns, way):
+def test_essential_text_is_complete_at_any_width(columns, way):
     shown = in_terminal("demo", "--pace", "0", "--plain", *way, columns=columns)
     lines = shown.splitlines()
     assert lines[0].startswith("segue demo --naive ─" if way else "segue demo ─")

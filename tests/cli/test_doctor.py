@@ -1,4 +1,4 @@
-"""`segue doctor`: what it finds, that it shows no key, and that it asks nobody unless it is told to."""
+"""`segue doctor`: its checks, no key in the output, no request without `--online`."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return made
 
 
-def row_of(told, name: str):
-    [row] = [row for row in told["providers"] if row["provider"] == name]
+def row_of(output, name: str):
+    [row] = [row for row in output["providers"] if row["provider"] == name]
     return row
 
 
-def test_with_nothing_set_up_all_is_well_and_nobody_real_is_asked(project: Project):
+def test_empty_setup_passes_without_requests(project: Project):
     ended = project.run("doctor")
     assert (ended.code, ended.err) == (0, "")
     assert "emulated models are used" in ended.out.decode()
     assert not any(line.startswith("!!") for line in ended.lines)
-    told = project.run("doctor", "--json").json
-    assert told["ok"] is True
-    assert told["store"] == {"place": str(project.store), "exists": False}
+    output = project.run("doctor", "--json").json
+    assert output["ok"] is True
+    assert output["store"] == {"place": str(project.store), "exists": False}
     assert not project.store.exists()
-    assert {row["key"] for row in told["providers"]} == {None}
-    assert told["terminal"]["stdout"] is False
+    assert {row["key"] for row in output["providers"]} == {None}
+    assert output["terminal"]["stdout"] is False
 
 
-def test_a_key_is_told_by_its_variable_and_never_shown(project: Project):
+def test_key_is_named_by_variable_and_never_shown(project: Project):
     for arguments in (["doctor"], ["doctor", "--json"], ["models"], ["models", "--json"]):
         ended = project.run(*arguments, MISTRAL_API_KEY=KEY)
         assert ended.code == 0
         assert "MISTRAL_API_KEY" in ended.out.decode()
         assert KEY not in ended.out.decode() + ended.err
-    told = project.run("doctor", "--json", MISTRAL_API_KEY=KEY).json
-    assert row_of(told, "mistral")["key"] == "MISTRAL_API_KEY"
-    assert told["model"] == {"models": ["mistral/mistral-medium-latest"], "why": "MISTRAL_API_KEY is set"}
+    output = project.run("doctor", "--json", MISTRAL_API_KEY=KEY).json
+    assert row_of(output, "mistral")["key"] == "MISTRAL_API_KEY"
+    assert output["model"] == {"models": ["mistral/mistral-medium-latest"], "why": "MISTRAL_API_KEY is set"}
 
 
-def test_nothing_is_sent_unless_it_is_asked_for(project: Project):
+def test_no_request_without_online_flag(project: Project):
     with segue.emulator.start("mistral", keys=[KEY]) as emulator:
         place: dict[str, Any] = {"MISTRAL_API_KEY": KEY, "MISTRAL_BASE_URL": emulator.base_url}
         ended = project.run("doctor", "--json", **place)
@@ -65,7 +65,7 @@ def test_nothing_is_sent_unless_it_is_asked_for(project: Project):
 
 @contextmanager
 def listing() -> Generator[str]:
-    """A server with a list of models for whoever has the key."""
+    """A server that lists models if the key is valid."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -86,7 +86,7 @@ def listing() -> Generator[str]:
         thread.join()
 
 
-def test_online_says_whether_the_key_is_taken(project: Project):
+def test_online_reports_key_validity(project: Project):
     with listing() as url:
         place: dict[str, Any] = {"GROQ_BASE_URL": f"{url}/openai/v1"}
         taken = project.run("doctor", "--online", "--json", GROQ_API_KEY=KEY, **place)
@@ -100,15 +100,15 @@ def test_online_says_whether_the_key_is_taken(project: Project):
     assert not any(key in str(answers) for key in (KEY, "sk-other"))
 
 
-def test_a_server_without_such_a_list_is_reached(project: Project):
+def test_server_without_model_list_counts_as_reached(project: Project):
     with segue.emulator.start("openai-chat") as emulator:
         ended = project.run("doctor", "--online", "--json", GROQ_API_KEY=KEY, GROQ_BASE_URL=f"{emulator.url}/openai/v1")
     assert ended.code == 0
     assert row_of(ended.json, "groq")["online"].startswith("reached")
 
 
-def test_a_bad_file_is_told_and_everything_else_too(project: Project):
-    project.says('modell = "x"')
+def test_bad_config_file_is_reported_with_all_else(project: Project):
+    project.write_config('modell = "x"')
     ended = project.run("doctor", "--json")
     assert ended.code == 1
     [row] = ended.json["config"]
@@ -119,8 +119,8 @@ def test_a_bad_file_is_told_and_everything_else_too(project: Project):
     assert sum(line.startswith("!!") for line in shown.lines) == 1
 
 
-def test_a_file_that_is_not_trusted_is_told_and_is_no_fault(project: Project):
-    project.says('[mcp.files]\ncommand = ["no-such-program"]')
+def test_untrusted_file_is_reported_not_failed(project: Project):
+    project.write_config('[mcp.files]\ncommand = ["no-such-program"]')
     ended = project.run("doctor", "--json")
     assert ended.code == 0
     assert ended.json["config"] == [{"file": str(project.file), "trusted": False, "withheld": ["mcp.files"]}]
@@ -130,12 +130,12 @@ def test_a_file_that_is_not_trusted_is_told_and_is_no_fault(project: Project):
     assert trusted.json["mcp"] == [{"name": "files", "command": ["no-such-program"], "found": None}]
 
 
-def test_chat_is_not_said_to_need_a_terminal(project: Project):
+def test_doctor_does_not_require_a_terminal_for_chat(project: Project):
     assert "segue chat prints plain lines" in project.run("doctor").out.decode()
 
 
 def test_online_does_not_send_to_itself(project: Project):
-    project.user_says('[providers.gone]\nbase_url = "http://127.0.0.1:9/v1"\nkey_variable = "TEST_KEY"\n')
+    project.write_user_config('[providers.gone]\nbase_url = "http://127.0.0.1:9/v1"\nkey_variable = "TEST_KEY"\n')
     ended = project.run("doctor", "--online")
     assert "can't be reached" in ended.out.decode()
     assert "segue doctor" not in ended.out.decode()
@@ -147,22 +147,22 @@ def test_a_file_where_a_folder_should_be_is_named(project: Project, tmp_path: Pa
     assert f"{tmp_path / 'file'} is not a folder" in ended.err
 
 
-def test_the_store_is_counted_or_its_fault_told(project: Project):
-    Kept(project.store.parent).talk()
-    told = project.run("doctor", "--json").json
-    assert told["store"] == {"place": str(project.store), "exists": True, "conversations": 1}
+def test_store_size_or_error_is_reported(project: Project):
+    Kept(project.store.parent).add_conversation()
+    output = project.run("doctor", "--json").json
+    assert output["store"] == {"place": str(project.store), "exists": True, "conversations": 1}
     project.store.write_bytes(b"not a database" * 100)
     ended = project.run("doctor", "--json")
     assert ended.code == 1
     assert "error" in ended.json["store"]
 
 
-def test_a_model_that_can_not_be_asked_is_a_fault(project: Project):
-    project.says('model = "anthropic/claude-sonnet-5"')
+def test_unusable_model_is_a_failure(project: Project):
+    project.write_config('model = "anthropic/claude-sonnet-5"')
     ended = project.run("doctor")
     assert ended.code == 1
     assert "set ANTHROPIC_API_KEY" in ended.out.decode()
-    project.says('model = "antropic/claude-sonnet-5"')
+    project.write_config('model = "antropic/claude-sonnet-5"')
     assert "did you mean anthropic" in project.run("doctor").out.decode()
 
 
@@ -170,7 +170,7 @@ def test_a_program_of_a_server_is_looked_for_and_not_started(project: Project, t
     program = tmp_path / "server"
     program.write_text("#!/bin/sh\ntouch started\n")
     program.chmod(0o755)
-    project.user_says(f'[mcp.mine]\ncommand = ["{program}"]')
+    project.write_user_config(f'[mcp.mine]\ncommand = ["{program}"]')
     ended = project.run("doctor", "--json", "--online")
     assert ended.code == 0
     assert ended.json["mcp"][0]["found"] == str(program)
@@ -181,7 +181,9 @@ def test_a_program_of_a_server_is_looked_for_and_not_started(project: Project, t
 
 
 def test_models_are_listed_with_those_of_the_user(project: Project):
-    project.user_says('[providers.local]\napi = "openai-chat"\nbase_url = "http://127.0.0.1:1/v1"\nmodels = ["llama"]')
+    project.write_user_config(
+        '[providers.local]\napi = "openai-chat"\nbase_url = "http://127.0.0.1:1/v1"\nmodels = ["llama"]'
+    )
     rows = {row["provider"]: row for row in project.run("models", "--json").json}
     assert rows["local"]["models"] == {"llama": {"context": None}}
     assert rows["anthropic"]["variables"][0] == "ANTHROPIC_API_KEY"
@@ -191,14 +193,14 @@ def test_models_are_listed_with_those_of_the_user(project: Project):
     assert (row["provider"], row["key"]) == ("groq", "GROQ_API_KEY")
 
 
-def test_an_unknown_provider_is_one_line_and_2(project: Project):
+def test_unknown_provider_is_usage_error(project: Project):
     ended = project.run("models", "nobody")
     assert ended.code == 2
     assert "known providers: anthropic" in ended.err
 
 
-def test_a_provider_that_segue_can_not_read_is_told_with_its_file(project: Project):
-    project.user_says('[providers.mine]\napi = "openai-chatt"\nbase_url = "http://x/v1"')
+def test_invalid_provider_is_reported_with_its_file(project: Project):
+    project.write_user_config('[providers.mine]\napi = "openai-chatt"\nbase_url = "http://x/v1"')
     ended = project.run("models")
     assert ended.code == 2
     assert "config.toml: providers.mine.api" in ended.err

@@ -1,4 +1,4 @@
-"""`segue emulate` as its users run it: a process that says where it listens, tells of requests, ends on a signal."""
+"""`segue emulate` as a process: prints its address, logs requests, ends on a signal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import IO, Any
 import msgspec
 import pytest
 
-from segue.emulator.client import letter
+from segue.emulator.client import build_request
 from tests.cli.process import SEGUE, Ended, environment, is_one_line, run
 from tests.emulator.over_http import APIS, body_of
 from tests.interrupts import default_interrupt, ignored_interrupt
@@ -85,9 +85,9 @@ def emulating(
                 stream.close()
 
 
-def sent(url: str, api: str, body: Any = None, *, key: str | None = KEY, **options: Any) -> tuple[int, bytes]:
-    """A request to the address that the command told."""
-    path, data, headers = letter(api, body or body_of(api), key=key, **options)
+def send_request(url: str, api: str, body: Any = None, *, key: str | None = KEY, **options: Any) -> tuple[int, bytes]:
+    """A request to the printed address."""
+    path, data, headers = build_request(api, body or body_of(api), key=key, **options)
     connection = http.client.HTTPConnection(url.removeprefix("http://").partition("/")[0], timeout=PATIENCE)
     try:
         connection.request("POST", path, data, dict(headers))
@@ -105,29 +105,29 @@ def address(line: str) -> str:
 
 
 @pytest.mark.parametrize(("api", "base"), [("anthropic", ""), ("openai-chat", "/v1"), ("qwen", "/compatible-mode/v1")])
-def test_the_first_line_says_where(api: str, base: str) -> None:
+def test_first_line_prints_the_address(api: str, base: str) -> None:
     with emulating(api) as running:
         line = running.line("out")
         url = address(line)
         assert url.startswith("http://127.0.0.1:")
-        told = f"base URL for clients {url}{base}" if base else "the base URL for clients"
-        assert line == f"{api} on {url}, {told}; Ctrl-C stops it\n"
-        assert sent(url, api)[0] == 200
+        output = f"base URL for clients {url}{base}" if base else "the base URL for clients"
+        assert line == f"{api} on {url}, {output}; Ctrl-C stops it\n"
+        assert send_request(url, api)[0] == 200
 
 
 def test_a_line_for_each_request() -> None:
     with emulating("anthropic", "--fault", "rate-limit@3", "--fault", "reset@4") as running:
         url = address(running.line("out"))
-        assert sent(url, "anthropic")[0] == 200
+        assert send_request(url, "anthropic")[0] == 200
         assert running.line() == "segue: 1 POST /v1/messages 200; calls get_weather\n"
-        assert sent(url, "anthropic", ORPHANED)[0] == 400
+        assert send_request(url, "anthropic", ORPHANED)[0] == 400
         assert running.line().startswith("segue: 2 POST /v1/messages 400; violates ANT-")
-        assert sent(url, "anthropic")[0] == 429
+        assert send_request(url, "anthropic")[0] == 429
         assert running.line().startswith("segue: 3 POST /v1/messages 429; fault: rate-limit; This request would exceed")
         with pytest.raises(ConnectionResetError):
-            sent(url, "anthropic")
+            send_request(url, "anthropic")
         assert running.line() == "segue: 4 POST /v1/messages reset; fault: reset\n"
-        assert sent(url, "anthropic", body_of("anthropic", "Hello!"))[0] == 200
+        assert send_request(url, "anthropic", body_of("anthropic", "Hello!"))[0] == 200
         assert running.line().startswith("segue: 5 POST /v1/messages 200; text ")
         ended = running.ended(signal.SIGINT)
     assert (ended.code, ended.out, ended.err) == (INTERRUPTED, b"", "")
@@ -137,14 +137,14 @@ def test_lines_as_json() -> None:
     with emulating("gemini", "--json", "--seed", "3") as running:
         opening = msgspec.json.decode(running.line("out"))
         assert opening == {"api": "gemini", "url": opening["url"], "base_url": opening["url"]}
-        assert sent(opening["url"], "gemini")[0] == 200
-        assert sent(opening["url"], "gemini", b"{", model="any")[0] == 400
-        told = [msgspec.json.decode(running.line("out")) for _ in range(2)]
-        assert [(row["number"], row["status"], row["calls"]) for row in told] == [
+        assert send_request(opening["url"], "gemini")[0] == 200
+        assert send_request(opening["url"], "gemini", b"{", model="any")[0] == 400
+        output = [msgspec.json.decode(running.line("out")) for _ in range(2)]
+        assert [(row["number"], row["status"], row["calls"]) for row in output] == [
             (1, 200, ["get_weather"]),
             (2, 400, []),
         ]
-        assert told[0]["body"]["contents"]
+        assert output[0]["body"]["contents"]
         ended = running.ended(signal.SIGINT)
     assert (ended.code, ended.out, ended.err) == (INTERRUPTED, b"", "")
 
@@ -155,17 +155,17 @@ def test_a_script_a_port_and_a_profile(tmp_path: Path) -> None:
     port = free_port()
     with emulating("openai-chat", "--profile", "groq", "--script", str(script), "--port", str(port)) as running:
         assert address(running.line("out")) == f"http://127.0.0.1:{port}"
-        status, data = sent(f"http://127.0.0.1:{port}", "openai-chat")
+        status, data = send_request(f"http://127.0.0.1:{port}", "openai-chat")
         assert status == 200
         assert "Grüß Gott." in data.decode()
         assert running.line().endswith("; text 'Grüß Gott.'\n")
-        assert sent(f"http://127.0.0.1:{port}", "openai-chat")[0] == 503
+        assert send_request(f"http://127.0.0.1:{port}", "openai-chat")[0] == 503
 
 
 def test_lenient() -> None:
     with emulating("anthropic", "--lenient") as running:
         url = address(running.line("out"))
-        assert sent(url, "anthropic", ORPHANED, key=None)[0] == 200
+        assert send_request(url, "anthropic", ORPHANED, key=None)[0] == 200
         assert "; violates ANT-" in running.line()
 
 
@@ -174,17 +174,17 @@ def test_keys_are_never_printed() -> None:
     with emulating("gemini", "--key", KEY) as running, emulating("gemini", "--key", KEY, "--json") as as_json:
         urls = [address(running.line("out")), msgspec.json.decode(as_json.line("out"))["url"]]
         for url in urls:
-            assert sent(url, "gemini")[0] == 200
-            assert sent(url, "gemini", key=other)[0] >= 400
+            assert send_request(url, "gemini")[0] == 200
+            assert send_request(url, "gemini", key=other)[0] >= 400
             connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
             for path in (f"/v1beta/models?key={KEY}", f"/nowhere?key={other}"):
                 connection.request("POST", path, b"{}", {"authorization": f"Bearer {KEY}"})
                 connection.getresponse().read()
             connection.close()
-        told = [running.ended(signal.SIGINT), as_json.ended(signal.SIGINT)]
-    assert len(told[0].err.splitlines()) == 4
-    assert told[1].out.count(b"\n") == 4
-    for ended in told:
+        output = [running.ended(signal.SIGINT), as_json.ended(signal.SIGINT)]
+    assert len(output[0].err.splitlines()) == 4
+    assert output[1].out.count(b"\n") == 4
+    for ended in output:
         assert KEY not in ended.err + ended.out.decode()
         assert other not in ended.err + ended.out.decode()
 
@@ -199,7 +199,7 @@ def test_an_interrupt_ends_it_without_a_traceback(tmp_path: Path, *, busy: bool)
     with emulating("anthropic", "--script", str(script)) as running:
         url = address(running.line("out"))
         if busy:
-            path, data, headers = letter("anthropic", body_of("anthropic"), stream=True)
+            path, data, headers = build_request("anthropic", body_of("anthropic"), stream=True)
             connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
             connection.request("POST", path, data, dict(headers))
             answer = connection.getresponse()
@@ -214,7 +214,7 @@ def test_an_interrupt_that_was_ignored_at_the_start_stays_ignored() -> None:
     with emulating("anthropic", interrupt=ignored_interrupt) as running:
         url = address(running.line("out"))
         running.process.send_signal(signal.SIGINT)
-        assert sent(url, "anthropic")[0] == 200
+        assert send_request(url, "anthropic")[0] == 200
         assert running.line().startswith("segue: 1 POST /v1/messages 200; ")
         assert running.process.poll() is None
 
@@ -227,7 +227,7 @@ def test_a_request_to_end_ends_it_quietly() -> None:
     assert (ended.out, ended.err) == (b"", "")
 
 
-def test_a_reader_that_went_away_ends_it() -> None:
+def test_closed_reader_ends_the_emulator() -> None:
     """As in `segue emulate anthropic --json | head -2`."""
     with subprocess.Popen(
         [*SEGUE, "emulate", "anthropic", "--json"],
@@ -241,7 +241,7 @@ def test_a_reader_that_went_away_ends_it() -> None:
         try:
             url = msgspec.json.decode(process.stdout.readline())["url"]
             process.stdout.close()
-            assert sent(url, "anthropic")[0] == 200
+            assert send_request(url, "anthropic")[0] == 200
             assert process.wait(PATIENCE) == 141
             assert process.stderr.read() == b""
         finally:
@@ -278,10 +278,10 @@ def test_a_reader_that_went_away_ends_it() -> None:
     ],
     ids=lambda given: " ".join(given) or "nothing" if isinstance(given, list) else "",
 )
-def test_what_can_not_be_meant_is_one_line(arguments: list[str], said: str) -> None:
+def test_contradictory_emulate_options_are_usage_errors(arguments: list[str], expected: str) -> None:
     ended = run("emulate", *arguments)
     assert is_one_line(ended), ended
-    assert said in ended.err
+    assert expected in ended.err
 
 
 @pytest.mark.parametrize(
@@ -293,15 +293,15 @@ def test_what_can_not_be_meant_is_one_line(arguments: list[str], said: str) -> N
         (b"say \xff\xfe\n", "tune.txt: it is not UTF-8"),
     ],
 )
-def test_a_bad_script_is_named_with_its_line(tmp_path: Path, text: bytes, said: str) -> None:
+def test_a_bad_script_is_named_with_its_line(tmp_path: Path, text: bytes, expected: str) -> None:
     script = tmp_path / "tune.txt"
     script.write_bytes(text)
     ended = run("emulate", "anthropic", "--script", str(script))
     assert is_one_line(ended), ended
-    assert said in ended.err
+    assert expected in ended.err
 
 
-def test_a_port_that_is_taken_is_one_line() -> None:
+def test_occupied_port_is_one_line_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = run("emulate", "anthropic", "--port", str(port))
@@ -310,7 +310,7 @@ def test_a_port_that_is_taken_is_one_line() -> None:
 
 
 def test_help_names_every_api_and_every_fault() -> None:
-    from segue.emulator.chaos import FAULTS
+    from segue.emulator.faults import FAULTS
 
     lines = run("emulate", "--help", COLUMNS="80").lines
     assert max(map(len, lines)) <= 80

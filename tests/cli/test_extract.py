@@ -1,4 +1,4 @@
-"""`segue extract`: calls out of text, and what the user set about formats."""
+"""`segue extract`: tool calls in text, and the text format settings."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def test_declared_tools_give_types(tmp_path):
     tools = tmp_path / "tools.json"
     schema = {"type": "object", "properties": {"x": {"type": "string"}}}
     tools.write_text(json.dumps([{"name": "f", "input_schema": schema}]))
-    told = run("extract", "--format", "xml", "--tools", str(tools), "--json", stdin=UNTYPED).json
-    assert told["calls"][0]["arguments"] == {"x": "10"}
-    assert told["report"]["findings"] == []
+    output = run("extract", "--format", "xml", "--tools", str(tools), "--json", stdin=UNTYPED).json
+    assert output["calls"][0]["arguments"] == {"x": "10"}
+    assert output["report"]["findings"] == []
 
 
-def test_words_alone_are_words():
-    told = run("extract", stdin=b"Hello.").json
-    assert (told["format"], told["text"], told["calls"]) == (None, "Hello.", [])
+def test_text_without_calls_stays_text():
+    output = run("extract", stdin=b"Hello.").json
+    assert (output["format"], output["text"], output["calls"]) == (None, "Hello.", [])
 
 
 @pytest.mark.parametrize(
     "arguments", [("--format", "nope"), ("--tools", "missing.json"), ("--format",), ("missing.txt",)]
 )
-def test_what_cannot_be_is_one_line_and_2(arguments):
+def test_impossible_arguments_are_usage_errors(arguments):
     assert is_one_line(run("extract", *arguments, stdin=TEXT))
 
 
@@ -52,13 +52,13 @@ def test_text_that_is_no_text():
 def in_project(tmp_path, monkeypatch):
     """A working directory below a project's file, with an empty home."""
 
-    def written(settings: str) -> None:
+    def write_settings(settings: str) -> None:
         (tmp_path / ".segue.toml").write_text(settings)
         (tmp_path / "below").mkdir(exist_ok=True)
         monkeypatch.chdir(tmp_path / "below")
         monkeypatch.setenv("HOME", str(tmp_path))
 
-    return written
+    return write_settings
 
 
 CONVERT = ("convert", "--from", "openai-chat", "--to", "openai-chat")
@@ -67,18 +67,18 @@ HERMES = '[providers.openai-chat]\ntool_format = "hermes"\n'
 
 def test_the_tool_format_of_a_provider_is_a_setting(in_project):
     in_project(HERMES)
-    told = run(*CONVERT, stdin=GOOD).out
-    assert b"<tool_call>" in told
-    assert b"tool_calls" not in told
+    output = run(*CONVERT, stdin=GOOD).out
+    assert b"<tool_call>" in output
+    assert b"tool_calls" not in output
 
 
-def test_a_variable_goes_before_the_file_and_a_flag_before_both(in_project):
+def test_flag_overrides_variable_overrides_file(in_project):
     in_project(HERMES)
     assert b"<function=" in run(*CONVERT, stdin=GOOD, SEGUE_TOOL_FORMAT="xml").out
     assert b"tool_calls" in run(*CONVERT, "--tool-format", "auto", stdin=GOOD, SEGUE_TOOL_FORMAT="xml").out
 
 
-def test_the_users_file_counts_where_the_project_has_none(in_project, tmp_path):
+def test_user_config_is_the_fallback(in_project, tmp_path):
     in_project('[providers.mistral]\ntool_format = "mistral"\n')
     (tmp_path / ".config" / "segue").mkdir(parents=True)
     (tmp_path / ".config" / "segue" / "config.toml").write_text(HERMES)
@@ -96,6 +96,6 @@ def test_the_users_file_counts_where_the_project_has_none(in_project, tmp_path):
         "[providers.openai-chat]\ntool_format = 'nope'",
     ],
 )
-def test_a_setting_that_is_none_is_one_line_and_2(in_project, settings):
+def test_invalid_setting_is_usage_error(in_project, settings):
     in_project(settings)
     assert is_one_line(run(*CONVERT, stdin=GOOD))

@@ -1,4 +1,4 @@
-"""`segue formats`: the registry as people and as programs read it."""
+"""`segue formats`: the registry as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_every_row_of_the_registry_is_a_line():
     assert [line.split()[0] for line in ended.lines] == ["name", *(row.name for row in segue.formats())]
 
 
-def test_columns_stand_below_their_heads():
+def test_columns_align_with_headers():
     head, *rows = run("formats").lines
     kinds = [row.kind for row in segue.formats()]
     assert [line[head.index("kind") :].split()[0] for line in rows] == kinds
@@ -36,7 +36,7 @@ def test_no_color_is_honoured():
     assert "\x1b[" not in in_terminal("formats", NO_COLOR="1")
 
 
-def test_a_model_s_name_is_taken_apart():
+def test_model_name_is_parsed():
     ended = run("formats", "--model", "moonshotai/Kimi-K2-Instruct")
     assert (ended.code, ended.err) == (0, "")
     assert [line.split() for line in ended.lines] == [

@@ -1,4 +1,4 @@
-"""`segue repair`: the lawful body on stdout, a line for each change on stderr."""
+"""`segue repair`: the valid body on stdout, a line per change on stderr."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPENAI = ("repair", "--api", "openai-chat")
 
 
 @pytest.mark.parametrize("body", [GOOD, RISKY, json.dumps(json.loads(GOOD), indent=2).encode()])
-def test_a_lawful_body_comes_back_as_it_was(body):
+def test_valid_body_is_unchanged(body):
     ended = run(*OPENAI, stdin=body)
     assert (ended.code, ended.out, ended.err) == (0, body + b"\n", "segue: nothing to repair\n")
 
@@ -42,7 +42,7 @@ def test_json_holds_body_changes_and_report():
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"messages": 3}', b'{"messages": [{"role": "usr"}]}'])
-def test_what_cannot_be_repaired_is_one_line_and_2(body):
+def test_unrepairable_body_is_usage_error(body):
     assert is_one_line(run(*OPENAI, stdin=body))
 
 

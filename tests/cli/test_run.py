@@ -1,4 +1,4 @@
-"""`segue run` as its users run it: against strict emulators, in processes, by what comes out and what is kept."""
+"""`segue run` as a process against emulated providers: its output and the stored conversation."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 @pytest.fixture
-def playing(project: Project) -> Iterator[Callable[..., Emulator]]:
+def start_emulator(project: Project) -> Iterator[Callable[..., Emulator]]:
     """An emulated Anthropic that follows a script, and is what the project's user has set."""
     started: list[Emulator] = []
 
     def play(script: str, **more: Any) -> Emulator:
         started.append(segue.emulator.start("anthropic", script=script, keys=[KEY], **more))
-        project.uses(anthropic=started[-1])
+        project.configure_providers(anthropic=started[-1])
         return started[-1]
 
     yield play
@@ -55,13 +55,13 @@ def playing(project: Project) -> Iterator[Callable[..., Emulator]]:
 
 
 @contextmanager
-def kept(project: Project, number: int = 0) -> Generator[StoredConversation]:
+def load_conversation(project: Project, number: int = 0) -> Generator[StoredConversation]:
     """A conversation of the store, the latest first."""
     with SqliteStore(project.store) as store:
         yield StoredConversation(store, store.list()[number].id)
 
 
-def words_to(emulator: Emulator, number: int = -1) -> str:
+def user_text(emulator: Emulator, number: int = -1) -> str:
     """The newest user's words in a request."""
     body = emulator.requests[number].body
     assert body is not None
@@ -72,47 +72,47 @@ def words_to(emulator: Emulator, number: int = -1) -> str:
 # ------------------------------------------------------------------------------------------------------- what comes out
 
 
-def test_the_answer_goes_to_stdout_and_all_else_to_stderr(project: Project, playing):
-    playing(READ)
+def test_the_answer_goes_to_stdout_and_all_else_to_stderr(project: Project, start_emulator):
+    start_emulator(READ)
     ended = project.run("run", *MODEL, "What shall I buy?")
     assert ended.code == 0, ended.err
     assert ended.lines[:2] == ["I look.", ""]
     assert ended.lines[2].startswith("There is bread: ")
     first, second = ended.err.splitlines()
-    with kept(project) as chat:
+    with load_conversation(project) as chat:
         assert first == f"segue: anthropic/claude-sonnet-5; conversation {chat.id}"
     assert second.startswith("segue: read_file notes.txt (")
 
 
-def test_a_new_process_does_the_same_and_quiet_is_quiet(project: Project, playing):
-    playing(READ)
+def test_a_new_process_does_the_same_and_quiet_is_quiet(project: Project, start_emulator):
+    start_emulator(READ)
     ended = project.run_new("run", *MODEL, "-q", "What shall I buy?")
     assert (ended.code, ended.err) == (0, "")
     assert "Buy bread." in ended.out.decode()
 
 
-def test_json_is_one_value_with_all_that_there_is_to_know(project: Project, playing):
-    playing(READ)
+def test_json_is_one_object_with_everything(project: Project, start_emulator):
+    start_emulator(READ)
     with (project.home / ".config" / "segue" / "config.toml").open("a") as file:
         file.write('[prices."anthropic/claude-sonnet-5"]\ninput = 1_000_000\noutput = 2_000_000\n')
     ended = project.run("run", *MODEL, "--json", "What shall I buy?")
     assert (ended.code, ended.err) == (0, "")
-    told = ended.json
-    assert told["text"].startswith("There is bread: ")
-    assert "I look." not in told["text"]
-    assert (told["how"], told["error"], told["finish"]) == ("answered", None, "stop")
-    assert (told["model"], told["turns"], told["emulated"]) == ("anthropic/claude-sonnet-5", 2, False)
-    assert [(call["tool"], call["outcome"]) for call in told["calls"]] == [("read_file", "complete")]
-    usage = told["usage"]
+    output = ended.json
+    assert output["text"].startswith("There is bread: ")
+    assert "I look." not in output["text"]
+    assert (output["how"], output["error"], output["finish"]) == ("answered", None, "stop")
+    assert (output["model"], output["turns"], output["emulated"]) == ("anthropic/claude-sonnet-5", 2, False)
+    assert [(call["tool"], call["outcome"]) for call in output["calls"]] == [("read_file", "complete")]
+    usage = output["usage"]
     assert usage["input"] > 0
     assert usage["output"] > 0
-    assert told["cost"] == pytest.approx(usage["input"] + 2 * usage["output"])
-    with kept(project) as chat:
-        assert told["conversation"] == chat.id
+    assert output["cost"] == pytest.approx(usage["input"] + 2 * usage["output"])
+    with load_conversation(project) as chat:
+        assert output["conversation"] == chat.id
 
 
-def test_jsonl_is_every_event_in_its_order(project: Project, playing):
-    playing(READ)
+def test_jsonl_is_every_event_in_its_order(project: Project, start_emulator):
+    start_emulator(READ)
     ended = project.run("run", *MODEL, "--jsonl", "What shall I buy?")
     assert (ended.code, ended.err) == (0, "")
     events = [msgspec.json.decode(line) for line in ended.out.splitlines()]
@@ -128,21 +128,21 @@ def test_json_and_jsonl_exclude_each_other(project: Project):
     assert is_one_line(project.run("run", "--json", "--jsonl", "x"))
 
 
-def test_what_drives_a_terminal_is_harmless_there_and_as_it_is_in_a_pipe(project: Project, playing):
+def test_control_characters_are_sanitized_on_a_terminal_only(project: Project, start_emulator):
     escape = "say \x1b]0;owned\x07\x1b[31mred\u202e\n"
-    playing(escape)
+    start_emulator(escape)
     variables: dict[str, Any] = {**project.variables, "NO_COLOR": "1"}
     shown = in_terminal("run", *MODEL, "-q", "Hi", **variables)
     assert "\x1b" not in shown
     assert "\x07" not in shown
     assert "\u202e" not in shown
     assert "red" in shown
-    playing(escape)
+    start_emulator(escape)
     assert b"\x1b[31mred" in project.run("run", *MODEL, "-q", "Hi").out
 
 
-def test_what_is_said_of_calls_is_harmless_on_a_terminal_too(project: Project, playing):
-    playing('call read_file {"path": "a\\u202eb\\u001bc"}\n---\nsay Done.\n')
+def test_call_lines_are_sanitized_on_a_terminal(project: Project, start_emulator):
+    start_emulator('call read_file {"path": "a\\u202eb\\u001bc"}\n---\nsay Done.\n')
     variables: dict[str, Any] = {**project.variables, "NO_COLOR": "1"}
     shown = in_terminal("run", *MODEL, "Hi", **variables)
     assert "read_file" in shown
@@ -151,10 +151,10 @@ def test_what_is_said_of_calls_is_harmless_on_a_terminal_too(project: Project, p
     assert "\\x1b" not in shown
 
 
-def test_a_request_that_is_refused_names_the_conversation_to_look_at(project: Project, playing):
-    playing("error 400 Strange\n")
+def test_rejected_request_names_its_conversation(project: Project, start_emulator):
+    start_emulator("error 400 Strange\n")
     ended = project.run("run", *MODEL, "-q", "Hi")
-    with kept(project) as chat:
+    with load_conversation(project) as chat:
         assert f"segue diag {chat.id} shows" in ended.err
 
 
@@ -167,12 +167,12 @@ def test_a_model_that_is_not_there_is_looked_for_where_models_are_listed(project
     assert "doctor" not in ended.err
 
 
-def test_an_emulated_model_costs_nothing_that_anybody_knows(project: Project, playing):
-    playing("say Yes.\n")
+def test_emulated_model_has_no_price(project: Project, start_emulator):
+    start_emulator("say Yes.\n")
     assert project.run("run", *MODEL, "--json", "Hi").json["cost"] is None
 
 
-def test_a_folder_that_is_gone_is_told(project: Project, tmp_path: Path):
+def test_missing_folder_is_reported(project: Project, tmp_path: Path):
     gone = tmp_path / "gone"
     for command in (("run", "Hi"), ("doctor",), ("log",)):
         line = " ".join(["mkdir", str(gone), "&&", "cd", str(gone), "&&", "rmdir", str(gone), "&&", *SEGUE, *command])
@@ -183,35 +183,35 @@ def test_a_folder_that_is_gone_is_told(project: Project, tmp_path: Path):
             timeout=100,
             check=False,
         )
-        told = ended.stdout + ended.stderr
+        output = ended.stdout + ended.stderr
         assert b"stdout" not in ended.stderr
         if command != ("log",):
-            assert b"the current folder no longer exists" in told, told
+            assert b"the current folder no longer exists" in output, output
 
 
 # ------------------------------------------------------------------------------------------------------- what is asked
 
 
-def test_stdin_comes_after_the_prompt(project: Project, playing):
-    emulator = playing("\n---\n".join(["say Yes."] * 7))
+def test_stdin_comes_after_the_prompt(project: Project, start_emulator):
+    emulator = start_emulator("\n---\n".join(["say Yes."] * 7))
     project.run("run", *MODEL, "Explain", "this", stdin=b"x = 1\n")
-    assert words_to(emulator) == "Explain this\n\nx = 1\n"
+    assert user_text(emulator) == "Explain this\n\nx = 1\n"
     project.run("run", *MODEL, stdin=b"x = 2")
-    assert words_to(emulator) == "x = 2"
+    assert user_text(emulator) == "x = 2"
     project.run("run", *MODEL, "-", stdin="é".encode())
-    assert words_to(emulator) == "é"
+    assert user_text(emulator) == "é"
     for words in (("-", "x"), ("x", "-")):
         project.run("run", *MODEL, *words, stdin=b"given")
-        assert words_to(emulator) == "x\n\ngiven"
+        assert user_text(emulator) == "x\n\ngiven"
         assert is_one_line(project.run("run", *MODEL, *words, stdin=b""))
     project.run("run", *MODEL, "3", "-", "2")
-    assert words_to(emulator) == "3 - 2"
+    assert user_text(emulator) == "3 - 2"
     project.run("run", *MODEL, "Alone", stdin=b" \n")
-    assert words_to(emulator) == "Alone"
+    assert user_text(emulator) == "Alone"
 
 
 @pytest.mark.parametrize("given", [b"", b"  \n", b"\xff\xfe\x00", b"caf\xe9"])
-def test_nothing_to_ask_or_no_text_is_refused(project: Project, given):
+def test_missing_or_binary_prompt_is_rejected(project: Project, given):
     assert is_one_line(project.run("run", stdin=given))
     assert not project.store.exists()
 
@@ -220,8 +220,8 @@ def test_binary_behind_a_prompt_is_refused(project: Project):
     assert is_one_line(project.run("run", "Explain", stdin=b"\x00\x01"))
 
 
-def test_system_is_given_as_text_or_in_a_file(project: Project, playing):
-    emulator = playing("say Yes.\n---\nsay Yes.\n---\nsay Yes.\n")
+def test_system_is_given_as_text_or_in_a_file(project: Project, start_emulator):
+    emulator = start_emulator("say Yes.\n---\nsay Yes.\n---\nsay Yes.\n")
     (project.folder / "system.txt").write_text("Speak French.")
 
     def system() -> str:
@@ -239,8 +239,8 @@ def test_system_is_given_as_text_or_in_a_file(project: Project, playing):
     assert is_one_line(project.run("run", *MODEL, "--system", "@missing.txt", "Hi"))
 
 
-def test_tools_can_be_written_in_words(project: Project, playing):
-    emulator = playing("say Yes.\n")
+def test_tools_can_be_declared_as_prompt_text(project: Project, start_emulator):
+    emulator = start_emulator("say Yes.\n")
     project.run("run", *MODEL, "--tool-format", "hermes", "Hi")
     body = emulator.requests[-1].body
     assert body is not None
@@ -263,8 +263,8 @@ def names_of(emulator: Emulator) -> list[str]:
     return [tool["name"] for tool in body.get("tools", [])]
 
 
-def test_the_tools_can_be_chosen(project: Project, playing):
-    emulator = playing("say Yes.\n---\nsay Yes.\n---\nsay Yes.\n")
+def test_the_tools_can_be_chosen(project: Project, start_emulator):
+    emulator = start_emulator("say Yes.\n---\nsay Yes.\n---\nsay Yes.\n")
     project.run("run", *MODEL, "Hi")
     assert {"read_file", "shell", "task"} <= set(names_of(emulator))
     project.run("run", *MODEL, "--tools", "glob, read_file", "Hi")
@@ -275,8 +275,8 @@ def test_the_tools_can_be_chosen(project: Project, playing):
     assert is_one_line(project.run("run", *MODEL, "--tools", "glob", "--no-tools", "Hi"))
 
 
-def test_what_no_rule_allows_is_denied_and_the_model_is_told(project: Project, playing):
-    playing(WRITE)
+def test_call_without_rule_is_denied_to_the_model(project: Project, start_emulator):
+    start_emulator(WRITE)
     ended = project.run("run", *MODEL, "Write")
     assert ended.code == 0
     assert ended.lines[0].startswith("It said: denied: ")
@@ -286,37 +286,37 @@ def test_what_no_rule_allows_is_denied_and_the_model_is_told(project: Project, p
 @pytest.mark.parametrize(
     "allowing", [("--allow", "write_file"), ("--allow", "write_file(*.txt)"), ("--dangerously-allow-all",)]
 )
-def test_a_rule_allows(project: Project, playing, allowing):
-    playing(WRITE)
+def test_a_rule_allows(project: Project, start_emulator, allowing):
+    start_emulator(WRITE)
     assert project.run("run", *MODEL, *allowing, "Write").code == 0
     assert (project.folder / "new.txt").read_text() == "hello"
 
 
-def test_a_rule_that_denies_holds_against_everything(project: Project, playing):
-    playing(WRITE)
-    project.says('[tools]\ndeny = ["write_file"]\n')
+def test_deny_rule_overrides_everything(project: Project, start_emulator):
+    start_emulator(WRITE)
+    project.write_config('[tools]\ndeny = ["write_file"]\n')
     ended = project.run("run", *MODEL, "--dangerously-allow-all", "Write")
     assert "denied" in ended.lines[0]
     assert not (project.folder / "new.txt").exists()
 
 
-def test_a_projects_rule_allows_only_when_its_file_is_trusted(project: Project, playing):
-    playing(WRITE)
-    project.says('[tools]\nallow = ["write_file"]\n')
+def test_a_projects_rule_allows_only_when_its_file_is_trusted(project: Project, start_emulator):
+    start_emulator(WRITE)
+    project.write_config('[tools]\nallow = ["write_file"]\n')
     ended = project.run("run", *MODEL, "Write")
     assert f"segue: {project.file} is not trusted; ignored settings: tools.allow;" in ended.err
     assert not (project.folder / "new.txt").exists()
-    playing(WRITE)
+    start_emulator(WRITE)
     assert "not trusted" not in project.run("run", *MODEL, "--trust", "Write").err
     assert (project.folder / "new.txt").exists()
 
 
-def test_a_bad_rule_is_refused(project: Project, playing):
-    playing("say Yes.\n")
+def test_a_bad_rule_is_refused(project: Project, start_emulator):
+    start_emulator("say Yes.\n")
     ended = project.run("run", *MODEL, "--allow", "shell(", "Hi")
     assert is_one_line(ended)
     assert ended.err.startswith("segue: --allow: ")
-    project.says('[tools]\ndeny = ["shell("]\n')
+    project.write_config('[tools]\ndeny = ["shell("]\n')
     for command in (("run", *MODEL, "Hi"), ("doctor",)):
         ended = project.run(*command)
         assert f"{project.file}: tools.deny: " in ended.err + ended.out.decode()
@@ -334,24 +334,24 @@ server.run("stdio")
 ADD = 'call sums__add {"a": 20, "b": 22}\n---\nsay It is {sums__add}\n'
 
 
-def test_the_tools_of_a_server_are_there_once_its_file_is_trusted(project: Project, playing):
+def test_the_tools_of_a_server_are_there_once_its_file_is_trusted(project: Project, start_emulator):
     pytest.importorskip("mcp")
     (project.folder / "server.py").write_text(SERVER)
-    project.says(f'[tools]\nallow = ["sums__add"]\n[mcp.sums]\ncommand = ["{sys.executable}", "server.py"]\n')
-    playing(ADD)
+    project.write_config(f'[tools]\nallow = ["sums__add"]\n[mcp.sums]\ncommand = ["{sys.executable}", "server.py"]\n')
+    start_emulator(ADD)
     ended = project.run("run", *MODEL, "Add")
     assert "ignored settings: tools.allow, mcp.sums;" in ended.err
     assert "It is 42" not in ended.out.decode()
     assert not (project.folder / "started").exists()
-    playing(ADD)
+    start_emulator(ADD)
     assert project.run("trust").code == 0
     ended = project.run("run", *MODEL, "-q", "Add")
     assert (ended.code, ended.lines, ended.err) == (0, ["It is 42"], "")
 
 
-def test_a_server_that_does_not_start_is_told_and_stops_nothing(project: Project, playing):
+def test_failed_mcp_server_is_reported_and_ignored(project: Project, start_emulator):
     pytest.importorskip("mcp")
-    playing("say Yes.\n")
+    start_emulator("say Yes.\n")
     config = project.home / ".config" / "segue" / "config.toml"
     config.write_text(config.read_text() + '[mcp.gone]\ncommand = ["no-such-program"]\n')
     ended = project.run("run", *MODEL, "-q", "Hi")
@@ -359,49 +359,49 @@ def test_a_server_that_does_not_start_is_told_and_stops_nothing(project: Project
     assert ended.err.startswith("segue: MCP server gone is not available: ")
 
 
-def test_a_subagent_works_and_is_not_what_is_gone_on_with(project: Project, playing):
-    playing(
+def test_subagent_runs_and_is_not_resumed(project: Project, start_emulator):
+    start_emulator(
         'call task {"description": "look into it", "prompt": "Read notes.txt"}\n---\nsay Bread, said the other.\n'
         "---\nsay So: {task}\n---\nsay Again.\n"
     )
-    told = project.run("run", *MODEL, "--json", "What shall I buy?").json
-    assert told["text"] == "So: Bread, said the other."
-    assert project.run("run", *MODEL, "-c", "--json", "Again?").json["conversation"] == told["conversation"]
+    output = project.run("run", *MODEL, "--json", "What shall I buy?").json
+    assert output["text"] == "So: Bread, said the other."
+    assert project.run("run", *MODEL, "-c", "--json", "Again?").json["conversation"] == output["conversation"]
 
 
-def test_work_goes_to_another_provider_only_with_leave(project: Project, playing):
+def test_task_for_another_provider_needs_permission(project: Project, start_emulator):
     order = '{"description": "look", "prompt": "Read notes.txt", "model": "kimi/kimi-k2.6"}'
     script = f"call task {order}\n---\nsay It said: {{task}}\n"
     with segue.emulator.start("kimi", script="say From the moon.\n") as moon:
         place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
-        playing(script)
+        start_emulator(script)
         denied = project.run("run", *MODEL, "Go", **place)
         assert "denied: giving work to moonshot/kimi-k2.6" in denied.lines[0]
         assert list(moon.requests) == []
-        playing(script)
+        start_emulator(script)
         allowed = project.run("run", *MODEL, "--allow", "task(moonshot/*)", "Go", **place)
         assert allowed.lines == ["It said: From the moon."]
         assert "task look → kimi/kimi-k2.6 (" in allowed.err
     with segue.emulator.start("kimi", script="say From the moon.\n") as moon:
         place = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
-        playing(script)
+        start_emulator(script)
         route = (*MODEL, "-m", "kimi/kimi-k2.6")
-        told = project.run("run", *route, "--json", "Go", **place).json
-    assert told["text"] == "It said: From the moon."
-    assert told["models"] == ["anthropic/claude-sonnet-5", "moonshot/kimi-k2.6"]
+        output = project.run("run", *route, "--json", "Go", **place).json
+    assert output["text"] == "It said: From the moon."
+    assert output["models"] == ["anthropic/claude-sonnet-5", "moonshot/kimi-k2.6"]
 
 
-def test_a_task_for_a_model_of_the_same_provider_needs_no_leave(project: Project, playing):
+def test_task_for_the_same_provider_needs_no_permission(project: Project, start_emulator):
     order = '{"description": "look", "prompt": "Read notes.txt", "model": "anthropic/claude-haiku-4-5"}'
-    playing(f"call task {order}\n---\nsay Small.\n---\nsay It said: {{task}}\n")
+    start_emulator(f"call task {order}\n---\nsay Small.\n---\nsay It said: {{task}}\n")
     assert project.run("run", *MODEL, "Go").lines == ["It said: Small."]
 
 
 # ------------------------------------------------------------------------------------------------------ conversations
 
 
-def test_a_conversation_goes_on(project: Project, playing):
-    emulator = playing("say One.\n---\nsay Two.\n---\nsay Three.\n---\nsay Four.\n")
+def test_conversation_is_resumed(project: Project, start_emulator):
+    emulator = start_emulator("say One.\n---\nsay Two.\n---\nsay Three.\n---\nsay Four.\n")
     first = project.run("run", *MODEL, "--json", "First").json["conversation"]
     assert project.run("run", *MODEL, "-c", "--json", "Second").json["conversation"] == first
     body = emulator.requests[-1].body
@@ -415,8 +415,8 @@ def test_a_conversation_goes_on(project: Project, playing):
         assert [message.speaker for message in StoredConversation(store, first).messages] == ["human", "ai"] * 3
 
 
-def test_a_conversation_goes_on_with_its_own_model(project: Project, playing):
-    playing("say One.\n---\nsay Two.\n---\nsay Six.\n")
+def test_resumed_conversation_keeps_its_model(project: Project, start_emulator):
+    start_emulator("say One.\n---\nsay Two.\n---\nsay Six.\n")
     with segue.emulator.start("anthropic", script="say Three.\n---\nsay Four.\n---\nsay Five.\n", keys=[KEY]) as mine:
         config = project.home / ".config" / "segue" / "config.toml"
         own = f'[providers.mine]\napi = "anthropic"\nbase_url = "{mine.base_url}"\nkey_variable = "TEST_KEY"\n'
@@ -428,16 +428,16 @@ def test_a_conversation_goes_on_with_its_own_model(project: Project, playing):
         ended = project.run("run", "-c", "Fourth")
         assert ended.lines == ["Four."]
         assert "mine/claude-haiku-4-5 (last used in this conversation)" in ended.err
-        told = project.run("run", "-s", first["conversation"], "--fork", "--json", "Fifth").json
-        assert (told["text"], told["model"]) == ("Five.", "mine/claude-haiku-4-5")
+        output = project.run("run", "-s", first["conversation"], "--fork", "--json", "Fifth").json
+        assert (output["text"], output["model"]) == ("Five.", "mine/claude-haiku-4-5")
         config.write_text(config.read_text().replace(own, ""))
         ended = project.run("run", "-c", "Sixth")
         assert ended.lines == ["Six."]
         assert "the conversation's last model can't be used: " in ended.err
 
 
-def test_a_fork_leaves_the_other_as_it_is(project: Project, playing):
-    playing("say One.\n---\nsay Two.\n")
+def test_a_fork_leaves_the_other_as_it_is(project: Project, start_emulator):
+    start_emulator("say One.\n---\nsay Two.\n")
     first = project.run("run", *MODEL, "--json", "First").json["conversation"]
     forked = project.run("run", *MODEL, "-c", "--fork", "--json", "Second").json["conversation"]
     assert forked != first
@@ -446,24 +446,24 @@ def test_a_fork_leaves_the_other_as_it_is(project: Project, playing):
         assert len(StoredConversation(store, forked).messages) == 4
 
 
-def test_nothing_is_kept_without_a_store(project: Project, playing):
-    playing("say One.\n")
-    told = project.run("run", *MODEL, "--no-store", "--json", "First").json
-    assert (told["text"], told["conversation"]) == ("One.", None)
+def test_nothing_is_kept_without_a_store(project: Project, start_emulator):
+    start_emulator("say One.\n")
+    output = project.run("run", *MODEL, "--no-store", "--json", "First").json
+    assert (output["text"], output["conversation"]) == ("One.", None)
     assert not project.store.exists()
 
 
 @pytest.mark.parametrize(
     "flags", [("-c",), ("-s", "zzz"), ("--fork",), ("-c", "-s", "x"), ("-c", "--no-store"), ("-s", "x", "--no-store")]
 )
-def test_what_is_not_there_can_not_be_gone_on_with(project: Project, flags):
+def test_missing_conversation_cannot_be_resumed(project: Project, flags):
     assert is_one_line(project.run("run", *MODEL, *flags, "Hi"))
 
 
 # ------------------------------------------------------------------------------------------------------------ the model
 
 
-def test_without_a_key_an_emulated_model_is_asked_and_that_is_said(project: Project):
+def test_missing_key_uses_the_emulator_and_reports_it(project: Project):
     ended = project.run("run", "-q", "Read notes.txt")
     assert ended.code == 0
     ended = project.run("run", "--no-tools", "Hi")
@@ -472,12 +472,12 @@ def test_without_a_key_an_emulated_model_is_asked_and_that_is_said(project: Proj
     assert project.run("run", "--no-tools", "--json", "Hi").json["emulated"] is True
 
 
-def test_which_model_is_asked_and_why(project: Project):
+def test_selected_model_and_reason(project: Project):
     with segue.emulator.start("mistral", script="say Yes.\n---\nsay Yes.\n---\nsay Yes.\n") as emulator:
         place: dict[str, Any] = {"MISTRAL_API_KEY": "k", "MISTRAL_BASE_URL": emulator.base_url}
         by_key = project.run("run", "Hi", **place)
         assert by_key.err.startswith("segue: mistral/mistral-medium-latest (MISTRAL_API_KEY is set);")
-        project.says('model = "mistral/devstral-2512"')
+        project.write_config('model = "mistral/devstral-2512"')
         assert f"mistral/devstral-2512 ({project.file})" in project.run("run", "Hi", **place).err
         by_variable = project.run("run", "Hi", SEGUE_MODEL="mistral/codestral-2508", **place)
         assert "mistral/codestral-2508 (SEGUE_MODEL)" in by_variable.err
@@ -488,32 +488,32 @@ def test_which_model_is_asked_and_why(project: Project):
         ]
 
 
-def test_the_second_model_answers_where_the_first_does_not(project: Project, playing):
-    playing("error 529 Overloaded (retry after 100)\n")
+def test_the_second_model_answers_where_the_first_does_not(project: Project, start_emulator):
+    start_emulator("error 529 Overloaded (retry after 100)\n")
     with segue.emulator.start("kimi", script="say From the moon.\n") as moon:
         place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
         ended = project.run("run", *MODEL, "-m", "kimi/kimi-k2.6", "--debug", "Hi", **place)
     assert (ended.code, ended.lines) == (0, ["From the moon."])
     assert "segue: switched to moonshot/kimi-k2.6: anthropic/claude-sonnet-5" in ended.err
-    with kept(project) as chat:
+    with load_conversation(project) as chat:
         assert [message.speaker for message in chat.messages] == ["human", "ai"]
 
 
-def test_where_both_fail_the_last_one_is_told_and_no_turn_is_counted(project: Project, playing):
-    playing("error 529 Overloaded (retry after 100)\n")
+def test_failed_failover_reports_the_last_error_without_turn(project: Project, start_emulator):
+    start_emulator("error 529 Overloaded (retry after 100)\n")
     with segue.emulator.start("kimi", script="error 529 Overloaded (retry after 100)\n") as moon:
         place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
-        told = project.run("run", *MODEL, "-m", "kimi/kimi-k2.6", "--json", "Hi", **place).json
-    assert told["error"].startswith("moonshot/kimi-k2.6 ")
-    assert (told["model"], told["turns"]) == ("moonshot/kimi-k2.6", 0)
-    assert told["models"] == ["anthropic/claude-sonnet-5", "moonshot/kimi-k2.6"]
+        output = project.run("run", *MODEL, "-m", "kimi/kimi-k2.6", "--json", "Hi", **place).json
+    assert output["error"].startswith("moonshot/kimi-k2.6 ")
+    assert (output["model"], output["turns"]) == ("moonshot/kimi-k2.6", 0)
+    assert output["models"] == ["anthropic/claude-sonnet-5", "moonshot/kimi-k2.6"]
 
 
-def test_a_rule_decides_which_model_is_asked(project: Project, playing):
-    playing("say Short.\n")
+def test_rule_selects_the_model(project: Project, start_emulator):
+    start_emulator("say Short.\n")
     with segue.emulator.start("kimi", script="say Long.\n") as moon:
         place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
-        project.says(
+        project.write_config(
             'route = "rules"\n[[rules]]\nwhen = "long"\ntokens = 500\nmodel = "kimi/kimi-k2.6"\n'
             '[[rules]]\nwhen = "otherwise"\nmodel = "anthropic/claude-sonnet-5"\n'
         )
@@ -522,8 +522,8 @@ def test_a_rule_decides_which_model_is_asked(project: Project, playing):
     assert (ended.json["text"], ended.json["model"]) == ("Long.", "moonshot/kimi-k2.6")
 
 
-def test_a_conversation_that_fills_the_context_is_made_to_fit(project: Project, playing):
-    emulator = playing("say One.\n---\nsay Two.\n---\nsay Three.\n")
+def test_a_conversation_that_fills_the_context_is_made_to_fit(project: Project, start_emulator):
+    emulator = start_emulator("say One.\n---\nsay Two.\n---\nsay Three.\n")
     config = project.home / ".config" / "segue" / "config.toml"
     small = '[providers.anthropic.models."claude-sonnet-5"]\ncontext = 1200\n'
     config.write_text(f'compress = "drop-oldest"\n{config.read_text()}{small}')
@@ -539,7 +539,7 @@ def test_a_conversation_that_fills_the_context_is_made_to_fit(project: Project, 
 
 
 @pytest.mark.parametrize("name", ["antropic/claude", "nobody", "anthropic/"])
-def test_a_model_that_is_none_is_one_line_and_2(project: Project, name):
+def test_unknown_model_is_usage_error(project: Project, name):
     assert is_one_line(project.run("run", "-m", name, "Hi"))
     assert not project.store.exists()
 
@@ -553,8 +553,8 @@ def test_a_model_without_a_key_fails_and_names_the_variable(project: Project):
     assert "ANTHROPIC_API_KEY" in ended.err
 
 
-def test_what_nobody_was_asked_is_not_what_is_gone_on_with(project: Project, playing):
-    playing("say One.\n---\nsay Two.\n")
+def test_unsent_conversation_is_not_resumed(project: Project, start_emulator):
+    start_emulator("say One.\n---\nsay Two.\n")
     first = project.run("run", *MODEL, "--json", "First").json["conversation"]
     for form in ("--json", "-q", "--jsonl"):
         ended = project.run("run", "-m", "openai/gpt-4.1", form, "Lost")
@@ -568,27 +568,27 @@ def test_what_nobody_was_asked_is_not_what_is_gone_on_with(project: Project, pla
     assert project.run("run", *MODEL, "-c", "--json", "Second").json["conversation"] == first
 
 
-def test_a_refused_key_fails_and_is_not_shown(project: Project, playing):
-    playing("say Yes.\n")
+def test_a_refused_key_fails_and_is_not_shown(project: Project, start_emulator):
+    start_emulator("say Yes.\n")
     for form in ("-q", "--json", "--jsonl"):
         ended = project.run("run", *MODEL, form, "Hi", TEST_KEY="sk-wrong-987654321")
         assert ended.code == 1
         assert "sk-wrong" not in ended.out.decode() + ended.err
-    told = project.run("run", *MODEL, "--json", "Hi", TEST_KEY="sk-wrong-987654321").json
-    assert (told["how"], told["text"]) == ("failed", "")
-    assert "TEST_KEY" in told["error"]
+    output = project.run("run", *MODEL, "--json", "Hi", TEST_KEY="sk-wrong-987654321").json
+    assert (output["how"], output["text"]) == ("failed", "")
+    assert "TEST_KEY" in output["error"]
 
 
-def test_what_may_pass_is_75(project: Project, playing):
-    playing("error 429 Slow down (retry after 100)\n")
+def test_temporary_failure_exits_75(project: Project, start_emulator):
+    start_emulator("error 429 Slow down (retry after 100)\n")
     ended = project.run("run", *MODEL, "-q", "Hi")
     assert is_one_line(ended, 75)
 
 
-def test_a_conversation_in_other_hands_is_75(project: Project, playing):
-    playing("say One.\n---\nsay Two.\n")
+def test_leased_conversation_exits_75(project: Project, start_emulator):
+    start_emulator("say One.\n---\nsay Two.\n")
     project.run("run", *MODEL, "First")
-    with kept(project) as chat:
+    with load_conversation(project) as chat:
         chat.rename("Mine")
         ended = project.run("run", *MODEL, "-q", "-c", "Second")
         assert is_one_line(ended, 75)
@@ -597,32 +597,32 @@ def test_a_conversation_in_other_hands_is_75(project: Project, playing):
         assert project.run("run", *MODEL, "-q", "-c", "Second").code == 0
 
 
-def test_a_limit_of_steps_is_1(project: Project, playing):
-    playing(READ)
+def test_a_limit_of_steps_is_1(project: Project, start_emulator):
+    start_emulator(READ)
     ended = project.run("run", *MODEL, "-q", "--steps", "1", "Hi")
     assert ended.code == 1
-    with kept(project) as chat:
+    with load_conversation(project) as chat:
         assert f"stopped after 1 turn, the most for one question; to continue: segue run -s {chat.id}" in ended.err
         assert chat.pending == []
-    playing(READ)
-    told = project.run("run", *MODEL, "--json", "--no-store", "--steps", "1", "Hi").json
-    assert told["error"] == "stopped after 1 turn, the most for one question; raise --steps to allow more"
+    start_emulator(READ)
+    output = project.run("run", *MODEL, "--json", "--no-store", "--steps", "1", "Hi").json
+    assert output["error"] == "stopped after 1 turn, the most for one question; raise --steps to allow more"
 
 
-def test_an_answer_that_is_cut_is_told_so(project: Project, playing):
-    playing("say To be cont\nend length\n")
+def test_truncated_reply_is_reported(project: Project, start_emulator):
+    start_emulator("say To be cont\nend length\n")
     ended = project.run("run", *MODEL, "-q", "Hi")
     assert (ended.code, ended.lines) == (0, ["To be cont"])
     assert "incomplete (length)" in ended.err
 
 
-def test_a_reply_that_breaks_off_is_asked_for_again(project: Project, playing):
-    playing("say This will be cut o\ncut\n---\nsay Whole.\n")
+def test_broken_reply_is_retried(project: Project, start_emulator):
+    start_emulator("say This will be cut o\ncut\n---\nsay Whole.\n")
     ended = project.run("run", *MODEL, "Hi")
     assert ended.code == 0
     assert ended.lines[-1] == "Whole."
     assert "interrupted: " in ended.err
-    with kept(project) as chat:
+    with load_conversation(project) as chat:
         assert len(chat.messages) == 2
 
 
@@ -630,7 +630,7 @@ def test_a_reply_that_breaks_off_is_asked_for_again(project: Project, playing):
 
 
 @contextmanager
-def begun(
+def start_run(
     project: Project, *arguments: str, interrupt: Callable[[], AbstractContextManager[None]] = default_interrupt
 ) -> Generator[subprocess.Popen[bytes]]:
     with interrupt():
@@ -656,16 +656,16 @@ def wait_for(process: subprocess.Popen[bytes], kind: str) -> None:
     raise AssertionError(f"no {kind}: {process.stderr.read() if process.stderr else b''}")
 
 
-def until(holds: Callable[[], bool]) -> None:
+def wait_until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline, "the state never came"
         time.sleep(0.01)
 
 
-def test_an_interrupt_in_a_reply_cancels_it_and_leaves_all_whole(project: Project, playing):
-    playing("say Let me\nwait 1000\nsay see.\n---\nsay Two.\n")
-    with begun(project, "Hi") as process:
+def test_an_interrupt_in_a_reply_cancels_it_and_leaves_all_whole(project: Project, start_emulator):
+    start_emulator("say Let me\nwait 1000\nsay see.\n---\nsay Two.\n")
+    with start_run(project, "Hi") as process:
         wait_for(process, "words")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
@@ -675,11 +675,11 @@ def test_an_interrupt_in_a_reply_cancels_it_and_leaves_all_whole(project: Projec
     assert (again.code, again.lines) == (0, ["Two."])
 
 
-def test_an_interrupt_that_was_ignored_at_the_start_stays_ignored(project: Project, playing):
+def test_an_interrupt_that_was_ignored_at_the_start_stays_ignored(project: Project, start_emulator):
     command = json.dumps({"command": "touch began; until [ -e go ]; do sleep 0.01; done"})
-    playing(f"call shell {command}\n---\nsay Two.\n")
-    with begun(project, "--allow", "shell", "Hi", interrupt=ignored_interrupt) as process:
-        until((project.folder / "began").exists)
+    start_emulator(f"call shell {command}\n---\nsay Two.\n")
+    with start_run(project, "--allow", "shell", "Hi", interrupt=ignored_interrupt) as process:
+        wait_until((project.folder / "began").exists)
         process.send_signal(signal.SIGINT)
         (project.folder / "go").touch()
         out, _ = process.communicate(timeout=PATIENCE)
@@ -687,45 +687,45 @@ def test_an_interrupt_that_was_ignored_at_the_start_stays_ignored(project: Proje
     assert msgspec.json.decode(out.splitlines()[-1])["how"] == "answered"
 
 
-def test_an_interrupt_in_a_tool_gives_every_call_its_outcome(project: Project, playing):
+def test_an_interrupt_in_a_tool_gives_every_call_its_outcome(project: Project, start_emulator):
     command = json.dumps({"command": "touch began; exec sleep 1000"})
-    playing(f'call shell {command}\ncall read_file {{"path": "notes.txt"}}\n---\nsay Two.\n')
-    with begun(project, "--allow", "shell", "Hi") as process:
+    start_emulator(f'call shell {command}\ncall read_file {{"path": "notes.txt"}}\n---\nsay Two.\n')
+    with start_run(project, "--allow", "shell", "Hi") as process:
         wait_for(process, "call-began")
-        until((project.folder / "began").exists)
+        wait_until((project.folder / "began").exists)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
-    with kept(project) as chat:
+    with load_conversation(project) as chat:
         assert chat.pending == []
         assert [message.speaker for message in chat.messages] == ["human", "ai", "tool", "tool"]
     assert project.run("run", *MODEL, "-q", "-c", "Go on").lines == ["Two."]
 
 
-def test_a_second_interrupt_leaves_at_once(project: Project, playing):
-    playing("wait 60\nsay Hi.\n")
-    with begun(project, "Hi") as process:
+def test_a_second_interrupt_leaves_at_once(project: Project, start_emulator):
+    start_emulator("wait 60\nsay Hi.\n")
+    with start_run(project, "Hi") as process:
         wait_for(process, "requested")
         os.kill(process.pid, signal.SIGINT)
         os.kill(process.pid, signal.SIGINT)
         assert process.wait(timeout=PATIENCE) == 130
 
 
-def test_to_be_ended_is_to_be_cancelled(project: Project, playing):
-    playing("wait 60\nsay Hi.\n")
-    with begun(project, "Hi") as process:
+def test_to_be_ended_is_to_be_cancelled(project: Project, start_emulator):
+    start_emulator("wait 60\nsay Hi.\n")
+    with start_run(project, "Hi") as process:
         wait_for(process, "requested")
         process.terminate()
         assert process.wait(timeout=PATIENCE) == 143
-    with kept(project) as chat:
+    with load_conversation(project) as chat:
         assert len(chat.messages) == 1
 
 
-def test_a_reader_that_goes_away_ends_it_quietly_and_whole(project: Project, playing):
+def test_closed_reader_ends_the_run_quietly(project: Project, start_emulator):
     wait = json.dumps({"command": "until [ -e go ]; do sleep 0.01; done"})
     cut = f'say {"word " * 50}\nwait 1000\ncall read_file {{"path": "notes.txt"}}'
-    playing(f"say {'word ' * 50}\ncall shell {wait}\n---\n{cut}\n---\nsay Two.\n")
-    with begun(project, "--allow", "shell", "Hi") as process:
+    start_emulator(f"say {'word ' * 50}\ncall shell {wait}\n---\n{cut}\n---\nsay Two.\n")
+    with start_run(project, "--allow", "shell", "Hi") as process:
         wait_for(process, "words")
         assert process.stdout is not None
         process.stdout.close()
@@ -733,13 +733,13 @@ def test_a_reader_that_goes_away_ends_it_quietly_and_whole(project: Project, pla
         assert process.wait(timeout=PATIENCE) == 141
         assert process.stderr is not None
         assert process.stderr.read() == b""
-    with kept(project) as chat:
+    with load_conversation(project) as chat:
         assert chat.pending == []
     assert project.run("run", *MODEL, "-q", "-c", "Go on").code == 0
 
 
-def test_a_closed_stdout_is_told_before_anything_is_asked(project: Project, playing):
-    emulator = playing("say Hi.\n")
+def test_closed_stdout_is_reported_before_any_request(project: Project, start_emulator):
+    emulator = start_emulator("say Hi.\n")
     command = " ".join(["exec", *SEGUE, "run", *MODEL, "Hi", ">&-"])
     ended = subprocess.run(
         ["sh", "-c", command], capture_output=True, env=environment(**project.variables), timeout=100, check=False

@@ -1,4 +1,4 @@
-"""Every way a command can end: exit codes, pipes, signals, full disks, bugs."""
+"""How commands end: exit codes, pipes, signals, full disks, bugs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import segue
-from segue.cli import shell
+from segue.cli import app
 from segue.errors import InputError, ProjectionError, RemoteProtocolError
 from tests.cli.bodies import GOOD, long_chat
 from tests.cli.kept import Kept
@@ -30,7 +30,7 @@ needs_full_disk = pytest.mark.skipif(not FULL_DISK.exists(), reason="no /dev/ful
 def call(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
     """The command in this process, so that the engine can be put out of order."""
     with CliRunner().isolation(input=stdin) as (out, err, _):
-        code = shell.run(arguments)
+        code = app.run(arguments)
         return code, out.getvalue().decode(), err.getvalue().decode()
 
 
@@ -43,16 +43,16 @@ def test_without_a_command_the_help_goes_to_stderr_and_it_is_a_usage_error():
 def test_help_names_every_command():
     ended = run("--help")
     assert ended.code == 0
-    assert [line.split()[0] for line in ended.lines[ended.lines.index("Commands:") + 1 :]] == list(shell.COMMANDS)
+    assert [line.split()[0] for line in ended.lines[ended.lines.index("Commands:") + 1 :]] == list(app.COMMANDS)
 
 
-@pytest.mark.parametrize("command", ["", *shell.COMMANDS])
+@pytest.mark.parametrize("command", ["", *app.COMMANDS])
 def test_version_is_everywhere(command):
     ended = run(*command.split(), "--version")
     assert (ended.code, ended.out, ended.err) == (0, VERSION, "")
 
 
-@pytest.mark.parametrize("command", shell.COMMANDS)
+@pytest.mark.parametrize("command", app.COMMANDS)
 def test_every_command_has_help_with_json_and_version(command):
     ended = run(command, "-h")
     assert ended.code == 0
@@ -63,7 +63,7 @@ def test_every_command_has_help_with_json_and_version(command):
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["convert", "--help"], ["demo", "--help"]])
 def test_help_and_version_load_neither_rich_nor_the_engine(arguments):
     script = (
-        "import sys; from segue.cli.shell import run; code = run(sys.argv[1:]);"
+        "import sys; from segue.cli.app import run; code = run(sys.argv[1:]);"
         "loaded = {'rich', 'segue.render', 'segue.conformance', 'segue.cli.demo_conversation'} & set(sys.modules);"
         "sys.exit(f'loaded {loaded}' if code or loaded else 0)"
     )
@@ -95,29 +95,29 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize("command", shell.COMMANDS)
+@pytest.mark.parametrize("command", app.COMMANDS)
 def test_a_new_process_does_what_one_with_everything_loaded_does(command, tmp_path):
     """No command may lean on a module that another one imported, or that only a test did."""
     code, arguments, given = STARTS[command]
-    kept = Kept(tmp_path)
-    arguments = arguments.format(id=kept.talk()).split()
-    ended = run_new(command, *arguments, stdin=given, SEGUE_STORE=str(kept.path))
+    store_cli = Kept(tmp_path)
+    arguments = arguments.format(id=store_cli.add_conversation()).split()
+    ended = run_new(command, *arguments, stdin=given, SEGUE_STORE=str(store_cli.path))
     assert ended.code == code, ended.err
-    assert ended == run(command, *arguments, stdin=given, SEGUE_STORE=str(kept.path))
+    assert ended == run(command, *arguments, stdin=given, SEGUE_STORE=str(store_cli.path))
 
 
-def test_what_is_no_number_is_said_in_words():
+def test_invalid_number_error_is_readable():
     for arguments in (["log", "--limit", "abc"], ["compress", "x", "--budget", "1.5"]):
         code, _, err = call(*arguments)
         assert code == 2
         assert f"'{arguments[-1]}' is not a whole number (see segue " in err
 
 
-def test_an_unknown_command_lists_the_known_ones():
+def test_unknown_command_error_lists_commands():
     ended = run("conver")
     assert is_one_line(ended)
     assert "'conver'" in ended.err
-    assert all(command in ended.err for command in shell.COMMANDS)
+    assert all(command in ended.err for command in app.COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -205,12 +205,14 @@ def test_ctrl_c_ends_with_130_and_no_traceback():
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=100)
     finally:
+        process.kill()
+        process.communicate()
         os.close(ours)
         os.close(theirs)
     assert (process.returncode, out, err.strip()) == (130, b"", b"")
 
 
-def test_a_bug_is_one_line_that_asks_for_a_report(monkeypatch):
+def test_bug_is_one_line_with_report_hint(monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise KeyError("two\nlines")
 
@@ -241,7 +243,7 @@ def test_debug_shows_the_traceback_of_a_bug(monkeypatch):
         (RecursionError("too deep"), 1),
     ],
 )
-def test_whose_fault_it_was_decides_the_exit_code(monkeypatch, error, code):
+def test_exit_code_depends_on_error_class(monkeypatch, error, code):
     def broken(*_: object, **__: object) -> None:
         raise error
 
@@ -260,7 +262,7 @@ def test_bad_input_names_the_path(monkeypatch):
     assert call("check", "--api", "kimi", stdin=GOOD)[2] == "segue: messages[3]: a message needs a role\n"
 
 
-def test_what_a_terminal_cannot_show_is_spelled_out():
+def test_unencodable_characters_are_escaped():
     ended = run("demo", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
     assert ended.code == 0
     assert ended.out.isascii()
@@ -291,7 +293,7 @@ def test_an_interrupt_while_it_is_loaded_is_no_traceback():
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 @pytest.mark.parametrize("known", [False, True])
-def test_make_demo_says_where_the_command_is_unless_it_is_known(tmp_path, known):
+def test_make_demo_prints_the_command_path_if_needed(tmp_path, known):
     stamp, command = tmp_path / "ready", tmp_path / "bin" / "segue"
     stamp.touch()
     command.parent.mkdir()
@@ -309,5 +311,5 @@ def test_make_demo_says_where_the_command_is_unless_it_is_known(tmp_path, known)
         timeout=100,
         check=False,
     )
-    told = f"segue is {command} here; pip install . puts it on your PATH.\n"
-    assert (ended.returncode, ended.stdout) == (0, "played\n" + ("" if known else told)), ended.stderr
+    expected = f"segue is {command} here; pip install . puts it on your PATH.\n"
+    assert (ended.returncode, ended.stdout) == (0, "played\n" + ("" if known else expected)), ended.stderr

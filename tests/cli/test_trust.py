@@ -1,4 +1,4 @@
-"""`segue trust`: what is trusted, until when, and what it says."""
+"""`segue trust`: trusted files, revocation and output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.cli.process import is_one_line
 from tests.cli.project import Project
 
-TOLD = ['  tools.allow = ["shell"]', '  mcp.files = {"command":["mcp-files"]}']
+PRINTED = ['  tools.allow = ["shell"]', '  mcp.files = {"command":["mcp-files"]}']
 COUNTS = {"tools.allow": ["shell"], "mcp.files": {"command": ["mcp-files"]}}
 MCP = '[mcp.files]\ncommand = ["mcp-files"]\n[tools]\nallow = ["shell"]\n'
 
@@ -22,13 +22,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def test_a_file_is_trusted_until_it_changes(project: Project):
-    project.says(MCP)
+    project.write_config(MCP)
     assert trust_of(project) is False
     ended = project.run("trust")
     assert (ended.code, ended.err) == (0, "")
-    assert ended.lines == [f"{project.file}: trusted until it changes", *TOLD]
+    assert ended.lines == [f"{project.file}: trusted until it changes", *PRINTED]
     assert trust_of(project) is True
-    project.says(MCP + "# another word\n")
+    project.write_config(MCP + "# another word\n")
     assert trust_of(project) is False
 
 
@@ -37,18 +37,18 @@ def trust_of(project: Project) -> bool:
     return row["trusted"]
 
 
-def test_trust_can_be_taken_back(project: Project):
-    project.says(MCP)
+def test_trust_can_be_revoked(project: Project):
+    project.write_config(MCP)
     project.run("trust", str(project.file))
     assert project.run("trust", "--revoke").lines == [f"{project.file}: no longer trusted"]
     assert trust_of(project) is False
     assert project.run("trust", "--revoke").lines == [f"{project.file}: was not trusted"]
 
 
-def test_json_says_the_same(project: Project):
-    project.says(MCP)
-    told = {"file": str(project.file), "trusted": True, "counts": COUNTS}
-    assert project.run("trust", "--json").json == told
+def test_json_prints_the_same(project: Project):
+    project.write_config(MCP)
+    output = {"file": str(project.file), "trusted": True, "counts": COUNTS}
+    assert project.run("trust", "--json").json == output
     assert project.run("trust", "--revoke", "--json").json == {
         "file": str(project.file),
         "trusted": False,
@@ -56,8 +56,8 @@ def test_json_says_the_same(project: Project):
     }
 
 
-def test_values_that_drive_a_terminal_are_shown_harmless(project: Project):
-    project.says('[tools]\nallow = ["shell(\\u202e\\u001b[2J)"]\n')
+def test_control_characters_in_values_are_escaped(project: Project):
+    project.write_config('[tools]\nallow = ["shell(\\u202e\\u001b[2J)"]\n')
     out = project.run("trust").out.decode()
     assert "shell(" in out
     assert "\u202e" not in out
@@ -65,7 +65,7 @@ def test_values_that_drive_a_terminal_are_shown_harmless(project: Project):
 
 
 def test_a_store_of_a_file_that_is_not_trusted_is_not_made_nor_read(project: Project):
-    project.says('store = "../planted/chats.db"')
+    project.write_config('store = "../planted/chats.db"')
     planted = project.folder.parent / "planted"
     ended = project.run("run", "--no-tools", "Hi", SEGUE_STORE="")
     assert ended.code == 0
@@ -85,7 +85,7 @@ def test_without_a_file_there_is_nothing_to_trust(project: Project):
 
 
 def test_a_file_that_can_not_be_read_is_not_trusted(project: Project):
-    project.says("modell = 3")
+    project.write_config("modell = 3")
     ended = project.run("trust")
     assert is_one_line(ended)
     assert "did you mean model?" in ended.err

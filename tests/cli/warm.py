@@ -55,7 +55,7 @@ def run_warm(arguments: Sequence[str], environment: Mapping[str, str], streams: 
 
 
 def _serve(channel: socket.socket) -> None:
-    """Answers until nobody asks any more."""
+    """Serves requests until the channel is closed."""
     import segue
 
     for module in pkgutil.walk_packages(segue.__path__, "segue."):

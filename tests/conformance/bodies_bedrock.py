@@ -48,7 +48,7 @@ def body(*messages: object, **more: object) -> Body:
 
 
 def asks(*calls: object) -> Body:
-    """A body with these calls and a result for each of the one that is lawful."""
+    """A body with these calls and a result for each valid one."""
     return body(assistant(*calls), user(result()))
 
 

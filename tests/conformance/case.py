@@ -1,4 +1,4 @@
-"""A row of the tables of bodies: what breaks one rule and nothing else, and its lawful twin."""
+"""A row of the tables of bodies: a body that breaks exactly one rule, and its valid twin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values drawn from a form, and what can be done to them so that they may have it no longer."""
+"""Values generated from a spec, and damaged ones that may violate it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from segue.conformance.form import Form
+from segue.conformance.spec import Spec
 from tests.drawing import kept, sampled
 
 # Strings that match one or the other of the patterns and bounds; those that do not are damage.
@@ -18,7 +18,7 @@ STRINGS = (
     *("amazon.nova-pro-v1:0", "arn:aws:bedrock:us-east-1:123456789012:guardrail/abc", "x y", "é", "a\n", "", "b" * 65),
     *("b" * 257, "b" * 2049, "s3://"),
 )
-_ANY = Form(kind="any")
+_ANY = Spec(kind="any")
 _DOCUMENTS: tuple[Any, ...] = ({}, {"type": "object"}, [1, {"a": None}], "t", 1, 0.5, True, None)
 _JUNK: tuple[Any, ...] = (
     None,
@@ -38,8 +38,8 @@ _JUNK: tuple[Any, ...] = (
 )
 
 
-def _fits(form: Form, text: str) -> bool:
-    sized = (form.least or 0) <= len(text) <= (form.most if form.most is not None else len(text))
+def _fits(form: Spec, text: str) -> bool:
+    sized = (form.minimum or 0) <= len(text) <= (form.maximum if form.maximum is not None else len(text))
     return sized and (not form.pattern or re.fullmatch(form.pattern, text) is not None)
 
 
@@ -50,13 +50,13 @@ def _some(*names: str, least: int = 0, most: int | None = None) -> st.SearchStra
 
 @kept
 @st.composite
-def value_of(draw: st.DrawFn, form: Form) -> Any:
+def value_of(draw: st.DrawFn, form: Spec) -> Any:
     """A value that has the form."""
-    if form.null and draw(st.integers(0, 3)) == 0:
+    if form.nullable and draw(st.integers(0, 3)) == 0:
         return None
-    if form.either:
-        return draw(value_of(draw(sampled(form.either))))
-    least, most = form.least or 0, form.most
+    if form.any_of:
+        return draw(value_of(draw(sampled(form.any_of))))
+    least, most = form.minimum or 0, form.maximum
     match form.kind:
         case "string" | "bytes":
             return draw(sampled(form.values or [text for text in STRINGS if _fits(form, text)]))
@@ -70,26 +70,26 @@ def value_of(draw: st.DrawFn, form: Form) -> Any:
             return copy.deepcopy(draw(sampled(_DOCUMENTS)))
         case "list":
             size = draw(st.integers(int(least), int(least) + 2))
-            return [draw(value_of(form.each or _ANY)) for _ in range(size)]
+            return [draw(value_of(form.items or _ANY)) for _ in range(size)]
         case "map":
             keys = draw(_some("a", "b", least=int(least)))
-            return {key: draw(value_of(form.each or _ANY)) for key in sorted(keys)}
+            return {key: draw(value_of(form.items or _ANY)) for key in sorted(keys)}
         case "object":
             return draw(_members(form))
 
 
 @kept
 @st.composite
-def _members(draw: st.DrawFn, form: Form) -> dict[str, Any]:
+def _members(draw: st.DrawFn, form: Spec) -> dict[str, Any]:
     known = form.members
-    if form.by:
-        choice = draw(sampled(sorted(form.choices)))
-        return {form.by: choice, **draw(value_of(form.choices[choice]))}
-    if form.union:
+    if form.discriminator:
+        choice = draw(sampled(sorted(form.variants)))
+        return {form.discriminator: choice, **draw(value_of(form.variants[choice]))}
+    if form.exactly_one:
         given = [draw(sampled(sorted(known)))]
     else:
-        others = sorted(known.keys() - set(form.needs))
-        given = [*form.needs, *sorted(draw(_some(*others, most=3)) if others else ())]
+        others = sorted(known.keys() - set(form.required))
+        given = [*form.required, *sorted(draw(_some(*others, most=3)) if others else ())]
     return {name: draw(value_of(known[name])) for name in given}
 
 
@@ -106,7 +106,7 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
 
 
 @st.composite
-def damaged(draw: st.DrawFn, form: Form, names: tuple[str, ...]) -> dict[str, Any]:
+def damaged(draw: st.DrawFn, form: Spec, names: tuple[str, ...]) -> dict[str, Any]:
     """A value of the form with up to two things done to it. `names` are keys that may turn up anywhere."""
     value = copy.deepcopy(draw(value_of(form)))
     for _ in range(draw(st.integers(0, 2))):

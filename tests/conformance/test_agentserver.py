@@ -1,4 +1,4 @@
-"""Our judge of Foundry and the request validators of the vendor's server library.
+"""Our Foundry checker and the request validators of the vendor's server library.
 
 What the validators refuse, the judge refuses. What it refuses beyond that is by rules of the service that the library
 does not know, and by those of the model behind it (AZF-13).
@@ -16,7 +16,7 @@ from segue import conformance
 from segue.conformance.azure_foundry.body import BODY
 from segue.conformance.azure_foundry.items import ITEMS, OUTPUT_ONLY
 from segue.conformance.azure_foundry.rules import PREFIXES
-from segue.conformance.form import faults
+from segue.conformance.spec import find_mismatches
 
 from .bodies_foundry import CASES, ENTROPY, TOOL, body, name
 from .case import Case
@@ -31,18 +31,20 @@ BEYOND = {"AZF-01", "AZF-02", "AZF-04", "AZF-05", "AZF-06"}
 
 
 def _rejecting(given: dict[str, Any]) -> set[str]:
-    return {violation.rule for violation in conformance.judge(given, "azure-foundry") if violation.severity == "reject"}
+    return {
+        violation.rule for violation in conformance.check_body(given, "azure-foundry") if violation.severity == "reject"
+    }
 
 
 def _compare(given: dict[str, Any]) -> None:
     refused = vendor.refusal(given)
-    found = list(faults(BODY, given))
-    told = _rejecting(given)
+    found = list(find_mismatches(BODY, given))
+    rules = _rejecting(given)
     if refused:
-        assert told & KNOWN, f"the library refuses: {refused}"
+        assert rules & KNOWN, f"the library refuses: {refused}"
     else:
         assert not found, f"the library accepts, the schema does not: {found}"
-        beyond = {rule for rule in told if not rule.startswith("OAI-RESP-")} - BEYOND
+        beyond = {rule for rule in rules if not rule.startswith("OAI-RESP-")} - BEYOND
         assert beyond <= {"AZF-03"}, beyond
         assert not beyond or any(
             isinstance(item, dict) and item.get("status", "") is None for item in given.get("input", ())
@@ -51,7 +53,7 @@ def _compare(given: dict[str, Any]) -> None:
 
 @settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(given=damaged(BODY, vendor.NAMES))
-def test_what_the_library_refuses_the_judge_refuses(given: dict[str, Any]) -> None:
+def test_library_rejections_are_checker_rejections(given: dict[str, Any]) -> None:
     _compare(given)
 
 
@@ -63,18 +65,18 @@ def test_items_of_every_type(item: str, data: st.DataObject) -> None:
     _compare({"input": [{"type": item, **entry}]})
 
 
-@pytest.mark.parametrize("tool", sorted(BODY.members["tools"].each.choices if BODY.members["tools"].each else ()))
+@pytest.mark.parametrize("tool", sorted(BODY.members["tools"].items.variants if BODY.members["tools"].items else ()))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_tools_of_every_type(tool: str, data: st.DataObject) -> None:
-    each = BODY.members["tools"].each
+    each = BODY.members["tools"].items
     assert each is not None
-    entry = data.draw(damaged(each.choices[tool], vendor.NAMES))
+    entry = data.draw(damaged(each.variants[tool], vendor.NAMES))
     _compare({"input": "q", "tools": [{"type": tool, **entry}]})
 
 
 @pytest.mark.parametrize("item", sorted(OUTPUT_ONLY))
-def test_what_only_replies_hold_is_refused_by_both(item: str) -> None:
+def test_reply_only_content_is_rejected_by_both(item: str) -> None:
     given: dict[str, Any] = body({"type": item, "id": name("fc"), "call_id": "c", "arguments": "{}"})
     assert "Invalid discriminator" in vendor.refusal(given)
     assert "AZF-08" in _rejecting(given)
@@ -88,12 +90,12 @@ _TAILS = st.sampled_from(["", "1", ENTROPY, ENTROPY[2:], ENTROPY[1:], "_" * 50, 
 @example(prefix="caresp", tail=ENTROPY, joined=True)
 def test_ids_are_those_of_the_library(prefix: str, tail: str, joined: bool) -> None:
     made = f"{prefix}_{tail}" if joined else f"{prefix}{tail}"
-    told = _rejecting({"input": "q", "previous_response_id": made})
-    assert ("AZF-07" in told) is (bool(made) and not vendor.is_id(made, "caresp"))
-    risks = {found.rule for found in conformance.judge(body({**TOOL, "id": made}), "azure-foundry")}
+    rules = _rejecting({"input": "q", "previous_response_id": made})
+    assert ("AZF-07" in rules) is (bool(made) and not vendor.is_id(made, "caresp"))
+    risks = {found.rule for found in conformance.check_body(body({**TOOL, "id": made}), "azure-foundry")}
     assert ("AZF-07" in risks) is (bool(made) and not vendor.is_id(made, *PREFIXES))
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_lawful_twins_pass_the_library(case: Case) -> None:
+def test_valid_twins_pass_the_library(case: Case) -> None:
     assert not vendor.refusal(case.lawful)

@@ -1,4 +1,4 @@
-"""Our judge of Converse and botocore's service model of it.
+"""Our Converse checker and botocore's service model.
 
 The table of forms is the service model, word for word. On bodies of that model with things done to them, botocore and
 the judge refuse the same ones, but for booleans, which botocore takes for numbers.
@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from segue import conformance
-from segue.conformance.bedrock.request import read
-from segue.conformance.bedrock.shape import REQUEST
-from segue.conformance.form import Fault, Form, faults
+from segue.conformance.bedrock.request import parse_request
+from segue.conformance.bedrock.service_model import REQUEST
+from segue.conformance.spec import Mismatch, Spec, find_mismatches
 from segue.models import identify
 
 from .bodies_bedrock import CASES
@@ -28,9 +28,9 @@ vendor = pytest.importorskip("tests.conformance.vendor_bedrock", reason="botocor
 KNOWN = {"BED-01", "BED-02", "BED-08", "BED-09", "BED-10", "BED-11"}
 
 
-def _names(form: Form, seen: set[str]) -> set[str]:
+def _names(form: Spec, seen: set[str]) -> set[str]:
     seen.update(form.members)
-    for inner in (*form.members.values(), form.each):
+    for inner in (*form.members.values(), form.items):
         if inner is not None:
             _names(inner, seen)
     return seen
@@ -41,37 +41,37 @@ NAMES = (*sorted(_names(REQUEST, set())), "none", "type", "cache_control")
 
 def test_table_is_the_service_model() -> None:
     theirs = vendor.form()
-    assert theirs.needs == ("modelId",)
+    assert theirs.required == ("modelId",)
     # The address has it.
-    assert msgspec.structs.replace(theirs, needs=()) == REQUEST
+    assert msgspec.structs.replace(theirs, required=()) == REQUEST
 
 
-def _is_a_boolean_for_a_number(fault: Fault) -> bool:
-    return fault.wrong == "type" and isinstance(fault.value, bool) and fault.form.kind in ("integer", "number")
+def _is_a_boolean_for_a_number(fault: Mismatch) -> bool:
+    return fault.kind == "type" and isinstance(fault.value, bool) and fault.spec.kind in ("integer", "number")
 
 
 @settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(body=damaged(REQUEST, NAMES))
-def test_botocore_and_the_judge_refuse_the_same(body: dict[str, Any]) -> None:
+def test_botocore_and_checker_reject_the_same(body: dict[str, Any]) -> None:
     refused = vendor.refusal(body)
-    verdict = conformance.judge(body, "bedrock")
-    found = [fault for fault in faults(REQUEST, body) if not _is_a_boolean_for_a_number(fault)]
+    verdict = conformance.check_body(body, "bedrock")
+    found = [fault for fault in find_mismatches(REQUEST, body) if not _is_a_boolean_for_a_number(fault)]
     if refused:
-        told = {violation.rule for violation in verdict if violation.severity == "reject"}
-        assert told & KNOWN, f"botocore refuses: {refused}\n{verdict}"
+        rules = {violation.rule for violation in verdict if violation.severity == "reject"}
+        assert rules & KNOWN, f"botocore refuses: {refused}\n{verdict}"
         assert found
     else:
         assert not found, f"botocore accepts\n{verdict}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_lawful_twins_pass_botocore(case: Case) -> None:
+def test_valid_twins_pass_botocore(case: Case) -> None:
     assert not vendor.refusal(case.lawful)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_what_departs_from_the_model_is_what_botocore_refuses(case: Case) -> None:
-    found = read(case.violating, identify(case.model)).found
+def test_deviations_from_the_model_are_rejected_by_botocore(case: Case) -> None:
+    found = parse_request(case.violating, identify(case.model)).problems
     departs = [finding for findings in found.values() for finding in findings]
     assert bool(departs) is (bool(vendor.refusal(case.violating)) or case.about in STRICTER)
 

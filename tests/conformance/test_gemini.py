@@ -1,4 +1,4 @@
-"""What is Gemini's alone: its names are those of the SDK, its own parts pass, and no body is beyond the judge."""
+"""Gemini only: field names match the SDK, its own parts pass, and every body gets a verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue import conformance
-from segue.conformance.gemini.shape import DATA, FIELDS, OTHER_SURFACE, camel
+from segue.conformance.gemini.fields import DATA_FIELDS, FIELDS, OTHER_ENDPOINT_FIELDS, to_camel
 
 from . import bodies_gemini as g
 from . import bodies_gemini_tools
@@ -32,8 +32,8 @@ def test_table_is_whole() -> None:
     kinds = {what.lstrip("[]{}") for fields in FIELDS.values() for what in fields.values()}
     scalars = {"string", "bytes", "bool", "any", "object", "struct", "signature", "result", "type", "mode"}
     assert kinds == (set(FIELDS) | scalars) - {"request"}
-    assert all(name in FIELDS[message] for message, name in OTHER_SURFACE)
-    assert set(DATA) <= FIELDS["part"].keys()
+    assert all(name in FIELDS[message] for message, name in OTHER_ENDPOINT_FIELDS)
+    assert set(DATA_FIELDS) <= FIELDS["part"].keys()
 
 
 # Parts as the API and its documentation write them, each with a response where it needs one.
@@ -104,18 +104,18 @@ SERVER_SIDE: list[list[Body]] = [
 def test_documented_calls_pass(call: Body, answer: Body) -> None:
     for signed, model in ((call, g.COMPUTER), ({"thoughtSignature": g.SKIP, **call}, g.NEW)):
         body = g.body(g.model(g.TEXT, signed), g.user(answer))
-        assert conformance.judge(body, "gemini", model=model), model
-        assert conformance.judge(_snaked(body), "gemini", model=model), model
+        assert conformance.check_body(body, "gemini", model=model), model
+        assert conformance.check_body(_snaked(body), "gemini", model=model), model
 
 
 @pytest.mark.parametrize("parts", SERVER_SIDE)
 def test_documented_server_side_parts_pass(parts: list[Body]) -> None:
     body = g.body(g.model(*parts, g.TEXT), g.Q)
-    assert not conformance.judge(body, "gemini", model=g.NEW).violations
-    assert not conformance.judge(_snaked(body), "gemini", model=g.NEW).violations
+    assert not conformance.check_body(body, "gemini", model=g.NEW).violations
+    assert not conformance.check_body(_snaked(body), "gemini", model=g.NEW).violations
 
 
-SNAKE = {camel(name): name for fields in FIELDS.values() for name in fields}
+SNAKE = {to_camel(name): name for fields in FIELDS.values() for name in fields}
 
 
 def _snaked(value: Any) -> Any:
@@ -159,7 +159,7 @@ def test_anything_anywhere_gives_a_verdict(case: Any) -> None:
             for odd in ODD:
                 mutant = _set(body, path, odd)
                 before = repr(mutant)
-                verdict = conformance.judge(mutant, "gemini", model=case.model)
+                verdict = conformance.check_body(mutant, "gemini", model=case.model)
                 assert str(verdict).startswith("gemini")
                 assert repr(mutant) == before
 
@@ -180,10 +180,10 @@ _ANY = st.recursive(
     rest=st.dictionaries(_KEYS, _ANY, max_size=5),
     model=st.sampled_from([None, g.OLD, g.NEW, "x"]),
 )
-def test_any_object_is_judged(body: Body, rest: Body, model: str | None) -> None:
+def test_any_object_gets_a_verdict(body: Body, rest: Body, model: str | None) -> None:
     whole = {**rest, **body}
-    first = conformance.judge(whole, "gemini", model=model)
-    assert first == conformance.judge(copy.deepcopy(whole), "gemini", model=model)
+    first = conformance.check_body(whole, "gemini", model=model)
+    assert first == conformance.check_body(copy.deepcopy(whole), "gemini", model=model)
 
 
 def test_deep_schemas_end() -> None:
@@ -191,7 +191,7 @@ def test_deep_schemas_end() -> None:
     for _ in range(100_000):
         schema = {"type": "ARRAY", "items": schema}
     started = time.process_time()
-    verdict = conformance.judge(g.declares({"name": "f", "parameters": schema}), "gemini")
+    verdict = conformance.check_body(g.declares({"name": "f", "parameters": schema}), "gemini")
     assert time.process_time() - started < 2
     assert any("nesting depth" in violation.message for violation in verdict)
     while schema:
@@ -200,6 +200,6 @@ def test_deep_schemas_end() -> None:
 
 def test_message_is_the_providers() -> None:
     body = g.body(g.model(g.call(is_error=True)), g.user(g.response()))
-    (violation,) = conformance.judge(body, "gemini")
+    (violation,) = conformance.check_body(body, "gemini")
     assert "Unknown name 'is_error': Cannot find field." in violation.message
-    assert json.dumps(conformance.judge(body, "gemini").to_dict())
+    assert json.dumps(conformance.check_body(body, "gemini").to_dict())

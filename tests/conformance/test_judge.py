@@ -1,4 +1,4 @@
-"""The judge as a whole: what it refuses to judge, what it never does, and what it costs."""
+"""The checker as a whole: rejected input, guarantees and cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from segue.conformance import anthropic, openai_responses
 from segue.conformance.anthropic.content import KEYS
 from segue.conformance.azure_foundry import backend
 from segue.conformance.bedrock import claude
-from segue.conformance.openai_responses.items import SHAPES
+from segue.conformance.openai_responses.items import ITEM_SPECS
 from segue.errors import InputError
 
 from . import bodies_anthropic, bodies_bedrock, bodies_chat, bodies_foundry, bodies_gemini, bodies_responses
@@ -46,9 +46,9 @@ NOT_A_REQUEST = [
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("body", NO_OBJECT)
-def test_what_is_no_object_is_an_input_error(body: Any, api: str) -> None:
+def test_non_object_is_an_input_error(body: Any, api: str) -> None:
     with pytest.raises(InputError) as raised:
-        conformance.judge(body, api)
+        conformance.check_body(body, api)
     assert not raised.value.path
 
 
@@ -58,59 +58,59 @@ TAKE_ANY = ("azure-foundry", "bedrock", "gemini", "openai-responses")
 
 @pytest.mark.parametrize("api", [api for api in APIS if api not in TAKE_ANY])
 @pytest.mark.parametrize(("body", "path"), NOT_A_REQUEST)
-def test_what_is_no_request_is_an_input_error(body: Any, path: str, api: str) -> None:
+def test_non_request_is_an_input_error(body: Any, path: str, api: str) -> None:
     with pytest.raises(InputError) as raised:
-        conformance.judge(body, api)
+        conformance.check_body(body, api)
     assert raised.value.path == path
 
 
 @pytest.mark.parametrize("api", ["azure-foundry", "bedrock", "gemini"])
 @pytest.mark.parametrize(("body", "path"), NOT_A_REQUEST)
-def test_any_object_is_judged(body: Any, path: str, api: str) -> None:
+def test_any_object_gets_a_verdict(body: Any, path: str, api: str) -> None:
     assert path
-    assert not conformance.judge(body, api)
+    assert not conformance.check_body(body, api)
 
 
 def test_bedrock_has_its_model_under_its_own_key() -> None:
     b = bodies_bedrock
     body = b.ids("functions.f:0")
-    assert conformance.judge({**body, "modelId": b.NOVA}, "bedrock")
-    verdict = conformance.judge({**body, "modelId": b.CLAUDE}, "bedrock")
+    assert conformance.check_body({**body, "modelId": b.NOVA}, "bedrock")
+    verdict = conformance.check_body({**body, "modelId": b.CLAUDE}, "bedrock")
     assert verdict.model == b.CLAUDE
     assert {violation.rule for violation in verdict} == {"ANT-01"}
-    assert conformance.judge({**body, "modelId": b.CLAUDE}, "bedrock", model=b.NOVA)
+    assert conformance.check_body({**body, "modelId": b.CLAUDE}, "bedrock", model=b.NOVA)
 
 
-def test_constraints_are_told_as_the_service_tells_them() -> None:
-    (first, _) = conformance.judge(bodies_bedrock.ids("a|b"), "bedrock")
+def test_constraints_have_the_service_text() -> None:
+    (first, _) = conformance.check_body(bodies_bedrock.ids("a|b"), "bedrock")
     assert first.message == (
         "Value at 'messages.2.member.content.1.member.toolUse.toolUseId' failed to satisfy constraint: "
         "Member must satisfy regular expression pattern: [a-zA-Z0-9_.:-]+"
     )
 
 
-def test_what_foundry_refuses_is_told_in_its_words() -> None:
+def test_foundry_rejections_have_its_text() -> None:
     f = bodies_foundry
-    told = {
+    rules = {
         "Expected string, got object": f.body(f.call(arguments={}), f.result()),
         "Required property 'id' is missing": f.body(f.without(f.thinks(), "id"), f.SAYS),
         "Expected one of: string, array; got integer": {"input": 1},
         "Invalid value 'done'. Allowed: in_progress, completed, incomplete": f.body(f.call(status="done"), f.result()),
     }
-    for message, body in told.items():
-        (violation,) = conformance.judge(body, "azure-foundry")
+    for message, body in rules.items():
+        (violation,) = conformance.check_body(body, "azure-foundry")
         assert violation.message == message
 
 
 def test_rules_taken_from_another_api_exist() -> None:
-    assert {rule.name for rule in openai_responses.BOOK.rules} >= backend.INSTEAD.keys()
-    assert {rule.name for rule in anthropic.BOOK.rules} >= claude.SHARED
+    assert {rule.name for rule in openai_responses.RULE_SET.rules} >= backend.REPLACED.keys()
+    assert {rule.name for rule in anthropic.RULE_SET.rules} >= claude.SHARED
     assert len(claude.RULES) == len(claude.SHARED)
 
 
 def test_unknown_api_is_an_input_error() -> None:
     with pytest.raises(InputError, match="anthropic"):
-        conformance.judge({"messages": []}, "telegraph")
+        conformance.check_body({"messages": []}, "telegraph")
 
 
 def test_apis() -> None:
@@ -124,24 +124,24 @@ def test_profiles_belong_to_openai_chat_and_are_named() -> None:
     names = conformance.profile_names()
     assert "vllm" in names
     with pytest.raises(InputError) as raised:
-        conformance.judge({"messages": []}, "openai-chat", profile="lighthouse")
+        conformance.check_body({"messages": []}, "openai-chat", profile="lighthouse")
     assert raised.value.path == "profile"
     assert all(name in str(raised.value) for name in names)
     with pytest.raises(InputError, match="openai-chat") as raised:
-        conformance.judge({"messages": []}, "kimi", profile="vllm")
+        conformance.check_body({"messages": []}, "kimi", profile="vllm")
     assert raised.value.path == "profile"
 
 
 @pytest.mark.parametrize("row", ITEMS, ids=[row["name"] for row in ITEMS])
 def test_item_that_the_vendors_types_take_is_accepted(row: dict[str, Any]) -> None:
     body = {"input": [bodies_responses.USER, *row["input"]], "previous_response_id": row.get("previous_response_id")}
-    verdict = conformance.judge(body, "openai-responses", model="gpt-5.6")
+    verdict = conformance.check_body(body, "openai-responses", model="gpt-5.6")
     assert verdict, str(verdict)
 
 
 def test_items_come_last_and_in_order() -> None:
     r = bodies_responses
-    verdict = conformance.judge(r.body(r.call(), r.result("x"), tools=[{}]), "openai-responses")
+    verdict = conformance.check_body(r.body(r.call(), r.result("x"), tools=[{}]), "openai-responses")
     assert [violation.path for violation in verdict] == ["tools[0]", "input[1]", "input[2]"]
 
 
@@ -149,31 +149,31 @@ def test_reference_may_stand_for_a_call_or_an_output() -> None:
     r = bodies_responses
     named: dict[str, object] = {"type": "item_reference", "id": "fc_1"}
     for body in (r.body(named, r.result()), r.body(r.call(), named)):
-        assert not conformance.judge(body, "openai-responses").violations
+        assert not conformance.check_body(body, "openai-responses").violations
 
 
 @pytest.mark.parametrize("model", ["gpt-4.1", "grok-4"])
 def test_ids_without_reasoning_are_no_risk_where_nothing_reasons_so(model: str) -> None:
     r = bodies_responses
     body = r.body(r.call(id="fc_1"), r.result(), {**r.SAYS, "id": "msg_1"})
-    assert not conformance.judge(body, "openai-responses", model=model).violations
+    assert not conformance.check_body(body, "openai-responses", model=model).violations
 
 
 def test_model_argument_wins_over_the_body() -> None:
     body = bodies_anthropic.body(bodies_anthropic.A, model="claude-haiku-4-5")
-    assert conformance.judge(body, "anthropic")
-    assert conformance.judge(body, "anthropic").model == "claude-haiku-4-5"
-    assert not conformance.judge(body, "anthropic", model="claude-sonnet-5")
+    assert conformance.check_body(body, "anthropic")
+    assert conformance.check_body(body, "anthropic").model == "claude-haiku-4-5"
+    assert not conformance.check_body(body, "anthropic", model="claude-sonnet-5")
 
 
 def test_unknown_model_is_named_as_such() -> None:
-    (violation,) = conformance.judge(bodies_anthropic.body(bodies_anthropic.A), "anthropic")
+    (violation,) = conformance.check_body(bodies_anthropic.body(bodies_anthropic.A), "anthropic")
     assert "no model given, checked as the newest" in violation.message
 
 
 def test_verdict_reads_well() -> None:
     a = bodies_anthropic
-    verdict = conformance.judge(a.body(a.assistant(a.use()), a.user(a.TEXT)), "anthropic", model="claude-opus-4-6")
+    verdict = conformance.check_body(a.body(a.assistant(a.use()), a.user(a.TEXT)), "anthropic", model="claude-opus-4-6")
     assert not verdict
     assert len(verdict) == 1
     assert list(verdict) == list(verdict.violations)
@@ -198,7 +198,7 @@ def test_verdict_reads_well() -> None:
 
 
 def test_risk_alone_is_accepted() -> None:
-    verdict = conformance.judge({"messages": [{"role": "system", "content": "s"}]}, "anthropic")
+    verdict = conformance.check_body({"messages": [{"role": "system", "content": "s"}]}, "anthropic")
     assert verdict
     assert len(verdict) == 1
 
@@ -206,7 +206,7 @@ def test_risk_alone_is_accepted() -> None:
 def test_violations_stand_in_the_order_of_the_body() -> None:
     a = bodies_anthropic
     body = a.body(a.user(), a.assistant(a.use("x y"), a.TEXT), a.user(a.result("z")), system=" ")
-    places = [violation.path.split(".")[0] for violation in conformance.judge(body, "anthropic")]
+    places = [violation.path.split(".")[0] for violation in conformance.check_body(body, "anthropic")]
     assert list(dict.fromkeys(places)) == ["system", "messages[1]", "messages[2]", "messages[3]"]
 
 
@@ -225,7 +225,17 @@ _WORDS = [
         "abcdefgh1",
     ),
     *(bodies_bedrock.CLAUDE, bodies_bedrock.MISTRAL, bodies_bedrock.PALMYRA, bodies_bedrock.LLAMA, "server_tool_use"),
-    *("input_text", "input_image", "output_text", "namespace", "fc_1", "rs_1", "mcp_1", "completed", *sorted(SHAPES)),
+    *(
+        "input_text",
+        "input_image",
+        "output_text",
+        "namespace",
+        "fc_1",
+        "rs_1",
+        "mcp_1",
+        "completed",
+        *sorted(ITEM_SPECS),
+    ),
 ]
 _NAMES = [
     *("role", "content", "tool_calls", "tool_call_id", "id", "type", "function", "custom", "name", "arguments"),
@@ -273,7 +283,7 @@ _MESSAGE = st.builds(
 )
 _ITEM = st.builds(
     lambda item, call_id, rest: {**rest, "type": item, **call_id},
-    st.sampled_from(sorted(SHAPES)),
+    st.sampled_from(sorted(ITEM_SPECS)),
     st.sampled_from([{}, {"call_id": "a"}, {"call_id": "b"}, {"id": "a"}, {"id": "fc_1"}]),
     st.dictionaries(_KEYS, _ANY, max_size=4),
 )
@@ -293,16 +303,16 @@ _BODY = st.builds(
 
 
 # Every book: those of the APIs and those of the servers.
-BOOKS = [(api, None) for api in APIS] + [("openai-chat", profile) for profile in conformance.profile_names()]
+RULE_SETS = [(api, None) for api in APIS] + [("openai-chat", profile) for profile in conformance.profile_names()]
 
 
 @settings(max_examples=500, deadline=None)
-@given(value=st.one_of(_ANY, _BODY), book=st.sampled_from(BOOKS))
+@given(value=st.one_of(_ANY, _BODY), book=st.sampled_from(RULE_SETS))
 def test_any_value_gives_a_verdict_or_an_input_error(value: Any, book: tuple[str, str | None]) -> None:
     api, profile = book
     before = copy.deepcopy(value)
     with contextlib.suppress(InputError):
-        verdict = conformance.judge(value, api, profile=profile)
+        verdict = conformance.check_body(value, api, profile=profile)
         assert str(verdict).startswith(api)
         assert repr(verdict)
         assert verdict.to_dict()["accepted"] is bool(verdict)
@@ -311,16 +321,16 @@ def test_any_value_gives_a_verdict_or_an_input_error(value: Any, book: tuple[str
 
 @settings(max_examples=400, deadline=None)
 @given(body=st.dictionaries(st.one_of(_KEYS, _TOP), _ANY, max_size=6))
-def test_any_object_is_judged_as_responses(body: dict[str, object]) -> None:
-    assert not conformance.judge(body, "openai-responses") or {"input", "previous_response_id"} & body.keys()
+def test_any_object_gets_a_responses_verdict(body: dict[str, object]) -> None:
+    assert not conformance.check_body(body, "openai-responses") or {"input", "previous_response_id"} & body.keys()
 
 
 @settings(max_examples=500, deadline=None)
-@given(body=_BODY, book=st.sampled_from(BOOKS))
-def test_well_formed_messages_are_always_judged(body: dict[str, object], book: tuple[str, str | None]) -> None:
+@given(body=_BODY, book=st.sampled_from(RULE_SETS))
+def test_well_formed_messages_always_get_a_verdict(body: dict[str, object], book: tuple[str, str | None]) -> None:
     api, profile = book
-    first = conformance.judge(body, api, profile=profile)
-    assert first == conformance.judge(copy.deepcopy(body), api, profile=profile)
+    first = conformance.check_body(body, api, profile=profile)
+    assert first == conformance.check_body(copy.deepcopy(body), api, profile=profile)
 
 
 def _long(api: str, messages: int, *, broken: bool) -> dict[str, object]:
@@ -349,14 +359,14 @@ def _long(api: str, messages: int, *, broken: bool) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("broken", [False, True])
-@pytest.mark.parametrize(("api", "profile"), BOOKS)
+@pytest.mark.parametrize(("api", "profile"), RULE_SETS)
 def test_work_grows_with_the_length_and_no_faster(api: str, profile: str | None, broken: bool) -> None:
     short, long = (_work(api, profile, _long(api, count, broken=broken)) for count in (250, 1000))
     assert long < 4.2 * short
 
 
 def _work(api: str, profile: str | None, body: dict[str, object]) -> int:
-    """How many lines the judge runs for a body."""
+    """How many lines the checker runs for a body."""
     count = 0
 
     def line(_frame: FrameType, event: str, _argument: object) -> Any:
@@ -367,7 +377,7 @@ def _work(api: str, profile: str | None, body: dict[str, object]) -> int:
     before = sys.gettrace()
     sys.settrace(line)
     try:
-        conformance.judge(body, api, profile=profile)
+        conformance.check_body(body, api, profile=profile)
     finally:
         sys.settrace(before)
     return count
@@ -378,7 +388,7 @@ def test_nesting_of_a_schema_is_no_limit() -> None:
     for _ in range(20_000):
         schema = {"items": schema}
     body = bodies_chat.body(tools=[bodies_chat.tool(parameters=schema)])
-    (violation,) = conformance.judge(body, "mistral")
+    (violation,) = conformance.check_body(body, "mistral")
     assert violation.rule == "MIS-13"
     assert violation.message.endswith("a type of JSON Schema or a list of different ones is expected")
 

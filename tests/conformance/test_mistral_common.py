@@ -1,4 +1,4 @@
-"""Our judge of Mistral and the vendor's own request validators, on the same conversations.
+"""Our Mistral checker and the vendor's own request validators, on the same conversations.
 
 Where they differ there is a name for it: `STRICTER` holds the rules by which the hosted API refuses what a validator
 takes. The other way round there is no exception: what a validator refuses, the judge refuses.
@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from segue import conformance
-from segue.conformance.schema import draft7_fault, pattern_fault
+from segue.conformance.json_schema import find_draft7_error, find_pattern_error
 
 from .bodies_mistral import CASES, V3, V7, V11, V13
 
@@ -82,7 +82,7 @@ _MESSAGE = st.one_of(
 
 
 @st.composite
-def _lawful(draw: st.DrawFn) -> list[dict[str, Any]]:
+def _valid_conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
     """A conversation that every version takes."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": "s"}] * draw(st.integers(0, 1))
     for _ in range(draw(st.integers(1, 3))):
@@ -108,8 +108,8 @@ def _lawful(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @st.composite
 def _bodies(draw: st.DrawFn) -> dict[str, Any]:
-    """A lawful conversation with a few things done to it, or messages in any order."""
-    messages = draw(st.one_of(_lawful(), _lawful(), st.lists(_MESSAGE, max_size=5)))
+    """A damaged valid conversation, or messages in any order."""
+    messages = draw(st.one_of(_valid_conversations(), _valid_conversations(), st.lists(_MESSAGE, max_size=5)))
     for _ in range(draw(st.integers(0, 3)) if messages else 0):
         at = draw(st.integers(0, len(messages) - 1))
         done = draw(st.sampled_from(["drop", "double", "swap", "insert", "replace", "result", "both"]))
@@ -138,7 +138,7 @@ def _compare(
     refusal: Callable[[dict[str, Any], str], str | None],
     stricter: dict[str, tuple[set[str], str]],
 ) -> None:
-    verdict = conformance.judge(body, "mistral", model=MODELS[version])
+    verdict = conformance.check_body(body, "mistral", model=MODELS[version])
     refused = refusal(body, version)
     if refused is not None:
         assert not verdict, f"{version} refuses: {refused}"
@@ -192,7 +192,7 @@ def test_user_after_tool_is_where_the_two_differ(older: Callable[[dict[str, Any]
         assert "Unexpected role 'user' after role 'tool'" in str(older(body, version))
 
 
-def test_exceptions_are_needed_and_said() -> None:
+def test_exceptions_are_needed_and_documented() -> None:
     """Each exception has a body of the table that shows it."""
     for rule, (versions, why) in STRICTER.items():
         assert why
@@ -235,5 +235,5 @@ def test_schemas_of_draft_7_are_those_of_its_own_meta_schema(schema: dict[str, A
         fault = None
     except jsonschema.SchemaError as wrong:
         fault = wrong.message
-    ours = draft7_fault(schema) or pattern_fault(schema)
+    ours = find_draft7_error(schema) or find_pattern_error(schema)
     assert (ours is None) == (fault is None), (ours, fault)

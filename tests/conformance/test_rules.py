@@ -1,4 +1,4 @@
-"""Every rule of the rulebook is checked or said to be beyond a body, and every check finds what it is for."""
+"""Every rule of the rulebook is checked or marked as not checkable, and every check finds its violation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from segue import conformance
 from segue.conformance import deepseek, kimi, openai_chat, profiles, qwen
+from tests.each import for_each
 
 from . import (
     bodies_anthropic,
@@ -53,19 +54,19 @@ CASES = {
     "qwen": bodies_qwen.CASES,
 }
 ROWS = [(api, case) for api, cases in CASES.items() for case in cases]
-NAMED = [pytest.param(api, case, id=f"{api} {case.name}") for api, case in ROWS]
+every_case = for_each("api, case", ROWS, ids=lambda row: f"{row[0]} {row[1].name}")
 
 
-@pytest.mark.parametrize(("api", "case"), NAMED)
+@every_case
 def test_violation_is_reported_alone_and_in_place(api: str, case: Case) -> None:
-    verdict = conformance.judge(case.violating, api, model=case.model)
+    verdict = conformance.check_body(case.violating, api, model=case.model)
     assert [(v.rule, v.path, v.severity) for v in verdict] == [(case.rule, path, case.severity) for path in case.paths]
     assert bool(verdict) is (case.severity == "risk")
 
 
-@pytest.mark.parametrize(("api", "case"), NAMED)
-def test_lawful_twin_is_clean(api: str, case: Case) -> None:
-    verdict = conformance.judge(case.lawful, api, model=case.model)
+@every_case
+def test_valid_twin_is_clean(api: str, case: Case) -> None:
+    verdict = conformance.check_body(case.lawful, api, model=case.model)
     assert not verdict.violations, str(verdict)
     assert verdict
 
@@ -80,7 +81,7 @@ def test_every_check_has_a_case(api: str) -> None:
 def test_every_rulebook_number_is_checked_or_beyond_a_body(api: str) -> None:
     numbers = {rule["id"] for rule in RULEBOOK if rule["id"].startswith(PREFIX[api])}
     checked = {rule.number for rule in conformance.rules(api) if rule.number.startswith(PREFIX[api])}
-    reasons = conformance.unshowable(api)
+    reasons = conformance.not_checkable(api)
     assert numbers
     assert checked | reasons.keys() == numbers
     assert not checked & reasons.keys()
@@ -92,14 +93,14 @@ def test_rules_can_be_read(api: str) -> None:
     table = conformance.rules(api)
     assert len({(rule.number, rule.name) for rule in table}) == len(table)
     for rule in table:
-        assert rule.says
-        assert rule.holds.models
+        assert rule.description
+        assert rule.applies_to.description
         assert rule.severity in ("reject", "risk")
 
 
 @pytest.mark.parametrize("module", [deepseek, kimi, qwen])
 def test_shared_checks_exist(module: Any) -> None:
-    assert {rule.name for rule in openai_chat.BOOK.rules} >= module.SHARED.keys()
+    assert {rule.name for rule in openai_chat.RULE_SET.rules} >= module.SHARED.keys()
 
 
 PROFILE_ROWS = [
@@ -111,28 +112,28 @@ PROFILE_ROWS = [
 
 @pytest.mark.parametrize(("profile", "case"), PROFILE_ROWS)
 def test_profile_reports_its_violation_alone_and_in_place(profile: str, case: Case) -> None:
-    verdict = conformance.judge(case.violating, "openai-chat", model=case.model, profile=profile)
+    verdict = conformance.check_body(case.violating, "openai-chat", model=case.model, profile=profile)
     assert [(v.rule, v.path, v.severity) for v in verdict] == [(case.rule, path, case.severity) for path in case.paths]
-    lawful = conformance.judge(case.lawful, "openai-chat", model=case.model, profile=profile)
+    lawful = conformance.check_body(case.lawful, "openai-chat", model=case.model, profile=profile)
     assert not lawful.violations, str(lawful)
 
 
 def test_every_number_of_a_server_is_checked_or_beyond_a_body() -> None:
     numbers = {rule["id"] for rule in RULEBOOK if rule["id"].startswith("COMP-")}
     checked = {rule.number for profile in profiles.PROFILES.values() for rule in profile.own}
-    assert checked | profiles.UNSHOWABLE.keys() == numbers
-    assert not checked & profiles.UNSHOWABLE.keys()
-    assert all(profiles.UNSHOWABLE.values())
+    assert checked | profiles.NOT_CHECKABLE.keys() == numbers
+    assert not checked & profiles.NOT_CHECKABLE.keys()
+    assert all(profiles.NOT_CHECKABLE.values())
 
 
 @pytest.mark.parametrize("profile", conformance.profile_names())
 def test_profile_changes_checks_that_exist(profile: str) -> None:
-    known = {rule.name for rule in openai_chat.BOOK.rules}
+    known = {rule.name for rule in openai_chat.RULE_SET.rules}
     row = profiles.PROFILES[profile]
-    assert row.without | row.lowered <= known
-    assert not row.without & row.lowered
+    assert row.omitted | row.downgraded <= known
+    assert not row.omitted & row.downgraded
     assert {rule.number for rule in row.own} == {case.rule for case in bodies_profiles.CASES[profile]}
-    assert conformance.unshowable("openai-chat", profile) is profiles.UNSHOWABLE
+    assert conformance.not_checkable("openai-chat", profile) is profiles.NOT_CHECKABLE
     names = [rule.name for rule in conformance.rules("openai-chat", profile)]
     assert len(set(names)) == len(names)
 
@@ -219,7 +220,7 @@ EXAMPLES = [
     pytest.param(api, rule["id"], rule["violation_example"], id=rule["id"])
     for api, prefix in PREFIX.items()
     for rule in RULEBOOK
-    if rule["id"].startswith(prefix) and rule["violation_example"] and rule["id"] not in conformance.unshowable(api)
+    if rule["id"].startswith(prefix) and rule["violation_example"] and rule["id"] not in conformance.not_checkable(api)
 ]
 MODELS = {
     "ANT-23": "claude-haiku-4-5",
@@ -233,10 +234,10 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize(("api", "rule", "example"), EXAMPLES)
+@for_each("api, rule, example", [param.values for param in EXAMPLES], ids=lambda row: f"{row[0]} {row[1]}")
 def test_rulebook_example_is_noticed(api: str, rule: str, example: object) -> None:
     body = BODIES.get(api, _chat_body)(rule, example)
-    assert rule in {violation.rule for violation in conformance.judge(body, api, model=MODELS.get(rule))}
+    assert rule in {violation.rule for violation in conformance.check_body(body, api, model=MODELS.get(rule))}
 
 
 PROFILE_EXAMPLES = [
@@ -249,5 +250,5 @@ PROFILE_EXAMPLES = [
 
 @pytest.mark.parametrize(("profile", "rule", "example"), PROFILE_EXAMPLES)
 def test_rulebook_example_of_a_server_is_noticed(profile: str, rule: str, example: object) -> None:
-    verdict = conformance.judge(_chat_body(rule, example), "openai-chat", profile=profile)
+    verdict = conformance.check_body(_chat_body(rule, example), "openai-chat", profile=profile)
     assert rule in {violation.rule for violation in verdict}

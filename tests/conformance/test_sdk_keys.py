@@ -1,4 +1,4 @@
-"""The keys and members that the judges know are those of the vendors' own request types."""
+"""The keys and members in the checkers are those of the vendors' own request types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from segue.conformance.anthropic.content import KEYS
 from segue.conformance.mistral.content import CHUNKS
 from segue.conformance.mistral.keys import BODY_KEYS, MESSAGE_KEYS
-from segue.conformance.openai_responses.items import SHAPES
+from segue.conformance.openai_responses.items import ITEM_SPECS
 from segue.conformance.openai_responses.tools import TOOL_TYPES
 
 _LITERAL = re.compile(r"Literal\[(.*?)\]")
@@ -80,12 +80,12 @@ def test_items_are_those_of_the_sdk(module: str) -> None:
         keys.setdefault(item, set()).update(known)
         required.setdefault(item, set()).update(needed)
     if module.startswith("beta"):
-        assert keys.keys() == SHAPES.keys()
+        assert keys.keys() == ITEM_SPECS.keys()
     for item, known in keys.items():
-        shape = SHAPES[item]
+        shape = ITEM_SPECS[item]
         judged = (shape.keys | _UNKNOWN_TO_THE_SERVICE.get(item, set())) - _BESIDES.get(item, set())
         assert judged == known | {"agent", "id"}, item
-        judged = {*shape.needs, *shape.should.split()} - _ELSEWHERE
+        judged = {*shape.required, *shape.expected.split()} - _ELSEWHERE
         assert judged == required[item] - _ELSEWHERE - _LOOSE.get(item, set()), item
 
 

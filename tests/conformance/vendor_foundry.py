@@ -1,4 +1,4 @@
-"""What the vendor's own server library says of a Foundry body."""
+"""The verdict of the vendor's own server library on a Foundry body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row of the table of conversations, and the few words that its bodies are built from."""
+"""A row of the table of conversations, and the functions that its bodies are built with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GONE: Any = object()  # leave this key out
 
 
 class Case(NamedTuple):
-    """One conversation. `models` names the target model where the case is about one; the default holds elsewhere."""
+    """One conversation. `models` has the target model where the case needs one; other targets use their default."""
 
     name: str
     source: str
@@ -80,8 +80,8 @@ def kimi(*messages: Body, model: str | None = "kimi-k2-0905-preview", tools: Any
 # ---------------------------------------------------------------------------------------------- Anthropic Messages
 
 
-def text(words: str, **more: Any) -> Body:
-    return {"type": "text", "text": words, **more}
+def text(message_text: str, **more: Any) -> Body:
+    return {"type": "text", "text": message_text, **more}
 
 
 def use(call_id: Any, name: str = "read_file", value: Any = None, **more: Any) -> Body:
@@ -124,28 +124,28 @@ def anthropic(*messages: Body, model: str | None = "claude-sonnet-4-5", tools: A
 
 
 def item(role: str, content: Any, **more: Any) -> Body:
-    """A message; a string is left a string, as an easy message has it."""
+    """A message; a string content stays a string."""
     return {"role": role, "content": content, **more}
 
 
-def output_text(words: str, item_id: Any = GONE, **more: Any) -> Body:
-    """A message of the model as the API gives it out."""
-    part = {"type": "output_text", "text": words, "annotations": []}
+def output_text(message_text: str, item_id: Any = GONE, **more: Any) -> Body:
+    """An assistant message as the API returns it."""
+    part = {"type": "output_text", "text": message_text, "annotations": []}
     return kept(type="message", id=item_id, role="assistant", status="completed", content=[part], **more)
 
 
 def function_call(call_id: Any, name: str = "read_file", arguments: Any = None, **more: Any) -> Body:
     """Arguments that are no string are written as JSON."""
-    words = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
-    return kept(type="function_call", call_id=call_id, name=name, arguments=words, **more)
+    message_text = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
+    return kept(type="function_call", call_id=call_id, name=name, arguments=message_text, **more)
 
 
 def output(call_id: Any, content: Any, kind: str = "function_call_output", **more: Any) -> Body:
     return kept(type=kind, call_id=call_id, output=content, **more)
 
 
-def custom_call(call_id: Any, name: str, words: str, **more: Any) -> Body:
-    return kept(type="custom_tool_call", call_id=call_id, name=name, input=words, **more)
+def custom_call(call_id: Any, name: str, message_text: str, **more: Any) -> Body:
+    return kept(type="custom_tool_call", call_id=call_id, name=name, input=message_text, **more)
 
 
 def reasoning(item_id: str, sealed: Any = "gAAAAABo8sealed", summary: str | None = None, **more: Any) -> Body:
@@ -179,13 +179,13 @@ def part_result(name: str, response: Any, call_id: Any = GONE, **inside: Any) ->
     return {"functionResponse": kept(id=call_id, name=name, response=value, **inside)}
 
 
-def part_text(said: str, **more: Any) -> Body:
+def part_text(content: str, **more: Any) -> Body:
     """A text part."""
-    return {"text": said, **more}
+    return {"text": content, **more}
 
 
 def to_model(*parts: Any) -> Body:
-    """What the user says, or the client answers; strings are text parts."""
+    """A user content; strings are text parts."""
     return {"role": "user", "parts": [part_text(one) if isinstance(one, str) else one for one in parts]}
 
 
@@ -220,8 +220,8 @@ def tool_result(call_id: Any, *content: Any, **more: Any) -> Body:
     return {"toolResult": kept(toolUseId=call_id, content=_converse(content), **more)}
 
 
-def thought(words: str, signature: Any = "RXFRQkNnSVlBaElN") -> Body:
-    return {"reasoningContent": {"reasoningText": kept(text=words, signature=signature)}}
+def thought(message_text: str, signature: Any = "RXFRQkNnSVlBaElN") -> Body:
+    return {"reasoningContent": {"reasoningText": kept(text=message_text, signature=signature)}}
 
 
 def _converse(content: Any) -> list[Any]:
@@ -229,7 +229,7 @@ def _converse(content: Any) -> list[Any]:
 
 
 def to_converse(*content: Any) -> Body:
-    """What the user says, or the client answers; strings are text blocks."""
+    """A user message; strings are text blocks."""
     return {"role": "user", "content": _converse(content)}
 
 
@@ -243,7 +243,7 @@ def tool_spec(name: str = "read_file", **more: Any) -> Body:
 
 
 def bedrock(*messages: Body, model: Any = GONE, tools: Any = GONE, **more: Any) -> Body:
-    """Without `model` the body names none, as it goes over the wire."""
+    """Without `model` the body has none, as sent over HTTP."""
     config = {"tools": [tool_spec()]} if tools is GONE else tools
     return {**kept(modelId=model), "messages": list(messages), **({"toolConfig": config} if config else {}), **more}
 
@@ -252,7 +252,7 @@ def bedrock(*messages: Body, model: Any = GONE, tools: Any = GONE, **more: Any) 
 
 
 def named(call_id: Any, content: Any, name: str = "read_file") -> Body:
-    """A result that bears its tool's name, as Mistral's client writes it."""
+    """A result with its tool's name, as Mistral's client sends it."""
     return kept(role="tool", tool_call_id=call_id, name=name, content=content)
 
 

@@ -1,4 +1,4 @@
-"""The table of conversations as a fixture: all tests of a module that want a case get it one after the other."""
+"""The table of conversations as a fixture: the tests of a module run case by case."""
 
 from __future__ import annotations
 

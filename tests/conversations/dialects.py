@@ -1,4 +1,4 @@
-"""What Mistral, DeepSeek and Qwen want that nobody else does."""
+"""Requirements that only Mistral, DeepSeek and Qwen have."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def thought(text: str) -> Body:
     return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
 
 
-def words(text: str) -> Body:
+def text_chunk(text: str) -> Body:
     return {"type": "text", "text": text}
 
 
@@ -73,7 +73,7 @@ CASES = (
             user("Go."),
             calls(call("D681PevKs", "read_file", {"path": "a"}), content=[thought("First a.")]),
             tool("D681PevKs", "A"),
-            says([thought("Done."), words("It is A.")]),
+            says([thought("Done."), text_chunk("It is A.")]),
             user("And b?"),
             model="magistral-medium-2509",
         ),
@@ -82,7 +82,7 @@ CASES = (
         "mistral_thinking_for_one_that_does_not",
         "mistral",
         "the same for a model that takes no thinking back",
-        mistral(user("Go."), says([thought("Hm."), words("A.")]), user("And?"), model="magistral-medium-2509"),
+        mistral(user("Go."), says([thought("Hm."), text_chunk("A.")]), user("And?"), model="magistral-medium-2509"),
         {"mistral": "mistral-large-2512"},
     ),
     Case(
@@ -171,7 +171,7 @@ CASES = (
         "from abroad every reply gets one",
         anthropic(
             user("Hi."),
-            answers(words("Hello.")),
+            answers(text_chunk("Hello.")),
             user("Go."),
             answers(use("toolu_1", value={"path": "a"})),
             asks(result("toolu_1", "A")),

@@ -1,4 +1,4 @@
-"""Azure Foundry: agents that keep their tools, items that stand in replies alone, ids with a partition in them."""
+"""Azure Foundry: agents with their own tools, items that occur only in replies, ids with a partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents of Gemini: parts without ids, signatures on parts, results that are objects, two ways to spell each key."""
+"""Gemini contents: parts without ids, signatures on parts, results that are objects, camelCase and snake_case keys."""
 
 from __future__ import annotations
 

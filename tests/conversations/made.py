@@ -1,4 +1,4 @@
-"""A case and what becomes of it: converted once for each target, however many tests look at it."""
+"""A case and its conversions: converted once for each target, shared by all tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Made:
         self._made: dict[str, Any] = {}
 
     def to(self, target: str) -> Any:
-        """The conversion with the default policy. Nobody changes it: the next test looks at the same."""
+        """The conversion with the default policy. It is shared: tests must not change it."""
         if target not in self._made:
             self._made[target] = convert(self.case, target)
         return self._made[target]

@@ -1,4 +1,4 @@
-"""Mistral: nine characters that come again, results with names, chunks, and who may speak after a tool."""
+"""Mistral: nine-character ids that repeat, results with names, chunks, and the roles allowed after a tool."""
 
 from __future__ import annotations
 

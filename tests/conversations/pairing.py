@@ -1,4 +1,4 @@
-"""Results that are missing, doubled, early, late, or nobody's."""
+"""Results that are missing, duplicated, early, late, or orphans."""
 
 from __future__ import annotations
 

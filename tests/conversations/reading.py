@@ -1,4 +1,4 @@
-"""What a body says of its calls, read by each provider's own rule of pairing and by nothing of segue.
+"""Independent readers: the calls and results of a body, paired by each provider's own rule, without segue.
 
 Responses pairs by `call_id`, each output with the call before it that waits longest (OAI-RESP-04, 25). Gemini pairs
 inside the turn right after the calls, neighbours of one role being one turn (GEM-01, GEM-08): by id where each call has
@@ -70,7 +70,7 @@ def _member(part: Body, camel: str, snake: str) -> Any:
 
 
 def response_text(response: Any) -> tuple[str, bool]:
-    """The text of a functionResponse's object, and whether it tells an error."""
+    """The text of a functionResponse's object, and whether it is an error."""
     match response:
         case {"output": inner} | {"result": inner} | {"content": inner} if len(response) == 1:
             return _as_text(inner), False
@@ -85,11 +85,11 @@ def _as_text(value: Any) -> str:
 
 
 def _in_order(calls: list[Body], answers: list[Body]) -> list[Body]:
-    """The answers as they stand, or by their ids or names where these say it all."""
+    """The results in order, or by their ids or names where these are sufficient."""
     ids = [call.get("id") for call in calls]
-    told = {answer.get("id"): answer for answer in answers}
-    if None not in ids and len({*ids}) == len(ids) == len(answers) and told.keys() == {*ids}:
-        return [told[one] for one in ids]
+    output = {answer.get("id"): answer for answer in answers}
+    if None not in ids and len({*ids}) == len(ids) == len(answers) and output.keys() == {*ids}:
+        return [output[one] for one in ids]
     names = [call["name"] for call in calls]
     if ids.count(None) == len(ids) and sorted(names) == sorted(answer["name"] for answer in answers):
         waiting = list(answers)
@@ -134,7 +134,7 @@ READERS: dict[str, Callable[[Body], Reading]] = {
 
 
 def read(body: Body, api: str) -> Reading:
-    """The body as its API reads it; all others speak Chat."""
+    """The body as its API reads it; all other APIs are Chat dialects."""
     return READERS.get(api, read_chat)(body)
 
 

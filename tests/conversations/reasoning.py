@@ -1,4 +1,4 @@
-"""Thinking: signed, redacted, foreign, missing, and bound to its prefix."""
+"""Thinking: signed, redacted, from other providers, missing, and bound to its prefix."""
 
 from __future__ import annotations
 

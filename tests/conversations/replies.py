@@ -1,4 +1,4 @@
-"""Whole replies as each API gives them, for tests that go the way back."""
+"""Whole replies as each API returns them, for tests of reply conversion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vendors' own types as judges: a body is validated against what the SDK says a request is."""
+"""Validation by the vendors' own types: a body is checked against the SDK's request types."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _drain(value: Any) -> None:
 
 
 def _typed(body: Body, api: str) -> list[str]:
-    """What all the typed dictionaries of an API say against a body; one that takes it is enough."""
+    """The errors of all typed dictionaries of an API for a body; none if one of them accepts it."""
     found: list[str] = []
     for adapter in _adapters(api):
         try:
@@ -64,7 +64,7 @@ def _typed(body: Body, api: str) -> list[str]:
 
 
 def _with_defaults(body: Body) -> Body:
-    """A Responses body whose functions say what the types demand and the API has a default for."""
+    """A Responses body whose functions have the fields that the types require and the API defaults."""
 
     def filled(tool: Any) -> Any:
         if isinstance(tool, dict) and tool.get("type") == "function":
@@ -75,7 +75,7 @@ def _with_defaults(body: Body) -> Body:
 
 
 def _kimi(body: Body) -> list[str]:
-    """Films, which OpenAI's types do not know, are well formed if they would be as pictures."""
+    """Videos, which OpenAI's types lack, are valid if they would be valid as images."""
 
     def shown(part: Any) -> Any:
         film = isinstance(part, dict) and part.get("type") == "video_url"
@@ -136,7 +136,7 @@ def _gemini(body: Body) -> list[str]:
 
 
 def _unknown(value: Any) -> Iterator[str]:
-    """Chunks, tools and messages that the client keeps without knowing what they are."""
+    """Chunks, tools and messages that the client keeps as unknown."""
     if getattr(value, "is_unknown", False):
         yield f"unknown to the client: {value}"[:500]
     elif isinstance(value, list):
@@ -207,6 +207,6 @@ _OTHERS: dict[str, Callable[[Body], list[str]]] = {
 
 
 def complaints(body: Body, api: str) -> list[str]:
-    """What the types say against a body; empty where one of them takes it, or the API has none."""
+    """The type errors of a body; empty where one type accepts it, or the API has no types."""
     other = _OTHERS.get(api)
     return other(body) if other else _typed(body, api)

@@ -1,4 +1,4 @@
-"""Whole conversations that change the model in the middle, as the seeds tell them."""
+"""Whole conversations that change the model in the middle, from the seed issues."""
 
 from __future__ import annotations
 

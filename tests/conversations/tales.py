@@ -1,4 +1,4 @@
-"""A short conversation told without any API, and the same in each of them, as a client of that API would write it."""
+"""A short API-independent conversation, and the body that a client of each API would send for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class User(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What the model says, or the calls it makes in one reply."""
+    """The text of the model, or its calls in one reply."""
 
     words: str | None = None
     calls: tuple[Call, ...] = ()
@@ -38,100 +38,102 @@ def reads(*pairs: tuple[str, str]) -> Model:
     return Model(None, tuple((call_id, "read_file", {"path": path}) for call_id, path in pairs))
 
 
-def _names(tale: Tale) -> list[str]:
+def _names(scenario: Tale) -> list[str]:
     """Every tool that is called, in the order of its first call."""
-    called = [name for event in tale if isinstance(event, Model) for _, name, _ in event.calls]
+    called = [name for event in scenario if isinstance(event, Model) for _, name, _ in event.calls]
     return [*dict.fromkeys([*called, "read_file"])]
 
 
-def _chat_messages(tale: Tale, result: Callable[[str, str, str], Body]) -> list[Body]:
+def _chat_messages(scenario: Tale, result: Callable[[str, str, str], Body]) -> list[Body]:
     messages: list[Body] = []
-    for event in tale:
+    for event in scenario:
         match event:
-            case User(words):
-                messages.append(build.user(words))
-            case Model(words, ()):
-                messages.append(build.says(words))
-            case Model(words, calls):
-                messages.append(build.calls(*(build.call(*one) for one in calls), content=words))
-            case Result(call_id, words, tool):
-                messages.append(result(call_id, words, tool))
+            case User(text):
+                messages.append(build.user(text))
+            case Model(text, ()):
+                messages.append(build.says(text))
+            case Model(text, calls):
+                messages.append(build.calls(*(build.call(*one) for one in calls), content=text))
+            case Result(call_id, text, tool):
+                messages.append(result(call_id, text, tool))
     return messages
 
 
 def _chat_body(make: Callable[..., Body], *, names: bool = False) -> Callable[[Tale], Body]:
-    def result(call_id: str, words: str, tool: str) -> Body:
-        return build.named(call_id, words, tool) if names else build.tool(call_id, words)
+    def result(call_id: str, text: str, tool: str) -> Body:
+        return build.named(call_id, text, tool) if names else build.tool(call_id, text)
 
-    return lambda tale: make(*_chat_messages(tale, result), tools=[build.function(name) for name in _names(tale)])
+    return lambda scenario: make(
+        *_chat_messages(scenario, result), tools=[build.function(name) for name in _names(scenario)]
+    )
 
 
-def _anthropic_body(tale: Tale) -> Body:
+def _anthropic_body(scenario: Tale) -> Body:
     messages: list[Body] = []
-    for event in tale:
+    for event in scenario:
         match event:
-            case User(words):
-                messages.append(build.user(words))
-            case Model(words, calls):
-                said = [build.text(words)] if words else []
-                messages.append(build.answers(*said, *(build.use(*one) for one in calls)))
-            case Result(call_id, words):
-                block = build.result(call_id, words)
+            case User(text):
+                messages.append(build.user(text))
+            case Model(text, calls):
+                content = [build.text(text)] if text else []
+                messages.append(build.answers(*content, *(build.use(*one) for one in calls)))
+            case Result(call_id, text):
+                block = build.result(call_id, text)
                 if messages and messages[-1]["role"] == "user" and isinstance(messages[-1]["content"], list):
                     messages[-1]["content"].append(block)
                 else:
                     messages.append(build.asks(block))
-    return build.anthropic(*messages, tools=[build.declared(name) for name in _names(tale)])
+    return build.anthropic(*messages, tools=[build.declared(name) for name in _names(scenario)])
 
 
-def _responses_body(tale: Tale, **more: Any) -> Body:
+def _responses_body(scenario: Tale, **more: Any) -> Body:
     items: list[Body] = []
-    for event in tale:
+    for event in scenario:
         match event:
-            case User(words):
-                items.append(build.item("user", words))
-            case Model(words, calls):
-                items.extend([build.item("assistant", words, **more)] if words else [])
+            case User(text):
+                items.append(build.item("user", text))
+            case Model(text, calls):
+                items.extend([build.item("assistant", text, **more)] if text else [])
                 items.extend(build.function_call(*one) for one in calls)
-            case Result(call_id, words):
-                items.append(build.output(call_id, words))
-    return build.responses(*items, tools=[build.flat_function(name) for name in _names(tale)])
+            case Result(call_id, text):
+                items.append(build.output(call_id, text))
+    return build.responses(*items, tools=[build.flat_function(name) for name in _names(scenario)])
 
 
-def _gemini_body(tale: Tale) -> Body:
+def _gemini_body(scenario: Tale) -> Body:
     contents: list[Body] = []
-    for event in tale:
+    for event in scenario:
         match event:
-            case User(words):
-                contents.append(build.to_model(words))
-            case Model(words, calls):
+            case User(text):
+                contents.append(build.to_model(text))
+            case Model(text, calls):
                 made = (build.part_call(name, arguments, call_id) for call_id, name, arguments in calls)
-                contents.append(build.by_model(*([words] if words else []), *made))
-            case Result(call_id, words, tool):
-                part = build.part_result(tool, words, call_id)
+                contents.append(build.by_model(*([text] if text else []), *made))
+            case Result(call_id, text, tool):
+                part = build.part_result(tool, text, call_id)
                 if contents and "functionResponse" in contents[-1]["parts"][-1]:
                     contents[-1]["parts"].append(part)
                 else:
                     contents.append(build.to_model(part))
-    return build.gemini(*contents, tools=build.declarations(*_names(tale)))
+    return build.gemini(*contents, tools=build.declarations(*_names(scenario)))
 
 
-def _bedrock_body(tale: Tale) -> Body:
+def _bedrock_body(scenario: Tale) -> Body:
     messages: list[Body] = []
-    for event in tale:
+    for event in scenario:
         match event:
-            case User(words):
-                messages.append(build.to_converse(words))
-            case Model(words, calls):
-                said = [words] if words else []
-                messages.append(build.by_converse(*said, *(build.tool_use(*one) for one in calls)))
-            case Result(call_id, words):
-                block = build.tool_result(call_id, words)
+            case User(text):
+                messages.append(build.to_converse(text))
+            case Model(text, calls):
+                content = [text] if text else []
+                messages.append(build.by_converse(*content, *(build.tool_use(*one) for one in calls)))
+            case Result(call_id, text):
+                block = build.tool_result(call_id, text)
                 if messages and "toolResult" in messages[-1]["content"][-1]:
                     messages[-1]["content"].append(block)
                 else:
                     messages.append(build.to_converse(block))
-    return build.bedrock(*messages, tools={"tools": [build.tool_spec(name) for name in _names(tale)]})
+    return build.bedrock(*messages, tools={"tools": [build.tool_spec(name) for name in _names(scenario)]})
 
 
 SPELLINGS: dict[str, Callable[[Tale], Body]] = {
@@ -149,5 +151,5 @@ SPELLINGS: dict[str, Callable[[Tale], Body]] = {
 }
 
 
-def spell(tale: Tale, api: str) -> Body:
-    return SPELLINGS[api](tale)
+def spell(scenario: Tale, api: str) -> Body:
+    return SPELLINGS[api](scenario)

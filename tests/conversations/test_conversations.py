@@ -1,4 +1,4 @@
-"""Every conversation × every wire: converted, judged, taken by the vendor's types, and equal to a reviewed snapshot.
+"""Every conversation × every wire: converted, valid, accepted by the vendor's types, and equal to a reviewed snapshot.
 
 `SEGUE_SNAPSHOTS=write` writes `snapshots/<case>.json`, one file per case with all wires; review the difference.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue.conformance import apis, judge
+from segue.conformance import apis, check_body
 from tests.each import for_each
 from tests.properties.checks import model_of
 
@@ -50,7 +50,7 @@ def test_is_accepted(made: Made, target: str) -> None:
 @EVERY_TARGET
 def test_vendor_types_accept_it(made: Made, target: str) -> None:
     case, out = made.case, made.to(target).body
-    # At home a body may hold what the SDK's types do not know; nothing is to be added to that.
+    # A same-API body may have errors of the SDK's types already; no new ones may be added.
     known = complaints(case.body, target) if case.source == target else ()
     assert set(complaints(out, target)) <= set(known)
 
@@ -70,7 +70,7 @@ def test_is_accepted_under_every_policy(made: Made, target: str) -> None:
     case, judged = made.case, {made.to(target).data}
     for policy in POLICIES:
         out = convert(case, target, **policy)
-        # A policy that changes nothing gives a body that was judged already.
+        # A policy that changes nothing gives a body that was checked already.
         if out.data not in judged:
             judged.add(out.data)
             verdict = segue.check(out.body, target, model=checked_model(case, target))
@@ -84,17 +84,18 @@ def test_a_second_conversion_changes_nothing(made: Made, target: str) -> None:
     assert json.dumps(again.body) == json.dumps(out.body)
 
 
-# The judge only warns of these, but no output has a foreign id on Kimi, or a result before its call (design §4, §5).
+# The checker only warns of these, but no output has an id of another form on Kimi, or a result before its call
+# (design §4, §5).
 NOT_HOME = {"KIM-01", "OAI-RESP-05", "BED-08", "BED-10"}
 
 
 def same_api_model(case: Case) -> str | None:
-    """The model of a body that can't name its own: Gemini has it in the address."""
+    """The model of a body that has none: Gemini has it in the URL."""
     return None if model_of(case.body) else case.models.get(case.source)
 
 
 def is_valid_for_same_api(case: Case) -> bool:
-    verdict = judge(case.body, case.source, model=same_api_model(case)) if case.source in apis() else None
+    verdict = check_body(case.body, case.source, model=same_api_model(case)) if case.source in apis() else None
     return bool(verdict) and not any(violation.rule in NOT_HOME for violation in verdict or ())
 
 

@@ -1,7 +1,7 @@
-"""The cases no library gets right today, each from every API to every API it makes sense for, by expectations in hand.
+"""The cases that no library handles today, each from every API to every applicable API, with hand-written expectations.
 
-A tale is spelled as a client of the source would write it; what the target is sent is read by the target's own rule of
-pairing, judged by the rulebook, and taken by the vendor's types.
+A scenario is built as a client of the source would send it; the converted body is read by the target's own rule of
+pairing, checked by the rulebook, and accepted by the vendor's types.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EVERY_TARGET = pytest.mark.parametrize("target", APIS)
 EVERY_PAIR = for_each("source, target", product(APIS, repeat=2), ids=" → ".join)
 
 # What an id may look like, and what the projection of a foreign one looks like. Gemini takes any, and none.
-VALID_REPEATS = {
+VALID_IDS = {
     "openai-chat": r".{1,40}",
     "openai-responses": r".{1,64}",
     "azure-foundry": r".{1,64}",
@@ -56,8 +56,8 @@ GONE = "its call is no longer part of this conversation"
 INTERRUPTED = "[interrupted: no result was recorded]"
 
 
-def convert_scenario(body: dict[str, Any], source: str, target: str, **policy: Any) -> tuple[Any, Reading]:
-    """The conversion and what the target reads in it; it has to be lawful, and no result may stand at no call."""
+def convert_body(body: dict[str, Any], source: str, target: str, **policy: Any) -> tuple[Any, Reading]:
+    """The conversion and the target's reading of it; it must be valid, without orphan results."""
     out = segue.convert(body, source=source, target=target, **policy)
     verdict = segue.check(out.body, target, model=model_of(body) if source == target else None)
     assert verdict, f"{verdict}\n{json.dumps(out.body, indent=1)}"
@@ -68,18 +68,18 @@ def convert_scenario(body: dict[str, Any], source: str, target: str, **policy: A
     return out, reading
 
 
-def finding_messages(tale: Tale, source: str, target: str) -> tuple[Any, Reading]:
-    out, reading = convert_scenario(spell(tale, source), source, target)
+def convert_scenario(scenario: Tale, source: str, target: str) -> tuple[Any, Reading]:
+    out, reading = convert_body(spell(scenario, source), source, target)
     ids = [one.id for one in reading.interactions if one.id is not None]
-    home = PROVIDERS[source] == PROVIDERS[target]
-    form = (VALID_REPEATS if home else PROJECTED).get(target, r".+")
+    same_api = PROVIDERS[source] == PROVIDERS[target]
+    form = (VALID_IDS if same_api else PROJECTED).get(target, r".+")
     assert all(re.fullmatch(form, one) for one in ids), ids
-    assert home or len(set(ids)) == len(ids), f"ids repeat: {ids}"
+    assert same_api or len(set(ids)) == len(ids), f"ids repeat: {ids}"
     return out, reading
 
 
 def pairs(reading: Reading) -> list[tuple[str, str | None]]:
-    """Each call's path, and the result that stands at it."""
+    """Each call's path and its result."""
     return [(one.arguments["path"], one.text) for one in reading.interactions]
 
 
@@ -90,7 +90,7 @@ def pairs(reading: Reading) -> list[tuple[str, str | None]]:
 def test_ids_of_openai_and_anthropic_to_kimi(source: str) -> None:
     """K2 reads its ids out of the prompt: `functions.{tool}:{index}`, counted over the whole conversation (KIM-01)."""
     openai, anthropic = "call_9f8e7d6c5b4a3210", "toolu_01A09q90qw90lq917835lq9"
-    tale = [
+    scenario = [
         User("Read a, list all."),
         Model(None, ((openai, "read_file", {"path": "a"}), (anthropic, "glob", {"path": "*"}))),
         Result(openai, "content of a"),
@@ -100,7 +100,7 @@ def test_ids_of_openai_and_anthropic_to_kimi(source: str) -> None:
         reads(("toolu_01B09q90qw90lq917835lq9", "b")),
         Result("toolu_01B09q90qw90lq917835lq9", "content of b"),
     ]
-    _, reading = finding_messages(tale, source, "kimi")
+    _, reading = convert_scenario(scenario, source, "kimi")
     assert [one.id for one in reading.interactions] == [
         "functions.read_file:0",
         "functions.glob:1",
@@ -116,17 +116,21 @@ HEAD = "x" * 66  # longer than any API allows: cutting it makes all alike
 def test_ids_of_more_than_64_characters(source: str, target: str) -> None:
     """Cut to 40 or 64 characters, the first three would be one id; cut from the front, the last two (OAI-CHAT-01)."""
     ids = [f"{HEAD}_1", f"{HEAD}_2", f"{HEAD}_2_", f"1_{HEAD}", f"2_{HEAD}"]
-    tale = [User("Go."), reads(*zip(ids, "abcde", strict=True)), *(Result(one, f"of {one}") for one in reversed(ids))]
-    _, reading = finding_messages(tale, source, target)
+    scenario = [
+        User("Go."),
+        reads(*zip(ids, "abcde", strict=True)),
+        *(Result(one, f"of {one}") for one in reversed(ids)),
+    ]
+    _, reading = convert_scenario(scenario, source, target)
     assert pairs(reading) == [(path, f"of {one}") for path, one in zip("abcde", ids, strict=True)]
-    # Gemini and Anthropic set no limit, so at home such an id stays.
-    if source != target or target in VALID_REPEATS:
+    # Gemini and Anthropic set no limit, so for the same API such an id stays.
+    if source != target or target in VALID_IDS:
         assert len({one.id for one in reading.interactions} - {None}) in (0, 5)
 
 
 @EVERY_TARGET
 def test_ids_of_41_to_64_characters_from_responses(target: str) -> None:
-    """Lawful on Responses, too long for Chat; item ids of 53 characters are not call ids."""
+    """Valid on Responses, too long for Chat; item ids of 53 characters are not call ids."""
     item = "fc_0f0e50a1476a6c35006912c58dc9f8819192c25864eb16f07f"
     ids = ["c" * 41, "c" * 64]
     body = build.responses(
@@ -136,22 +140,22 @@ def test_ids_of_41_to_64_characters_from_responses(target: str) -> None:
         build.output(ids[1], "B"),
         build.output(ids[0], "A"),
     )
-    out, reading = convert_scenario(body, "openai-responses", target)
+    out, reading = convert_body(body, "openai-responses", target)
     assert pairs(reading) == [("a", "A"), ("b", "B")]
     found = [one.id for one in reading.interactions]
     if target == "openai-responses":
         assert found == ids
     else:
         assert item not in json.dumps(out.body)
-        form = (VALID_REPEATS if target == "openai-chat" else PROJECTED).get(target, ".+")
+        form = (VALID_IDS if target == "openai-chat" else PROJECTED).get(target, ".+")
         assert all(one is None or re.fullmatch(form, one) for one in found), found
     assert len(set(found) - {None}) in (0, 2)
 
 
 @EVERY_PAIR
 def test_the_same_id_twice_in_one_turn(source: str, target: str) -> None:
-    """Two calls, answered in order; a result each, and an id each wherever they go."""
-    tale = [
+    """Two calls with results in order; each keeps its result and gets its own id on every target."""
+    scenario = [
         User("Read a and b."),
         reads(("call_0", "a"), ("call_0", "b")),
         Result("call_0", "content of a"),
@@ -159,15 +163,15 @@ def test_the_same_id_twice_in_one_turn(source: str, target: str) -> None:
         Model("Both read."),
         User("Well?"),
     ]
-    _, reading = finding_messages(tale, source, target)
+    _, reading = convert_scenario(scenario, source, target)
     assert pairs(reading) == [("a", "content of a"), ("b", "content of b")]
 
 
 @EVERY_PAIR
 def test_the_same_id_twice_and_one_result(source: str, target: str) -> None:
-    """One of the twins was never answered: the second, since results come in order."""
-    tale = [User("Go."), reads(("call_0", "a"), ("call_0", "b")), Result("call_0", "content of a"), User("And b?")]
-    _, reading = finding_messages(tale, source, target)
+    """One of the two has no result: the second, since results come in order."""
+    scenario = [User("Go."), reads(("call_0", "a"), ("call_0", "b")), Result("call_0", "content of a"), User("And b?")]
+    _, reading = convert_scenario(scenario, source, target)
     assert [path for path, _ in pairs(reading)] == ["a", "b"]
     assert reading.interactions[0].text == "content of a"
     assert INTERRUPTED in str(reading.interactions[1].text)
@@ -176,7 +180,7 @@ def test_the_same_id_twice_and_one_result(source: str, target: str) -> None:
 @EVERY_PAIR
 def test_the_same_id_again_in_a_later_turn(source: str, target: str) -> None:
     """Counters that restart in every reply: each result stays with the call of its own turn, equal calls included."""
-    tale = [
+    scenario = [
         User("Go."),
         reads(("call_0", "a"), ("call_1", "b")),
         Result("call_0", "first a"),
@@ -189,7 +193,7 @@ def test_the_same_id_again_in_a_later_turn(source: str, target: str) -> None:
         Result("call_0", "third b"),
         Result("call_1", "third a"),
     ]
-    _, reading = finding_messages(tale, source, target)
+    _, reading = convert_scenario(scenario, source, target)
     assert pairs(reading) == [
         ("a", "first a"),
         ("b", "first b"),
@@ -201,21 +205,21 @@ def test_the_same_id_again_in_a_later_turn(source: str, target: str) -> None:
 
 @EVERY_PAIR
 def test_the_same_id_again_while_the_first_is_open(source: str, target: str) -> None:
-    """The newest turn that bears the id has the result; the older call was never answered."""
-    tale = [
+    """The newest turn with the id gets the result; the older call has none."""
+    scenario = [
         User("Read a."),
         reads(("call_0", "a")),
         User("No, read b."),
         reads(("call_0", "b")),
         Result("call_0", "content of b"),
     ]
-    _, reading = finding_messages(tale, source, target)
+    _, reading = convert_scenario(scenario, source, target)
     assert [path for path, _ in pairs(reading)] == ["a", "b"]
     assert INTERRUPTED in str(reading.interactions[0].text)
     assert reading.interactions[1].text == "content of b"
 
 
-# --------------------------------------------------------------------------------------------------- late, nobody's
+# --------------------------------------------------------------------------------------------------- late, orphans
 
 LATE = [
     User("Read a and b."),
@@ -228,27 +232,27 @@ LATE = [
 
 @EVERY_PAIR
 def test_result_after_a_user_message(source: str, target: str) -> None:
-    """It goes to its call; the user's words stay behind the reply that they followed."""
-    out, reading = finding_messages(LATE, source, target)
+    """It moves to its call; the user's text stays after the reply that it followed."""
+    out, reading = convert_scenario(LATE, source, target)
     assert pairs(reading) == [("a", "content of a"), ("b", "content of b")]
-    spoken = json.dumps(out.body)
-    assert spoken.count("Are you still there?") == 1
-    # Responses takes an output anywhere behind its call, so at home nothing moves (OAI-RESP-06).
+    body_text = json.dumps(out.body)
+    assert body_text.count("Are you still there?") == 1
+    # Responses accepts an output anywhere after its call, so for the same API nothing moves (OAI-RESP-06).
     if source == target in ("openai-responses", "azure-foundry"):
         assert out.body == spell(LATE, source)
     else:
-        assert spoken.index("content of a") < spoken.index("Are you still there?")
-        assert spoken.index("content of b") < spoken.index("Are you still there?")
+        assert body_text.index("content of a") < body_text.index("Are you still there?")
+        assert body_text.index("content of b") < body_text.index("Are you still there?")
 
 
 @EVERY_SOURCE
 def test_result_after_a_user_message_for_mistral(source: str) -> None:
-    """All results behind the calls, in their order, with names; between tool and user stands the bridge (MIS-07)."""
-    out, _ = finding_messages(LATE, source, "mistral")
+    """All results after the calls, in order, with names; the bridge is between tool and user (MIS-07)."""
+    out, _ = convert_scenario(LATE, source, "mistral")
     messages = out.body["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "assistant", "user"]
-    asked, found, bridge = messages[1]["tool_calls"], messages[2:4], messages[4]
-    assert [one["tool_call_id"] for one in found] == [one["id"] for one in asked]
+    calls_made, found, bridge = messages[1]["tool_calls"], messages[2:4], messages[4]
+    assert [one["tool_call_id"] for one in found] == [one["id"] for one in calls_made]
     assert [one["name"] for one in found] == ["read_file", "read_file"]
     assert [one["content"] for one in found] == ["content of a", "content of b"]
     assert bridge["content"] == "[continued]"
@@ -268,44 +272,44 @@ ORPHANS = [
 ]
 
 
-def _without(tale: Tale, *ids: str) -> list[Any]:
-    return [event for event in tale if not (isinstance(event, Result) and event.id in ids)]
+def _without(scenario: Tale, *ids: str) -> list[Any]:
+    return [event for event in scenario if not (isinstance(event, Result) and event.id in ids)]
 
 
 @EVERY_PAIR
 def test_orphan_results(source: str, target: str) -> None:
-    """No call is made up for them and none is thrown away: they are told as text, where they stood."""
+    """No call is invented and no result dropped: they become text in place."""
     # Gemini pairs by position: a result that comes first, under another id, is the open call's. There it comes last.
-    tale = ORPHANS
+    scenario = ORPHANS
     if source == "gemini":
-        tale = [*_without(ORPHANS[:4], "gone_2"), ORPHANS[4], ORPHANS[3], *ORPHANS[5:]]
-    out, reading = finding_messages(tale, source, target)
+        scenario = [*_without(ORPHANS[:4], "gone_2"), ORPHANS[4], ORPHANS[3], *ORPHANS[5:]]
+    out, reading = convert_scenario(scenario, source, target)
     assert pairs(reading) == [("a", "content of a")]
-    spoken = json.dumps(out.body)
-    for words in ("content of x", "content of y", "content of z"):
-        assert spoken.count(words) == 1, words
-    assert spoken.count(GONE) == 3
-    assert spoken.index("content of x") < spoken.index("Read.")
-    assert spoken.index("content of y") < spoken.index("Read.") < spoken.index("content of z")
+    body_text = json.dumps(out.body)
+    for text in ("content of x", "content of y", "content of z"):
+        assert body_text.count(text) == 1, text
+    assert body_text.count(GONE) == 3
+    assert body_text.index("content of x") < body_text.index("Read.")
+    assert body_text.index("content of y") < body_text.index("Read.") < body_text.index("content of z")
     assert len(out.report.of("orphan")) == 3
 
 
 @EVERY_PAIR
 def test_orphan_results_left_out(source: str, target: str) -> None:
-    tale = _without(ORPHANS, "gone_2")
-    out, reading = convert_scenario(spell(tale, source), source, target, orphans="drop")
+    scenario = _without(ORPHANS, "gone_2")
+    out, reading = convert_body(spell(scenario, source), source, target, orphans="drop")
     assert pairs(reading) == [("a", "content of a")]
-    spoken = json.dumps(out.body)
-    assert "content of x" not in spoken
-    assert "content of z" not in spoken
-    assert GONE not in spoken
+    body_text = json.dumps(out.body)
+    assert "content of x" not in body_text
+    assert "content of z" not in body_text
+    assert GONE not in body_text
     assert len(out.report.of("orphan")) == 2
 
 
 @EVERY_PAIR
 def test_only_an_orphan_result(source: str, target: str) -> None:
     """A history cut so that only a result is left is still a conversation."""
-    out, reading = convert_scenario(spell([Result("gone_1", "content of x")], source), source, target)
+    out, reading = convert_body(spell([Result("gone_1", "content of x")], source), source, target)
     assert not reading.interactions
     assert "content of x" in json.dumps(out.body)
 
@@ -325,7 +329,7 @@ def _dotted() -> dict[str, Any]:
 @EVERY_TARGET
 def test_dotted_names_from_gemini(target: str) -> None:
     """Each tool has one name, in the declaration and in the history, that the target takes; no two become one."""
-    out, reading = convert_scenario(_dotted(), "gemini", target)
+    out, reading = convert_body(_dotted(), "gemini", target)
     names = [one.name for one in reading.interactions]
     assert pairs(reading) == [(str(at), f"content c{at}") for at in range(4)]
     assert declared(out.body, target)[:4] == names
@@ -340,7 +344,7 @@ def test_dotted_names_from_gemini(target: str) -> None:
 
 @EVERY_TARGET
 def test_dotted_names_come_back_on_the_reply(target: str) -> None:
-    out, _ = convert_scenario(_dotted(), "gemini", target)
+    out, _ = convert_body(_dotted(), "gemini", target)
     there = declared(out.body, target)[:4]
     reply = out.reply(calling(target, [(f"r{at}", name, {"path": name}) for at, name in enumerate(there)]))
     assert called(reply, "gemini") == [(own, {"path": name}) for own, name in zip(DOTTED, there, strict=True)]
@@ -362,7 +366,7 @@ def test_namespaces_are_part_of_the_name(target: str) -> None:
         *(build.output(f"c{at}", f"content {at}") for at in (1, 2, 3)),
         tools=[namespace("mail"), namespace("files"), build.flat_function("search")],
     )
-    out, reading = convert_scenario(body, "openai-responses", target)
+    out, reading = convert_body(body, "openai-responses", target)
     names = [one.name for one in reading.interactions]
     assert pairs(reading) == [("a", "content 1"), ("b", "content 2"), ("c", "content 3")]
     assert len(set(names)) == 3

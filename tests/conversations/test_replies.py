@@ -1,4 +1,4 @@
-"""The way back: a provider's answer in the form of the client's API, with the client's names and ids of its own."""
+"""Reply conversion: a provider's reply in the client's API, with the client's names and its own ids."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_invalid_reply_is_a_remote_protocol_error(garbage: Any) -> None:
 
 
 def test_the_next_request_after_a_mapped_reply_is_the_same_conversation() -> None:
-    """What came back goes up again: the provider sees its own call, name and result."""
+    """The client sends the reply back: the provider gets its own call, name and result."""
     first = chat(user("Go."), tools=[function("files.read")])
     converted = segue.convert(first, source="openai-chat", target="anthropic")
     (there,) = _names(converted.body)

@@ -1,4 +1,4 @@
-"""What of an answer the caller's API can't say: told in a report of that answer, never passed off as another thing."""
+"""Parts of a reply that the caller's API cannot represent are listed in the report of that reply."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _converted(source: str, target: str) -> segue.Converted:
     return segue.convert(SOURCES[source], source=source, target=target)
 
 
-def _finding_messages(converted: segue.Converted) -> list[tuple[str, str | None]]:
+def _finding_kinds(converted: segue.Converted) -> list[tuple[str, str | None]]:
     assert converted.reply_report is not None
     return [(finding.kind, finding.subject) for finding in converted.reply_report.findings]
 
@@ -50,7 +50,7 @@ def test_malformed_gemini_call_is_no_normal_finish(source: str, expected: Any) -
     converted = _converted(source, "gemini")
     given = {"candidates": [{"index": 0, "finishReason": "MALFORMED_FUNCTION_CALL"}], "modelVersion": "gemini-2.5-pro"}
     assert FINISHES[source](converted.reply(given)) == expected
-    assert ("adjusted", "finish") in _finding_messages(converted)
+    assert ("adjusted", "finish") in _finding_kinds(converted)
     assert converted.reply_report is not None
     assert "MALFORMED_FUNCTION_CALL" in converted.reply_report.findings[0].message
 
@@ -75,13 +75,13 @@ def test_pause_is_no_normal_finish(source: str, expected: Any) -> None:
     converted = _converted(source, "anthropic")
     reply = converted.reply(anthropic_reply(text("Still searching."), stop="pause_turn"))
     assert FINISHES[source](reply) == expected
-    assert (("adjusted", "finish") in _finding_messages(converted)) == (source != "anthropic")
+    assert (("adjusted", "finish") in _finding_kinds(converted)) == (source != "anthropic")
 
 
 # -------------------------------------------------------------------------------------------------------------- content
 
 
-def test_text_before_and_after_a_call_is_split() -> None:
+def test_text_before_and_after_a_call_is_separated() -> None:
     converted = _converted("openai-chat", "anthropic")
     blocks = text("I look."), use("toolu_1", "read_file", {"path": "a"}), text("Then"), text(" I tell.")
     message = converted.reply(anthropic_reply(*blocks))["choices"][0]["message"]
@@ -95,7 +95,7 @@ def test_image_in_a_reply_to_an_anthropic_client_is_reported() -> None:
     reply = converted.reply(gemini_reply({"text": "Here."}, picture))
     assert [block["type"] for block in reply["content"]] == ["text", "text"]
     assert reply["content"][1]["text"] == "[image not supported here]"
-    assert ("text", "image") in _finding_messages(converted)
+    assert ("text", "image") in _finding_kinds(converted)
 
 
 def test_call_without_a_name_is_a_remote_protocol_error() -> None:
@@ -131,10 +131,10 @@ def test_additional_choices_are_reported() -> None:
     given["choices"].append({**given["choices"][0], "index": 1})
     converted = _converted("anthropic", "openai-chat")
     assert converted.reply(given)["content"][0]["text"] == "One."
-    assert _finding_messages(converted) == [("dropped", "choices")]
-    home = _converted("openai-chat", "openai-chat")
-    assert home.reply(given) == given
-    assert _finding_messages(home) == []
+    assert _finding_kinds(converted) == [("dropped", "choices")]
+    same_api = _converted("openai-chat", "openai-chat")
+    assert same_api.reply(given) == given
+    assert _finding_kinds(same_api) == []
 
 
 def test_source_only_reply_fields_are_reported() -> None:
@@ -143,26 +143,26 @@ def test_source_only_reply_fields_are_reported() -> None:
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "RXFRQg=="}
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "a"}}
     converted.reply(anthropic_reply(thought, search, {**text("A."), "citations": [found]}))
-    assert _finding_messages(converted) == [("dropped", "citations"), ("reasoning", None), ("dropped", "web_search")]
+    assert _finding_kinds(converted) == [("dropped", "citations"), ("reasoning", None), ("dropped", "web_search")]
 
     grounded = gemini_reply({"text": "A."})
     grounded["candidates"][0]["groundingMetadata"] = {"webSearchQueries": ["a"]}
     converted = _converted("anthropic", "gemini")
     converted.reply(grounded)
-    assert _finding_messages(converted) == [("dropped", "groundingMetadata")]
+    assert _finding_kinds(converted) == [("dropped", "groundingMetadata")]
 
     note = {"type": "url_citation", "url": "https://a.example", "title": "A", "start_index": 0, "end_index": 1}
     part = {"type": "output_text", "text": "A.", "annotations": [note]}
     message = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
     converted = _converted("anthropic", "openai-responses")
     converted.reply(responses_reply(message))
-    assert _finding_messages(converted) == [("dropped", "annotations")]
+    assert _finding_kinds(converted) == [("dropped", "annotations")]
 
     converted = _converted("anthropic", "openai-chat")
     given = chat_reply(content="A.")
     given["choices"][0]["message"]["annotations"] = [note]
     converted.reply(given)
-    assert _finding_messages(converted) == [("dropped", "annotations")]
+    assert _finding_kinds(converted) == [("dropped", "annotations")]
 
 
 def test_a_report_of_each_reply_and_one_of_all() -> None:
@@ -173,19 +173,19 @@ def test_a_report_of_each_reply_and_one_of_all() -> None:
     given["choices"][0]["logprobs"] = {"content": [{"token": "A"}]}
     for count in (1, 2):
         converted.reply(given)
-        assert _finding_messages(converted) == [("dropped", "logprobs")]
+        assert _finding_kinds(converted) == [("dropped", "logprobs")]
         assert len(converted.report.findings) == before + count
     converted.reply(chat_reply(content="B."))
-    assert _finding_messages(converted) == []
+    assert _finding_kinds(converted) == []
 
 
 def test_a_plain_answer_has_nothing_to_report() -> None:
     converted = _converted("openai-chat", "anthropic")
     converted.reply(anthropic_reply(text("A."), use("toolu_1", "read_file", {"path": "a"})))
-    assert _finding_messages(converted) == []
+    assert _finding_kinds(converted) == []
     converted = _converted("anthropic", "openai-chat")
     converted.reply(chat_reply(call("call_1", "read_file", {"path": "a"}), content="A."))
-    assert _finding_messages(converted) == []
+    assert _finding_kinds(converted) == []
 
 
 # --------------------------------------------------------------------------------------------------------------- errors

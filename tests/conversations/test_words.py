@@ -1,4 +1,4 @@
-"""Every conversation × every wire: whatever was said, asked of a tool or found by it stands in the body or the report.
+"""Every conversation × every wire: every text, tool argument and tool result is in the body or the report.
 
 The words are gathered from the source by its own shape and looked for in all strings of the output, inside JSON that
 is text as well. Thoughts are left out: who may hear them is another question.
@@ -23,7 +23,7 @@ Body = dict[str, Any]
 
 
 def strings(value: Any) -> Iterator[str]:
-    """All strings in a value, and those inside of text that is JSON."""
+    """All strings in a value, including those inside JSON strings."""
     if isinstance(value, str):
         yield value
         if value[:1] in ("{", "["):
@@ -42,7 +42,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def _leaves(value: Any) -> Iterator[str]:
-    """The strings of a value without its keys; text that is JSON counts by what is in it."""
+    """The strings of a value without its keys; JSON strings are opened."""
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             value = json.loads(value)
@@ -145,26 +145,26 @@ READERS = {
 
 def source_texts(case: Case) -> set[str]:
     whole = READERS.get(case.source, chat_texts)(case.body)
-    # Half an emoji becomes U+FFFD; white space at the ends is no question of words.
+    # Half an emoji becomes U+FFFD; leading and trailing white space is ignored.
     return {word.strip() for word in whole if word.strip() and not any("\ud800" <= one <= "\udfff" for one in word)}
 
 
 def message_texts(case: Case) -> list[str]:
-    """The words of users and models, each said only once, in the order they were said; no results, no arguments."""
-    said: list[str] = []
+    """The unique texts of users and models in order; no results, no arguments."""
+    texts: list[str] = []
     for entry in case.body.get("messages") or case.body.get("contents") or case.body["input"]:
         if not isinstance(entry, dict) or entry.get("role") not in ("user", "assistant", "model"):
             continue
         parts = entry.get("parts") or []
-        said.extend(_texts(entry.get("content")))
-        said.extend(part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought"))
-    once = [word.strip() for word in said if len(word.strip()) > 4]
+        texts.extend(_texts(entry.get("content")))
+        texts.extend(part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought"))
+    once = [word.strip() for word in texts if len(word.strip()) > 4]
     everything = " ".join(strings(case.body))
     return [word for word in once if everything.count(word) == 1 and word.isprintable()]
 
 
 def urls(value: Any) -> Iterator[str]:
-    """Where pictures, documents and sounds are to be found; citations are no part of what was said."""
+    """The URLs of images, documents and audio; without citations."""
     if isinstance(value, str) and value.startswith("https://"):
         yield value
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
@@ -174,11 +174,11 @@ def urls(value: Any) -> Iterator[str]:
 
 @EVERY_TARGET
 def test_no_url_is_lost(made: Made, target: str) -> None:
-    """What a target can't show is named by its address."""
+    """Unsupported media is replaced by its URL."""
     out = made.to(target)
     there = "\n".join(strings(out.body))
-    said = made.case.body.get("messages") or made.case.body.get("contents") or made.case.body["input"]
-    lost = sorted(address for address in urls(said) if address not in there)
+    texts = made.case.body.get("messages") or made.case.body.get("contents") or made.case.body["input"]
+    lost = sorted(address for address in urls(texts) if address not in there)
     assert not lost, f"lost: {lost}"
 
 
@@ -186,9 +186,9 @@ def test_no_url_is_lost(made: Made, target: str) -> None:
 def test_texts_keep_their_order(made: Made, target: str) -> None:
     out = made.to(target)
     there = "\n".join(strings(out.body.get("messages") or out.body.get("contents") or out.body["input"]))
-    said = message_texts(made.case)
-    places = [there.index(word) for word in said if word in there]
-    assert places == sorted(places), f"said in another order: {said}"
+    texts = message_texts(made.case)
+    places = [there.index(word) for word in texts if word in there]
+    assert places == sorted(places), f"said in another order: {texts}"
 
 
 @EVERY_TARGET

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from segue.emulator.client import Sent
+from segue.emulator.client import Response
 
 __all__ = ["ENVELOPES", "Said"]
 
@@ -28,7 +28,7 @@ def keys(value: Mapping[str, Any], *wanted: str) -> None:
     assert set(value) == set(wanted)
 
 
-def openai(sent: Sent) -> Said:
+def openai(sent: Response) -> Said:
     """https://platform.openai.com/docs/guides/error-codes; four keys, null where there is nothing to say."""
     assert sent.headers["content-type"] == "application/json"
     assert re.fullmatch(r"req_[0-9a-f]{32}", sent.headers["x-request-id"])
@@ -39,7 +39,7 @@ def openai(sent: Sent) -> Said:
     return Said(error["message"], error["type"], error["code"])
 
 
-def anthropic(sent: Sent) -> Said:
+def anthropic(sent: Response) -> Said:
     """https://docs.anthropic.com/en/api/errors: the number of the request stands in the body and in a header."""
     assert sent.headers["content-type"] == "application/json"
     keys(sent.body, "type", "error", "request_id")
@@ -50,7 +50,7 @@ def anthropic(sent: Sent) -> Said:
     return Said(sent.body["error"]["message"], sent.body["error"]["type"])
 
 
-def gemini(sent: Sent) -> Said:
+def gemini(sent: Response) -> Said:
     """google.rpc.Status as JSON; each line of the parser's is a violation (ai.nvim #13, ChatGPT-Telegram-Bot #101)."""
     assert sent.headers["content-type"] == "application/json; charset=UTF-8"
     keys(sent.body, "error")
@@ -72,7 +72,7 @@ def gemini(sent: Sent) -> Said:
     return Said(message, error["status"], details=tuple(error.get("details", ())))
 
 
-def bedrock(sent: Sent) -> Said:
+def bedrock(sent: Response) -> Said:
     """The kind is in a header (AnthropicSwiftSDK #19: the length of the body leaves room for the message alone)."""
     assert sent.headers["content-type"] == "application/json"
     assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", sent.headers["x-amzn-requestid"])
@@ -82,7 +82,7 @@ def bedrock(sent: Sent) -> Said:
     return Said(sent.body["message"], kind)
 
 
-def foundry(sent: Sent) -> Said:
+def foundry(sent: Response) -> Said:
     """agent-framework #3003, #2573 and #5130."""
     assert sent.headers["content-type"] == "application/json"
     keys(sent.body, "error")
@@ -95,7 +95,7 @@ def foundry(sent: Sent) -> Said:
     return Said(error["message"], error["type"], error["code"], tuple(error["details"]))
 
 
-def mistral(sent: Sent) -> Said:
+def mistral(sent: Response) -> Said:
     """What the types refuse is pydantic's list (openclaude #739), what the rules refuse an object (zed #37021)."""
     assert sent.headers["content-type"] == "application/json"
     if sent.status == 422 and "detail" in sent.body:
@@ -112,7 +112,7 @@ def mistral(sent: Sent) -> Said:
     return Said(sent.body["message"], sent.body["type"], sent.body["code"])
 
 
-def bare(sent: Sent) -> Said:
+def parse_message_and_type(sent: Response) -> Said:
     """Message and type. Moonshot (cherry-studio #1313) and Groq (jan #8136)."""
     assert sent.headers["content-type"] == "application/json"
     keys(sent.body, "error")
@@ -121,13 +121,13 @@ def bare(sent: Sent) -> Said:
     return Said(error["message"], error["type"], error.get("code"))
 
 
-def moonshot(sent: Sent) -> Said:
-    said = bare(sent)
+def moonshot(sent: Response) -> Said:
+    said = parse_message_and_type(sent)
     keys(sent.body["error"], "message", "type")
     return said
 
 
-def deepseek(sent: Sent) -> Said:
+def deepseek(sent: Response) -> Said:
     """WHartTest #62, forgecode #2008."""
     assert sent.headers["content-type"] == "application/json"
     keys(sent.body, "error")
@@ -138,7 +138,7 @@ def deepseek(sent: Sent) -> Said:
     return Said(error["message"], error["type"], error["code"])
 
 
-def qwen(sent: Sent) -> Said:
+def qwen(sent: Response) -> Said:
     assert sent.headers["content-type"] == "application/json"
     keys(sent.body, "error", "id", "request_id")
     assert sent.body["id"] == f"chatcmpl-{sent.body['request_id']}"
@@ -148,19 +148,19 @@ def qwen(sent: Sent) -> Said:
     return Said(error["message"], error["type"], error["code"])
 
 
-def cerebras(sent: Sent) -> Said:
+def cerebras(sent: Response) -> Said:
     """kilocode #10375: no object around it."""
     keys(sent.body, "message", "type", "param", "code")
     return Said(sent.body["message"], sent.body["type"], sent.body["code"])
 
 
-def xai(sent: Sent) -> Said:
+def xai(sent: Response) -> Said:
     """langchain #34140: the message is the error."""
     keys(sent.body, "code", "error")
     return Said(sent.body["error"], sent.body["code"])
 
 
-def minimax(sent: Sent) -> Said:
+def minimax(sent: Response) -> Said:
     """MiniMax-M2 #76: Anthropic's form, and the status as text."""
     keys(sent.body, "type", "error", "request_id")
     assert sent.body["type"] == "error"
@@ -170,7 +170,7 @@ def minimax(sent: Sent) -> Said:
     return Said(error["message"], error["type"])
 
 
-def zai(sent: Sent) -> Said:
+def zai(sent: Response) -> Said:
     """opencode #2557."""
     keys(sent.body, "error")
     keys(sent.body["error"], "code", "message")
@@ -178,7 +178,7 @@ def zai(sent: Sent) -> Said:
     return Said(sent.body["error"]["message"], None, sent.body["error"]["code"])
 
 
-def vllm(sent: Sent) -> Said:
+def vllm(sent: Response) -> Said:
     """`ErrorResponse` of vLLM: the status as a number."""
     keys(sent.body, "error")
     error = sent.body["error"]
@@ -187,7 +187,7 @@ def vllm(sent: Sent) -> Said:
     return Said(error["message"], error["type"], error["code"])
 
 
-def llama_cpp(sent: Sent) -> Said:
+def llama_cpp(sent: Response) -> Said:
     """`format_error_response` of llama.cpp: three keys."""
     keys(sent.body, "error")
     error = sent.body["error"]
@@ -196,7 +196,7 @@ def llama_cpp(sent: Sent) -> Said:
     return Said(error["message"], error["type"], error["code"])
 
 
-def openrouter(sent: Sent) -> Said:
+def openrouter(sent: Response) -> Said:
     """https://openrouter.ai/docs/api-reference/errors: a code that is a number, and a message."""
     keys(sent.body, "error")
     keys(sent.body["error"], "code", "message")
@@ -204,7 +204,7 @@ def openrouter(sent: Sent) -> Said:
     return Said(sent.body["error"]["message"], None)
 
 
-ENVELOPES: dict[str, Callable[[Sent], Said]] = {
+ENVELOPES: dict[str, Callable[[Response], Said]] = {
     "openai-chat": openai,
     "openai-responses": openai,
     "anthropic": anthropic,
@@ -217,7 +217,7 @@ ENVELOPES: dict[str, Callable[[Sent], Said]] = {
     "qwen": qwen,
     "cerebras": cerebras,
     "fireworks": openai,
-    "groq": bare,
+    "groq": parse_message_and_type,
     "llama.cpp": llama_cpp,
     "minimax": minimax,
     "ollama": openai,

@@ -1,4 +1,4 @@
-"""Requests to an emulated provider, and what a client sees of the answer: also of one that breaks off."""
+"""Requests to an emulated provider and their responses, broken ones included."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 import segue
 from segue.canonical.request import Reply
 from segue.emulator import Emulator
-from segue.emulator.client import letter
+from segue.emulator.client import build_request
 from segue.emulator.providers import PROVIDERS
 from segue.wire.registry import WIRES
 
@@ -29,12 +29,12 @@ def _tool(name: str, **properties: str) -> dict[str, Any]:
 
 TOOLS = [_tool("get_weather", city="Which city"), _tool("get_time", zone="Which zone")]
 QUESTION = "How is the weather in Lisbon?"
-_ASKED_TO_THINK = frozenset({"anthropic", "bedrock", "gemini", "openai-responses", "azure-foundry", "qwen"})
+_REASONING_OPT_IN = frozenset({"anthropic", "bedrock", "gemini", "openai-responses", "azure-foundry", "qwen"})
 
 
-def conversation(words: str = QUESTION) -> segue.Conversation:
+def conversation(prompt: str = QUESTION) -> segue.Conversation:
     chat = segue.Conversation(tools=TOOLS)
-    chat.add_user(words)
+    chat.add_user(prompt)
     return chat
 
 
@@ -43,7 +43,7 @@ def body_of(
 ) -> dict[str, Any]:
     """A body that this API takes. `thinks`: in which the model shows its thoughts, wherever the API has such a word."""
     chat = conversation(chat) if isinstance(chat, str) else chat
-    asked = thinks and api in _ASKED_TO_THINK
+    asked = thinks and api in _REASONING_OPT_IN
     chat.options = {"max_tokens": 4096, "reasoning": {"enabled": True, "budget": 1024} if asked else None}
     model = model or WIRES[api].default_model
     body = dict(chat.render(api, model).body)
@@ -56,12 +56,12 @@ def body_of(
 
 
 class Seen(NamedTuple):
-    """What came: the status (0 where not a byte did), the headers, the bytes of the body, and how it broke off."""
+    """The status (0 if nothing arrived), the headers, the body, and the exception that ended it."""
 
     status: int
     headers: Mapping[str, str]
     data: bytes
-    broke: Exception | None = None
+    exception: Exception | None = None
 
     @property
     def json(self) -> Any:
@@ -84,7 +84,7 @@ def ask(
 ) -> Seen:
     """One request, read piece by piece as it comes, so that what came before a break is not lost."""
     body = body_of(emulator.api) if body is None else body
-    path, data, headers = letter(emulator.api, body, stream=stream, **options)
+    path, data, headers = build_request(emulator.api, body, stream=stream, **options)
     connection = on or connect(emulator)
     try:
         connection.request("POST", path, data, dict(headers))
@@ -93,16 +93,16 @@ def ask(
         except (OSError, http.client.HTTPException) as error:
             return Seen(0, {}, b"", error)
         came = b""
-        broke: Exception | None = None
+        exception: Exception | None = None
         try:
             while piece := answer.read1():
                 came += piece
         except (OSError, http.client.HTTPException) as error:
-            broke = error
-        if broke is None and answer.length:
-            broke = http.client.IncompleteRead(came, answer.length)
+            exception = error
+        if exception is None and answer.length:
+            exception = http.client.IncompleteRead(came, answer.length)
         answer.close()
-        return Seen(answer.status, {name.lower(): value for name, value in answer.getheaders()}, came, broke)
+        return Seen(answer.status, {name.lower(): value for name, value in answer.getheaders()}, came, exception)
     finally:
         if on is None:
             connection.close()
@@ -110,7 +110,7 @@ def ask(
 
 def opened(emulator: Emulator, *, stream: bool, without: str = "") -> http.client.HTTPResponse:
     """An answer of which nothing but the head was read. `without`: what is taken out of the path."""
-    path, data, headers = letter(emulator.api, body_of(emulator.api), stream=stream)
+    path, data, headers = build_request(emulator.api, body_of(emulator.api), stream=stream)
     connection = connect(emulator)
     # The answer closes the connection.
     headers = {**headers, "connection": "close"}
@@ -120,9 +120,9 @@ def opened(emulator: Emulator, *, stream: bool, without: str = "") -> http.clien
 
 def raw(emulator: Emulator, body: Mapping[str, Any] | None = None, *, stream: bool = False) -> socket.socket:
     """A socket that one request was written to, and nothing read from."""
-    path, data, headers = letter(emulator.api, body or body_of(emulator.api), stream=stream)
-    told = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\n{told}content-length: {len(data)}\r\n\r\n"
+    path, data, headers = build_request(emulator.api, body or body_of(emulator.api), stream=stream)
+    header_lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\n{header_lines}content-length: {len(data)}\r\n\r\n"
     connection = socket.create_connection(("127.0.0.1", emulator.port), timeout=PATIENCE)
     connection.sendall(head.encode() + data)
     return connection

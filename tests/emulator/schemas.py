@@ -46,7 +46,7 @@ FORMATS = st.sampled_from(
     ["date", "date-time", "time", "email", "uri", "uuid", "ipv4", "ipv6", "hostname", "duration", "int32", "other"]
 )
 SCALARS = st.sampled_from([None, True, False, 0, 1, -2.5, "", "a", "Lisbon"])
-SAID = st.fixed_dictionaries({}, optional={"default": SCALARS, "examples": st.lists(SCALARS, max_size=2)})
+SUGGESTIONS = st.fixed_dictionaries({}, optional={"default": SCALARS, "examples": st.lists(SCALARS, max_size=2)})
 """What a schema suggests; it need not be true."""
 
 
@@ -163,10 +163,12 @@ RECURSIVE: list[Schema] = [
 
 def _nodes(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
     made = objects(inner) | arrays(inner) | combined(inner)
-    return st.builds(lambda node, said: {**said, **node}, made, SAID)
+    return st.builds(lambda node, suggested: {**suggested, **node}, made, SUGGESTIONS)
 
 
-NODES = st.recursive(st.builds(lambda node, said: {**said, **node}, LEAVES, SAID), _nodes, max_leaves=10)
+NODES = st.recursive(
+    st.builds(lambda node, suggested: {**suggested, **node}, LEAVES, SUGGESTIONS), _nodes, max_leaves=10
+)
 
 
 @st.composite

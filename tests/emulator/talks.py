@@ -1,7 +1,7 @@
 """Conversations held with the vendors' own clients, unmodified. The history is kept as each vendor's examples keep it.
 
-A talk is told a question (`say`), asks the model (`ask`), and is given what the calls came to (`give`). `resumed` takes
-over a whole body, as it would stand on the wire: its members become the parameters of the client's method.
+`add_user` adds a question, `request` calls the model, `add_results` adds the tool results. `resume` takes a whole
+request body: its members become the parameters of the client's method.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ How = Literal["at once", "streamed", "async", "async streamed"]
 KEY = "a-key"
 
 
-class Said(NamedTuple):
+class ChatReply(NamedTuple):
     text: str
     calls: list[Called]
 
@@ -43,7 +43,7 @@ def run(call: Called) -> str:
 
 
 def found(value: Any, key: str) -> Iterator[Any]:
-    """Whatever stands under this member, however deep."""
+    """All values under this key, at any depth."""
     if isinstance(value, dict):
         yield from (inner for name, inner in value.items() if name == key and inner is not None)
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -55,9 +55,9 @@ class Talk(ABC):
     """The parameter that holds the history, which is the member of the body too."""
     model_key: ClassVar[str] = "model"
 
-    def __init__(self, emulator: Emulator, **asked: Any) -> None:
+    def __init__(self, emulator: Emulator, **arguments: Any) -> None:
         self.emulator = emulator
-        self.asked = {**asked, self.root: []}
+        self.arguments = {**arguments, self.root: []}
         self.closing = ExitStack()
         self.client = self.connect(emulator)
         self._loop: asyncio.Runner | None = None
@@ -69,11 +69,11 @@ class Talk(ABC):
 
     @property
     def history(self) -> list[Any]:
-        return self.asked[self.root]
+        return self.arguments[self.root]
 
-    def resumed(self, body: Mapping[str, Any], model: str) -> None:
+    def resume(self, body: Mapping[str, Any], model: str) -> None:
         whole = {**body, self.model_key: model}
-        self.asked = self.parameters({key: value for key, value in whole.items() if key != "stream"})
+        self.arguments = self.parameters({key: value for key, value in whole.items() if key != "stream"})
 
     @property
     def sent(self) -> dict[str, Any]:
@@ -81,30 +81,30 @@ class Talk(ABC):
         body = dict(self.emulator.requests[-1].body or {})
         return {**body, self.root: [*body[self.root], *self.history[len(body[self.root]) :]]}
 
-    def ask(self, how: How) -> Said:
+    def request(self, how: How) -> ChatReply:
         if how in ("at once", "streamed"):
-            self.reply = self.ask_now(stream=how == "streamed")
+            self.reply = self.request_sync(stream=how == "streamed")
         else:
             if self._loop is None:
                 self._loop = self.closing.enter_context(asyncio.Runner())
                 self.closing.callback(lambda: self._loop and self._loop.run(self.close_async()))
-            self.reply = self._loop.run(self.ask_async(stream=how == "async streamed"))
-        return self.taken(self.reply)
+            self.reply = self._loop.run(self.request_async(stream=how == "async streamed"))
+        return self.append_reply(self.reply)
 
     def exchange(self, question: str, how: How) -> tuple[list[list[Called]], str]:
-        """Asks until there is nothing left to call: the calls of each turn, and the last words."""
-        self.say(question)
-        return self.answered(how)
+        """Sends requests until there are no calls: the calls of each turn, and the final text."""
+        self.add_user(question)
+        return self.run_until_text(how)
 
-    def answered(self, how: How) -> tuple[list[list[Called]], str]:
+    def run_until_text(self, how: How) -> tuple[list[list[Called]], str]:
         turns: list[list[Called]] = []
         while True:
-            said = self.ask(how)
-            if not said.calls:
-                return turns, said.text
-            turns.append(said.calls)
+            answer = self.request(how)
+            if not answer.calls:
+                return turns, answer.text
+            turns.append(answer.calls)
             assert len(turns) < 4, "the model calls without end"
-            self.give([(call, run(call)) for call in said.calls])
+            self.add_results([(call, run(call)) for call in answer.calls])
 
     @abstractmethod
     def connect(self, emulator: Emulator) -> Any: ...
@@ -116,21 +116,21 @@ class Talk(ABC):
     def parameters(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return dict(body)
 
-    def say(self, text: str) -> None:
+    def add_user(self, text: str) -> None:
         self.history.append({"role": "user", "content": text})
 
     @abstractmethod
-    def ask_now(self, *, stream: bool) -> Any: ...
+    def request_sync(self, *, stream: bool) -> Any: ...
 
-    async def ask_async(self, *, stream: bool) -> Any:
+    async def request_async(self, *, stream: bool) -> Any:
         raise NotImplementedError
 
     @abstractmethod
-    def taken(self, reply: Any) -> Said:
+    def append_reply(self, reply: Any) -> ChatReply:
         """Appends a reply to the history."""
 
     @abstractmethod
-    def give(self, results: list[tuple[Called, str]]) -> None: ...
+    def add_results(self, results: list[tuple[Called, str]]) -> None: ...
 
 
 # -------------------------------------------------------------------------------------------------------------- OpenAI
@@ -159,26 +159,26 @@ class _OpenAI(Talk):
 class Chat(_OpenAI):
     root = "messages"
 
-    def __init__(self, emulator: Emulator, **asked: Any) -> None:
-        super().__init__(emulator, **{"tools": loops.chat_tools(), **asked})
+    def __init__(self, emulator: Emulator, **arguments: Any) -> None:
+        super().__init__(emulator, **{"tools": loops.chat_tools(), **arguments})
 
     def parameters(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return _with_extras(self.client.chat.completions.create, body)
 
-    def ask_now(self, *, stream: bool) -> Any:
+    def request_sync(self, *, stream: bool) -> Any:
         if not stream:
-            return self.client.chat.completions.create(**self.asked)
-        with self.client.chat.completions.stream(**self.asked, stream_options={"include_usage": True}) as events:
+            return self.client.chat.completions.create(**self.arguments)
+        with self.client.chat.completions.stream(**self.arguments, stream_options={"include_usage": True}) as events:
             return events.get_final_completion()
 
-    async def ask_async(self, *, stream: bool) -> Any:
+    async def request_async(self, *, stream: bool) -> Any:
         if not stream:
-            return await self.later.chat.completions.create(**self.asked)
+            return await self.later.chat.completions.create(**self.arguments)
         usage: Any = {"include_usage": True}
-        async with self.later.chat.completions.stream(**self.asked, stream_options=usage) as events:
+        async with self.later.chat.completions.stream(**self.arguments, stream_options=usage) as events:
             return await events.get_final_completion()
 
-    def taken(self, reply: Any) -> Said:
+    def append_reply(self, reply: Any) -> ChatReply:
         assert isinstance(reply, ChatCompletion)
         assert reply.usage is not None
         assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens > 0
@@ -187,55 +187,57 @@ class Chat(_OpenAI):
         assert choice.finish_reason == ("tool_calls" if calls else "stop")
         self.history.append(choice.message)
         found = [Called(one.id, one.function.name, json.loads(one.function.arguments)) for one in calls]
-        return Said(choice.message.content or "", found)
+        return ChatReply(choice.message.content or "", found)
 
-    def give(self, results: list[tuple[Called, str]]) -> None:
-        self.asked[self.root] += [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in results]
+    def add_results(self, results: list[tuple[Called, str]]) -> None:
+        self.arguments[self.root] += [
+            {"role": "tool", "tool_call_id": call.id, "content": text} for call, text in results
+        ]
 
 
 class Responses(_OpenAI):
     root = "input"
 
-    def __init__(self, emulator: Emulator, **asked: Any) -> None:
-        super().__init__(emulator, **{"tools": loops.response_tools(), **asked})
+    def __init__(self, emulator: Emulator, **arguments: Any) -> None:
+        super().__init__(emulator, **{"tools": loops.response_tools(), **arguments})
 
     def parameters(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return _with_extras(self.client.responses.create, body)
 
-    def ask_now(self, *, stream: bool) -> Any:
+    def request_sync(self, *, stream: bool) -> Any:
         if not stream:
-            return self.client.responses.create(**self.asked)
-        with self.client.responses.stream(**self.asked) as events:
+            return self.client.responses.create(**self.arguments)
+        with self.client.responses.stream(**self.arguments) as events:
             return events.get_final_response()
 
-    async def ask_async(self, *, stream: bool) -> Any:
+    async def request_async(self, *, stream: bool) -> Any:
         if not stream:
-            return await self.later.responses.create(**self.asked)
-        async with self.later.responses.stream(**self.asked) as events:
+            return await self.later.responses.create(**self.arguments)
+        async with self.later.responses.stream(**self.arguments) as events:
             return await events.get_final_response()
 
-    def taken(self, reply: Any) -> Said:
+    def append_reply(self, reply: Any) -> ChatReply:
         assert isinstance(reply, Response)
         assert (reply.status, reply.error) == ("completed", None)
         assert reply.usage is not None
         assert reply.usage.total_tokens == reply.usage.input_tokens + reply.usage.output_tokens > 0
-        self.keep(reply)
+        self.append_output(reply)
         calls = [one for one in reply.output if one.type == "function_call"]
-        return Said(reply.output_text, [Called(one.call_id, one.name, json.loads(one.arguments)) for one in calls])
+        return ChatReply(reply.output_text, [Called(one.call_id, one.name, json.loads(one.arguments)) for one in calls])
 
-    def keep(self, reply: Response) -> None:
+    def append_output(self, reply: Response) -> None:
         self.history.extend(reply.output)
 
-    def give(self, results: list[tuple[Called, str]]) -> None:
+    def add_results(self, results: list[tuple[Called, str]]) -> None:
         for call, text in results:
             self.history.append({"type": "function_call_output", "call_id": call.id, "output": text})
 
 
 class HeldResponses(Responses):
-    """The provider holds what was said; only what is new is sent."""
+    """The provider stores the conversation; only new items are sent."""
 
-    def keep(self, reply: Response) -> None:
-        self.asked |= {"previous_response_id": reply.id, "input": []}
+    def append_output(self, reply: Response) -> None:
+        self.arguments |= {"previous_response_id": reply.id, "input": []}
 
 
 # ----------------------------------------------------------------------------------------------------------- Anthropic
@@ -244,12 +246,12 @@ class HeldResponses(Responses):
 class Anthropic(Talk):
     root = "messages"
 
-    def __init__(self, emulator: Emulator, **asked: Any) -> None:
+    def __init__(self, emulator: Emulator, **arguments: Any) -> None:
         tools = [
             {"name": name, "description": schema.__doc__, "input_schema": schema.model_json_schema()}
             for name, schema in loops.SCHEMAS.items()
         ]
-        super().__init__(emulator, **{"max_tokens": 4000, "tools": tools, **asked})
+        super().__init__(emulator, **{"max_tokens": 4000, "tools": tools, **arguments})
 
     @cached_property
     def later(self) -> anthropic.AsyncAnthropic:
@@ -261,19 +263,19 @@ class Anthropic(Talk):
     async def close_async(self) -> None:
         await self.later.close()
 
-    def ask_now(self, *, stream: bool) -> Any:
+    def request_sync(self, *, stream: bool) -> Any:
         if not stream:
-            return self.client.messages.create(**self.asked)
-        with self.client.messages.stream(**self.asked) as events:
+            return self.client.messages.create(**self.arguments)
+        with self.client.messages.stream(**self.arguments) as events:
             return events.get_final_message()
 
-    async def ask_async(self, *, stream: bool) -> Any:
+    async def request_async(self, *, stream: bool) -> Any:
         if not stream:
-            return await self.later.messages.create(**self.asked)
-        async with self.later.messages.stream(**self.asked) as events:
+            return await self.later.messages.create(**self.arguments)
+        async with self.later.messages.stream(**self.arguments) as events:
             return await events.get_final_message()
 
-    def taken(self, reply: Any) -> Said:
+    def append_reply(self, reply: Any) -> ChatReply:
         assert isinstance(reply, anthropic.types.Message)
         assert reply.usage.input_tokens + (reply.usage.cache_read_input_tokens or 0) > 0
         assert reply.usage.output_tokens > 0
@@ -281,9 +283,9 @@ class Anthropic(Talk):
         assert reply.stop_reason == ("tool_use" if uses else "end_turn")
         self.history.append({"role": "assistant", "content": reply.content})
         text = "".join(block.text for block in reply.content if block.type == "text")
-        return Said(text, [Called(use.id, use.name, use.input) for use in uses])
+        return ChatReply(text, [Called(use.id, use.name, use.input) for use in uses])
 
-    def give(self, results: list[tuple[Called, str]]) -> None:
+    def add_results(self, results: list[tuple[Called, str]]) -> None:
         blocks = [{"type": "tool_result", "tool_use_id": call.id, "content": text} for call, text in results]
         self.history.append({"role": "user", "content": blocks})
 
@@ -320,33 +322,33 @@ class Gemini(Talk):
             "config": gemini.GenerateContentConfig.model_validate_json(config),
         }
 
-    def say(self, text: str) -> None:
+    def add_user(self, text: str) -> None:
         self.history.append(gemini.UserContent(text))
 
-    def ask_now(self, *, stream: bool) -> Any:
+    def request_sync(self, *, stream: bool) -> Any:
         if not stream:
-            return self.client.models.generate_content(**self.asked)
-        return list(self.client.models.generate_content_stream(**self.asked))
+            return self.client.models.generate_content(**self.arguments)
+        return list(self.client.models.generate_content_stream(**self.arguments))
 
-    async def ask_async(self, *, stream: bool) -> Any:
+    async def request_async(self, *, stream: bool) -> Any:
         if not stream:
-            return await self.client.aio.models.generate_content(**self.asked)
-        return [chunk async for chunk in await self.client.aio.models.generate_content_stream(**self.asked)]
+            return await self.client.aio.models.generate_content(**self.arguments)
+        return [chunk async for chunk in await self.client.aio.models.generate_content_stream(**self.arguments)]
 
-    def taken(self, reply: Any) -> Said:
+    def append_reply(self, reply: Any) -> ChatReply:
         chunks = reply if isinstance(reply, list) else [reply]
         assert all(isinstance(chunk, gemini.GenerateContentResponse) for chunk in chunks)
         usage = chunks[-1].usage_metadata
-        told = (usage.prompt_token_count, usage.candidates_token_count, usage.thoughts_token_count)
-        assert usage.total_token_count == sum(count or 0 for count in told) > 0
+        counts = (usage.prompt_token_count, usage.candidates_token_count, usage.thoughts_token_count)
+        assert usage.total_token_count == sum(count or 0 for count in counts) > 0
         parts = [part for chunk in chunks for part in chunk.parts or []]
         assert chunks[-1].candidates[0].finish_reason == gemini.FinishReason.STOP
         self.history.append(gemini.ModelContent(parts=parts))
         calls = [part.function_call for part in parts if part.function_call]
         text = "".join(part.text or "" for part in parts if not part.thought)
-        return Said(text, [Called(call.id, call.name or "", call.args) for call in calls])
+        return ChatReply(text, [Called(call.id, call.name or "", call.args) for call in calls])
 
-    def give(self, results: list[tuple[Called, str]]) -> None:
+    def add_results(self, results: list[tuple[Called, str]]) -> None:
         given = [
             gemini.FunctionResponse(id=call.id, name=call.tool, response={"output": text}) for call, text in results
         ]
@@ -359,8 +361,8 @@ class Gemini(Talk):
 class Mistral(Talk):
     root = "messages"
 
-    def __init__(self, emulator: Emulator, **asked: Any) -> None:
-        super().__init__(emulator, **{"tools": loops.mistral_tools(), **asked})
+    def __init__(self, emulator: Emulator, **arguments: Any) -> None:
+        super().__init__(emulator, **{"tools": loops.mistral_tools(), **arguments})
 
     def connect(self, emulator: Emulator) -> MistralClient:
         return self.closing.enter_context(MistralClient(api_key=KEY, server_url=emulator.base_url))
@@ -369,19 +371,19 @@ class Mistral(Talk):
         async with self.client:
             """It is closed on leaving."""
 
-    def ask_now(self, *, stream: bool) -> Any:
+    def request_sync(self, *, stream: bool) -> Any:
         if not stream:
-            return self.client.chat.complete(**self.asked)
-        with self.client.chat.stream(**self.asked) as events:
+            return self.client.chat.complete(**self.arguments)
+        with self.client.chat.stream(**self.arguments) as events:
             return [event.data for event in events]
 
-    async def ask_async(self, *, stream: bool) -> Any:
+    async def request_async(self, *, stream: bool) -> Any:
         if not stream:
-            return await self.client.chat.complete_async(**self.asked)
-        async with await self.client.chat.stream_async(**self.asked) as events:
+            return await self.client.chat.complete_async(**self.arguments)
+        async with await self.client.chat.stream_async(**self.arguments) as events:
             return [event.data async for event in events]
 
-    def taken(self, reply: Any) -> Said:
+    def append_reply(self, reply: Any) -> ChatReply:
         message, usage = _mistral_message(reply)
         assert usage.prompt_tokens is not None
         assert usage.completion_tokens is not None
@@ -390,9 +392,9 @@ class Mistral(Talk):
         calls: list[Any] = message.tool_calls or []
         content = message.content or ""
         text = content if isinstance(content, str) else "".join(getattr(chunk, "text", "") for chunk in content)
-        return Said(text, [Called(one.id, one.function.name, json.loads(one.function.arguments)) for one in calls])
+        return ChatReply(text, [Called(one.id, one.function.name, json.loads(one.function.arguments)) for one in calls])
 
-    def give(self, results: list[tuple[Called, str]]) -> None:
+    def add_results(self, results: list[tuple[Called, str]]) -> None:
         for call, text in results:
             self.history.append({"role": "tool", "tool_call_id": call.id, "name": call.tool, "content": text})
 
@@ -407,9 +409,9 @@ def _mistral_message(reply: Any) -> tuple[mistral.AssistantMessage, mistral.Usag
     assert all(isinstance(chunk, mistral.CompletionChunk) for chunk in reply)
     deltas = [chunk.choices[0].delta for chunk in reply if chunk.choices]
     calls = [call for delta in deltas for call in delta.tool_calls or []]
-    said = [delta.content for delta in deltas if delta.content]
-    chunks = [chunk for content in said if not isinstance(content, str) for chunk in content]
-    text = "".join(content for content in said if isinstance(content, str))
+    contents = [delta.content for delta in deltas if delta.content]
+    chunks = [chunk for content in contents if not isinstance(content, str) for chunk in content]
+    text = "".join(content for content in contents if isinstance(content, str))
     content = [*chunks, *([mistral.TextChunk(text=text)] if text else [])] if chunks else text
     return mistral.AssistantMessage(content=content, tool_calls=calls or None), reply[-1].usage
 
@@ -421,8 +423,8 @@ class Bedrock(Talk):
     root = "messages"
     model_key = "modelId"
 
-    def __init__(self, emulator: Emulator, *, model: str, **asked: Any) -> None:
-        super().__init__(emulator, **{"modelId": model, "toolConfig": {"tools": boto.tools()}, **asked})
+    def __init__(self, emulator: Emulator, *, model: str, **arguments: Any) -> None:
+        super().__init__(emulator, **{"modelId": model, "toolConfig": {"tools": boto.tools()}, **arguments})
 
     def connect(self, emulator: Emulator) -> Any:
         return boto.connected(emulator.base_url)
@@ -430,18 +432,18 @@ class Bedrock(Talk):
     def parameters(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return converse.as_parameters(dict(body))
 
-    def say(self, text: str) -> None:
+    def add_user(self, text: str) -> None:
         self.history.append({"role": "user", "content": [{"text": text}]})
 
-    def ask_now(self, *, stream: bool) -> Any:
+    def request_sync(self, *, stream: bool) -> Any:
         if not stream:
-            return self.client.converse(**self.asked)
-        events = list(self.client.converse_stream(**self.asked)["stream"])
+            return self.client.converse(**self.arguments)
+        events = list(self.client.converse_stream(**self.arguments)["stream"])
         message = {"role": "assistant", "content": list(boto.blocks(events))}
         (stopped,) = (event["messageStop"] for event in events if "messageStop" in event)
         return {"output": {"message": message}, "usage": boto.usage(events), **stopped}
 
-    def taken(self, reply: Any) -> Said:
+    def append_reply(self, reply: Any) -> ChatReply:
         message, usage = reply["output"]["message"], reply["usage"]
         read = usage["inputTokens"] + usage.get("cacheReadInputTokens", 0)
         assert usage["totalTokens"] == read + usage["outputTokens"] > 0
@@ -449,9 +451,9 @@ class Bedrock(Talk):
         uses = [block["toolUse"] for block in message["content"] if "toolUse" in block]
         assert reply["stopReason"] == ("tool_use" if uses else "end_turn")
         text = "".join(block.get("text", "") for block in message["content"])
-        return Said(text, [Called(use["toolUseId"], use["name"], use["input"]) for use in uses])
+        return ChatReply(text, [Called(use["toolUseId"], use["name"], use["input"]) for use in uses])
 
-    def give(self, results: list[tuple[Called, str]]) -> None:
+    def add_results(self, results: list[tuple[Called, str]]) -> None:
         blocks = [{"toolResult": {"toolUseId": call.id, "content": [{"text": text}]}} for call, text in results]
         self.history.append({"role": "user", "content": blocks})
 

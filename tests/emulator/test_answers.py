@@ -1,4 +1,4 @@
-"""Answers as the real model gives them: ids, signatures, the stop sequence; and replies that are kept."""
+"""Replies as the real models give them: ids, signatures, stop sequences; and stored replies."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import msgspec
 import openai
 import pytest
 
+from segue._stream import render_reply_body
 from segue.canonical.blocks import Origin, ToolCall
 from segue.canonical.request import Reply
 from segue.emulator import Emulator, start
-from segue.emulator.client import Sent, letter, post
-from segue.streaming import reply_body
+from segue.emulator.client import Response, build_request, post
 from segue.wire.registry import WIRES
 from tests.emulator.over_http import PATIENCE, Seen, ask, body_of, reply_of
 
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["at-once", "streamed"])
 
 
-def parts_of(sent: Sent | Seen, *, stream: bool) -> list[dict[str, Any]]:
-    told = [line[6:] for line in sent.data.splitlines() if line] if stream else [sent.data]
-    chunks = [msgspec.json.decode(one) for one in told]
+def parts_of(sent: Response | Seen, *, stream: bool) -> list[dict[str, Any]]:
+    parts = [line[6:] for line in sent.data.splitlines() if line] if stream else [sent.data]
+    chunks = [msgspec.json.decode(one) for one in parts]
     return [part for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"]]
 
 
@@ -38,36 +38,36 @@ def parts_of(sent: Sent | Seen, *, stream: bool) -> list[dict[str, Any]]:
         (None, True),
     ],
 )
-def test_ids_and_signatures_are_of_the_model_that_was_asked(model: str | None, named: bool, stream: bool) -> None:
+def test_ids_and_signatures_match_the_requested_model(model: str | None, named: bool, stream: bool) -> None:
     body = body_of("gemini", "How is the weather in Lisbon and Oslo?", model=model)
     del body["model"]
     with start("gemini") as provider:
-        told = parts_of(post(provider, body, model=model, stream=stream), stream=stream)
+        parts = parts_of(post(provider, body, model=model, stream=stream), stream=stream)
         assert provider.requests[-1].model == (model or WIRES["gemini"].default_model)
-        calls = [part for part in told if "functionCall" in part]
+        calls = [part for part in parts if "functionCall" in part]
         assert [call["functionCall"]["args"]["city"] for call in calls] == ["Lisbon", "Oslo"]
         assert ["id" in call["functionCall"] for call in calls] == [named, named]
         assert ["thoughtSignature" in call for call in calls] == [named, False]
-        assert b"skip_thought" not in msgspec.json.encode(told)
+        assert b"skip_thought" not in msgspec.json.encode(parts)
         results = [
             {"functionResponse": {**{k: v for k, v in call["functionCall"].items() if k != "args"}, "response": {}}}
             for call in calls
         ]
-        more = [{"role": "model", "parts": told}, {"role": "user", "parts": results}]
+        more = [{"role": "model", "parts": parts}, {"role": "user", "parts": results}]
         again = {**body, "contents": [*body["contents"], *more]}
         assert post(provider, again, model=model, stream=stream).status == 200
 
 
 @both_ways
-def test_an_id_that_a_script_names_is_said_by_any_model(stream: bool) -> None:
+def test_scripted_id_is_used_by_any_model(stream: bool) -> None:
     with start("gemini", script='call[mine] get_weather {"city": "Lisbon"}') as provider:
         (part,) = parts_of(ask(provider, model="gemini-2.5-flash", stream=stream), stream=stream)
         assert part == {"functionCall": {"id": "mine", "name": "get_weather", "args": {"city": "Lisbon"}}}
 
 
 @pytest.mark.parametrize("api", ["openai-chat", "mistral", "bedrock"])
-def test_a_letter_without_a_model_goes_to_the_usual_one(api: str) -> None:
-    path, data, _ = letter(api, {})
+def test_request_without_model_uses_the_default(api: str) -> None:
+    path, data, _ = build_request(api, {})
     assert ("/model/us.anthropic" in path or "/model/anthropic" in path) == (api == "bedrock")
     assert data == b"{}"
 
@@ -82,7 +82,7 @@ STOPS: dict[str, dict[str, Any]] = {
 
 @both_ways
 @pytest.mark.parametrize("api", STOPS)
-def test_the_stop_sequence_is_told(api: str, stream: bool) -> None:
+def test_stop_sequence_is_reported(api: str, stream: bool) -> None:
     with start(api) as provider:
         body = {key: value for key, value in body_of(api, "What is new?").items() if key not in ("tools", "toolConfig")}
         whole = reply_of(provider, ask(provider, body, stream=stream), stream=stream)
@@ -92,7 +92,7 @@ def test_the_stop_sequence_is_told(api: str, stream: bool) -> None:
         assert (whole.finish, cut.finish) == ("stop", "stop")
         assert cut.stop_sequence == ("can" if api == "anthropic" else None)
         causes = {"anthropic": "stop_sequence", "bedrock": "stop_sequence", "openai-chat": "stop", "gemini": "STOP"}
-        assert cut.cause == causes[api]
+        assert cut.raw_finish == causes[api]
         assert whole.stop_sequence is None
 
 
@@ -131,7 +131,7 @@ def test_a_stored_response_can_be_fetched_and_deleted(api: str, path: str) -> No
         assert get(provider, f"{path}/{unkept['id']}").status == 404
 
 
-def test_the_vendors_client_reads_what_is_stored() -> None:
+def test_vendor_client_reads_stored_replies() -> None:
     with start("openai-responses") as provider:
         client = openai.OpenAI(base_url=provider.base_url, api_key="k")
         made = client.responses.create(model="gpt-5", input="Hello!")
@@ -142,12 +142,12 @@ def test_the_vendors_client_reads_what_is_stored() -> None:
             client.responses.retrieve(made.id)
 
 
-def get(provider: Emulator, path: str, *, method: str = "GET", key: str = "segue-emulator") -> Sent:
+def get(provider: Emulator, path: str, *, method: str = "GET", key: str = "segue-emulator") -> Response:
     connection = http.client.HTTPConnection("127.0.0.1", provider.port, timeout=PATIENCE)
     connection.request(method, path, headers={"authorization": f"Bearer {key}", "api-key": key})
     answer = connection.getresponse()
     with closing(connection):
-        return Sent(answer.status, dict(answer.getheaders()), answer.read())
+        return Response(answer.status, dict(answer.getheaders()), answer.read())
 
 
 @pytest.mark.parametrize(
@@ -162,5 +162,5 @@ def get(provider: Emulator, path: str, *, method: str = "GET", key: str = "segue
 def test_a_call_that_needs_a_signature_to_be_sent_back_has_one(provider: str, model: str | None, signed: bool) -> None:
     """Of a model that signs nothing, nothing is asked."""
     call = ToolCall("f", {}, id="hist_tool_0", origin=Origin(provider, model, "c1"))
-    body, _ = reply_body(Reply((call,), "tool_calls"), "gemini")
+    body, _ = render_reply_body(Reply((call,), "tool_calls"), "gemini")
     assert ("thoughtSignature" in body["candidates"][0]["content"]["parts"][0]) is signed

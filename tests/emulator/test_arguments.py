@@ -1,4 +1,4 @@
-"""Arguments: what the words say where they say it, and always what the schema takes. The judge is `jsonschema`."""
+"""Arguments: taken from the prompt where possible, always valid for the schema, as checked by `jsonschema`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.emulator.model.arguments import arguments_for, fits
-from segue.emulator.model.patterns import text_for
+from segue.emulator.model.arguments import is_valid, make_arguments
+from segue.emulator.model.regex_text import make_text
 from tests.budget import examples
 from tests.wire import schemas as any_schema
 
@@ -80,8 +80,8 @@ def takes(*optional: str, **properties: Any) -> dict[str, Any]:
         ("hm", {"type": "string"}, "text"),
     ],
 )
-def test_words_become_arguments(words: str, schema: Any, arguments: Any) -> None:
-    assert arguments_for(schema, words) == arguments
+def test_text_becomes_arguments(words: str, schema: Any, arguments: Any) -> None:
+    assert make_arguments(schema, words) == arguments
 
 
 WEATHER = takes(
@@ -98,12 +98,12 @@ WEATHER = takes(
         ("In Lisbon at 3 pm", {"city": "Lisbon"}),
     ],
 )
-def test_what_may_be_left_out_needs_a_word(words: str, arguments: Any) -> None:
-    assert arguments_for(WEATHER, words) == arguments
+def test_optional_argument_needs_a_mention(words: str, arguments: Any) -> None:
+    assert make_arguments(WEATHER, words) == arguments
 
 
-def test_where_nothing_is_required_the_topic_is_told() -> None:
-    assert arguments_for(takes("query", query=STRING), "Find something on whales") == {"query": "whales"}
+def test_topic_is_used_if_nothing_is_required() -> None:
+    assert make_arguments(takes("query", query=STRING), "Find something on whales") == {"query": "whales"}
 
 
 @pytest.mark.parametrize(
@@ -118,19 +118,19 @@ def test_where_nothing_is_required_the_topic_is_told() -> None:
     ],
 )
 def test_each_call_gets_its_own_of_several(words: str, schema: Any, each: list[Any]) -> None:
-    made = [arguments_for(schema, words, nth=nth) for nth in range(len(each))]
+    made = [make_arguments(schema, words, nth=nth) for nth in range(len(each))]
     assert [next(iter(value.values())) for value in made] == each
 
 
-def test_what_one_call_needs_is_not_spread_over_two() -> None:
+def test_values_of_one_call_are_not_split() -> None:
     route = takes(origin=STRING, destination=STRING)
-    made = [arguments_for(route, "Between Lisbon and Oslo", nth=nth) for nth in range(2)]
+    made = [make_arguments(route, "Between Lisbon and Oslo", nth=nth) for nth in range(2)]
     assert made == [{"origin": "Lisbon", "destination": "Oslo"}] * 2
 
 
 def test_a_schema_of_itself_comes_to_an_end() -> None:
     node = {**takes(name=STRING, child={"anyOf": [{"$ref": "#"}, {"type": "null"}]})}
-    value, depth = arguments_for(node, "hm"), 0
+    value, depth = make_arguments(node, "hm"), 0
     while value is not None:
         value, depth = value["child"], depth + 1
     assert 1 <= depth <= 5
@@ -139,42 +139,42 @@ def test_a_schema_of_itself_comes_to_an_end() -> None:
 @pytest.mark.parametrize(
     "schema", [{"$ref": "#"}, takes(a={"$ref": "#"}), {"not": {}}, takes(a=False), {"type": "array", "minItems": 10**6}]
 )
-def test_what_no_value_fits_gets_an_empty_object(schema: Any) -> None:
-    assert arguments_for(schema, "hm") == {}
+def test_unsatisfiable_schema_gets_an_empty_object(schema: Any) -> None:
+    assert make_arguments(schema, "hm") == {}
 
 
 @pytest.mark.parametrize(
     "words", ["a" * 100_000, "a." * 50_000, "a-" * 50_000, "1 " * 50_000, "A " * 50_000, "é@" * 9_999]
 )
-def test_long_words_are_no_trouble(words: str) -> None:
-    assert fits(WEATHER, arguments_for(WEATHER, words))
+def test_long_text_is_handled(words: str) -> None:
+    assert is_valid(WEATHER, make_arguments(WEATHER, words))
 
 
 @examples(3)
 @given(schemas.tools(), schemas.WORDS, st.integers(0, 2))
 def test_the_schema_takes_what_is_made(schema: Any, words: str, nth: int) -> None:
-    made = arguments_for(schema, words, nth=nth)
+    made = make_arguments(schema, words, nth=nth)
     jsonschema.Draft202012Validator(schema).validate(made)
-    assert made == arguments_for(schema, words, nth=nth)
+    assert made == make_arguments(schema, words, nth=nth)
 
 
 @examples(3)
 @given(any_schema.documents(), any_schema.VALUES)
 def test_a_verdict_is_that_of_others(schema: Any, value: Any) -> None:
     if not any(key.startswith("unevaluated") for _, node in any_schema.subschemas(schema) for key in _keys(node)):
-        assert fits(schema, value) == any_schema.is_valid(value, schema)
+        assert is_valid(schema, value) == any_schema.is_valid(value, schema)
 
 
 def _keys(node: Any) -> list[str]:
     return list(node) if isinstance(node, dict) else []
 
 
-def test_what_is_beyond_it_is_given_up_alone() -> None:
+def test_unsupported_property_is_skipped_alone() -> None:
     schema = takes(code={**STRING, "pattern": r"^(?=.*\d)(?=.*[A-Z])[^-]{8,}$"}, city=STRING)
-    assert arguments_for(schema, "In Lisbon") == {"code": "In", "city": "Lisbon"}
+    assert make_arguments(schema, "In Lisbon") == {"code": "In", "city": "Lisbon"}
 
 
 @pytest.mark.parametrize("pattern", [r"\p{L}+", r"(a)\1", "(", "[", "a{2", r"\u00e9", "*"])
 def test_a_pattern_that_is_not_simple_is_given_up(pattern: str) -> None:
-    text = text_for(pattern)
+    text = make_text(pattern)
     assert text is None or re.search(pattern, text)

@@ -1,4 +1,4 @@
-"""The built-in model: it calls the sensible tools, says what came back, and always comes to an end."""
+"""The built-in model: it calls matching tools, reports their results and always ends."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import Media, Message, Text, ToolCall, ToolResponse
 from segue.canonical.request import Options, Reasoning, Request, ResponseFormat, Tool, ToolChoice
-from segue.emulator.model.brain import answer
-from segue.emulator.turns import Call, End, Say, Think, Turn
+from segue.emulator.model.responder import answer
+from segue.emulator.steps import CallStep, EndStep, ReplySteps, TextStep, ThinkStep
 from segue.wire.registry import WIRES
-from segue.wire.schema import read_schema
+from segue.wire.schema import normalize_schema
 from tests.budget import examples
 from tests.conversations.build import Case
 from tests.conversations.table import CASES
@@ -43,22 +43,22 @@ HOSTED = Tool("web_search", kind="hosted")
 ALL = (WEATHER, TIME, READ, WRITE, SEARCH, SUM, HOSTED)
 
 
-def asked(words: str, *tools: Tool, **options: Any) -> Request:
-    return Request((Message("human", (Text(words),)),), tools=tools, options=Options(**options))
+def make_request(prompt: str, *tools: Tool, **options: Any) -> Request:
+    return Request((Message("human", (Text(prompt),)),), tools=tools, options=Options(**options))
 
 
-def calls(turn: Turn) -> list[tuple[str, Any]]:
-    return [(step.name, step.arguments) for step in turn if isinstance(step, Call)]
+def calls(turn: ReplySteps) -> list[tuple[str, Any]]:
+    return [(step.name, step.arguments) for step in turn if isinstance(step, CallStep)]
 
 
-def said(turn: Turn) -> str:
-    return "".join(step.text for step in turn if isinstance(step, Say))
+def reply_text(turn: ReplySteps) -> str:
+    return "".join(step.text for step in turn if isinstance(step, TextStep))
 
 
 Answer = Callable[[ToolCall], ToolResponse]
 
 
-def answered(request: Request, turn: Turn, result: Answer) -> Request:
+def add_results(request: Request, turn: ReplySteps, result: Answer) -> Request:
     """The request after this one: with the calls of the turn and their results."""
     made = [
         ToolCall(
@@ -67,10 +67,10 @@ def answered(request: Request, turn: Turn, result: Answer) -> Request:
             id=f"hist_tool_{len(request.messages)}_{index}",
         )
         for index, step in enumerate(turn)
-        if isinstance(step, Call)
+        if isinstance(step, CallStep)
     ]
-    told = (Message("ai", tuple(made)), Message("tool", tuple(map(result, made))))
-    return replace(request, messages=(*request.messages, *told))
+    output = (Message("ai", tuple(made)), Message("tool", tuple(map(result, made))))
+    return replace(request, messages=(*request.messages, *output))
 
 
 def fine(call: ToolCall) -> ToolResponse:
@@ -103,31 +103,31 @@ def broken(call: ToolCall) -> ToolResponse:
         ("<reminder>Read the file b.py</reminder>\n12 * 7?", [("calculator", {"expression": "12 * 7"})]),
     ],
 )
-def test_the_sensible_tools_are_called(words: str, made: Any) -> None:
-    turn = answer(asked(words, *ALL))
+def test_the_sensible_tools_are_called(prompt: str, made: Any) -> None:
+    turn = answer(make_request(prompt, *ALL))
     assert calls(turn) == made
-    assert isinstance(turn[0], Think)
+    assert isinstance(turn[0], ThinkStep)
 
 
 @pytest.mark.parametrize(
-    "words", ["Hello!", "hi there", "Thanks a lot!", "Thank you so much for your help", "Good morning"]
+    "prompt", ["Hello!", "hi there", "Thanks a lot!", "Thank you so much for your help", "Good morning"]
 )
-def test_small_talk_gets_words(words: str) -> None:
-    turn = answer(asked(words, *ALL))
+def test_small_talk_gets_text(prompt: str) -> None:
+    turn = answer(make_request(prompt, *ALL))
     assert not calls(turn)
-    assert said(turn)
-    assert calls(answer(asked(words, *ALL, tool_choice=ToolChoice("required"))))
+    assert reply_text(turn)
+    assert calls(answer(make_request(prompt, *ALL, tool_choice=ToolChoice("required"))))
 
 
 def test_any_question_gets_a_call() -> None:
     odd = Tool("frobnicate")
-    assert calls(answer(asked("Qué tal el tiempo en Lisboa?", odd))) == [("frobnicate", {})]
+    assert calls(answer(make_request("Qué tal el tiempo en Lisboa?", odd))) == [("frobnicate", {})]
     picture = Request((Message("human", (Media("image"), Text("?"))),), tools=(odd,))
     assert calls(answer(picture)) == [("frobnicate", {})]
 
 
 def test_no_more_than_four_and_each_tool_once_before_any_twice() -> None:
-    made = calls(answer(asked("Weather and time in Rome, Oslo, Bonn, Turin and Bergen?", WEATHER, TIME)))
+    made = calls(answer(make_request("Weather and time in Rome, Oslo, Bonn, Turin and Bergen?", WEATHER, TIME)))
     assert [name for name, _ in made] == ["get_weather", "get_weather", "get_weather", "get_time"]
 
 
@@ -143,25 +143,27 @@ def test_no_more_than_four_and_each_tool_once_before_any_twice() -> None:
         ({"tool_choice": ToolChoice("tool", "web_search")}, []),
     ],
 )
-def test_what_is_asked_for_is_obeyed(options: Any, made: list[str]) -> None:
-    turn = answer(asked("Weather in Lisbon and Oslo?", *ALL, **options))
+def test_tool_choice_is_followed(options: Any, made: list[str]) -> None:
+    turn = answer(make_request("Weather in Lisbon and Oslo?", *ALL, **options))
     assert [name for name, _ in calls(turn)] == made
 
 
 def test_a_tool_of_free_text_gets_text() -> None:
-    assert answer(asked("Apply this patch: `*** Begin`", PATCH))[-1] == Call("apply_patch", text="*** Begin")
+    assert answer(make_request("Apply this patch: `*** Begin`", PATCH))[-1] == CallStep("apply_patch", text="*** Begin")
     bound = replace(PATCH, grammar={"syntax": "regex", "definition": r"^v\d\.\d$"})
-    assert answer(asked("Apply a patch", bound))[-1] == Call("apply_patch", text="v0.0")
+    assert answer(make_request("Apply a patch", bound))[-1] == CallStep("apply_patch", text="v0.0")
 
 
-def test_who_is_not_to_think_does_not() -> None:
+def test_disabled_reasoning_is_respected() -> None:
     for reasoning in (Reasoning(enabled=False), Reasoning(effort="none")):
-        assert not any(isinstance(step, Think) for step in answer(asked("Lisbon?", *ALL, reasoning=reasoning)))
-    assert isinstance(answer(asked("Hello!", reasoning=Reasoning(effort="low")))[0], Think)
+        assert not any(
+            isinstance(step, ThinkStep) for step in answer(make_request("Lisbon?", *ALL, reasoning=reasoning))
+        )
+    assert isinstance(answer(make_request("Hello!", reasoning=Reasoning(effort="low")))[0], ThinkStep)
 
 
-def test_the_seed_changes_words_and_nothing_else() -> None:
-    request = asked("Weather in Lisbon?", *ALL)
+def test_seed_changes_only_the_text() -> None:
+    request = make_request("Weather in Lisbon?", *ALL)
     turns = [answer(request, seed=seed) for seed in range(20)]
     assert len({str(turn) for turn in turns}) > 1
     assert {str(calls(turn)) for turn in turns} == {"[('get_weather', {'city': 'Lisbon'})]"}
@@ -175,30 +177,32 @@ def weather(call: ToolCall) -> ToolResponse:
     return call.respond({"Lisbon": "18 °C,\n  light rain", "Oslo": "x" * 300}[call.arguments["city"]])
 
 
-def test_one_result_is_told() -> None:
-    request = asked("Weather in Lisbon?", WEATHER)
-    assert said(answer(answered(request, answer(request), weather))) == (
+def test_one_result_is_reported() -> None:
+    request = make_request("Weather in Lisbon?", WEATHER)
+    assert reply_text(answer(add_results(request, answer(request), weather))) == (
         "Here is what get_weather (Lisbon) gave: 18 °C, light rain"
     )
 
 
-def test_all_results_are_told_in_short() -> None:
-    request = asked("Weather in Lisbon and Oslo?", WEATHER)
-    opening, *lines = said(answer(answered(request, answer(request), weather))).split("\n")
+def test_all_results_are_summarized() -> None:
+    request = make_request("Weather in Lisbon and Oslo?", WEATHER)
+    opening, *lines = reply_text(answer(add_results(request, answer(request), weather))).split("\n")
     assert opening.endswith(":")
     assert lines == ["- get_weather (Lisbon): 18 °C, light rain", f"- get_weather (Oslo): {'x' * 199}…"]
 
 
-def test_what_failed_is_tried_once_more_and_then_named() -> None:
-    request = asked("Weather in Lisbon and the time?", WEATHER, TIME)
-    second = answered(request, answer(request), lambda call: broken(call) if call.name == "get_time" else weather(call))
+def test_failed_call_is_retried_once_then_named() -> None:
+    request = make_request("Weather in Lisbon and the time?", WEATHER, TIME)
+    second = add_results(
+        request, answer(request), lambda call: broken(call) if call.name == "get_time" else weather(call)
+    )
     again = answer(second)
     assert calls(again) == [("get_time", {"zone": "Lisbon"})]
-    assert said(answer(answered(second, again, broken))).split("\n")[1:] == [
+    assert reply_text(answer(add_results(second, again, broken))).split("\n")[1:] == [
         "- get_weather (Lisbon): 18 °C, light rain",
         "- get_time (Lisbon), at the second try, failed: timed out",
     ]
-    assert said(answer(answered(second, again, fine))).split("\n")[1:] == [
+    assert reply_text(answer(add_results(second, again, fine))).split("\n")[1:] == [
         "- get_weather (Lisbon): 18 °C, light rain",
         "- get_time (Lisbon), at the second try: get_time is done",
     ]
@@ -212,131 +216,136 @@ def test_what_failed_is_tried_once_more_and_then_named() -> None:
         lambda call: call.respond("Error: permission denied"),
     ],
 )
-def test_what_will_not_change_is_not_tried_again(result: Answer) -> None:
-    request = asked("Read src/x.py", READ)
-    told = answer(answered(request, answer(request), result))
-    assert not calls(told)
-    assert "read_file (src/x.py) failed: " in said(told)
+def test_permanent_failure_is_not_retried(result: Answer) -> None:
+    request = make_request("Read src/x.py", READ)
+    output = answer(add_results(request, answer(request), result))
+    assert not calls(output)
+    assert "read_file (src/x.py) failed: " in reply_text(output)
 
 
-def test_nothing_is_tried_again_where_no_call_may_be_made() -> None:
-    request = asked("Read src/x.py", READ)
-    second = answered(request, answer(request), broken)
+def test_no_retry_if_calls_are_disabled() -> None:
+    request = make_request("Read src/x.py", READ)
+    second = add_results(request, answer(request), broken)
     second = replace(second, options=Options(tool_choice=ToolChoice("none")))
-    assert said(answer(second)).endswith("read_file (src/x.py) failed: timed out")
+    assert reply_text(answer(second)).endswith("read_file (src/x.py) failed: timed out")
 
 
-def test_a_remark_after_results_begins_nothing_new() -> None:
-    request = asked("Read src/x.py", READ)
-    second = answered(request, answer(request), fine)
-    for words in (
+def test_remark_after_results_starts_no_new_call() -> None:
+    request = make_request("Read src/x.py", READ)
+    second = add_results(request, answer(request), fine)
+    for prompt in (
         "<reminder>You have a to-do list.</reminder>",
         '<env files="2">a.py, b.py</env>\n\n<note>Go on.</note>',
         "[Interrupted by the user]",
         "Read src/x.py",
     ):
-        for messages in beside_and_after(second, words):
-            assert "read_file is done" in said(answer(replace(second, messages=messages)))
+        for messages in beside_and_after(second, prompt):
+            assert "read_file is done" in reply_text(answer(replace(second, messages=messages)))
 
 
-def beside_and_after(request: Request, words: str) -> list[tuple[Message, ...]]:
+def beside_and_after(request: Request, prompt: str) -> list[tuple[Message, ...]]:
     """The messages with these words right after the results: in their message, and in one of their own."""
     *earlier, results = request.messages
-    beside = replace(results, blocks=(*results.blocks, Text(words)))
-    return [(*earlier, beside), (*request.messages, Message("human", (Text(words),)))]
+    beside = replace(results, blocks=(*results.blocks, Text(prompt)))
+    return [(*earlier, beside), (*request.messages, Message("human", (Text(prompt),)))]
 
 
-def test_a_question_after_results_begins_anew() -> None:
-    request = asked("Weather in Lisbon?", WEATHER)
-    second = answered(request, answer(request), fine)
+def test_question_after_results_starts_over() -> None:
+    request = make_request("Weather in Lisbon?", WEATHER)
+    second = add_results(request, answer(request), fine)
     for messages in beside_and_after(second, "<env>Oslo</env>and in Rome?"):
         third = replace(second, messages=messages)
         assert calls(answer(third)) == [("get_weather", {"city": "Rome"})]
-        told = said(answer(answered(third, answer(third), fine)))
-        assert "Rome" in told
-        assert "Lisbon" not in told
+        output = reply_text(answer(add_results(third, answer(third), fine)))
+        assert "Rome" in output
+        assert "Lisbon" not in output
 
 
-def test_a_reminder_without_a_mark_does_not_go_on_for_ever() -> None:
-    request = asked("Weather in Lisbon?", WEATHER)
+def test_unmarked_reminder_ends() -> None:
+    request = make_request("Weather in Lisbon?", WEATHER)
     left = 9
     while left and calls(turn := answer(request)):
         left -= 1
-        request = answered(request, turn, fine)
-        told = Message("human", (Text(f"You have {left} turns left."),))
-        request = replace(request, messages=(*request.messages, told))
+        request = add_results(request, turn, fine)
+        output = Message("human", (Text(f"You have {left} turns left."),))
+        request = replace(request, messages=(*request.messages, output))
     assert left >= 7
 
 
-def test_the_next_question_begins_anew() -> None:
-    request = asked("Read src/x.py", READ)
-    second = answered(request, answer(request), fine)
+def test_next_question_starts_over() -> None:
+    request = make_request("Read src/x.py", READ)
+    second = add_results(request, answer(request), fine)
     more = (Message("ai", (Text("There."),)), Message("human", (Text("And b.md?"),)))
     assert calls(answer(replace(second, messages=(*second.messages, *more)))) == [("read_file", {"path": "b.md"})]
 
 
-def test_a_result_whose_call_is_elsewhere_is_told() -> None:
+def test_orphan_result_is_reported() -> None:
     request = Request((Message("tool", (ToolResponse("x", content=(Text("14:05"),)),)),), tools=(TIME,), continues="r1")
-    assert "14:05" in said(answer(request))
+    assert "14:05" in reply_text(answer(request))
 
 
-def test_a_demand_is_obeyed_each_time() -> None:
-    request = asked("Weather in Lisbon and Oslo?", WEATHER, tool_choice=ToolChoice("required"))
-    assert len(calls(answer(answered(request, answer(request), weather)))) == 1
+def test_required_tool_choice_is_followed_each_time() -> None:
+    request = make_request("Weather in Lisbon and Oslo?", WEATHER, tool_choice=ToolChoice("required"))
+    assert len(calls(answer(add_results(request, answer(request), weather)))) == 1
 
 
 # --------------------------------------------------------------------------------------------------------------- words
 
 
-def test_without_tools_it_speaks_of_the_words() -> None:
-    assert "What is the capital of France?" in said(answer(asked("What is the capital of France?")))
-    assert said(answer(Request(())))
+def test_reply_without_tools_quotes_the_prompt() -> None:
+    assert "What is the capital of France?" in reply_text(answer(make_request("What is the capital of France?")))
+    assert reply_text(answer(Request(())))
 
 
-def test_json_is_what_the_schema_says() -> None:
+def test_json_reply_matches_the_schema() -> None:
     schema = takes(city=STRING, days={"type": "integer"})
     form = ResponseFormat("schema", schema)
-    assert answer(asked("Lisbon, 3 days", response_format=form)) == (Say('{"city":"Lisbon","days":3}'),)
-    assert said(answer(asked("Hm", response_format=ResponseFormat("json")))).startswith('{"answer":"')
-    request = asked("Weather in Lisbon?", WEATHER, response_format=ResponseFormat("schema", takes(temperature=STRING)))
-    assert not said(answer(request))
+    assert answer(make_request("Lisbon, 3 days", response_format=form)) == (TextStep('{"city":"Lisbon","days":3}'),)
+    assert reply_text(answer(make_request("Hm", response_format=ResponseFormat("json")))).startswith('{"answer":"')
+    request = make_request(
+        "Weather in Lisbon?", WEATHER, response_format=ResponseFormat("schema", takes(temperature=STRING))
+    )
+    assert not reply_text(answer(request))
     assert calls(answer(request))
 
 
-def test_words_end_at_a_stop() -> None:
-    whole = said(answer(asked("What is new?")))
-    assert said(answer(asked("What is new?", stop=("new", "?")))) == whole[: whole.index("new")]
-    assert answer(asked("What is new?", stop=("new", "?")))[-1] == End("stop", "new")
-    assert answer(asked("What is new?", stop=(whole[:3],))) == (End("stop", whole[:3]),)
-    request = asked("Lisbon?", WEATHER, stop=("e", "o"))
+def test_text_ends_at_a_stop_sequence() -> None:
+    whole = reply_text(answer(make_request("What is new?")))
+    assert reply_text(answer(make_request("What is new?", stop=("new", "?")))) == whole[: whole.index("new")]
+    assert answer(make_request("What is new?", stop=("new", "?")))[-1] == EndStep("stop", "new")
+    assert answer(make_request("What is new?", stop=(whole[:3],))) == (EndStep("stop", whole[:3]),)
+    request = make_request("Lisbon?", WEATHER, stop=("e", "o"))
     assert calls(answer(request)), "a stop in the words before calls would keep them away"
 
 
-def test_what_is_too_long_is_cut() -> None:
-    whole = said(answer(asked("What is new?")))
-    assert answer(asked("What is new?", max_tokens=3)) == (Say(whole[:12]), End("length"))
-    assert answer(asked("What is new?", max_tokens=100)) == (Say(whole),)
-    assert answer(asked("What is new?", max_tokens=0)) == (End("length"),)
+def test_overlong_text_is_truncated() -> None:
+    whole = reply_text(answer(make_request("What is new?")))
+    assert answer(make_request("What is new?", max_tokens=3)) == (TextStep(whole[:12]), EndStep("length"))
+    assert answer(make_request("What is new?", max_tokens=100)) == (TextStep(whole),)
+    assert answer(make_request("What is new?", max_tokens=0)) == (EndStep("length"),)
     call = '{"path":"src/x.py"}'
-    assert answer(asked("Read src/x.py", READ, max_tokens=5)) == (Call("read_file", text=call[:11]), End("length"))
-    assert answer(asked("Read src/x.py", READ, max_tokens=2)) == (End("length"),)
+    assert answer(make_request("Read src/x.py", READ, max_tokens=5)) == (
+        CallStep("read_file", text=call[:11]),
+        EndStep("length"),
+    )
+    assert answer(make_request("Read src/x.py", READ, max_tokens=2)) == (EndStep("length"),)
 
 
 # --------------------------------------------------------------------------------------------------------- any request
 
 
-def check(request: Request, turn: Turn) -> None:
+def check(request: Request, turn: ReplySteps) -> None:
     """Only tools that are there, with arguments that they take; and something is always done."""
     assert turn
     tools = {tool.name: tool for tool in reversed(request.tools) if tool.kind != "hosted"}
     for step in turn:
-        if not isinstance(step, Call) or turn[-1] == End("length"):
+        if not isinstance(step, CallStep) or turn[-1] == EndStep("length"):
             continue
         tool = tools[step.name]
         if tool.kind == "custom":
             assert step.text is not None
             continue
-        schema = read_schema(tool.parameters or {})
+        schema = normalize_schema(tool.parameters or {})
         jsonschema.Draft202012Validator(schema).validate(step.arguments)
 
 
@@ -347,9 +356,9 @@ def rounds(request: Request, result: Answer) -> int:
         check(request, turn)
         assert turn == answer(request, seed=count)
         if not calls(turn):
-            assert said(turn) or isinstance(turn[-1], End)
+            assert reply_text(turn) or isinstance(turn[-1], EndStep)
             return count
-        request = answered(request, turn, result)
+        request = add_results(request, turn, result)
         request = replace(request, options=replace(request.options, tool_choice=None))
     raise AssertionError(f"it never ends: {request.messages[-4:]}")
 
@@ -395,9 +404,9 @@ def test_all_apis_are_among_them() -> None:
     ),
 )
 def test_any_tools_are_called_as_they_are_declared(
-    tools: list[Tool], words: str, result: Answer, options: Options
+    tools: list[Tool], prompt: str, result: Answer, options: Options
 ) -> None:
-    request = replace(asked(words, *tools), options=options)
+    request = replace(make_request(prompt, *tools), options=options)
     turn = answer(request)
     if options.parallel is False:
         assert len(calls(turn)) <= 1

@@ -1,4 +1,4 @@
-"""Faults as a client sees them, on every API and both ways of answering: over HTTP, on real sockets."""
+"""Faults as a client sees them, on every API, whole and streamed, over real sockets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import segue
 from segue.canonical.request import Reply
 from segue.emulator import Emulator, start
-from segue.emulator.chaos import FAULTS, Chaos
+from segue.emulator.faults import FAULTS, FaultPlan
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.registry import WIRES
 from tests.emulator.over_http import APIS, PATIENCE, Seen, ask, body_of, conversation, opened, raw, reply_of
@@ -34,23 +34,23 @@ both_ways = pytest.mark.parametrize("stream", [False, True], ids=["at-once", "st
 
 
 @contextmanager
-def struck(api: str, *faults: str, patience: float = 0.01) -> Generator[Emulator]:
+def start_with_fault(api: str, *faults: str, patience: float = 0.01) -> Generator[Emulator]:
     with start(api, script=TURNS, faults=faults, patience=patience) as emulator:
         yield emulator
 
 
-def whole(seen: Seen) -> Seen:
-    assert (seen.status, seen.broke) == (200, None)
+def is_complete(seen: Seen) -> Seen:
+    assert (seen.status, seen.exception) == (200, None)
     return seen
 
 
 def reply(emulator: Emulator, *, stream: bool) -> Reply:
-    return reply_of(emulator, whole(ask(emulator, stream=stream)), stream=stream)
+    return reply_of(emulator, is_complete(ask(emulator, stream=stream)), stream=stream)
 
 
 @every_api
 def test_no_fault_is_the_reply_that_the_others_spoil(api: str) -> None:
-    with struck(api) as emulator:
+    with start_with_fault(api) as emulator:
         replies = [reply(emulator, stream=stream) for stream in (False, True)]
     for one in replies:
         assert one.text == "Let me look."
@@ -66,11 +66,11 @@ def test_no_fault_is_the_reply_that_the_others_spoil(api: str) -> None:
 @pytest.mark.parametrize("fault", ["rate-limit", "server-error", "overloaded"])
 def test_a_refusal_in_the_providers_own_form(api: str, fault: str, *, stream: bool) -> None:
     wanted = {"rate-limit": 429, "server-error": 500, "overloaded": OVERLOADED.get(api, 503)}[fault]
-    with struck(api, f"{fault}@1") as emulator:
+    with start_with_fault(api, f"{fault}@1") as emulator:
         seen = ask(emulator, stream=stream)
         after = ask(emulator, stream=stream)
         record = emulator.requests[0]
-    assert (seen.status, seen.broke) == (wanted, None)
+    assert (seen.status, seen.exception) == (wanted, None)
     assert seen.headers["content-type"].partition(";")[0] == "application/json"
     assert seen.headers.get("retry-after") == ("1" if fault == "rate-limit" else None)
     error = WIRES[api].parse_error(seen.status, seen.json)
@@ -80,12 +80,12 @@ def test_a_refusal_in_the_providers_own_form(api: str, fault: str, *, stream: bo
     with pytest.raises(RemoteProtocolError) as raised:
         segue.assemble(seen.data, api)
     assert raised.value.message == error.message
-    assert reply_of(emulator, whole(after), stream=stream).calls
+    assert reply_of(emulator, is_complete(after), stream=stream).calls
 
 
 @every_api
 def test_refusals_of_one_provider_differ(api: str) -> None:
-    with struck(api, "rate-limit@1", "server-error@2", "overloaded@3") as emulator:
+    with start_with_fault(api, "rate-limit@1", "server-error@2", "overloaded@3") as emulator:
         seen = [ask(emulator) for _ in range(3)]
     assert len({one.data for one in seen}) == 3
 
@@ -96,11 +96,11 @@ def test_refusals_of_one_provider_differ(api: str) -> None:
 @both_ways
 @every_api
 @pytest.mark.parametrize("fault", ["slow-start", "stall"])
-def test_what_only_makes_one_wait_spoils_nothing(api: str, fault: str, *, stream: bool) -> None:
-    with struck(api) as emulator:
-        expected = whole(ask(emulator, stream=stream)).data
-    with struck(api, fault) as emulator:
-        assert whole(ask(emulator, stream=stream)).data == expected
+def test_delays_change_nothing(api: str, fault: str, *, stream: bool) -> None:
+    with start_with_fault(api) as emulator:
+        expected = is_complete(ask(emulator, stream=stream)).data
+    with start_with_fault(api, fault) as emulator:
+        assert is_complete(ask(emulator, stream=stream)).data == expected
 
 
 @both_ways
@@ -108,7 +108,7 @@ def test_what_only_makes_one_wait_spoils_nothing(api: str, fault: str, *, stream
 def test_a_slow_start_is_silence(api: str, *, stream: bool) -> None:
     came = threading.Event()
     long = 10 * PATIENCE
-    with start(api, faults=["slow-start"], patience=long, told=lambda _: came.set()) as emulator:
+    with start(api, faults=["slow-start"], patience=long, on_request=lambda _: came.set()) as emulator:
         connection = raw(emulator, stream=stream)
         assert came.wait(PATIENCE)
         emulator.stop()
@@ -119,9 +119,9 @@ def test_a_slow_start_is_silence(api: str, *, stream: bool) -> None:
 @both_ways
 @every_api
 def test_a_stall_is_silence_in_the_middle(api: str, *, stream: bool) -> None:
-    with struck(api) as emulator:
-        expected = whole(ask(emulator, stream=stream)).data
-    with struck(api, "stall", patience=10 * PATIENCE) as emulator:
+    with start_with_fault(api) as emulator:
+        expected = is_complete(ask(emulator, stream=stream)).data
+    with start_with_fault(api, "stall", patience=10 * PATIENCE) as emulator:
         answer = opened(emulator, stream=stream)
         came = answer.read1()
         emulator.stop()
@@ -148,7 +148,7 @@ def received(connection: socket.socket) -> bytes:
 @both_ways
 @every_api
 def test_a_reset_comes_before_a_byte(api: str, *, stream: bool) -> None:
-    with struck(api, "reset@1") as emulator:
+    with start_with_fault(api, "reset@1") as emulator:
         with raw(emulator, stream=stream) as connection, pytest.raises(ConnectionResetError):
             connection.recv(1)
         assert emulator.requests[0].status == 0
@@ -159,13 +159,13 @@ def test_a_reset_comes_before_a_byte(api: str, *, stream: bool) -> None:
 @both_ways
 @every_api
 def test_a_reset_in_the_stream_is_bytes_and_then_no_clean_end(api: str, *, stream: bool) -> None:
-    with struck(api) as emulator:
-        expected = whole(ask(emulator, stream=stream)).data
-    with struck(api, "reset-in-stream@1") as emulator:
+    with start_with_fault(api) as emulator:
+        expected = is_complete(ask(emulator, stream=stream)).data
+    with start_with_fault(api, "reset-in-stream@1") as emulator:
         seen = ask(emulator, stream=stream)
         assert reply(emulator, stream=stream).calls
     assert seen.status == 200
-    assert isinstance(seen.broke, ConnectionResetError)
+    assert isinstance(seen.exception, ConnectionResetError)
     assert 0 < len(seen.data) < len(expected)
     assert expected.startswith(seen.data)
 
@@ -176,7 +176,7 @@ def test_the_shortest_stream_can_be_torn_as_well(api: str, script: str) -> None:
     with start(api, script=script, faults=["reset-in-stream"]) as emulator:
         seen = ask(emulator, stream=True)
     assert seen.data
-    assert isinstance(seen.broke, ConnectionResetError)
+    assert isinstance(seen.exception, ConnectionResetError)
 
 
 def test_a_stream_of_gemini_that_is_a_list_is_torn_as_well() -> None:
@@ -194,10 +194,10 @@ def test_a_stream_of_gemini_that_is_a_list_is_torn_as_well() -> None:
 @both_ways
 @every_api
 def test_arguments_are_cut(api: str, *, stream: bool) -> None:
-    with struck(api, "cut-arguments") as emulator:
-        told = reply(emulator, stream=stream)
-    assert told.finish == "length"
-    first, last = told.calls
+    with start_with_fault(api, "cut-arguments") as emulator:
+        parsed = reply(emulator, stream=stream)
+    assert parsed.finish == "length"
+    first, last = parsed.calls
     assert (first.arguments, first.broken) == ({"city": "Lisbon"}, False)
     if (api, stream) in OBJECTS:
         assert last.arguments == {}
@@ -213,8 +213,8 @@ def test_arguments_are_cut(api: str, *, stream: bool) -> None:
 @every_api
 def test_a_reply_without_calls_has_no_arguments_to_cut(api: str, *, stream: bool) -> None:
     with start(api, script="say Hello.", faults=["cut-arguments", "repeated-ids", "missing-ids"]) as emulator:
-        told = reply(emulator, stream=stream)
-    assert (told.text, told.calls, told.finish) == ("Hello.", (), "stop")
+        parsed = reply(emulator, stream=stream)
+    assert (parsed.text, parsed.calls, parsed.finish) == ("Hello.", (), "stop")
 
 
 @both_ways
@@ -222,9 +222,9 @@ def test_a_reply_without_calls_has_no_arguments_to_cut(api: str, *, stream: bool
 def test_ids_repeat_within_a_reply_and_in_every_reply(api: str, *, stream: bool) -> None:
     chat = conversation()
     ids: list[str | None] = []
-    with struck(api, "repeated-ids") as emulator:
+    with start_with_fault(api, "repeated-ids") as emulator:
         for _ in range(2):
-            seen = whole(ask(emulator, body_of(api, chat), stream=stream))
+            seen = is_complete(ask(emulator, body_of(api, chat), stream=stream))
             added = chat.add_reply(reply_of(emulator, seen, stream=stream) if stream else seen.json)
             for call in added.calls:
                 chat.add_result(call, "sunny")
@@ -238,12 +238,12 @@ def test_ids_repeat_within_a_reply_and_in_every_reply(api: str, *, stream: bool)
 @both_ways
 @every_api
 def test_ids_are_missing(api: str, *, stream: bool) -> None:
-    with struck(api, "missing-ids") as emulator:
-        told = reply(emulator, stream=stream)
-    assert [call.raw_id for call in told.calls] == [None, None]
+    with start_with_fault(api, "missing-ids") as emulator:
+        parsed = reply(emulator, stream=stream)
+    assert [call.raw_id for call in parsed.calls] == [None, None]
     # All else is as it was.
-    assert [call.arguments for call in told.calls] == [{"city": "Lisbon"}, {"city": "Oslo"}]
-    assert told.text == "Let me look."
+    assert [call.arguments for call in parsed.calls] == [{"city": "Lisbon"}, {"city": "Oslo"}]
+    assert parsed.text == "Let me look."
 
 
 @both_ways
@@ -258,17 +258,17 @@ def test_only_ids_of_calls_are_missing(api: str, *, stream: bool) -> None:
 @every_api
 def test_ids_are_missing_up_to_an_error_in_the_stream(api: str) -> None:
     with start(api, script="call get_weather {}\nerror 500 Oh dear.", faults=["missing-ids"]) as emulator:
-        told = segue.assemble(whole(ask(emulator, stream=True)).data, api)
-    assert (told.finish, told.cause) == ("error", "Oh dear.")
+        parsed = segue.assemble(is_complete(ask(emulator, stream=True)).data, api)
+    assert (parsed.finish, parsed.raw_finish) == ("error", "Oh dear.")
 
 
 @every_api
-def test_the_end_is_told_twice(api: str) -> None:
-    with struck(api) as emulator:
-        expected = whole(ask(emulator, stream=True)).data
-    with struck(api, "double-finish") as emulator:
-        seen = whole(ask(emulator, stream=True)).data
-        told = segue.assemble(seen, api)
+def test_stream_end_is_sent_twice(api: str) -> None:
+    with start_with_fault(api) as emulator:
+        expected = is_complete(ask(emulator, stream=True)).data
+    with start_with_fault(api, "double-finish") as emulator:
+        seen = is_complete(ask(emulator, stream=True)).data
+        parsed = segue.assemble(seen, api)
     done = b"data: [DONE]\n\n"
     assert seen.count(done) == expected.count(done)
     seen, expected = seen.removesuffix(done), expected.removesuffix(done)
@@ -280,16 +280,16 @@ def test_the_end_is_told_twice(api: str) -> None:
     else:
         assert again
         assert expected.endswith(again)
-    assert [call.arguments for call in told.calls] == [{"city": "Lisbon"}, {"city": "Oslo"}]
+    assert [call.arguments for call in parsed.calls] == [{"city": "Lisbon"}, {"city": "Oslo"}]
 
 
 @both_ways
 @every_api
 def test_the_type_is_wrong_and_nothing_else(api: str, *, stream: bool) -> None:
-    with struck(api) as emulator:
-        expected = whole(ask(emulator, stream=stream))
-    with struck(api, "wrong-type") as emulator:
-        seen = whole(ask(emulator, stream=stream))
+    with start_with_fault(api) as emulator:
+        expected = is_complete(ask(emulator, stream=stream))
+    with start_with_fault(api, "wrong-type") as emulator:
+        seen = is_complete(ask(emulator, stream=stream))
     assert seen.data == expected.data
     assert seen.headers["content-type"] == ("text/html" if stream else "text/plain")
     assert expected.headers["content-type"] != seen.headers["content-type"]
@@ -299,7 +299,7 @@ def test_the_type_is_wrong_and_nothing_else(api: str, *, stream: bool) -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_faulty_stream_is_a_reply_or_a_breach_of_the_protocol(api: str, fault: str) -> None:
     """Also for who feeds it to another API's reader."""
-    with struck(api, fault) as emulator:
+    with start_with_fault(api, fault) as emulator:
         seen = ask(emulator, stream=True)
     for reader in (api, "openai-chat", "anthropic"):
         with suppress(RemoteProtocolError):
@@ -307,21 +307,21 @@ def test_every_faulty_stream_is_a_reply_or_a_breach_of_the_protocol(api: str, fa
 
 
 @every_api
-def test_all_that_spoil_a_reply_at_once(api: str) -> None:
+def test_all_reply_faults_at_once(api: str) -> None:
     together = ["slow-start", "stall", "cut-arguments", "repeated-ids", "missing-ids", "double-finish", "wrong-type"]
-    with struck(api, *together) as emulator:
-        told = segue.assemble(whole(ask(emulator, stream=True)).data, api)
+    with start_with_fault(api, *together) as emulator:
+        parsed = segue.assemble(is_complete(ask(emulator, stream=True)).data, api)
         assert emulator.requests[0].fault == ", ".join(sorted(together))
-    assert told.finish == "length"
-    assert [call.raw_id for call in told.calls] == [None, None]
+    assert parsed.finish == "length"
+    assert [call.raw_id for call in parsed.calls] == [None, None]
 
 
 # --------------------------------------------------------------------------------------------------------------- orders
 
 
 def hits(*faults: str, seed: int = 0, count: int = 1000) -> list[int]:
-    chaos = Chaos(faults, seed)
-    return [number for number in range(1, count + 1) if chaos.strikes(number)]
+    chaos = FaultPlan(faults, seed)
+    return [number for number in range(1, count + 1) if chaos.faults_for(number)]
 
 
 def test_a_seed_decides_which_requests_are_struck() -> None:
@@ -360,14 +360,14 @@ def test_the_same_requests_are_struck_over_http() -> None:
         ([], []),
     ],
 )
-def test_orders(faults: list[str], struck: list[int]) -> None:
-    assert hits(*faults, count=6) == struck
+def test_orders(faults: list[str], start_with_fault: list[int]) -> None:
+    assert hits(*faults, count=6) == start_with_fault
 
 
 def test_orders_by_rate_and_in_a_single_string() -> None:
-    assert Chaos({"reset": 1, "stall": 0.0}).strikes(1) == {"reset"}
-    assert Chaos({"reset": 1e-7}).strikes(1) == frozenset()
-    assert Chaos("reset@1").strikes(1) == {"reset"}
+    assert FaultPlan({"reset": 1, "stall": 0.0}).faults_for(1) == {"reset"}
+    assert FaultPlan({"reset": 1e-7}).faults_for(1) == frozenset()
+    assert FaultPlan("reset@1").faults_for(1) == {"reset"}
 
 
 @pytest.mark.parametrize(
@@ -394,20 +394,20 @@ def test_orders_by_rate_and_in_a_single_string() -> None:
         ("reset@one", "as in reset@1,3"),
     ],
 )
-def test_bad_spellings(spelled: str, said: str) -> None:
+def test_bad_spellings(order: str, message_part: str) -> None:
     with pytest.raises(InputError) as raised:
-        start("anthropic", faults=[spelled])
+        start("anthropic", faults=[order])
     assert raised.value.path == "fault"
-    assert said in str(raised.value)
+    assert message_part in str(raised.value)
 
 
 @pytest.mark.parametrize("faults", [[None], [3], {"reset": "often"}, {None: 1}, {"reset": 2}])
-def test_orders_that_are_none(faults: object) -> None:
+def test_invalid_fault_orders(faults: object) -> None:
     with pytest.raises(InputError):
         start("anthropic", faults=faults)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("patience", [-1, float("nan")])
-def test_patience_that_is_none(patience: float) -> None:
+def test_invalid_timeouts(patience: float) -> None:
     with pytest.raises(InputError, match="number of seconds"):
         start("anthropic", patience=patience)

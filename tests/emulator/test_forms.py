@@ -1,4 +1,4 @@
-"""Bodies of a form that the provider does not know, and what it says of them; all that its SDK can send is taken."""
+"""Malformed bodies and the provider's errors; everything its SDK can send is accepted."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any, get_args
 import pytest
 
 from segue import conformance, emulator
-from segue.emulator import Emulator, forms
+from segue.emulator import Emulator, validation
 from segue.emulator.client import post
-from segue.emulator.exchange import Asked
-from segue.emulator.forms import anthropic, openai_chat, openai_responses
+from segue.emulator.http_messages import HttpRequest
+from segue.emulator.validation import anthropic, openai_chat, openai_responses
 from segue.wire.registry import WIRES
 
 from .envelopes import ENVELOPES
@@ -32,7 +32,7 @@ CLAUDE_HISTORY = [
     {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}]},
     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "42"}]},
 ]
-ASKED = Asked("POST", "/", {}, {}, b"{}")
+OPTIONS = HttpRequest("POST", "/", {}, {}, b"{}")
 
 
 def least(api: str) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def schema(value: Any) -> dict[str, Any]:
     return {"tools": [{"name": "f", "input_schema": {"type": "object", **value}}]}
 
 
-def says(*parts: Any, role: str = "user") -> dict[str, Any]:
+def make_message(*parts: Any, role: str = "user") -> dict[str, Any]:
     return {"messages": [USER, {"role": role, "content": list(parts)}]}
 
 
@@ -79,9 +79,9 @@ OPENAI_CHAT: list[tuple[dict[str, Any], str, str | None, str | None]] = [
         "invalid_value",
         PART,
     ),
-    (says({"type": "txt"}), f"Invalid value: 'txt'. Supported values are: {PARTS}.", "invalid_value", PART),
+    (make_message({"type": "txt"}), f"Invalid value: 'txt'. Supported values are: {PARTS}.", "invalid_value", PART),
     (
-        says({"type": "image_url", "image_url": {"url": "https://x/y.png"}}, role="system"),
+        make_message({"type": "image_url", "image_url": {"url": "https://x/y.png"}}, role="system"),
         (
             "Invalid 'messages[1]'. Image URLs are only allowed for messages with role 'user', but this message with "
             "role 'system' contains an image URL."
@@ -90,18 +90,18 @@ OPENAI_CHAT: list[tuple[dict[str, Any], str, str | None, str | None]] = [
         "messages[1]",
     ),
     (
-        says({"type": "image_url", "image_url": "https://x/y.png"}),
+        make_message({"type": "image_url", "image_url": "https://x/y.png"}),
         "Invalid type for 'messages[1].content[0].image_url': expected an object, but got a string instead.",
         "invalid_type",
         "messages[1].content[0].image_url",
     ),
     (
-        says({"type": "text"}),
+        make_message({"type": "text"}),
         "Missing required parameter: 'messages[1].content[0].text'.",
         "missing_required_parameter",
         "messages[1].content[0].text",
     ),
-    (says({"text": "x"}), f"Missing required parameter: '{PART}'.", "missing_required_parameter", PART),
+    (make_message({"text": "x"}), f"Missing required parameter: '{PART}'.", "missing_required_parameter", PART),
     (
         {"messages": "q"},
         "Invalid type for 'messages': expected an array of objects, but got a string instead.",
@@ -321,13 +321,13 @@ BUDGET = {"type": "enabled", "budget_tokens": 5000}
 OTHERS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "anthropic": [
         (
-            says({"type": "image_url", "image_url": {"url": "https://x/y.png"}}),
+            make_message({"type": "image_url", "image_url": {"url": "https://x/y.png"}}),
             "messages.1.content.0: Input tag 'image_url' found using 'type' does not match any of the expected tags: "
             + TAGS,
         ),
-        (says({"type": "image"}), "messages.1.content.0.image.source: Field required"),
+        (make_message({"type": "image"}), "messages.1.content.0.image.source: Field required"),
         (
-            says({"type": "image", "source": {"type": "base64", "data": "eA=="}}),
+            make_message({"type": "image", "source": {"type": "base64", "data": "eA=="}}),
             "messages.1.content.0.image.source.base64.media_type: Field required",
         ),
         (
@@ -449,9 +449,9 @@ def test_openai_refuses(
 @pytest.mark.parametrize(("api", "changed", "message"), [(api, *row) for api, rows in OTHERS.items() for row in rows])
 def test_others_refuse(running: dict[str, Emulator], api: str, changed: dict[str, Any], message: str) -> None:
     sent = post(running[api], {**least(api), **changed})
-    said = ENVELOPES[api](sent)
+    parsed = ENVELOPES[api](sent)
     long = message.endswith((" ", "`", "of"))
-    assert (said.message[: len(message)] if long else said.message) == message
+    assert (parsed.message[: len(message)] if long else parsed.message) == message
     assert sent.status in (400, 404, 422)
 
 
@@ -464,7 +464,7 @@ def test_a_model_of_another_vendor_is_not_found(running: dict[str, Emulator], ap
     assert post(running[api], least(api)).status == 200
 
 
-LAWFUL: dict[str, list[dict[str, Any]]] = {
+VALID_BODIES: dict[str, list[dict[str, Any]]] = {
     "anthropic": [
         {"messages": [USER, SYSTEM], "model": "claude-opus-4-8"},
         {"messages": [USER, SYSTEM], "model": "claude-sonnet-5"},
@@ -482,8 +482,8 @@ LAWFUL: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("api", "changed"), [(api, row) for api, rows in LAWFUL.items() for row in rows])
-def test_what_is_near_is_taken(running: dict[str, Emulator], api: str, changed: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("api", "changed"), [(api, row) for api, rows in VALID_BODIES.items() for row in rows])
+def test_similar_valid_bodies_are_accepted(running: dict[str, Emulator], api: str, changed: dict[str, Any]) -> None:
     sent = post(running[api], {**least(api), **changed})
     assert sent.status == 200, sent.data
 
@@ -500,7 +500,7 @@ def test_no_form_is_looked_at_where_the_provider_is_lenient() -> None:
         assert post(provider, {**least("openai-chat"), "bogus": 1, "n": -1}).status == 200
 
 
-def test_a_server_with_a_profile_is_asked_for_messages_only() -> None:
+def test_server_profile_requires_messages_only() -> None:
     with emulator.start("openai-chat", profile="vllm") as provider:
         assert post(provider, {"model": "qwen3", "messages": [USER], "top_k": 3}).status == 200
         sent = post(provider, {"model": "qwen3", "messages": "q"})
@@ -522,11 +522,11 @@ def test_a_server_with_a_profile_is_asked_for_messages_only() -> None:
         ("deepseek", b"[]", "invalid type: sequence, expected struct ChatCompletionRequest at line 1 column 2"),
     ],
 )
-def test_where_an_unreadable_body_stops(running: dict[str, Emulator], api: str, data: bytes, said: str) -> None:
-    assert ENVELOPES[api](post(running[api], data)).message.endswith(said)
+def test_where_an_unreadable_body_stops(running: dict[str, Emulator], api: str, data: bytes, parsed: str) -> None:
+    assert ENVELOPES[api](post(running[api], data)).message.endswith(parsed)
 
 
-def test_mistral_tells_the_place_in_bytes(running: dict[str, Emulator]) -> None:
+def test_mistral_reports_byte_offsets(running: dict[str, Emulator]) -> None:
     (finding,) = post(running["mistral"], '{"ä": nope'.encode()).body["detail"]
     assert (finding["type"], finding["loc"]) == ("json_invalid", ["body", 7])
 
@@ -557,14 +557,14 @@ FULL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("api", FULL)
-def test_any_json_gets_an_answer(api: str) -> None:
+def test_any_json_gets_a_response(api: str) -> None:
     whole = {**least(api), **FULL[api], "thinking": {"type": "enabled", "budget_tokens": 2000}, "stream": False}
-    told = 0
+    count = 0
     for body in mutated(whole):
         # Members that are missing are told before.
         if isinstance(body, dict) and body.keys() >= least(api).keys():
-            told += forms.refused(api, body, ASKED) is not None
-    assert told > 50
+            count += validation.validate(api, body, OPTIONS) is not None
+    assert count > 50
 
 
 # ---------------------------------------------------------------------------------------------- what the SDKs can send
@@ -586,20 +586,20 @@ def chat_fits(body: Mapping[str, Any]) -> bool:
     return "tool_choice" not in body and not ("messages" in body and not body["messages"])
 
 
-def test_all_that_the_sdk_sends_to_chat_is_taken() -> None:
+def test_sdk_chat_bodies_are_accepted() -> None:
     params = module("openai.types.chat.completion_create_params").CompletionCreateParamsStreaming
     assert members_of(params).keys() == openai_chat.MEMBERS.keys()
     bodies = [*each_member(params, least("openai-chat"), {"model"})]
     assert len(bodies) > 150
     for body in filter(chat_fits, bodies):
-        assert openai_chat.refused(body) is None, body
+        assert openai_chat.validate(body) is None, body
     for choice in values_of(members_of(params)["tool_choice"]):
         named = {"name": "text"}
         tools = [{"type": "function", "function": named}, {"type": "custom", "custom": named}]
-        assert openai_chat.refused({**least("openai-chat"), "tools": tools, "tool_choice": choice}) is None, choice
+        assert openai_chat.validate({**least("openai-chat"), "tools": tools, "tool_choice": choice}) is None, choice
 
 
-def test_all_that_the_sdk_sends_to_responses_is_taken() -> None:
+def test_sdk_responses_bodies_are_accepted() -> None:
     params = module("openai.types.responses.response_create_params").ResponseCreateParamsStreaming
     assert members_of(params).keys() | {"client_metadata"} == openai_responses.MEMBERS.keys()
     bodies = [*each_member(params, least("openai-responses"), {"model"})]
@@ -609,11 +609,11 @@ def test_all_that_the_sdk_sends_to_responses_is_taken() -> None:
         if body["input"] == []:
             continue
         whole = {**body, "tools": named} if "tool_choice" in body else body
-        assert openai_responses.refused(whole) is None, whole
+        assert openai_responses.validate(whole) is None, whole
 
 
 @pytest.mark.parametrize("package", ["anthropic.types", "anthropic.types.beta"])
-def test_all_that_the_sdk_sends_to_messages_is_taken(package: str) -> None:
+def test_sdk_messages_bodies_are_accepted(package: str) -> None:
     params = module(f"{package}.message_create_params").MessageCreateParamsStreaming
     assert members_of(params).keys() - {"betas"} <= anthropic.MEMBERS.keys()
     bodies = [*each_member(params, least("anthropic") | {"model": "claude-opus-5"}, {"model", "betas", "max_tokens"})]
@@ -626,7 +626,7 @@ def test_all_that_the_sdk_sends_to_messages_is_taken(package: str) -> None:
             body["thinking"] = {**thinking, "budget_tokens": 1024}
         if "tool_choice" in body:
             body["tools"] = [{"name": "text", "input_schema": SCHEMA}]
-        assert anthropic.refused(body) is None, body
+        assert anthropic.validate(body) is None, body
 
 
 def tags(union: Any) -> set[str]:
@@ -660,16 +660,16 @@ KEPT = {
 }
 
 
-def test_what_the_judge_takes_has_the_right_form() -> None:
+def test_bodies_valid_for_the_checker_pass_validation() -> None:
     seen, refused = 0, set[tuple[str, str]]()
     for path in sorted(SNAPSHOTS.glob("*.json")):
         for api, target in json.loads(path.read_text())["targets"].items():
             body = target.get("body")
-            if not body or api not in conformance.apis() or not conformance.judge(body, api):
+            if not body or api not in conformance.apis() or not conformance.check_body(body, api):
                 continue
             seen += 1
             whole = {"max_tokens": 4096, **body} if api == "anthropic" else body
-            if forms.refused(api, whole, ASKED) is not None:
+            if validation.validate(api, whole, OPTIONS) is not None:
                 refused.add((path.stem, api))
     assert seen > 3000
     assert refused == KEPT

@@ -1,4 +1,4 @@
-"""Many at once, many after another, and clients that go away: nothing is mixed up, and nothing stays behind."""
+"""Concurrent requests, long sequences and disconnecting clients: no mix-ups, no leaks."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LONG = 10 * PATIENCE
 every_api = pytest.mark.parametrize("api", APIS)
 
 
-def until(true: Callable[[], object]) -> None:
-    """Waits for something that no event tells of."""
+def wait_until(true: Callable[[], object]) -> None:
+    """Waits for a condition without an event."""
     never = threading.Event()
     for _ in range(int(PATIENCE / 0.005)):
         if true():
@@ -58,7 +58,7 @@ def test_many_at_once_and_each_gets_its_own_answer(api: str) -> None:
         return number, stream, ask(scripted if stream else plain, bodies[number], stream=stream)
 
     bodies = [
-        body_of(api, f"How is the weather in {city(number)}?" if number % 2 else told(number))
+        body_of(api, f"How is the weather in {city(number)}?" if number % 2 else conversation_with_result(number))
         for number in range(CONNECTIONS)
     ]
 
@@ -68,7 +68,7 @@ def test_many_at_once_and_each_gets_its_own_answer(api: str) -> None:
     assert len(requests) == CONNECTIONS
     assert sorted(record.number for record in scripted.requests) == list(range(1, 33))
     for number, stream, answer in seen:
-        assert (answer.status, answer.broke) == (200, None), answer.data
+        assert (answer.status, answer.exception) == (200, None), answer.data
         reply = segue.assemble(answer.data, api) if stream else reply_of(plain, answer, stream=False)
         if stream:
             assert reply.text.endswith(f"here: result {number}")
@@ -84,7 +84,7 @@ def city(number: int) -> str:
     return f"Town{chr(97 + number // 26)}{chr(97 + number % 26)}"
 
 
-def told(number: int) -> segue.Conversation:
+def conversation_with_result(number: int) -> segue.Conversation:
     """A conversation in which a tool was run; its result names the request."""
     from segue.canonical.blocks import ToolCall
     from tests.emulator.over_http import conversation
@@ -97,7 +97,7 @@ def told(number: int) -> segue.Conversation:
     return chat
 
 
-def test_streams_that_are_open_hold_nobody_up() -> None:
+def test_open_streams_do_not_block_requests() -> None:
     script = "\n---\n".join([f"say Begun.\nwait {LONG}\nsay Over."] * CONNECTIONS)
     with start("anthropic", script=script) as emulator:
         answers = [opened(emulator, stream=True) for _ in range(CONNECTIONS)]
@@ -137,11 +137,14 @@ def test_requests_that_are_written_before_the_answer_was_read() -> None:
 
 
 def _request(emulator: Emulator) -> bytes:
-    from segue.emulator.client import letter
+    from segue.emulator.client import build_request
 
-    path, data, headers = letter(emulator.api, body_of(emulator.api))
-    told = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"POST {path} HTTP/1.1\r\nhost: x\r\n{told}content-length: {len(data)}\r\n\r\n".encode() + data
+    path, data, headers = build_request(emulator.api, body_of(emulator.api))
+    conversation_with_result = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return (
+        f"POST {path} HTTP/1.1\r\nhost: x\r\n{conversation_with_result}content-length: {len(data)}\r\n\r\n".encode()
+        + data
+    )
 
 
 def test_a_body_of_many_megabytes_in_small_pieces() -> None:
@@ -192,7 +195,7 @@ def test_to_stop_twice_changes_nothing() -> None:
 
 def test_stop_ends_an_answer_that_is_waited_for() -> None:
     came = threading.Event()
-    emulator = start("anthropic", script=f"wait {LONG}\nsay Late.", told=lambda _: came.set())
+    emulator = start("anthropic", script=f"wait {LONG}\nsay Late.", on_request=lambda _: came.set())
     with emulator, raw(emulator) as connection:
         assert came.wait(PATIENCE)
         emulator.stop()
@@ -204,17 +207,17 @@ def test_stop_from_the_listener() -> None:
     running: list[Emulator] = []
     over = threading.Event()
 
-    def told(record: Recorded) -> None:
+    def conversation_with_result(record: Recorded) -> None:
         running[0].stop()
         over.set()
 
-    running.append(start("anthropic", told=told))
+    running.append(start("anthropic", on_request=conversation_with_result))
     ask(running[0])
     assert over.wait(PATIENCE)
-    until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("segue")])
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("segue")])
 
 
-def test_two_in_one_process_know_nothing_of_each_other() -> None:
+def test_two_emulators_in_one_process_are_independent() -> None:
     with ExitStack() as running:
         here, there = (
             running.enter_context(start("anthropic", script=f"say {place}.", seed=seed, keys=[place]))
@@ -240,18 +243,18 @@ def test_a_port_that_is_taken() -> None:
 
 
 @pytest.mark.parametrize("port", [-1, 65536, 1 << 40, "eighty"])
-def test_a_port_that_is_none(port: Any) -> None:
+def test_invalid_port(port: Any) -> None:
     with pytest.raises(InputError) as raised:
         start("anthropic", port=port)
     assert raised.value.path == "port"
 
 
-def test_a_host_that_is_none() -> None:
+def test_invalid_host() -> None:
     with pytest.raises(InputError, match="can't listen on"):
         start("anthropic", host="no.such.host.invalid")
 
 
-def test_what_is_refused_before_the_start() -> None:
+def test_invalid_start_arguments() -> None:
     files = descriptors()
     refused: list[tuple[str, dict[str, Any]]] = [
         ("openai", {}),
@@ -282,10 +285,10 @@ def test_a_client_that_goes_away_does_no_harm(how: str, when: str, capfd: pytest
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.close()
         if when != "in-the-body":
-            until(lambda: len(emulator.requests) == 8)
+            wait_until(lambda: len(emulator.requests) == 8)
         assert ask(emulator).status == 200
         # Until the last of them was told to nobody.
-        until(lambda: not emulator._state.tasks)
+        wait_until(lambda: not emulator._state.tasks)
     assert capfd.readouterr() == ("", "")
 
 
@@ -295,7 +298,7 @@ def _half(emulator: Emulator) -> socket.socket:
     return connection
 
 
-def test_what_is_no_http_is_refused_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
+def test_non_http_input_is_closed_silently(capfd: pytest.CaptureFixture[str]) -> None:
     with start("anthropic") as emulator:
         for nonsense in (
             b"\x16\x03\x01\x02\x00\x01",
@@ -316,7 +319,7 @@ def test_what_is_no_http_is_refused_in_silence(capfd: pytest.CaptureFixture[str]
 def test_stop_in_mid_stream_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     for stream in (True, False):
         came = threading.Event()
-        emulator = start("anthropic", script=f"wait {LONG}\nsay Late.", told=lambda _, came=came: came.set())
+        emulator = start("anthropic", script=f"wait {LONG}\nsay Late.", on_request=lambda _, came=came: came.set())
         with emulator, raw(emulator, stream=stream):
             assert came.wait(PATIENCE)
             emulator.stop()
@@ -341,28 +344,28 @@ def test_a_process_that_ends_with_an_emulator_that_runs() -> None:
 # --------------------------------------------------------------------------------------------------------- the listener
 
 
-def test_the_listener_hears_of_each_request_in_order() -> None:
-    heard: list[Recorded] = []
-    with start("anthropic", script="say Hello.", told=heard.append) as emulator:
+def test_listener_gets_each_request_in_order() -> None:
+    records: list[Recorded] = []
+    with start("anthropic", script="say Hello.", on_request=records.append) as emulator:
         ask(emulator)
         ask(emulator, b"{")
-        assert heard == emulator.requests
-    assert [(record.number, record.status, record.text) for record in heard] == [(1, 200, "Hello."), (2, 400, "")]
+        assert records == emulator.requests
+    assert [(record.number, record.status, record.text) for record in records] == [(1, 200, "Hello."), (2, 400, "")]
 
 
 def test_a_listener_that_fails_spoils_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[BaseException | None] = []
-    monkeypatch.setattr(threading, "excepthook", lambda given: heard.append(given.exc_value))
+    records: list[BaseException | None] = []
+    monkeypatch.setattr(threading, "excepthook", lambda given: records.append(given.exc_value))
 
-    def told(record: Recorded) -> None:
+    def conversation_with_result(record: Recorded) -> None:
         raise ValueError(f"request {record.number}")
 
-    with start("anthropic", told=told) as emulator:
+    with start("anthropic", on_request=conversation_with_result) as emulator:
         assert [ask(emulator).status for _ in range(2)] == [200, 200]
-    assert [str(error) for error in heard] == ["request 1", "request 2"]
+    assert [str(error) for error in records] == ["request 1", "request 2"]
 
 
-def test_a_bug_is_told_to_the_client_and_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bug_is_reported_to_client_and_record(monkeypatch: pytest.MonkeyPatch) -> None:
     with start("anthropic", script="say Hello.") as emulator:
         monkeypatch.setattr(emulator._app, "_judged", lambda *_: 1 / 0)
         seen = ask(emulator)

@@ -1,4 +1,4 @@
-"""Scripts over HTTP: what is written is what a client of each API is told, streamed or at once."""
+"""Scripts over HTTP: each client gets the scripted reply, streamed or whole."""
 
 from __future__ import annotations
 
@@ -30,16 +30,18 @@ call   get_weather {}
 """
 
 
-def told(emulator: Emulator, body: dict[str, Any] | None = None, *, stream: bool, thinks: bool = False) -> Reply:
+def request_reply(
+    emulator: Emulator, body: dict[str, Any] | None = None, *, stream: bool, thinks: bool = False
+) -> Reply:
     seen = ask(emulator, body or body_of(emulator.api, thinks=thinks), stream=stream)
-    assert (seen.status, seen.broke) == (200, None), seen.data
+    assert (seen.status, seen.exception) == (200, None), seen.data
     return reply_of(emulator, seen, stream=stream)
 
 
-def spoken(reply: Reply) -> list[Any]:
-    """What was said and done, without the names of things."""
+def summarize_reply(reply: Reply) -> list[Any]:
+    """The text and calls of a reply, without ids."""
 
-    def said(block: Block) -> Any:
+    def summarize_block(block: Block) -> Any:
         match block:
             case Text():
                 return ("says", block.text)
@@ -50,7 +52,7 @@ def spoken(reply: Reply) -> list[Any]:
             case _:
                 return block
 
-    return [said(block) for block in reply.blocks if not isinstance(block, Thinking) or block.text]
+    return [summarize_block(block) for block in reply.blocks if not isinstance(block, Thinking) or block.text]
 
 
 # ------------------------------------------------------------------------------------------------------------ the reply
@@ -60,9 +62,9 @@ def spoken(reply: Reply) -> list[Any]:
 @every_api
 def test_text_thoughts_and_calls(api: str, *, stream: bool) -> None:
     with start(api, script=WHOLE) as emulator:
-        reply = told(emulator, stream=stream, thinks=True)
+        reply = request_reply(emulator, stream=stream, thinks=True)
     shown = [("thinks", "Two lookups, none needs the other.")] if api in SHOWS_THOUGHTS else []
-    assert spoken(reply) == [
+    assert summarize_reply(reply) == [
         *shown,
         ("says", 'Let me look; grüß Gott, 天気 and \\"quotes\\".'),
         (
@@ -80,14 +82,14 @@ def test_text_thoughts_and_calls(api: str, *, stream: bool) -> None:
 
 
 @every_api
-def test_a_stream_tells_the_reply_that_comes_at_once(api: str) -> None:
+def test_stream_equals_the_whole_reply(api: str) -> None:
     """Ids alone differ: the requests do."""
     replies: list[Reply] = []
     for stream in (False, True):
         with start(api, script=WHOLE) as emulator:
-            replies.append(told(emulator, stream=stream, thinks=True))
+            replies.append(request_reply(emulator, stream=stream, thinks=True))
     at_once, streamed = replies
-    assert spoken(streamed) == spoken(at_once)
+    assert summarize_reply(streamed) == summarize_reply(at_once)
     assert streamed.finish == at_once.finish
     assert streamed.model == at_once.model
     assert streamed.created == at_once.created
@@ -96,7 +98,7 @@ def test_a_stream_tells_the_reply_that_comes_at_once(api: str) -> None:
     if api != "bedrock":  # which has none in the body
         assert _style(streamed.id) == _style(at_once.id)
     seals = [
-        [(bool(block.signature), bool(block.sealed)) for block in one.blocks if isinstance(block, Thinking)]
+        [(bool(block.signature), bool(block.encrypted)) for block in one.blocks if isinstance(block, Thinking)]
         for one in replies
     ]
     assert seals[0] == seals[1]
@@ -109,12 +111,12 @@ def _style(name: str | None) -> object:
 
 
 @every_api
-def test_the_built_in_model_too_says_the_same_both_ways(api: str) -> None:
+def test_built_in_model_streams_the_same_reply(api: str) -> None:
     replies: list[Reply] = []
     for stream in (False, True):
         with start(api) as emulator:
-            replies.append(told(emulator, stream=stream, thinks=True))
-    assert spoken(replies[0]) == spoken(replies[1])
+            replies.append(request_reply(emulator, stream=stream, thinks=True))
+    assert summarize_reply(replies[0]) == summarize_reply(replies[1])
     assert [call.name for call in replies[0].calls] == ["get_weather"]
 
 
@@ -123,7 +125,7 @@ def test_the_built_in_model_too_says_the_same_both_ways(api: str) -> None:
 def test_ids_on_order(api: str, *, stream: bool) -> None:
     wanted = {"mistral": "abcdef123", "kimi": "functions.get_weather:7"}.get(api, "call_mine-1")
     with start(api, script=f"call[{wanted}] get_weather {{}}\ncall get_time {{}}") as emulator:
-        first, second = told(emulator, stream=stream).calls
+        first, second = request_reply(emulator, stream=stream).calls
     assert first.raw_id == wanted
     assert second.raw_id not in (None, wanted)
 
@@ -132,7 +134,7 @@ def test_ids_on_order(api: str, *, stream: bool) -> None:
 @every_api
 def test_an_id_that_the_api_would_never_give(api: str, *, stream: bool) -> None:
     with start(api, script="call[ü |x/ 1] get_weather {}") as emulator:
-        (call,) = told(emulator, stream=stream).calls
+        (call,) = request_reply(emulator, stream=stream).calls
     assert call.raw_id == "ü |x/ 1"
 
 
@@ -141,25 +143,25 @@ def test_an_id_that_the_api_would_never_give(api: str, *, stream: bool) -> None:
 def test_waits_before_and_between_spoil_nothing(api: str, *, stream: bool) -> None:
     script = "wait 0.01\nwait 0.01\nsay One,\nwait 0.01\nsay two.\nwait 0.01\ncall get_time {}\nwait 0.01"
     with start(api, script=script) as emulator:
-        reply = told(emulator, stream=stream)
+        reply = request_reply(emulator, stream=stream)
     assert reply.text.replace("\n", "").replace(" ", "") == "One,two."
     assert [call.name for call in reply.calls] == ["get_time"]
 
 
 @both_ways
 @every_api
-def test_a_reply_without_a_word(api: str, *, stream: bool) -> None:
+def test_empty_reply(api: str, *, stream: bool) -> None:
     with start(api, script="say") as emulator:
-        reply = told(emulator, stream=stream)
+        reply = request_reply(emulator, stream=stream)
     assert (reply.text, reply.calls, reply.finish) == ("", (), "stop")
 
 
 @both_ways
 @every_api
-def test_nothing_but_a_thought(api: str, *, stream: bool) -> None:
+def test_reply_with_reasoning_only(api: str, *, stream: bool) -> None:
     """Where it is not shown, there is nothing at all: that too is a reply."""
     with start(api, script="think Hm.") as emulator:
-        reply = told(emulator, stream=stream)
+        reply = request_reply(emulator, stream=stream)
     assert (reply.text, reply.calls, reply.finish) == ("", (), "stop")
 
 
@@ -167,16 +169,16 @@ def test_nothing_but_a_thought(api: str, *, stream: bool) -> None:
 @every_api
 def test_several_texts(api: str, *, stream: bool) -> None:
     with start(api, script="say First.\ncall get_time {}\nsay Second.") as emulator:
-        reply = told(emulator, stream=stream)
+        reply = request_reply(emulator, stream=stream)
     assert reply.text.index("First.") < reply.text.index("Second.")
     assert len(reply.calls) == 1
 
 
 @both_ways
 @every_api
-def test_arguments_that_are_no_json_stand_as_they_are(api: str, *, stream: bool) -> None:
+def test_non_json_arguments_are_unchanged(api: str, *, stream: bool) -> None:
     with start(api, script='call get_weather {"city": "Lis\nend length') as emulator:
-        reply = told(emulator, stream=stream)
+        reply = request_reply(emulator, stream=stream)
     (call,) = reply.calls
     assert reply.finish == "length"
     objects = api == "gemini" or (not stream and api in ("anthropic", "bedrock"))
@@ -187,19 +189,19 @@ def test_arguments_that_are_no_json_stand_as_they_are(api: str, *, stream: bool)
 @every_api
 def test_arguments_that_are_no_object(api: str, *, stream: bool) -> None:
     with start(api, script="call get_weather [1, 2]") as emulator:
-        (call,) = told(emulator, stream=stream).calls
+        (call,) = request_reply(emulator, stream=stream).calls
     wrapped = api in ("gemini", "anthropic", "bedrock")
     assert call.arguments == ({"value": [1, 2]} if wrapped else [1, 2])
 
 
-def test_free_text_for_a_tool_that_takes_that() -> None:
+def test_free_text_input_for_a_custom_tool() -> None:
     for api in ("openai-chat", "openai-responses"):
         plain = {"type": "custom", "name": "run_code", "description": "Run it."}
         declared = plain if api == "openai-responses" else {"type": "custom", "custom": {"name": "run_code"}}
         body = {**body_of(api), "tools": [declared]}
         for stream in (False, True):
             with start(api, script="call run_code print('x')  # kept") as emulator:
-                (call,) = told(emulator, body, stream=stream).calls
+                (call,) = request_reply(emulator, body, stream=stream).calls
             assert (call.kind, call.arguments) == ("custom", "print('x')  # kept")
 
 
@@ -211,14 +213,14 @@ def test_free_text_for_a_tool_that_takes_that() -> None:
 @pytest.mark.parametrize("end", ["stop", "length", "filter", "pause"])
 def test_ends(api: str, end: str, *, stream: bool) -> None:
     with start(api, script=f"say Well.\nend {end}") as emulator:
-        reply = told(emulator, stream=stream)
+        reply = request_reply(emulator, stream=stream)
     # Only Anthropic pauses. Elsewhere a reply was too long, or (Bedrock) is simply over.
     paused = {"anthropic": "pause", "bedrock": "stop", "gemini": "length"}.get(api, "length")
     assert reply.finish == (paused if end == "pause" else end)
     assert reply.text == "Well."
     if api == "anthropic":
         words = {"stop": "end_turn", "length": "max_tokens", "filter": "refusal", "pause": "pause_turn"}
-        assert reply.cause == words[end]
+        assert reply.raw_finish == words[end]
 
 
 # --------------------------------------------------------------------------------------------------------------- errors
@@ -227,10 +229,10 @@ def test_ends(api: str, end: str, *, stream: bool) -> None:
 @both_ways
 @every_api
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503, 529, 418, 499])
-def test_an_error_before_a_word_is_the_answer(api: str, status: int, *, stream: bool) -> None:
+def test_error_before_text_is_the_response(api: str, status: int, *, stream: bool) -> None:
     with start(api, script=f"error {status} Not now. (retry after 2.5)\n---\nerror {status}") as emulator:
         seen, plain = ask(emulator, stream=stream), ask(emulator, stream=stream)
-        assert told(emulator, stream=stream).calls
+        assert request_reply(emulator, stream=stream).calls
     assert (seen.status, plain.status) == (status, status)
     assert (seen.headers["retry-after"], "retry-after" in plain.headers) == ("2.5", False)
     wire = WIRES[api]
@@ -242,13 +244,13 @@ def test_an_error_before_a_word_is_the_answer(api: str, status: int, *, stream: 
 
 @every_api
 @pytest.mark.parametrize("status", [429, 500, 529])
-def test_an_error_in_the_stream_is_told_as_the_api_tells_it(api: str, status: int) -> None:
+def test_stream_error_has_the_api_format(api: str, status: int) -> None:
     with start(api, script=f"say Let me\ncall get_time {{}}\nerror {status} Oh dear.") as emulator:
         seen = ask(emulator, stream=True)
         record = emulator.requests[0]
-    assert (seen.status, seen.broke) == (200, None)
+    assert (seen.status, seen.exception) == (200, None)
     reply = segue.assemble(seen.data, api)
-    assert (reply.text, reply.finish, reply.cause) == ("Let me", "error", "Oh dear.")
+    assert (reply.text, reply.finish, reply.raw_finish) == ("Let me", "error", "Oh dear.")
     assert b"Oh dear." in seen.data
     # In the API's own way.
     marks = {
@@ -264,7 +266,7 @@ def test_an_error_in_the_stream_is_told_as_the_api_tells_it(api: str, status: in
 
 
 @every_api
-def test_an_error_behind_words_is_the_whole_answer_of_who_does_not_stream(api: str) -> None:
+def test_error_after_text_replaces_a_whole_reply(api: str) -> None:
     with start(api, script="say Let me\nerror 500 Oh dear.") as emulator:
         seen = ask(emulator)
     assert seen.status == 500
@@ -282,10 +284,10 @@ def test_an_error_in_a_stream_of_gemini_that_is_a_list() -> None:
 
 
 @every_api
-def test_a_stream_that_is_cut_ends_without_a_word(api: str) -> None:
+def test_cut_stream_ends_without_end_event(api: str) -> None:
     with start(api, script="say This will be cut o\ncut") as emulator:
         seen = ask(emulator, stream=True)
-    assert (seen.status, seen.broke) == (200, None)
+    assert (seen.status, seen.exception) == (200, None)
     reply = segue.assemble(seen.data, api)
     assert reply.text == "This will be cut o"
     assert reply.finish == "error"
@@ -295,7 +297,7 @@ def test_a_stream_that_is_cut_ends_without_a_word(api: str) -> None:
 def test_a_stream_that_is_cut_with_its_connection(api: str) -> None:
     with start(api, script="say This will be cut o\ncut reset") as emulator:
         seen = ask(emulator, stream=True)
-    assert isinstance(seen.broke, ConnectionResetError)
+    assert isinstance(seen.exception, ConnectionResetError)
     assert segue.assemble(seen.data, api).text == "This will be cut o"
 
 
@@ -309,13 +311,13 @@ def test_a_cut_call_is_broken(api: str) -> None:
 
 
 @every_api
-def test_a_reply_at_once_that_is_cut(api: str) -> None:
+def test_cut_whole_reply(api: str) -> None:
     with start(api, script="say Hello there.\ncut\n---\nsay Hello there.\ncut reset") as emulator:
         cut, reset = ask(emulator), ask(emulator)
-    assert (cut.status, cut.broke) == (200, None)
+    assert (cut.status, cut.exception) == (200, None)
     with pytest.raises(msgspec.DecodeError):
         msgspec.json.decode(cut.data)
-    assert isinstance(reset.broke, ConnectionResetError)
+    assert isinstance(reset.exception, ConnectionResetError)
     assert int(reset.headers["content-length"]) > len(reset.data) > 0
 
 
@@ -360,7 +362,7 @@ def test_usage_counts_what_was_cached(api: str, *, stream: bool) -> None:
             if api in ("openai-chat", "qwen") and stream:
                 body["stream_options"] = {"include_usage": True}
             bodies.append(body)
-            reply = told(emulator, body, stream=stream)
+            reply = request_reply(emulator, body, stream=stream)
             usages.append(reply.usage)
             chat.add_reply(reply)
             chat.add_user("And now?")
@@ -424,7 +426,7 @@ def _ids(value: Any) -> list[str]:
 # ------------------------------------------------------------------------------------------------------------- odd ways
 
 
-def test_a_lenient_provider_answers_and_says_what_is_wrong() -> None:
+def test_lenient_provider_replies_and_reports_violations() -> None:
     body = {**body_of("anthropic"), "messages": [{"role": "assistant", "content": "Me first."}]}
     with start("anthropic", strict=False) as emulator:
         assert ask(emulator, {**body, "model": "no-such-model"}, key=None).status == 200
@@ -435,7 +437,7 @@ def test_a_lenient_provider_answers_and_says_what_is_wrong() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"null", b"[]", b'"x"', b"\xff\xfe", b"\0" * 9, b'{"a":' * 5000 + b"1" + b"}" * 5000]
 )
-def test_what_is_no_request_is_refused_and_never_a_bug(api: str, body: bytes) -> None:
+def test_invalid_request_is_rejected_without_bug(api: str, body: bytes) -> None:
     with start(api) as emulator:
         seen = ask(emulator, body, model="any" if api in ("gemini", "bedrock") else None)
     assert 400 <= seen.status < 500, seen.data
@@ -443,7 +445,7 @@ def test_what_is_no_request_is_refused_and_never_a_bug(api: str, body: bytes) ->
 
 
 @every_api
-def test_deep_arguments_are_carried_or_refused(api: str) -> None:
+def test_deep_arguments_are_sent_or_rejected(api: str) -> None:
     deep: Any = "x"
     for _ in range(400):
         deep = {"a": [deep]}

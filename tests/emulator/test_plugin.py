@@ -76,7 +76,7 @@ def test_all_that_were_started_are_stopped(tmp_path: Path) -> None:
     assert "on purpose" in ended.stdout
 
 
-def test_who_only_names_the_plugin_pays_nothing_for_it(tmp_path: Path) -> None:
+def test_loading_the_plugin_imports_nothing_heavy(tmp_path: Path) -> None:
     text = "import sys\n\ndef test_nothing_was_loaded():\n    assert 'uvicorn' not in sys.modules\n"
     ended = pytest_run(tmp_path, text)
     assert ended.returncode == 0, ended.stdout + ended.stderr

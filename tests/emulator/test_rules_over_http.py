@@ -16,7 +16,7 @@ import segue
 from segue import conformance, emulator
 from segue.conformance import profiles
 from segue.emulator import Emulator
-from segue.emulator.client import Sent, post
+from segue.emulator.client import Response, post
 from tests.conformance import bodies_anthropic, bodies_bedrock, bodies_foundry, bodies_gemini, bodies_profiles
 from tests.conformance import bodies_responses as r
 from tests.conformance.case import Body
@@ -27,10 +27,10 @@ from tests.emulator import test_words_openai as openai_words
 
 from .envelopes import ENVELOPES, Said
 
-BOOK = {rule["id"]: rule for rule in RULEBOOK}
-SPEAKERS = [*((api, None) for api in PREFIX), *(("openai-chat", name) for name in conformance.profile_names())]
+RULES = {rule["id"]: rule for rule in RULEBOOK}
+PARSERS = [*((api, None) for api in PREFIX), *(("openai-chat", name) for name in conformance.profile_names())]
 STAND_IN = "any"
-"""A model that no rule knows, for the cases that name none."""
+"""A model without rules, for cases that name none."""
 
 
 class Row(NamedTuple):
@@ -48,9 +48,9 @@ class Row(NamedTuple):
         return f"{self.profile or self.api} {self.rule} {self.about}"
 
 
-def violating() -> Iterator[Row]:
-    """The tables of the judge, then the rulebook's own samples."""
-    for api, profile in SPEAKERS:
+def violating_rows() -> Iterator[Row]:
+    """The tables of the checker, then the rulebook's own samples."""
+    for api, profile in PARSERS:
         for case in CASES[api] if profile is None else bodies_profiles.CASES[profile]:
             if case.severity == "reject":
                 yield Row(api, profile, case.rule, case.about, case.violating, case.model)
@@ -61,9 +61,9 @@ def violating() -> Iterator[Row]:
         yield Row("openai-chat", str(profile), str(rule), "example", chat_body(str(rule), sample), None)
 
 
-def lawful() -> Iterator[Row]:
+def valid_rows() -> Iterator[Row]:
     seen: set[str] = set()
-    for api, profile in SPEAKERS:
+    for api, profile in PARSERS:
         for case in CASES[api] if profile is None else bodies_profiles.CASES[profile]:
             same = f"{api} {profile} {case.model} {case.lawful}"
             if same not in seen:
@@ -98,16 +98,16 @@ STAND_INS = {
 
 
 class Provider:
-    """A running provider, and what it has said so far."""
+    """A running provider and its state so far."""
 
     def __init__(self, api: str, profile: str | None) -> None:
         self.api = api
         self.running = emulator.start(api, profile=profile, script=SCRIPTS.get(api) if profile is None else None)
-        self.told: dict[str, Any] = {}
+        self.state: dict[str, Any] = {}
         if profile is None and api in SCRIPTS:
             getattr(self, f"_{api.replace('-', '_')}")()
 
-    def post(self, row_body: Body, model: str | None = None, *, stream: bool = False, **more: Any) -> Sent:
+    def post(self, row_body: Body, model: str | None = None, *, stream: bool = False, **more: Any) -> Response:
         body = {**({"model": model or STAND_IN} if self.api not in ("gemini", "bedrock") else {}), **row_body}
         if self.api == "anthropic":
             body = {"max_tokens": 4096, **body}
@@ -116,57 +116,57 @@ class Provider:
             model = model or "any"
         return post(self.running, body, model=model, stream=stream, **more)
 
-    def made(self, body: Any) -> Any:
+    def localize(self, body: Any) -> Any:
         """A body as if what it sends back had been made here."""
         if isinstance(body, list):
-            return [self.made(entry) for entry in body]
+            return [self.localize(entry) for entry in body]
         if not isinstance(body, dict):
-            return self.told["seal"] if isinstance(body, str) and body in STAND_INS.get(self.api, ()) else body
-        changed = {key: self.made(value) for key, value in body.items()}
+            return self.state["seal"] if isinstance(body, str) and body in STAND_INS.get(self.api, ()) else body
+        changed = {key: self.localize(value) for key, value in body.items()}
         if self.api == "anthropic" and changed.get("type") == "thinking" and not changed["thinking"]:
-            changed["signature"] = self.told["blank"]
+            changed["signature"] = self.state["blank"]
         if "responses" not in self.api and self.api != "azure-foundry":
             return changed
         if changed.get("type") == "item_reference" or set(changed) == {"id"}:
-            named = {"msg_1": self.told["msg"], "rs_1": self.told["rs"][0]}
+            named = {"msg_1": self.state["msg"], "rs_1": self.state["rs"][0]}
             # A call that is named is a call that is answered; behind reasoning it is the message that came with it.
-            named["fc_1"] = self.told["fc" if "type" not in changed else "thought msg"]
+            named["fc_1"] = self.state["fc" if "type" not in changed else "thought msg"]
             changed["id"] = named.get(changed["id"], changed["id"])
         elif changed.get("type") == "reasoning" and "encrypted_content" not in changed and "id" in changed:
-            changed["id"] = self.told["rs"][str(changed["id"]).startswith("rs_1123")]
+            changed["id"] = self.state["rs"][str(changed["id"]).startswith("rs_1123")]
         if "previous_response_id" in changed:
             sorts = {item.get("type") for item in changed.get("input", ())}
-            answers = sorts & self.told["resp"].keys() - {None} if "function_call" not in sorts else ()
-            changed["previous_response_id"] = self.told["resp"][next(iter(answers), None)]
+            answers = sorts & self.state["resp"].keys() - {None} if "function_call" not in sorts else ()
+            changed["previous_response_id"] = self.state["resp"][next(iter(answers), None)]
         return changed
 
     def _anthropic(self) -> None:
         asked = {"messages": [bodies_anthropic.Q], "thinking": bodies_anthropic.ON}
         blocks = self.post(asked, bodies_anthropic.OLD).body["content"]
-        self.told["seal"] = next(block["signature"] for block in blocks if block["type"] == "thinking")
+        self.state["seal"] = next(block["signature"] for block in blocks if block["type"] == "thinking")
         omitted = {**asked, "thinking": {**bodies_anthropic.ON, "display": "omitted"}}
         block = self.post(omitted, bodies_anthropic.OLD).body["content"][0]
         assert block["thinking"] == ""
-        self.told["blank"] = block["signature"]
+        self.state["blank"] = block["signature"]
 
     def _bedrock(self) -> None:
         asked = {"messages": [bodies_bedrock.Q], **bodies_bedrock.ON}
         blocks = self.post(asked, bodies_bedrock.CLAUDE).body["output"]["message"]["content"]
-        self.told["seal"] = next(
+        self.state["seal"] = next(
             block["reasoningContent"]["reasoningText"]["signature"] for block in blocks if "reasoningContent" in block
         )
 
     def _gemini(self) -> None:
         asked = bodies_gemini.declares({"name": "f"})
         parts = self.post(asked, bodies_gemini.NEW).body["candidates"][0]["content"]["parts"]
-        self.told["seal"] = next(part["thoughtSignature"] for part in parts if "thoughtSignature" in part)
+        self.state["seal"] = next(part["thoughtSignature"] for part in parts if "thoughtSignature" in part)
 
     def _openai_responses(self) -> None:
         sealing: Body = {"input": "q", "include": ["reasoning.encrypted_content"]}
         thoughts = [self.post(sealing, "gpt-5").body["output"] for _ in range(2)]
         talks = [self.post({"input": given}, "gpt-4.1").body for given in ("q", "q", [r.USER, self._approval])]
         asks = self.post({"input": "q", "tools": [r.TOOL]}, "gpt-4.1").body
-        self.told = {
+        self.state = {
             "seal": thoughts[0][0]["encrypted_content"],
             "rs": [items[0]["id"] for items in thoughts],
             "thought msg": thoughts[0][1]["id"],
@@ -249,17 +249,17 @@ def sentence(rule: str, text: str) -> re.Pattern[str]:
     return re.compile(LEADS.get(rule, "") + " ".join(written) + more + r"\n?", re.DOTALL)
 
 
-def sentences(said: Said) -> list[str]:
-    """What an error says: its message, and each of its findings with the place."""
-    listed = [one for one in said.details if "@type" not in one]
-    return [said.message, *(f"{one.get('message') or one.get('msg')} (param {one.get('param')})" for one in listed)]
+def sentences(error: Said) -> list[str]:
+    """The sentences of an error: its message, and each finding with its place."""
+    listed = [one for one in error.details if "@type" not in one]
+    return [error.message, *(f"{one.get('message') or one.get('msg')} (param {one.get('param')})" for one in listed)]
 
 
 def recalled(rule: str) -> bool:
-    return "[Error wording recalled" in BOOK[rule]["rule"]
+    return "[Error wording recalled" in RULES[rule]["rule"]
 
 
-def told_otherwise(row: Row) -> str | bool:
+def different_text(row: Row) -> str | bool:
     """Whether a breach is deliberately told in another sentence than the sample's, and in which, if that is noted."""
     other = openai_words.OTHERWISE.get(row.rule, {}).get(row.about)
     if other is not None:
@@ -275,7 +275,7 @@ def told_otherwise(row: Row) -> str | bool:
 _UNREAD = "Failed to deserialize the JSON body into the target type: messages[1]: missing field "
 _LAST = "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant"
 _OPEN = "must be followed by tool messages responding to each"
-TOLD_FIRST: dict[str, str] = {
+REPORTED_FIRST: dict[str, str] = {
     # The form of the JSON comes before what it says.
     "ANT-03": "messages.1.content.0.tool_use.input: Field required",
     "ANT-24": "thinking.enabled.budget_tokens: Field required",
@@ -329,43 +329,43 @@ LET_PASS = {
     "OAI-CHAT-22": "some deployments",
 }
 # Their text is a client library's, or what was left of it in a report.
-SAID_ELSEWHERE = {"BED-09", *openai_words.SHORTENED}
+REPORTED_BY_OTHER_RULE = {"BED-09", *openai_words.SHORTENED}
 WITH_STATE = {"OAI-RESP-04"}
-BEFORE_THE_JUDGE = {"gemini GEM-09 contents missing"}
+BEFORE_THE_CHECKER = {"gemini GEM-09 contents missing"}
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in violating()])
-def test_breach_is_refused_in_the_words_of_the_provider(providers: Providers, row: Row) -> None:
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in violating_rows()])
+def test_violation_gets_the_provider_error(providers: Providers, row: Row) -> None:
     provider = providers[row.api, row.profile]
-    body = row.body if row.rule.startswith("AZF-") or row.rule not in WITH_STATE else provider.made(row.body)
+    body = row.body if row.rule.startswith("AZF-") or row.rule not in WITH_STATE else provider.localize(row.body)
     sent = provider.post(body, row.model)
     record = provider.running.requests[-1]
-    assert row.rule in {violation.rule for violation in record.violations} or row.id in BEFORE_THE_JUDGE
+    assert row.rule in {violation.rule for violation in record.violations} or row.id in BEFORE_THE_CHECKER
     if row.about == "example" and row.rule in LET_PASS:
         assert sent.status == 200
         return
     assert sent.status >= 400, record
-    said = ENVELOPES[row.profile or row.api](sent)
-    assert record.refused == said.message
-    check_words(row, sent, said)
+    error = ENVELOPES[row.profile or row.api](sent)
+    assert record.refused == error.message
+    check_text(row, sent, error)
 
 
-def check_words(row: Row, sent: Sent, said: Said) -> None:
-    known = BOOK[row.rule]
+def check_text(row: Row, sent: Response, error: Said) -> None:
+    known = RULES[row.rule]
     own = row.profile is not None or row.rule.startswith(openai_words.SPOKEN[row.api])
-    other = own and told_otherwise(row)
-    if row.about == "example" and row.rule in TOLD_FIRST:
-        assert said.message.startswith(TOLD_FIRST[row.rule])
+    other = own and different_text(row)
+    if row.about == "example" and row.rule in REPORTED_FIRST:
+        assert error.message.startswith(REPORTED_FIRST[row.rule])
         return
     if isinstance(other, str):
-        assert said.message == other
+        assert error.message == other
         return
     if not own or other:
         return
     assert sent.status == (known["error_status"] or 400)
-    if known["error_text"] and not recalled(row.rule) and row.rule not in SAID_ELSEWHERE:
+    if known["error_text"] and not recalled(row.rule) and row.rule not in REPORTED_BY_OTHER_RULE:
         wanted = sentence(row.rule, known["error_text"])
-        assert any(wanted.fullmatch(told) for told in sentences(said)), f"{sentences(said)} is not {wanted.pattern}"
+        assert any(wanted.fullmatch(told) for told in sentences(error)), f"{sentences(error)} is not {wanted.pattern}"
 
 
 # --------------------------------------------------------------------------------------------------------- lawful twins
@@ -379,10 +379,10 @@ ILL_FORMED = {
 }
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in lawful()])
-def test_lawful_twin_is_answered(providers: Providers, row: Row) -> None:
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in valid_rows()])
+def test_valid_twin_is_accepted(providers: Providers, row: Row) -> None:
     provider = providers[row.api, row.profile]
-    body = provider.made(row.body)
+    body = provider.localize(row.body)
     sent = provider.post(body, row.model)
     if row.id in ILL_FORMED:
         assert ENVELOPES[row.api](sent).message.startswith(ILL_FORMED[row.id])
@@ -427,20 +427,20 @@ def claude_begins(anthropic: Emulator, model: str) -> dict[str, Any]:
         "tools": [bodies_anthropic.TOOL],
         "messages": [{"role": "user", "content": "Use f."}],
     }
-    said = post(anthropic, body, key=KEY).body
-    assert said["content"][0]["type"] == "thinking"
-    call = next(block for block in said["content"] if block["type"] == "tool_use")
+    error = post(anthropic, body, key=KEY).body
+    assert error["content"][0]["type"] == "thinking"
+    call = next(block for block in error["content"] if block["type"] == "tool_use")
     answer = {"type": "tool_result", "tool_use_id": call["id"], "content": "42"}
-    body["messages"] = [*body["messages"], {"role": "assistant", "content": said["content"]}]
+    body["messages"] = [*body["messages"], {"role": "assistant", "content": error["content"]}]
     body["messages"].append({"role": "user", "content": [answer]})
     return body
 
 
 def rebuilt(body: dict[str, Any], **blocks: Any) -> dict[str, Any]:
     """The same with the thinking block of the reply changed."""
-    asked, said, answered = body["messages"]
-    content = [{**block, **blocks} if block["type"] == "thinking" else block for block in said["content"]]
-    return {**body, "messages": [asked, {**said, "content": content}, answered]}
+    asked, error, answered = body["messages"]
+    content = [{**block, **blocks} if block["type"] == "thinking" else block for block in error["content"]]
+    return {**body, "messages": [asked, {**error, "content": content}, answered]}
 
 
 SIGNATURE_REFUSED = "messages.1.content.0: Invalid `signature` in `thinking` block"
@@ -450,7 +450,7 @@ MODIFIED = (
 
 
 @pytest.mark.parametrize("model", [LOOSE, BOUND])
-def test_what_claude_signed_is_taken_back(fresh: dict[str, Emulator], model: str) -> None:
+def test_claude_signature_is_accepted(fresh: dict[str, Emulator], model: str) -> None:
     body = claude_begins(fresh["anthropic"], model)
     assert post(fresh["anthropic"], body, key=KEY).status == 200
     marked = rebuilt(body)
@@ -478,15 +478,15 @@ def test_thinking_that_was_forged_or_edited(
     refused(fresh["anthropic"], sent, rule, 400, message)
 
 
-def refused(provider: Emulator, sent: Sent, rule: str, status: int, message: str) -> Said:
-    said = ENVELOPES[provider.api](sent)
-    assert (sent.status, said.message[: len(message)]) == (status, message)
+def refused(provider: Emulator, sent: Response, rule: str, status: int, message: str) -> Said:
+    error = ENVELOPES[provider.api](sent)
+    assert (sent.status, error.message[: len(message)]) == (status, message)
     assert rule in {violation.rule for violation in provider.requests[-1].violations}
-    if rule in BOOK:
-        assert status == BOOK[rule]["error_status"]
-        wanted = sentence(rule, BOOK[rule]["error_text"])
-        assert wanted.fullmatch(said.message), f"{said.message} is not {wanted.pattern}"
-    return said
+    if rule in RULES:
+        assert status == RULES[rule]["error_status"]
+        wanted = sentence(rule, RULES[rule]["error_text"])
+        assert wanted.fullmatch(error.message), f"{error.message} is not {wanted.pattern}"
+    return error
 
 
 def test_a_signature_with_a_letter_changed(fresh: dict[str, Emulator]) -> None:
@@ -528,8 +528,8 @@ def test_thinking_that_was_moved(fresh: dict[str, Emulator]) -> None:
         turned = list(blocks)
         turned[first], turned[second] = blocks[second], blocks[first]
         for content in (less, turned):
-            asked, said, answered = body["messages"]
-            sent = post(provider, {**body, "messages": [asked, {**said, "content": content}, answered]}, key=KEY)
+            asked, error, answered = body["messages"]
+            sent = post(provider, {**body, "messages": [asked, {**error, "content": content}, answered]}, key=KEY)
             refused(provider, sent, "ANT-25", 400, MODIFIED)
 
 
@@ -566,19 +566,19 @@ DIFFERS = {
 def test_thinking_of_another_conversation(fresh: dict[str, Emulator], part: str) -> None:
     anthropic = fresh["anthropic"]
     body = claude_begins(anthropic, BOUND)
-    _, said, answered = body["messages"]
+    _, error, answered = body["messages"]
     moved = {
         "system": {**body, "system": "Be long."},
         "tools": {**body, "tools": [*body["tools"], {**bodies_anthropic.TOOL, "name": "g"}]},
-        "messages": {**body, "messages": [{"role": "user", "content": "Use f!"}, said, answered]},
+        "messages": {**body, "messages": [{"role": "user", "content": "Use f!"}, error, answered]},
     }[part]
     sent = post(anthropic, moved, key=KEY)
     told = anthropic_message(sent)
-    assert sent.status == BOOK["ANT-28"]["error_status"]
+    assert sent.status == RULES["ANT-28"]["error_status"]
     assert told.startswith(ELSEWHERE)
     assert told.endswith(DIFFERS[part])
     if part == "system":
-        assert told == BOOK["ANT-28"]["error_text"]
+        assert told == RULES["ANT-28"]["error_text"]
     # An older model does not mind, nor does one that was told to drop the block, if the header says so too.
     loose = claude_begins(anthropic, LOOSE)
     assert post(anthropic, {**loose, **({part: moved[part]} if part != "messages" else {})}, key=KEY).status == 200
@@ -587,13 +587,13 @@ def test_thinking_of_another_conversation(fresh: dict[str, Emulator], part: str)
     assert post(anthropic, dropping, key=KEY).status == 400
 
 
-def anthropic_message(sent: Sent) -> str:
-    said = ENVELOPES["anthropic"](sent)
-    assert said.kind == "invalid_request_error"
-    return said.message
+def anthropic_message(sent: Response) -> str:
+    error = ENVELOPES["anthropic"](sent)
+    assert error.kind == "invalid_request_error"
+    return error.message
 
 
-def test_what_claude_signed_in_bedrock(fresh: dict[str, Emulator]) -> None:
+def test_claude_signature_in_bedrock(fresh: dict[str, Emulator]) -> None:
     """BED-11: the same rules, told by the service."""
     bedrock = fresh["bedrock"]
     body: dict[str, Any] = {"messages": [bodies_bedrock.Q], "toolConfig": bodies_bedrock.TOOLS, **bodies_bedrock.ON}
@@ -606,13 +606,13 @@ def test_what_claude_signed_in_bedrock(fresh: dict[str, Emulator]) -> None:
     assert post(bedrock, body, model=bodies_bedrock.CLAUDE, key=KEY).status == 200
     sent = post(bedrock, body, model=bodies_bedrock.CLAUDE, key=OTHER_KEY)
     told = "The model returned the following errors: messages.1.content.0: Invalid `signature` in `thinking` block"
-    assert (sent.status, bedrock_said(sent)) == (400, told)
+    assert (sent.status, bedrock_message(sent)) == (400, told)
 
 
-def bedrock_said(sent: Sent) -> str:
-    said = ENVELOPES["bedrock"](sent)
-    assert said.kind == "ValidationException"
-    return said.message
+def bedrock_message(sent: Response) -> str:
+    error = ENVELOPES["bedrock"](sent)
+    assert error.kind == "ValidationException"
+    return error.message
 
 
 @pytest.mark.parametrize("spelt", ["thoughtSignature", "thought_signature"])
@@ -626,9 +626,9 @@ def test_signatures_of_gemini(fresh: dict[str, Emulator], spelt: str) -> None:
     signature = call.pop("thoughtSignature")
     answer: Body = {"functionResponse": {**{key: call["functionCall"][key] for key in ("id", "name")}, "response": {}}}
 
-    def again(seal: str, key: str = KEY) -> Sent:
-        said = bodies_gemini.model({**call, spelt: seal})
-        return post(gemini, bodies_gemini.body(said, bodies_gemini.user(answer)), model=bodies_gemini.NEW, key=key)
+    def again(seal: str, key: str = KEY) -> Response:
+        error = bodies_gemini.model({**call, spelt: seal})
+        return post(gemini, bodies_gemini.body(error, bodies_gemini.user(answer)), model=bodies_gemini.NEW, key=key)
 
     assert again(signature).status == 200
     assert again(bodies_gemini.SKIP).status == 200
@@ -663,7 +663,7 @@ def reasoned(provider: Emulator, *, store: bool = True, seal: bool = True) -> Ke
     return Kept(given, reply, answers)
 
 
-def sent_back(provider: Emulator, kept: Kept, output: list[Any], *, key: str = KEY, **more: Any) -> Sent:
+def sent_back(provider: Emulator, kept: Kept, output: list[Any], *, key: str = KEY, **more: Any) -> Response:
     body = {"model": "gpt-5", "tools": [r.TOOL], "input": [*kept.input, *output, *kept.answered], **more}
     return post(provider, body, key=key)
 
@@ -695,9 +695,9 @@ def test_items_without_the_reasoning_that_they_came_with(fresh: dict[str, Emulat
     without = [item for item in kept.reply["output"] if item["type"] != "reasoning"]
     call, thought = kept.item("function_call"), kept.item("reasoning")
     for item in (item for item in without if item["type"] == "message"):
-        said = ENVELOPES[provider.api](sent_back(provider, kept, without))
+        error = ENVELOPES[provider.api](sent_back(provider, kept, without))
         assert (
-            said.message
+            error.message
             == f"Item '{item['id']}' was provided without its required 'reasoning' item: '{thought['id']}'."
         )
     sent = sent_back(provider, kept, [call])
@@ -712,15 +712,15 @@ def test_a_message_without_its_reasoning() -> None:
         output = post(provider, {"model": "gpt-5", "input": "q"}, key=KEY).body["output"]
         thought, message = output
         sent = post(provider, {"model": "gpt-5", "input": [r.USER, message, r.USER]}, key=KEY)
-        said = ENVELOPES[provider.api](sent)
-        assert sent.status == BOOK["OAI-RESP-09"]["error_status"]
-        assert said.message.startswith(f"Item '{message['id']}' ")
-        assert said.message.endswith(f"was provided without its required 'reasoning' item: '{thought['id']}'.")
+        error = ENVELOPES[provider.api](sent)
+        assert sent.status == RULES["OAI-RESP-09"]["error_status"]
+        assert error.message.startswith(f"Item '{message['id']}' ")
+        assert error.message.endswith(f"was provided without its required 'reasoning' item: '{thought['id']}'.")
         assert post(provider, {"model": "gpt-5", "input": [r.USER, thought, message, r.USER]}, key=KEY).status == 200
 
 
 @pytest.mark.parametrize("api", RESPONSES)
-def test_sealed_reasoning_of_others(fresh: dict[str, Emulator], api: str) -> None:
+def test_encrypted_reasoning_of_another_provider(fresh: dict[str, Emulator], api: str) -> None:
     """OAI-RESP-11 and 12: tampered with, made up, or of another account."""
     provider = fresh[api]
     kept = reasoned(provider, store=False)
@@ -728,20 +728,20 @@ def test_sealed_reasoning_of_others(fresh: dict[str, Emulator], api: str) -> Non
     seal = kept.item("reasoning")["encrypted_content"]
     middle = len(seal) // 2
     tampered = seal[:middle] + ("A" if seal[middle] != "A" else "B") + seal[middle + 1 :]
-    patterns = [sentence(rule, BOOK[rule]["error_text"]) for rule in ("OAI-RESP-11", "OAI-RESP-12")]
+    patterns = [sentence(rule, RULES[rule]["error_text"]) for rule in ("OAI-RESP-11", "OAI-RESP-12")]
     for written, key in ((tampered, KEY), ("gAAAAABoForeign0", KEY), (seal, OTHER_KEY)):
         output = [
             {**item, "encrypted_content": written} if item["type"] == "reasoning" else item
             for item in kept.reply["output"]
         ]
         sent = sent_back(provider, kept, output, key=key, store=False)
-        said = ENVELOPES[api](sent)
-        assert (sent.status, said.code) == (400, "invalid_encrypted_content")
-        assert any(pattern.fullmatch(said.message) for pattern in patterns)
+        error = ENVELOPES[api](sent)
+        assert (sent.status, error.code) == (400, "invalid_encrypted_content")
+        assert any(pattern.fullmatch(error.message) for pattern in patterns)
 
 
 @pytest.mark.parametrize("api", RESPONSES)
-def test_items_that_nobody_kept(fresh: dict[str, Emulator], api: str) -> None:
+def test_items_that_were_not_stored(fresh: dict[str, Emulator], api: str) -> None:
     """OAI-RESP-10: of a reply that was not to be stored, of another account, or of nobody."""
     provider = fresh[api]
     unkept = reasoned(provider, store=False, seal=False)
@@ -755,18 +755,18 @@ def test_items_that_nobody_kept(fresh: dict[str, Emulator], api: str) -> None:
     assert ENVELOPES[api](sent).message.startswith(f"Item with id '{kept.item('reasoning')['id']}' not found.")
 
 
-def test_an_earlier_response_that_is_not_known(fresh: dict[str, Emulator]) -> None:
+def test_unknown_previous_response(fresh: dict[str, Emulator]) -> None:
     provider = fresh["openai-responses"]
     kept, unkept = reasoned(provider), reasoned(provider, store=False)
     for gone, key in (("resp_68f0", KEY), (unkept.reply["id"], KEY), (kept.reply["id"], OTHER_KEY)):
         sent = post(provider, {"model": "gpt-5", "input": "q", "previous_response_id": gone}, key=key)
-        said = ENVELOPES["openai-responses"](sent)
-        assert (sent.status, said.code) == (400, "previous_response_not_found")
-        assert said.message == f"Previous response with id '{gone}' not found."
+        error = ENVELOPES["openai-responses"](sent)
+        assert (sent.status, error.code) == (400, "previous_response_not_found")
+        assert error.message == f"Previous response with id '{gone}' not found."
         assert sent.body["error"]["param"] == "previous_response_id"
 
 
-def test_older_sealed_reasoning_in_foundry() -> None:
+def test_older_encrypted_reasoning_in_foundry() -> None:
     """AZF-06: that of the newest turn alone may be sent back."""
     asking: Body = {"model": "gpt-5", "store": False, "include": ["reasoning.encrypted_content"]}
     with emulator.start("azure-foundry", script="think x\nsay a\n---\nthink y\nsay b") as provider:
@@ -774,8 +774,8 @@ def test_older_sealed_reasoning_in_foundry() -> None:
         newer = post(provider, {**asking, "input": older}, key=KEY).body["output"]
         assert [item["type"] for item in (older[1], newer[0])] == ["reasoning", "reasoning"]
         sent = post(provider, {**asking, "input": [*older, *newer, r.USER]}, key=KEY)
-        said = ENVELOPES["azure-foundry"](sent)
-        assert (sent.status, said.message, said.code) == (400, BOOK["AZF-06"]["error_text"], "invalid_payload")
+        error = ENVELOPES["azure-foundry"](sent)
+        assert (sent.status, error.message, error.code) == (400, RULES["AZF-06"]["error_text"], "invalid_payload")
         less = [item for item in older if item.get("type") != "reasoning"]
         less = [{key: value for key, value in item.items() if key != "id"} for item in less]
         assert post(provider, {**asking, "input": [*less, *newer, r.USER]}, key=KEY).status == 200
@@ -834,26 +834,26 @@ NOT_BY_A_BODY = {
     "COMP-20": "about how the server was started",
 }
 # ANT-40 is told where ANT-04 finds text behind a call.
-TOLD_WITH = {"ANT-40": ("ANT-04", "text behind it (ANT-40)")}
+REPORTED_WITH = {"ANT-40": ("ANT-04", "text behind it (ANT-40)")}
 
 
 def test_every_rule_with_an_error_is_broken() -> None:
-    wanted = {number for number, rule in BOOK.items() if rule["error_text"] or rule["error_status"]}
+    wanted = {number for number, rule in RULES.items() if rule["error_text"] or rule["error_status"]}
     wanted = {number for number in wanted if not number.startswith("TPL-")}
-    broken = {row.rule for row in violating() if row.about != "example" and row.rule in wanted}
+    broken = {row.rule for row in violating_rows() if row.about != "example" and row.rule in wanted}
     assert not broken & NOT_BY_A_BODY.keys()
-    assert broken | BY_STATE | NOT_BY_A_BODY.keys() | TOLD_WITH.keys() == wanted
-    for rule, about in TOLD_WITH.values():
-        assert any((row.rule, row.about) == (rule, about) for row in violating())
+    assert broken | BY_STATE | NOT_BY_A_BODY.keys() | REPORTED_WITH.keys() == wanted
+    for rule, about in REPORTED_WITH.values():
+        assert any((row.rule, row.about) == (rule, about) for row in violating_rows())
     assert {
         rule.number for profile in profiles.PROFILES.values() for rule in profile.own if rule.severity == "reject"
     } <= broken
 
 
-def test_tables_hold_no_strangers() -> None:
-    samples = {row.rule for row in violating() if row.about == "example"}
-    assert TOLD_FIRST.keys() | LET_PASS.keys() <= samples
-    assert not TOLD_FIRST.keys() & LET_PASS.keys()
-    assert VALUES.keys() | LEADS.keys() | SAID_ELSEWHERE <= BOOK.keys()
-    assert WITH_STATE <= BOOK.keys()
-    assert BEFORE_THE_JUDGE <= {row.id for row in violating()}
+def test_tables_have_only_used_rows() -> None:
+    samples = {row.rule for row in violating_rows() if row.about == "example"}
+    assert REPORTED_FIRST.keys() | LET_PASS.keys() <= samples
+    assert not REPORTED_FIRST.keys() & LET_PASS.keys()
+    assert VALUES.keys() | LEADS.keys() | REPORTED_BY_OTHER_RULE <= RULES.keys()
+    assert WITH_STATE <= RULES.keys()
+    assert BEFORE_THE_CHECKER <= {row.id for row in violating_rows()}

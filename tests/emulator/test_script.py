@@ -1,4 +1,4 @@
-"""Scripts: what is written is what is done, and what can't be meant is refused with its line."""
+"""Scripts: parsed steps, and errors with their line."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from msgspec import UNSET
 
 from segue.canonical.blocks import Media, Message, Text, ToolCall, ToolResponse
 from segue.canonical.request import Request, Tool
-from segue.emulator.model.script import Script, fill
-from segue.emulator.turns import Call, Cut, End, Say, Think, Trouble, Turn, Wait
+from segue.emulator.model.script import Script, fill_placeholders
+from segue.emulator.steps import CallStep, CutStep, EndStep, ErrorStep, ReplySteps, TextStep, ThinkStep, WaitStep
 from segue.errors import InputError
 
 WHOLE = """
@@ -31,7 +31,7 @@ end    length
 """
 
 
-def only(text: str) -> Turn:
+def only(text: str) -> ReplySteps:
     (turn,) = Script.parse(text).turns
     return turn
 
@@ -47,39 +47,39 @@ def test_a_whole_script() -> None:
     assert script.name == "weather.txt"
     assert script.turns == (
         (
-            Think("Two lookups, none needs the other."),
-            Say("Let me look."),
-            Call("get_weather", {"city": "Lisbon"}),
-            Call("get_time", {"zone": "Europe/Lisbon"}),
+            ThinkStep("Two lookups, none needs the other."),
+            TextStep("Let me look."),
+            CallStep("get_weather", {"city": "Lisbon"}),
+            CallStep("get_time", {"zone": "Europe/Lisbon"}),
         ),
-        (Wait(0.5), Say("In Lisbon it is {get_weather}, at {get_time}.")),
-        (Trouble(429, "Slow down, please.", 2.0),),
-        (Say("This will be cut o"), Cut("end")),
-        (Call("write_file", text='{"path": "a'), End("length")),
+        (WaitStep(0.5), TextStep("In Lisbon it is {get_weather}, at {get_time}.")),
+        (ErrorStep(429, "Slow down, please.", 2.0),),
+        (TextStep("This will be cut o"), CutStep("end")),
+        (CallStep("write_file", text='{"path": "a'), EndStep("length")),
     )
 
 
 @pytest.mark.parametrize(
     ("line", "step"),
     [
-        ("say", Say("")),
-        ("say  # is no comment here", Say("# is no comment here")),
-        ("say a {not_known} b", Say("a {not_known} b")),
-        ("call stop", Call("stop", {})),
-        ("call stop   ", Call("stop", {})),
-        ('call f{"a": 1}', Call("f", {"a": 1})),
-        ("call f [1, 2]", Call("f", [1, 2])),
-        ("call f null", Call("f", None)),
-        ("call run print('x')  # kept", Call("run", text="print('x')  # kept")),
-        ('call[call_1] get_weather {"a": "x]"}', Call("get_weather", {"a": "x]"}, id="call_1")),
-        ('call get_weather {"id": "[a]"}', Call("get_weather", {"id": "[a]"})),
-        ("error 503", Trouble(503)),
-        ("error 529 (retry after 0.5)", Trouble(529, None, 0.5)),
-        ("error 400 No (really) no.", Trouble(400, "No (really) no.")),
-        ("cut reset  # now", Cut("reset")),
-        ("cut end", Cut("end")),
-        ("end pause # later", End("pause")),
-        ("wait 2 # seconds", Wait(2.0)),
+        ("say", TextStep("")),
+        ("say  # is no comment here", TextStep("# is no comment here")),
+        ("say a {not_known} b", TextStep("a {not_known} b")),
+        ("call stop", CallStep("stop", {})),
+        ("call stop   ", CallStep("stop", {})),
+        ('call f{"a": 1}', CallStep("f", {"a": 1})),
+        ("call f [1, 2]", CallStep("f", [1, 2])),
+        ("call f null", CallStep("f", None)),
+        ("call run print('x')  # kept", CallStep("run", text="print('x')  # kept")),
+        ('call[call_1] get_weather {"a": "x]"}', CallStep("get_weather", {"a": "x]"}, id="call_1")),
+        ('call get_weather {"id": "[a]"}', CallStep("get_weather", {"id": "[a]"})),
+        ("error 503", ErrorStep(503)),
+        ("error 529 (retry after 0.5)", ErrorStep(529, None, 0.5)),
+        ("error 400 No (really) no.", ErrorStep(400, "No (really) no.")),
+        ("cut reset  # now", CutStep("reset")),
+        ("cut end", CutStep("end")),
+        ("end pause # later", EndStep("pause")),
+        ("wait 2 # seconds", WaitStep(2.0)),
     ],
 )
 def test_a_line(line: str, step: object) -> None:
@@ -98,13 +98,13 @@ def test_indented_lines_go_on_with_the_one_before() -> None:
             "b": 2}
     """
     assert only(text) == (
-        Say("Here it is:\n\n  def f():\n      return 1\n\nThat is all."),
-        Call("write", {"a": 1, "b": 2}),
+        TextStep("Here it is:\n\n  def f():\n      return 1\n\nThat is all."),
+        CallStep("write", {"a": 1, "b": 2}),
     )
 
 
-def test_lines_may_end_as_they_end_elsewhere() -> None:
-    assert Script.parse("\ufeffsay a\r\n---\r\nsay b\r\n---\r\n").turns == ((Say("a"),), (Say("b"),))
+def test_any_line_ending_is_accepted() -> None:
+    assert Script.parse("\ufeffsay a\r\n---\r\nsay b\r\n---\r\n").turns == ((TextStep("a"),), (TextStep("b"),))
 
 
 @pytest.mark.parametrize(
@@ -139,11 +139,11 @@ def test_lines_may_end_as_they_end_elsewhere() -> None:
         ("end stop\ncut", 2, "nothing can follow `end`"),
     ],
 )
-def test_what_can_not_be_meant(text: str, line: int | None, told: str) -> None:
+def test_invalid_scripts(text: str, line: int | None, expected: str) -> None:
     with pytest.raises(InputError) as caught:
         Script.parse(text, "tale")
     assert caught.value.path == ("tale" if line is None else f"tale, line {line}")
-    assert told in caught.value.message
+    assert expected in caught.value.message
 
 
 # --------------------------------------------------------------------------------------------------------------- holes
@@ -151,16 +151,20 @@ def test_what_can_not_be_meant(text: str, line: int | None, told: str) -> None:
 
 def test_results_come_into_their_places() -> None:
     asked = request(("get_weather", "3 °C"), ("get_time", "14:05"), ("get_weather", "18 °C"))
-    turn = (Think("{get_time}!"), Say("It is {get_weather}, {{really}}, {other} {}."), Call("f", {"a": "{get_time}"}))
-    assert fill(turn, asked) == (
-        Think("14:05!"),
-        Say("It is 18 °C, {really}, {other} {}."),
-        Call("f", {"a": "{get_time}"}),
+    turn = (
+        ThinkStep("{get_time}!"),
+        TextStep("It is {get_weather}, {{really}}, {other} {}."),
+        CallStep("f", {"a": "{get_time}"}),
+    )
+    assert fill_placeholders(turn, asked) == (
+        ThinkStep("14:05!"),
+        TextStep("It is 18 °C, {really}, {other} {}."),
+        CallStep("f", {"a": "{get_time}"}),
     )
 
 
 def test_a_result_is_not_filled_again() -> None:
-    assert fill((Say("{a} {b}"),), request(("a", "{b}"), ("b", "{{x}}"))) == (Say("{b} {{x}}"),)
+    assert fill_placeholders((TextStep("{a} {b}"),), request(("a", "{b}"), ("b", "{{x}}"))) == (TextStep("{b} {{x}}"),)
 
 
 @pytest.mark.parametrize(
@@ -176,11 +180,15 @@ def test_a_result_is_not_filled_again() -> None:
         (ToolResponse(content=(Text("a"),)), "{f}"),
     ],
 )
-def test_any_result_has_a_text(response: ToolResponse, said: str) -> None:
-    assert fill((Say("{f}"),), Request((Message("tool", (response,)),))) == (Say(said),)
+def test_any_result_has_a_text(response: ToolResponse, expected_text: str) -> None:
+    assert fill_placeholders((TextStep("{f}"),), Request((Message("tool", (response,)),))) == (TextStep(expected_text),)
 
 
 def test_a_tool_of_free_text_gets_text() -> None:
     asked = Request((), tools=(Tool("run", kind="custom"), Tool("f")))
     turn = only('call run {"a": 1}\ncall run print()\ncall f {"a": 1}')
-    assert fill(turn, asked) == (Call("run", UNSET, '{"a":1}'), Call("run", text="print()"), Call("f", {"a": 1}))
+    assert fill_placeholders(turn, asked) == (
+        CallStep("run", UNSET, '{"a":1}'),
+        CallStep("run", text="print()"),
+        CallStep("f", {"a": 1}),
+    )

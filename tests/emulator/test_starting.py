@@ -1,4 +1,4 @@
-"""What `start` takes, what it refuses, and what a test can read of the provider afterwards."""
+"""`start`: its arguments, rejected arguments, and the recorded requests."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def test_a_key_need_not_be_ascii(encoding: str) -> None:
         ({"script": Path("/no/such")}, "script: can't read the script /no/such: no such file or directory$"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_contradictory_arguments_are_rejected(given: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
         start("anthropic", **given)
 
 
-def test_a_script_of_words_is_not_taken_for_a_file() -> None:
+def test_script_text_is_not_taken_for_a_file() -> None:
     with pytest.raises(InputError) as caught:
         start("anthropic", script="sing La la.")
     assert "Path" not in str(caught.value)
 
 
-def test_a_provider_says_what_it_is_and_is_not_used_again() -> None:
+def test_provider_describes_itself_and_is_single_use() -> None:
     provider = start("kimi")
     assert repr(provider) == f"<Emulator kimi on {provider.url}>"
     provider.stop()
@@ -82,15 +82,15 @@ def test_openais_client_works_on_the_base_url_with_and_without_v1(api: str) -> N
         bare = provider.base_url.removesuffix("/v1")
         for base in (provider.base_url, bare, f"{bare}/v1"):
             client = openai.OpenAI(base_url=base, api_key="k")
-            said = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "Hello!"}])
-            assert said.choices[0].message.content
+            expected = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "Hello!"}])
+            assert expected.choices[0].message.content
             assert list(client.models.list())
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_body_that_is_too_large_is_refused_at_once(api: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with start(api) as provider:
-        largest = provider._app.largest
+        largest = provider._app.max_body_bytes
         assert largest >= 20 * 2**20
         monkeypatch.setattr(type(provider._app), "largest", 200_000)
         sent = post(provider, body_of(api, "x" * 250_000))

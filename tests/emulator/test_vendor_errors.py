@@ -1,4 +1,4 @@
-"""What the emulators refuse, count and list, as the vendors' own clients tell it: in their classes of errors."""
+"""Rejections, counts and lists of the emulators as the vendors' own clients raise and return them."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ MODELS = {
 }
 
 
-def _talk(provider: Emulator) -> closing[Talk]:
+def _make_chat(provider: Emulator) -> closing[Talk]:
     return closing(TALKS[provider.api](provider, model=MODELS[provider.api]))
 
 
-class Told(NamedTuple):
+class ExpectedError(NamedTuple):
     """The error as the client has it: its class, its status, and words of the provider."""
 
     kind: type[Exception]
     status: int
-    words: str
+    text: str
 
 
 def _status(error: Any) -> int:
@@ -55,25 +55,25 @@ def _status(error: Any) -> int:
     return error.code if isinstance(error, errors.APIError) else error.status_code
 
 
-def _raised(told: Told, ask: Callable[[], object]) -> None:
-    with pytest.raises(told.kind) as caught:
+def _assert_raises(expected: ExpectedError, ask: Callable[[], object]) -> None:
+    with pytest.raises(expected.kind) as caught:
         ask()
-    assert type(caught.value) is told.kind or isinstance(caught.value, ClientError)
-    assert _status(caught.value) == told.status
-    assert told.words in str(caught.value)
+    assert type(caught.value) is expected.kind or isinstance(caught.value, ClientError)
+    assert _status(caught.value) == expected.status
+    assert expected.text in str(caught.value)
 
 
 SHUT_OUT = {
-    "openai-chat": Told(openai.AuthenticationError, 401, "Incorrect API key provided"),
-    "openai-responses": Told(openai.AuthenticationError, 401, "Incorrect API key provided"),
-    "azure-foundry": Told(openai.AuthenticationError, 401, "Access denied due to invalid subscription key"),
-    "kimi": Told(openai.AuthenticationError, 401, "Invalid Authentication"),
-    "deepseek": Told(openai.AuthenticationError, 401, "Authentication Fails"),
-    "qwen": Told(openai.AuthenticationError, 401, "Incorrect API key provided"),
-    "anthropic": Told(anthropic.AuthenticationError, 401, "invalid x-api-key"),
-    "gemini": Told(errors.ClientError, 400, "API key not valid. Please pass a valid API key."),
-    "mistral": Told(SDKError, 401, "Unauthorized"),
-    "bedrock": Told(ClientError, 403, "UnrecognizedClientException"),
+    "openai-chat": ExpectedError(openai.AuthenticationError, 401, "Incorrect API key provided"),
+    "openai-responses": ExpectedError(openai.AuthenticationError, 401, "Incorrect API key provided"),
+    "azure-foundry": ExpectedError(openai.AuthenticationError, 401, "Access denied due to invalid subscription key"),
+    "kimi": ExpectedError(openai.AuthenticationError, 401, "Invalid Authentication"),
+    "deepseek": ExpectedError(openai.AuthenticationError, 401, "Authentication Fails"),
+    "qwen": ExpectedError(openai.AuthenticationError, 401, "Incorrect API key provided"),
+    "anthropic": ExpectedError(anthropic.AuthenticationError, 401, "invalid x-api-key"),
+    "gemini": ExpectedError(errors.ClientError, 400, "API key not valid. Please pass a valid API key."),
+    "mistral": ExpectedError(SDKError, 401, "Unauthorized"),
+    "bedrock": ExpectedError(ClientError, 403, "UnrecognizedClientException"),
 }
 
 
@@ -81,9 +81,9 @@ SHUT_OUT = {
 @pytest.mark.parametrize("how", ["at once", "streamed"])
 def test_a_wrong_key_is_the_clients_own_error(api: str, how: Any) -> None:
     right = {"bedrock": "nobody:something else"}.get(api, "another-key")
-    with start(api, keys=[right]) as provider, _talk(provider) as talk:
-        talk.say("Hello.")
-        _raised(SHUT_OUT[api], lambda: talk.ask(how))
+    with start(api, keys=[right]) as provider, _make_chat(provider) as chat:
+        chat.add_user("Hello.")
+        _assert_raises(SHUT_OUT[api], lambda: chat.request(how))
     (request,) = provider.requests
     assert request.status == SHUT_OUT[api].status
     assert "Hello." in repr(request.body)
@@ -92,9 +92,9 @@ def test_a_wrong_key_is_the_clients_own_error(api: str, how: Any) -> None:
 
 @pytest.mark.parametrize("api", TALKS)
 def test_the_right_key_is_let_in(api: str) -> None:
-    with start(api, keys=[{"bedrock": "nobody:nothing"}.get(api, KEY)]) as provider, _talk(provider) as talk:
-        talk.say("Hello.")
-        assert talk.ask("at once").text
+    with start(api, keys=[{"bedrock": "nobody:nothing"}.get(api, KEY)]) as provider, _make_chat(provider) as chat:
+        chat.add_user("Hello.")
+        assert chat.request("at once").text
 
 
 # A result that no call asked for.
@@ -104,89 +104,100 @@ _OUTPUT: Any = [{"type": "function_call_output", "call_id": "call_none", "output
 _RESULT: Any = [{"type": "tool_result", "tool_use_id": "toolu_none", "content": "x"}]
 _TOOL_RESULT: Any = [{"toolResult": {"toolUseId": "tooluse_none", "content": [{"text": "x"}]}}]
 _RESPONSE = types.Content(role="user", parts=[types.Part.from_function_response(name="get_time", response={"a": 1})])
-REFUSED: dict[str, tuple[list[Any], Told]] = {
-    "openai-chat": (_CHAT, Told(openai.BadRequestError, 400, "must be a response to a preceeding message")),
-    "kimi": (_CHAT, Told(openai.BadRequestError, 400, "tool_call_id call_none is not found")),
-    "deepseek": (_CHAT, Told(openai.BadRequestError, 400, "must be a response to a preceding message")),
-    "qwen": (_CHAT, Told(openai.BadRequestError, 400, "InternalError.Algo.InvalidParameter")),
-    "openai-responses": (_OUTPUT, Told(openai.BadRequestError, 400, "No tool call found for function call output")),
-    "azure-foundry": (_OUTPUT, Told(openai.BadRequestError, 400, "No tool call found for function call output")),
+REFUSED: dict[str, tuple[list[Any], ExpectedError]] = {
+    "openai-chat": (_CHAT, ExpectedError(openai.BadRequestError, 400, "must be a response to a preceeding message")),
+    "kimi": (_CHAT, ExpectedError(openai.BadRequestError, 400, "tool_call_id call_none is not found")),
+    "deepseek": (_CHAT, ExpectedError(openai.BadRequestError, 400, "must be a response to a preceding message")),
+    "qwen": (_CHAT, ExpectedError(openai.BadRequestError, 400, "InternalError.Algo.InvalidParameter")),
+    "openai-responses": (
+        _OUTPUT,
+        ExpectedError(openai.BadRequestError, 400, "No tool call found for function call output"),
+    ),
+    "azure-foundry": (
+        _OUTPUT,
+        ExpectedError(openai.BadRequestError, 400, "No tool call found for function call output"),
+    ),
     "anthropic": (
         [{"role": "user", "content": _RESULT}],
-        Told(anthropic.BadRequestError, 400, "unexpected `tool_use_id` found in `tool_result` blocks: toolu_none"),
+        ExpectedError(
+            anthropic.BadRequestError, 400, "unexpected `tool_use_id` found in `tool_result` blocks: toolu_none"
+        ),
     ),
-    "gemini": ([_RESPONSE], Told(errors.ClientError, 400, "comes immediately after a function call turn")),
-    "mistral": (_MISTRAL, Told(SDKError, 400, "Unexpected role 'tool' after role 'user'")),
+    "gemini": ([_RESPONSE], ExpectedError(errors.ClientError, 400, "comes immediately after a function call turn")),
+    "mistral": (_MISTRAL, ExpectedError(SDKError, 400, "Unexpected role 'tool' after role 'user'")),
     "bedrock": (
         [{"role": "user", "content": _TOOL_RESULT}],
-        Told(ClientError, 400, "ValidationException"),
+        ExpectedError(ClientError, 400, "ValidationException"),
     ),
 }
 
 
 @pytest.mark.parametrize("api", TALKS)
 @pytest.mark.parametrize("how", ["at once", "streamed"])
-def test_a_refusal_comes_in_the_providers_words(api: str, how: Any) -> None:
-    history, told = REFUSED[api]
-    with start(api) as provider, _talk(provider) as talk:
-        talk.history.extend(history)
-        _raised(told, lambda: talk.ask(how))
+def test_rejection_has_the_provider_message(api: str, how: Any) -> None:
+    history, expected = REFUSED[api]
+    with start(api) as provider, _make_chat(provider) as chat:
+        chat.history.extend(history)
+        _assert_raises(expected, lambda: chat.request(how))
     (request,) = provider.requests
     assert [one for one in request.violations if one.severity == "reject"]
 
 
 def test_an_empty_conversation_is_refused() -> None:
-    with start("openai-chat") as provider, _talk(provider) as talk:
-        _raised(Told(openai.BadRequestError, 400, "Invalid 'messages': empty array"), lambda: talk.ask("at once"))
+    with start("openai-chat") as provider, _make_chat(provider) as chat:
+        _assert_raises(
+            ExpectedError(openai.BadRequestError, 400, "Invalid 'messages': empty array"),
+            lambda: chat.request("at once"),
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------- retries
 
 
-def _patient(talk: Any) -> None:
+def _patient(chat: Any) -> None:
     """The client with one more try, as its vendor has it configured."""
-    match talk.emulator.api:
+    match chat.emulator.api:
         case "gemini":
             again = types.HttpRetryOptions(attempts=2, initial_delay=0.05, jitter=0)
-            options = types.HttpOptions(base_url=talk.emulator.base_url, retry_options=again)
-            talk.client = talk.closing.enter_context(genai.Client(api_key=KEY, http_options=options))
+            options = types.HttpOptions(base_url=chat.emulator.base_url, retry_options=again)
+            chat.client = chat.closing.enter_context(genai.Client(api_key=KEY, http_options=options))
         case "mistral":
             backoff = BackoffStrategy(initial_interval=10, max_interval=20, exponent=1.1, max_elapsed_time=2000)
-            talk.asked["retries"] = RetryConfig("backoff", backoff, retry_connection_errors=False)
+            chat.arguments["retries"] = RetryConfig("backoff", backoff, retry_connection_errors=False)
         case "bedrock":
-            talk.client = boto.connected(talk.emulator.base_url, tries=2)
+            chat.client = boto.connected(chat.emulator.base_url, tries=2)
         case _:
-            talk.client = talk.client.with_options(max_retries=1)
+            chat.client = chat.client.with_options(max_retries=1)
 
 
 @pytest.mark.parametrize("api", ["openai-chat", "openai-responses", "anthropic", "gemini", "mistral", "bedrock"])
 def test_a_client_tries_again(api: str) -> None:
-    with start(api, script="error 429 Slow down, please. (retry after 0.05)") as provider, _talk(provider) as talk:
-        _patient(talk)
-        talk.say("Hello.")
-        assert talk.ask("at once").text
+    with start(api, script="error 429 Slow down, please. (retry after 0.05)") as provider, _make_chat(provider) as chat:
+        _patient(chat)
+        chat.add_user("Hello.")
+        assert chat.request("at once").text
     assert [request.status for request in provider.requests] == [429, 200]
 
 
-def test_a_client_gives_up_where_it_may_not_try_again() -> None:
-    with start("anthropic", faults=["rate-limit@1", "overloaded@2"]) as provider, _talk(provider) as talk:
-        talk.say("Hello.")
+def test_client_stops_without_retries() -> None:
+    with start("anthropic", faults=["rate-limit@1", "overloaded@2"]) as provider, _make_chat(provider) as chat:
+        chat.add_user("Hello.")
         with pytest.raises(anthropic.RateLimitError) as caught:
-            talk.ask("at once")
+            chat.request("at once")
         assert caught.value.response.headers["retry-after"] == "1"
         with pytest.raises(anthropic.OverloadedError):
-            talk.ask("at once")
-        assert talk.ask("at once").text
+            chat.request("at once")
+        assert chat.request("at once").text
     assert [request.status for request in provider.requests] == [429, 529, 200]
 
 
-def test_a_client_waits_as_long_as_it_is_told() -> None:
+def test_client_waits_for_retry_after() -> None:
     """The fault says a second."""
-    with start("openai-chat", faults=["rate-limit@1"]) as provider, _talk(provider) as talk:
-        _patient(talk)
-        talk.say("Hello.")
+    with start("openai-chat", faults=["rate-limit@1"]) as provider, _make_chat(provider) as chat:
+        _patient(chat)
+        chat.add_user("Hello.")
         began = monotonic()
-        assert talk.ask("at once").text
+        assert chat.request("at once").text
         assert monotonic() - began > 0.9
     assert [request.fault for request in provider.requests] == ["rate-limit", None]
 
@@ -195,26 +206,26 @@ def test_a_client_waits_as_long_as_it_is_told() -> None:
 
 
 def test_tokens_are_counted() -> None:
-    words: Any = [{"role": "user", "content": "How warm is it in Lisbon?"}]
-    with start("anthropic") as provider, _talk(provider) as talk:
-        counted = talk.client.messages.count_tokens(model="claude-sonnet-5", messages=words)
+    messages: Any = [{"role": "user", "content": "How warm is it in Lisbon?"}]
+    with start("anthropic") as provider, _make_chat(provider) as chat:
+        counted = chat.client.messages.count_tokens(model="claude-sonnet-5", messages=messages)
         assert 5 < counted.input_tokens < 100
-    with start("gemini") as provider, _talk(provider) as talk:
-        counted = talk.client.models.count_tokens(model="gemini-2.5-flash", contents=words[0]["content"])
+    with start("gemini") as provider, _make_chat(provider) as chat:
+        counted = chat.client.models.count_tokens(model="gemini-2.5-flash", contents=messages[0]["content"])
         assert 5 < counted.total_tokens < 100
-    with start("bedrock") as provider, _talk(provider) as talk:
-        converse = {"messages": [{"role": "user", "content": [{"text": words[0]["content"]}]}]}
-        counted = talk.client.count_tokens(modelId=CLAUDE, input={"converse": converse})
+    with start("bedrock") as provider, _make_chat(provider) as chat:
+        converse = {"messages": [{"role": "user", "content": [{"text": messages[0]["content"]}]}]}
+        counted = chat.client.count_tokens(modelId=CLAUDE, input={"converse": converse})
         assert 5 < counted["inputTokens"] < 100
-        with pytest.raises(talk.client.exceptions.ValidationException):
-            talk.client.count_tokens(modelId=CLAUDE, input={"converse": {"messages": []}})
+        with pytest.raises(chat.client.exceptions.ValidationException):
+            chat.client.count_tokens(modelId=CLAUDE, input={"converse": {"messages": []}})
 
 
 @pytest.mark.parametrize(
     "api", ["openai-chat", "openai-responses", "kimi", "deepseek", "anthropic", "gemini", "mistral"]
 )
 def test_models_are_listed(api: str) -> None:
-    with start(api) as provider, _talk(provider) as talk:
-        listed = talk.client.models.list()
+    with start(api) as provider, _make_chat(provider) as chat:
+        listed = chat.client.models.list()
         named = [getattr(model, "id", None) or model.name for model in (listed.data if api == "mistral" else listed)]
     assert [name.removeprefix("models/") for name in named] == [WIRES[api].default_model]

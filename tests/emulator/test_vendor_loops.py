@@ -50,7 +50,7 @@ class Case(NamedTuple):
     api: str
     asked: dict[str, Any]
     thoughts: str | None = None
-    talk: Callable[..., Talk] | None = None
+    vendor_chat: Callable[..., Talk] | None = None
 
 
 _SEALED = {"reasoning": {"effort": "low"}, "store": False, "include": ["reasoning.encrypted_content"]}
@@ -67,11 +67,11 @@ CASES = {
     ),
     "openai-responses": Case("openai-responses", {"model": "gpt-5.1", **_SEALED}, "encrypted_content"),
     "openai-responses, held": Case(
-        "openai-responses", {"model": "gpt-5.1", "reasoning": {"summary": "auto"}}, talk=HeldResponses
+        "openai-responses", {"model": "gpt-5.1", "reasoning": {"summary": "auto"}}, vendor_chat=HeldResponses
     ),
     "openai-responses, stored": Case("openai-responses", {"model": "gpt-5.1"}, "summary"),
     "azure-foundry": Case("azure-foundry", {"model": "gpt-5"}, "summary"),
-    "azure-foundry, held": Case("azure-foundry", {"model": "gpt-5"}, talk=HeldResponses),
+    "azure-foundry, held": Case("azure-foundry", {"model": "gpt-5"}, vendor_chat=HeldResponses),
     "anthropic": Case("anthropic", {"model": "claude-sonnet-4-6"}),
     "anthropic, thinking": Case("anthropic", {"model": "claude-sonnet-4-6", "thinking": _BUDGET}, "signature"),
     "anthropic, adaptive": Case(
@@ -107,26 +107,26 @@ RUNS = [(name, how) for name in CASES for how in (*PLAIN, *(ASYNC if name in AWA
 @pytest.mark.parametrize(("name", "how"), RUNS)
 def test_a_tool_loop_of_three_exchanges(name: str, how: How) -> None:
     case = CASES[name]
-    told: list[Called] = []
+    called: list[Called] = []
     with (
         start(case.api, seed=len(name)) as provider,
-        closing((case.talk or TALKS[case.api])(provider, **case.asked)) as talk,
+        closing((case.vendor_chat or TALKS[case.api])(provider, **case.asked)) as vendor_chat,
     ):
         for question in QUESTIONS:
-            turns, text = talk.exchange(question, how)
+            turns, text = vendor_chat.exchange(question, how)
             assert len(turns[0]) > 1, "calls go out in parallel"
             for call in turns[0]:
                 assert " ".join(run(call).split()) in " ".join(text.split())
-            told += turns[0]
+            called += turns[0]
     _accepted(provider, streamed="streamed" in how)
     if name != "gemini 2.5":
-        assert all(re.fullmatch(IDS[case.api], call.id or "") for call in told), told
-        assert len({call.id for call in told}) == len(told)
+        assert all(re.fullmatch(IDS[case.api], call.id or "") for call in called), called
+        assert len({call.id for call in called}) == len(called)
     last = provider.requests[-1].body or {}
-    if case.talk is None:
+    if case.vendor_chat is None:
         reading = read(dict(last), case.api)
         assert [(one.name, one.arguments, one.text) for one in reading.interactions] == [
-            (call.tool, call.arguments, run(call)) for call in told
+            (call.tool, call.arguments, run(call)) for call in called
         ]
         assert not reading.surplus
     if case.thoughts:
@@ -205,9 +205,9 @@ def test_googles_chat_calls_by_itself(how: How) -> None:
 def test_anthropics_runner_leaves_the_history_with_the_provider() -> None:
     """A thread: each request says what is new. One that is lost is made anew by the client."""
     with start("anthropic") as provider, _anthropic(provider) as client:
-        said = _run(client, loops.QUESTION)
+        final_text = _run(client, loops.QUESTION)
         for city in ("Lisbon", "Oslo"):
-            assert " ".join(loops.get_weather(city).split()) in said
+            assert " ".join(loops.get_weather(city).split()) in final_text
     _accepted(provider)
     first, second = (dict(request.body or {}) for request in provider.requests)
     assert (first["thread"], second["thread"]["type"]) == ({"type": "create"}, "continue")
@@ -232,7 +232,7 @@ def _run(client: anthropic.Anthropic, question: str) -> str:
     return " ".join("".join(block.text for block in runner.until_done().content if block.type == "text").split())
 
 
-def test_a_thread_goes_on_once_and_only_where_it_is_known() -> None:
+def test_stored_thread_continues_once_and_only_at_its_provider() -> None:
     asked: Any = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": [{"role": "user", "content": "Hello."}]}
     with start("anthropic") as provider, _anthropic(provider) as client:
         create = client.beta.messages.create
@@ -248,7 +248,7 @@ def test_a_thread_goes_on_once_and_only_where_it_is_known() -> None:
             create(**asked, system="Be brief.", thread={"type": "continue", "previous_message_id": made.id})
 
 
-def test_a_thread_that_is_gone_is_made_anew_by_the_client() -> None:
+def test_missing_thread_is_recreated_by_the_client() -> None:
     with start("anthropic", port=free_port()) as provider, _anthropic(provider) as client:
         thread = client.beta.messages.thread(model="claude-sonnet-5", max_tokens=100)
         thread.send({"role": "user", "content": "Hello."})
@@ -267,9 +267,9 @@ def test_a_thread_that_is_gone_is_made_anew_by_the_client() -> None:
 def test_a_script_need_not_think(api: str, model: str, how: How) -> None:
     """Their models always do, and want it back (DS-01, DS-02, KIM-04)."""
     script = 'call get_weather {"city": "Oslo"}\n---\nsay {get_weather}\n---\nsay You are welcome.'
-    with start(api, script=script) as provider, closing(TALKS[api](provider, model=model)) as talk:
-        talk.exchange("Is it warm in Oslo?", how)
-        assert talk.exchange("Thanks.", how) == ([], "You are welcome.")
+    with start(api, script=script) as provider, closing(TALKS[api](provider, model=model)) as vendor_chat:
+        vendor_chat.exchange("Is it warm in Oslo?", how)
+        assert vendor_chat.exchange("Thanks.", how) == ([], "You are welcome.")
     _accepted(provider, streamed=how == "streamed")
     assert len(list(found(provider.requests[-1].body, "reasoning_content"))) == 2
 
@@ -277,10 +277,10 @@ def test_a_script_need_not_think(api: str, model: str, how: How) -> None:
 def test_azure_refuses_older_reasoning_and_repair_takes_it_out() -> None:
     """AZF-06: OpenAI's client hands all of it back, as OpenAI wants it."""
     case = Case("azure-foundry", {"model": "gpt-5", **_SEALED})
-    with start(case.api) as provider, closing(TALKS[case.api](provider, **case.asked)) as talk:
-        talk.exchange(QUESTIONS[0], "at once")
+    with start(case.api) as provider, closing(TALKS[case.api](provider, **case.asked)) as vendor_chat:
+        vendor_chat.exchange(QUESTIONS[0], "at once")
         with pytest.raises(openai.BadRequestError, match="Invalid payload"):
-            talk.exchange(QUESTIONS[1], "at once")
-        talk.resumed(segue.repair(provider.requests[-1].body or {}, case.api).body, "gpt-5")
-        talk.ask("at once")
+            vendor_chat.exchange(QUESTIONS[1], "at once")
+        vendor_chat.resume(segue.repair(provider.requests[-1].body or {}, case.api).body, "gpt-5")
+        vendor_chat.request("at once")
     assert provider.requests[-1].accepted

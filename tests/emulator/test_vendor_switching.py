@@ -1,4 +1,4 @@
-"""A history that one vendor's client has made goes on with another's, for every pair of APIs."""
+"""A history made by one vendor's client continues with another's, for every pair of APIs."""
 
 from __future__ import annotations
 
@@ -35,45 +35,45 @@ ASKED: dict[str, dict[str, Any]] = {
     "qwen": {"model": "qwen-plus", "extra_body": {"enable_thinking": True}},
 }
 # Who seals its thoughts and takes them back.
-HOMES = ("openai-responses", "anthropic", "gemini", "bedrock")
-SEALS = ("signature", "thoughtSignature", "encrypted_content")
+MODELS = ("openai-responses", "anthropic", "gemini", "bedrock")
+SIGNATURES = ("signature", "thoughtSignature", "encrypted_content")
 NEXT = "And in Bergen and in Porto?"
 LAST = "How warm is it in Rome, and how late is it in Europe/Rome?"
 HOWS: tuple[How, How] = ("at once", "streamed")
 
 
-class Played(NamedTuple):
+class FirstExchange(NamedTuple):
     """One exchange, and the user's next words. `seals` are what the provider put under its thoughts."""
 
     body: dict[str, Any]
     ran: list[tuple[str, Any, str]]
-    seals: frozenset[str]
+    signatures: frozenset[str]
 
 
 @pytest.fixture(scope="module")
-def talks() -> Generator[dict[str, Talk]]:
+def chats() -> Generator[dict[str, Talk]]:
     """A client of every API, each with a provider of its own."""
     with ExitStack() as stack:
         yield {
-            api: stack.enter_context(closing(talk(stack.enter_context(start(api, seed=7)), **ASKED[api])))
-            for api, talk in TALKS.items()
+            api: stack.enter_context(closing(vendor_chat(stack.enter_context(start(api, seed=7)), **ASKED[api])))
+            for api, vendor_chat in TALKS.items()
         }
 
 
 @pytest.fixture(scope="module")
-def played(talks: dict[str, Talk]) -> dict[str, Played]:
-    return {api: _played(talk) for api, talk in talks.items()}
+def played(chats: dict[str, Talk]) -> dict[str, FirstExchange]:
+    return {api: _played(vendor_chat) for api, vendor_chat in chats.items()}
 
 
-def _played(talk: Talk) -> Played:
-    turns, _ = talk.exchange(loops.QUESTION, "at once")
-    sealed = seals(talk.emulator.requests[-1].body)
-    talk.say(NEXT)
-    return Played(talk.sent, _ran(turns), sealed)
+def _played(vendor_chat: Talk) -> FirstExchange:
+    turns, _ = vendor_chat.exchange(loops.QUESTION, "at once")
+    sealed = signatures(vendor_chat.emulator.requests[-1].body)
+    vendor_chat.add_user(NEXT)
+    return FirstExchange(vendor_chat.sent, _ran(turns), sealed)
 
 
-def seals(body: Any) -> frozenset[str]:
-    return frozenset(seal for key in SEALS for seal in found(body, key) if not seal.startswith("skip_"))
+def signatures(body: Any) -> frozenset[str]:
+    return frozenset(seal for key in SIGNATURES for seal in found(body, key) if not seal.startswith("skip_"))
 
 
 def _ran(turns: list[list[Called]]) -> list[tuple[str, Any, str]]:
@@ -86,7 +86,7 @@ def _accepted(requests: list[Recorded]) -> None:
         assert not [one for one in request.violations if one.severity == "reject"]
 
 
-def _told(body: Any, api: str) -> list[tuple[str, Any, str | None]]:
+def _summarize_calls(body: Any, api: str) -> list[tuple[str, Any, str | None]]:
     reading = read(dict(body), api)
     assert not reading.surplus
     ids = [one for one in reading.ids if one is not None]
@@ -97,92 +97,92 @@ def _told(body: Any, api: str) -> list[tuple[str, Any, str | None]]:
 @pytest.mark.parametrize("target", TALKS)
 @pytest.mark.parametrize("source", TALKS)
 def test_a_history_goes_on_with_another_client(
-    source: str, target: str, talks: dict[str, Talk], played: dict[str, Played]
+    source: str, target: str, chats: dict[str, Talk], played: dict[str, FirstExchange]
 ) -> None:
-    before, there = played[source], talks[target]
+    before, there = played[source], chats[target]
     how = HOWS[(list(TALKS).index(source) + list(TALKS).index(target)) % 2]
     converted = segue.convert(before.body, source=source, target=target, model=ASKED[target]["model"])
     first = len(there.emulator.requests)
-    there.resumed(converted.body, ASKED[target]["model"])
-    turns, text = there.answered(how)
+    there.resume(converted.body, ASKED[target]["model"])
+    turns, text = there.run_until_text(how)
 
     requests = there.emulator.requests[first:]
     _accepted(requests)
     new = _ran(turns)
     assert len(new) > 1
-    assert _told(requests[0].body, target) == before.ran
-    assert _told(requests[-1].body, target) == [*before.ran, *new]
+    assert _summarize_calls(requests[0].body, target) == before.ran
+    assert _summarize_calls(requests[-1].body, target) == [*before.ran, *new]
     assert all(" ".join(result.split()) in " ".join(text.split()) for _, _, result in new)
-    sealed = seals(requests[0].body)
+    sealed = signatures(requests[0].body)
     if source == target and source != "azure-foundry":
-        assert sealed >= before.seals
+        assert sealed >= before.signatures
     elif source != target:
-        assert not sealed & before.seals, "what one provider signed is of no use to another"
+        assert not sealed & before.signatures, "what one provider signed is of no use to another"
 
 
-@pytest.mark.parametrize(("home", "abroad"), [(home, api) for home in HOMES for api in TALKS if api != home])
-def test_what_was_thought_is_there_again_at_home(
-    home: str, abroad: str, talks: dict[str, Talk], played: dict[str, Played]
+@pytest.mark.parametrize(("home", "abroad"), [(home, api) for home in MODELS for api in TALKS if api != home])
+def test_reasoning_returns_to_its_own_api(
+    home: str, abroad: str, chats: dict[str, Talk], played: dict[str, FirstExchange]
 ) -> None:
-    """segue keeps the conversation; the clients are lent it, first one abroad, then the one that began it."""
+    """segue keeps the conversation; first a client of another API continues it, then the original one."""
     before = played[home]
-    assert before.seals
+    assert before.signatures
     chat = segue.Conversation.from_body(before.body, source=home)
-    went = _went_on(chat, talks[abroad], abroad)
-    assert _told(went.last.body, abroad) == [*before.ran, *went.ran]
-    assert not seals(went.last.body) & before.seals
+    went = _continue(chat, chats[abroad], abroad)
+    assert _summarize_calls(went.last.body, abroad) == [*before.ran, *went.ran]
+    assert not signatures(went.last.body) & before.signatures
 
     chat.add_user(LAST)
-    back = _went_on(chat, talks[home], home)
-    assert _told(back.last.body, home) == [*before.ran, *went.ran, *back.ran]
-    assert seals(back.last.body) >= before.seals
+    back = _continue(chat, chats[home], home)
+    assert _summarize_calls(back.last.body, home) == [*before.ran, *went.ran, *back.ran]
+    assert signatures(back.last.body) >= before.signatures
 
 
-class Gone(NamedTuple):
+class Continued(NamedTuple):
     last: Recorded
     ran: list[tuple[str, Any, str]]
 
 
-def _went_on(chat: segue.Conversation, talk: Talk, api: str) -> Gone:
+def _continue(chat: segue.Conversation, vendor_chat: Talk, api: str) -> Continued:
     """One exchange. The client's own objects are what segue is given."""
-    first, model = len(talk.emulator.requests), ASKED[api]["model"]
+    first, model = len(vendor_chat.emulator.requests), ASKED[api]["model"]
     turns: list[list[Called]] = []
     while True:
-        talk.resumed(chat.render(api, model=model).body, model)
-        said = talk.ask("at once")
-        calls = chat.add_reply(talk.reply, source=api).calls
-        assert [(call.name, call.arguments) for call in calls] == [(one.tool, one.arguments) for one in said.calls]
+        vendor_chat.resume(chat.render(api, model=model).body, model)
+        reply = vendor_chat.request("at once")
+        calls = chat.add_reply(vendor_chat.reply, source=api).calls
+        assert [(call.name, call.arguments) for call in calls] == [(one.tool, one.arguments) for one in reply.calls]
         if not calls:
             break
-        turns.append(said.calls)
+        turns.append(reply.calls)
         for call in calls:
             chat.add_result(call, run(Called(call.id, call.name, call.arguments)))
-    requests = talk.emulator.requests[first:]
+    requests = vendor_chat.emulator.requests[first:]
     _accepted(requests)
     assert turns
-    return Gone(requests[-1], _ran(turns))
+    return Continued(requests[-1], _ran(turns))
 
 
 @pytest.mark.parametrize("api", TALKS)
 def test_a_clients_objects_are_read_as_it_sends_them(api: str) -> None:
     """Those of streams, which hold more than those of whole replies."""
-    with start(api) as provider, closing(TALKS[api](provider, **ASKED[api])) as talk:
-        talk.exchange(loops.QUESTION, "streamed")
-        talk.exchange(NEXT, "streamed")
+    with start(api) as provider, closing(TALKS[api](provider, **ASKED[api])) as vendor_chat:
+        vendor_chat.exchange(loops.QUESTION, "streamed")
+        vendor_chat.exchange(NEXT, "streamed")
     sent = dict(provider.requests[-1].body or {})
-    held = {**sent, talk.root: talk.history[: len(sent[talk.root])]}
-    assert held[talk.root] != sent[talk.root] or api == "bedrock"
+    held = {**sent, vendor_chat.root: vendor_chat.history[: len(sent[vendor_chat.root])]}
+    assert held[vendor_chat.root] != sent[vendor_chat.root] or api == "bedrock"
     for target in ("openai-chat", "anthropic", api):
-        told, read_off = (
+        rendered, read_off = (
             segue.convert(body, source=api, target=target, model=ASKED[target]["model"]).body for body in (held, sent)
         )
-        assert told == read_off
+        assert rendered == read_off
 
 
-def test_objects_made_by_hand_keep_what_their_class_says() -> None:
+def test_constructed_objects_keep_class_defaults() -> None:
     """Roles and types that a class of an SDK has as defaults."""
     call = mistral.ToolCall(id="a1B2c3D4e", function=mistral.FunctionCall(name="f", arguments="{}"))
-    said = [
+    reply = [
         mistral.SystemMessage(content="Be brief."),
         mistral.UserMessage(content=[mistral.TextChunk(text="Hello.")]),
         mistral.AssistantMessage(tool_calls=[call]),
@@ -197,9 +197,9 @@ def test_objects_made_by_hand_keep_what_their_class_says() -> None:
         gemini.ModelContent("Done."),
         gemini.UserContent("Thanks."),
     ]
-    chat = segue.convert({"messages": said}, source="mistral", target="openai-chat").body["messages"]
+    chat = segue.convert({"messages": reply}, source="mistral", target="openai-chat").body["messages"]
     assert [message["role"] for message in chat] == ["system", "user", "assistant", "tool", "assistant", "user"]
-    assert _told({"messages": chat}, "openai-chat") == [("f", {}, "x")]
+    assert _summarize_calls({"messages": chat}, "openai-chat") == [("f", {}, "x")]
     others = segue.convert({"contents": contents}, source="gemini", target="openai-chat").body["messages"]
     assert [message["role"] for message in others] == ["user", "assistant", "tool", "assistant", "user"]
     assert [message["content"] for message in others] == [message["content"] for message in chat[1:]]

@@ -1,4 +1,4 @@
-"""Refusals of Anthropic, Gemini and Bedrock are worded as theirs are, with the values of the body that they refuse."""
+"""Error texts of Anthropic, Gemini and Bedrock match the providers', with the values of the rejected body."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 from segue import conformance
 from segue.conformance.rule import Violation
-from segue.emulator.wording import anthropic, bedrock, gemini
-from segue.emulator.wording.anthropic import bound_elsewhere
-from segue.emulator.wording.fault import Fault, Words
+from segue.emulator.errors import anthropic, bedrock, gemini
+from segue.emulator.errors.anthropic import prefix_mismatch_error
+from segue.emulator.errors.breach import Breach, ErrorTexts
 from segue.errors import InputError
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
@@ -28,7 +28,11 @@ A, B, G = bodies_anthropic, bodies_bedrock, bodies_gemini
 RULEBOOK = {
     rule["id"]: rule for rule in json.loads((Path(__file__).parents[1] / "data" / "rules.json").read_text("utf-8"))
 }
-WORDS: dict[str, Words] = {"anthropic": anthropic.WORDS, "bedrock": bedrock.WORDS, "gemini": gemini.WORDS}
+BUILDERS: dict[str, ErrorTexts] = {
+    "anthropic": anthropic.ERROR_TEXTS,
+    "bedrock": bedrock.ERROR_TEXTS,
+    "gemini": gemini.ERROR_TEXTS,
+}
 PREFIX = {"anthropic": "ANT-", "bedrock": "BED-", "gemini": "GEM-"}
 CASES: dict[str, tuple[Case, ...]] = {
     "anthropic": A.CASES,
@@ -37,19 +41,19 @@ CASES: dict[str, tuple[Case, ...]] = {
 }
 
 
-def fault(api: str, rule: str, body: Any, model: str | None = None) -> Fault:
-    found = tuple(v for v in conformance.judge(body, api, model=model) if v.rule == rule)
+def fault(api: str, rule: str, body: Any, model: str | None = None) -> Breach:
+    found = tuple(v for v in conformance.check_body(body, api, model=model) if v.rule == rule)
     assert found, f"{api} finds no {rule}"
-    return Fault(body, found)
+    return Breach(body, found)
 
 
-def said(api: str, rule: str, body: Any, model: str | None = None) -> ApiError:
-    return WORDS[api].rules[rule](fault(api, rule, body, model))
+def build_error(api: str, rule: str, body: Any, model: str | None = None) -> ApiError:
+    return BUILDERS[api].rules[rule](fault(api, rule, body, model))
 
 
 def found_here(api: str, rule: str, body: Any, path: str, message: str = "") -> ApiError:
-    """What is said of a violation that only the server can find."""
-    return WORDS[api].rules[rule](Fault(body, (Violation(rule, path, message, "reject"),)))
+    """The error for a violation that only the server can find."""
+    return BUILDERS[api].rules[rule](Breach(body, (Violation(rule, path, message, "reject"),)))
 
 
 # ---------------------------------------------------------------------------------------------------- against rulebook
@@ -61,9 +65,9 @@ LEAD = {
     "BED-01": re.compile(r"\d+ validation errors? detected: "),
     "BED-02": re.compile(r"\d+ validation errors? detected: "),
 }
-# The client library says this; the service never hears of it.
+# Raised by the client library; the request is never sent.
 NEVER_SENT = {"BED-09"}
-# Cases that are told in other words than the rulebook's sample; see below for these.
+# Cases with another text than the rulebook's sample; see below for these.
 OTHERWISE: dict[str, set[str]] = {
     "ANT-01": {"a number", "no tool_use_id"},
     "ANT-04": {"text behind it (ANT-40)", "in a user message"},
@@ -128,14 +132,14 @@ def samples() -> Iterator[Any]:
                 if case.rule == number and case.about not in OTHERWISE.get(number, ()):
                     yield pytest.param(api, number, case.violating, case.model, text, id=case.name)
             example = rule["violation_example"]
-            if example is not None and number not in conformance.unshowable(api):
+            if example is not None and number not in conformance.not_checkable(api):
                 body = BODIES[api](number, example)
                 yield pytest.param(api, number, body, MODELS.get(number), text, id=f"{number} example")
 
 
 @pytest.mark.parametrize(("api", "rule", "body", "model", "sample"), list(samples()))
-def test_words_are_those_of_the_rulebook(api: str, rule: str, body: Any, model: str | None, sample: str) -> None:
-    error = said(api, rule, body, model)
+def test_texts_match_the_rulebook(api: str, rule: str, body: Any, model: str | None, sample: str) -> None:
+    error = build_error(api, rule, body, model)
     assert {without_values(part) for part in as_quoted(rule, error.message)} == {without_values(sample)}
     assert error.status == RULEBOOK[rule]["error_status"]
 
@@ -145,19 +149,19 @@ def test_exceptions_are_cases() -> None:
         assert abouts <= {case.about for cases in CASES.values() for case in cases if case.rule == number}
 
 
-@pytest.mark.parametrize("api", WORDS)
-def test_every_rule_has_a_word(api: str) -> None:
+@pytest.mark.parametrize("api", BUILDERS)
+def test_every_rule_has_a_text(api: str) -> None:
     numbers = {rule.number for rule in conformance.rules(api)}
-    assert not numbers - WORDS[api].rules.keys()
+    assert not numbers - BUILDERS[api].rules.keys()
     spoken = {n for n, rule in RULEBOOK.items() if n.startswith(PREFIX[api]) and rule["error_text"]}
-    assert spoken - WORDS[api].rules.keys() == spoken & {"GEM-29"}
+    assert spoken - BUILDERS[api].rules.keys() == spoken & {"GEM-29"}
 
 
-@pytest.mark.parametrize("api", WORDS)
+@pytest.mark.parametrize("api", BUILDERS)
 def test_schema_comes_before_conversation(api: str) -> None:
-    first = WORDS[api].first
+    first = BUILDERS[api].rule_order
     assert len(set(first)) == len(first)
-    assert set(first) <= WORDS[api].rules.keys()
+    assert set(first) <= BUILDERS[api].rules.keys()
     order = {
         "anthropic": ("ANT-12", "ANT-13", "ANT-07", "ANT-04", "ANT-26"),
         "bedrock": ("BED-09", "BED-02", "BED-08", "BED-04", "ANT-01", "ANT-24"),
@@ -210,7 +214,7 @@ SAMPLES = [
 
 @pytest.mark.parametrize(("api", "rule", "body", "model"), [pytest.param(*row, id=row[1]) for row in SAMPLES])
 def test_sample_comes_out_exactly(api: str, rule: str, body: Any, model: str | None) -> None:
-    assert as_quoted(rule, said(api, rule, body, model).message) == [RULEBOOK[rule]["error_text"]]
+    assert as_quoted(rule, build_error(api, rule, body, model).message) == [RULEBOOK[rule]["error_text"]]
 
 
 MISSING = (
@@ -232,7 +236,7 @@ FOUND_BY_SERVER = [
 
 
 @pytest.mark.parametrize(("api", "rule", "body", "path", "message"), FOUND_BY_SERVER)
-def test_what_only_the_server_finds(api: str, rule: str, body: Any, path: str, message: str) -> None:
+def test_server_only_errors(api: str, rule: str, body: Any, path: str, message: str) -> None:
     error = found_here(api, rule, body, path, message)
     assert (error.status, error.message) == (400, RULEBOOK[rule]["error_text"])
 
@@ -246,17 +250,17 @@ def test_what_only_the_server_finds(api: str, rule: str, body: Any, path: str, m
     ],
 )
 def test_block_of_another_conversation(differs: Literal["system", "tools", "messages"], last: str) -> None:
-    told = bound_elsewhere("messages[1].content[0]", differs).message
-    assert told.endswith(f" header. {last}")
-    assert bound_elsewhere("messages[1].content[0]", differs, beta=True).message.endswith(f'"drop_block". {last}')
+    message_text = prefix_mismatch_error("messages[1].content[0]", differs).message
+    assert message_text.endswith(f" header. {last}")
+    assert prefix_mismatch_error("messages[1].content[0]", differs, beta=True).message.endswith(f'"drop_block". {last}')
     behind = found_here(
         "bedrock", "ANT-28", B.body(), "messages[1].content[0].reasoningContent.reasoningText", message=differs
     )
-    assert behind == ApiError(400, f"The model returned the following errors: {told}", "ValidationException")
+    assert behind == ApiError(400, f"The model returned the following errors: {message_text}", "ValidationException")
 
 
 INVALID = "Request contains an invalid argument."
-SAID = "The model returned the following errors:"
+INTRO = "The model returned the following errors:"
 FAILED = "failed to satisfy constraint: Member must"
 ONE = "1 validation error detected: Value"
 BOTH = (
@@ -350,11 +354,11 @@ EXACTLY: dict[str, dict[str, str]] = {
         "conversation alternates between user and assistant roles and try again.",
         "BED-11 the user's": "User messages cannot contain reasoning content. Please remove the reasoning content and "
         "try again.",
-        "ANT-01 Kimi's id to Claude": f"{SAID} messages.1.content.0.tool_use.id: String should match pattern "
+        "ANT-01 Kimi's id to Claude": f"{INTRO} messages.1.content.0.tool_use.id: String should match pattern "
         "'^[a-zA-Z0-9_-]+$'",
-        "ANT-26 no signature": f"{SAID} messages.1.content.0.thinking.signature: Field required",
-        "ANT-31 redacted to nothing": f"{SAID} messages.1.content.0: Invalid `data` in `redacted_thinking` block",
-        "MIS-01 an id to Mistral": f"{SAID} Tool call id was tooluse_1 but must be a-z, A-Z, 0-9, with a length of 9.",
+        "ANT-26 no signature": f"{INTRO} messages.1.content.0.thinking.signature: Field required",
+        "ANT-31 redacted to nothing": f"{INTRO} messages.1.content.0: Invalid `data` in `redacted_thinking` block",
+        "MIS-01 an id to Mistral": f"{INTRO} Tool call id was tooluse_1 but must be a-z, A-Z, 0-9, with a length of 9.",
     },
 }
 
@@ -368,29 +372,33 @@ EXACTLY: dict[str, dict[str, str]] = {
     ],
 )
 def test_exactly(api: str, case: Case, message: str) -> None:
-    assert said(api, case.rule, case.violating, case.model).message == message
+    assert build_error(api, case.rule, case.violating, case.model).message == message
 
 
 def test_all_unanswered_calls_of_a_message_are_named() -> None:
     calls = A.assistant(A.use("a"), A.use("b"), A.use("c"))
-    told = said("anthropic", "ANT-04", at(2, calls, A.user(A.result("b")), A.assistant(A.use("d")), A.Q)).message
-    assert told.startswith("messages.2: ")
-    assert " immediately after: a, c. " in told
+    message_text = build_error(
+        "anthropic", "ANT-04", at(2, calls, A.user(A.result("b")), A.assistant(A.use("d")), A.Q)
+    ).message
+    assert message_text.startswith("messages.2: ")
+    assert " immediately after: a, c. " in message_text
     body = B.body(B.assistant(B.use("a"), B.use("b")), B.Q, B.assistant(B.use("c")), B.Q)
-    told = said("bedrock", "BED-04", body).message
-    assert told == "Expected toolResult blocks at messages.2.content for the following Ids: a, b"
+    message_text = build_error("bedrock", "BED-04", body).message
+    assert message_text == "Expected toolResult blocks at messages.2.content for the following Ids: a, b"
 
 
-def test_claude_in_bedrock_says_what_claude_says() -> None:
+def test_claude_in_bedrock_has_the_anthropic_text() -> None:
     body = {**B.chooses(any={}), **B.ON}
-    error = said("bedrock", "ANT-30", body, B.CLAUDE)
+    error = build_error("bedrock", "ANT-30", body, B.CLAUDE)
     assert error == ApiError(400, RULEBOOK["BED-11"]["error_text"], "ValidationException")
 
 
 def test_other_models_of_bedrock_leave_blank_text_to_the_service() -> None:
     body = B.body(B.A, B.user(B.TEXT, {"text": ""}), modelId=B.NOVA)
-    told = said("bedrock", "BED-08", body).message
-    assert told.startswith("The text field in the ContentBlock object at messages.2.content.1 is blank. Add text")
+    message_text = build_error("bedrock", "BED-08", body).message
+    assert message_text.startswith(
+        "The text field in the ContentBlock object at messages.2.content.1 is blank. Add text"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- careless
@@ -413,31 +421,31 @@ def changed(value: Any) -> Iterator[Any]:
             yield copied
 
 
-@pytest.mark.parametrize("api", WORDS)
-def test_there_are_words_for_any_body(api: str) -> None:
-    words = WORDS[api].rules
-    told = 0
+@pytest.mark.parametrize("api", BUILDERS)
+def test_any_body_has_an_error_text(api: str) -> None:
+    words = BUILDERS[api].rules
+    message_text = 0
     for case in CASES[api]:
         for body in changed(case.violating):
             try:
-                verdict = conformance.judge(body, api, model=case.model)
+                verdict = conformance.check_body(body, api, model=case.model)
             except InputError:
                 continue
             for number in {violation.rule for violation in verdict}:
-                error = words[number](Fault(body, tuple(v for v in verdict if v.rule == number)))
+                error = words[number](Breach(body, tuple(v for v in verdict if v.rule == number)))
                 assert error.message
                 assert error.status == 400
-                told += 1
-    assert told > 1000
+                message_text += 1
+    assert message_text > 1000
 
 
 PLACES = ("", "messages", "messages[9].content[9].x", "contents[0]", "contents.parts[3].x", "tools[0].a.b[1]", "a.b.c")
 
 
-@pytest.mark.parametrize("api", WORDS)
+@pytest.mark.parametrize("api", BUILDERS)
 @pytest.mark.parametrize("body", [{}, {"messages": 1, "contents": {"parts": {}}}, {"messages": [[]], "contents": [7]}])
-def test_words_lead_nowhere_without_harm(api: str, body: Any) -> None:
-    for number in WORDS[api].rules:
+def test_unknown_paths_are_harmless(api: str, body: Any) -> None:
+    for number in BUILDERS[api].rules:
         for path in PLACES:
             assert found_here(api, number, body, path).message
 
@@ -445,8 +453,8 @@ def test_words_lead_nowhere_without_harm(api: str, body: Any) -> None:
 # ------------------------------------------------------------------------------------------------------------- troubles
 
 
-def troubles(api: str) -> dict[str, ApiError]:
-    has = WORDS[api].troubles
+def standard_errors(api: str) -> dict[str, ApiError]:
+    has = BUILDERS[api].standard
     return {
         "no_key": has.no_key,
         "bad_key": has.bad_key,
@@ -454,7 +462,7 @@ def troubles(api: str) -> dict[str, ApiError]:
         "no_route": has.no_route("GET", "/v1/nothing"),
         "no_model": has.no_model("none-1"),
         "rate_limited": has.rate_limited,
-        "failed": has.failed,
+        "failed": has.server_error,
         "overloaded": has.overloaded,
     }
 
@@ -483,11 +491,11 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("api", WORDS)
-def test_troubles_are_written_as_the_provider_writes_them(api: str) -> None:
+@pytest.mark.parametrize("api", BUILDERS)
+def test_standard_errors_have_the_provider_format(api: str) -> None:
     wire = WIRES[api]
     for name, (status, kind, begins) in KINDS[api].items():
-        error = troubles(api)[name]
+        error = standard_errors(api)[name]
         made = wire.render_error(error)
         body = made.get("error", made)
         assert error.status == status
@@ -495,23 +503,23 @@ def test_troubles_are_written_as_the_provider_writes_them(api: str) -> None:
         assert body["message"].startswith(begins)
 
 
-@pytest.mark.parametrize("api", WORDS)
-def test_troubles_are_read_back(api: str) -> None:
+@pytest.mark.parametrize("api", BUILDERS)
+def test_standard_errors_are_parsed_back(api: str) -> None:
     wire = WIRES[api]
-    for error in troubles(api).values():
+    for error in standard_errors(api).values():
         assert wire.parse_error(error.status, wire.render_error(error)) == error
 
 
-@pytest.mark.parametrize("api", WORDS)
+@pytest.mark.parametrize("api", BUILDERS)
 def test_refusals_are_read_back(api: str) -> None:
     wire = WIRES[api]
     for case in CASES[api]:
-        error = said(api, case.rule, case.violating, case.model)
+        error = build_error(api, case.rule, case.violating, case.model)
         assert wire.parse_error(error.status, wire.render_error(error)) == error
 
 
 def test_a_wrong_key_of_gemini_gives_its_reason() -> None:
-    made = WIRES["gemini"].render_error(troubles("gemini")["bad_key"])
+    made = WIRES["gemini"].render_error(standard_errors("gemini")["bad_key"])
     assert made["error"]["details"][0] == {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
         "reason": "API_KEY_INVALID",

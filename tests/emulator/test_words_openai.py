@@ -1,4 +1,4 @@
-"""Refusals in the providers' own words: every rule has one, and it is the rulebook's with the values of the body."""
+"""Error texts of the OpenAI-like providers: every rule has one, and it matches the rulebook."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from segue import conformance
-from segue.conformance.openai_responses.items import SHAPES
+from segue.conformance.openai_responses.items import ITEM_SPECS
 from segue.conformance.rule import Violation
-from segue.emulator.wording.fault import Fault, Word, Words
-from segue.emulator.wording.profiles import PROFILES
+from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts
+from segue.emulator.errors.profiles import PROFILES
 from segue.errors import InputError
 from segue.wire.base import ApiError, Wire
-from segue.wire.profiles import profiled
+from segue.wire.profiles import profile_wire
 from segue.wire.registry import WIRES
 from tests.conformance import bodies_chat as c
 from tests.conformance import bodies_foundry as f
@@ -26,45 +26,48 @@ from tests.conformance import bodies_mistral as m
 from tests.conformance import bodies_profiles, test_rules
 from tests.conformance import bodies_responses as r
 from tests.conformance.case import Body
+from tests.each import for_each
 
 APIS = ("openai-chat", "openai-responses", "azure-foundry", "kimi", "deepseek", "qwen", "mistral")
-WORDS: dict[str, Words] = {api: import_module(f"segue.emulator.wording.{api.replace('-', '_')}").WORDS for api in APIS}
+WORDS: dict[str, ErrorTexts] = {
+    api: import_module(f"segue.emulator.errors.{api.replace('-', '_')}").WORDS for api in APIS
+}
 RULEBOOK = {rule["id"]: rule for rule in test_rules.RULEBOOK}
 EVERY = [(api, None) for api in APIS] + [("openai-chat", profile) for profile in conformance.profile_names()]
 
 
-def words(api: str, profile: str | None) -> Mapping[str, Word]:
+def error_builders(api: str, profile: str | None) -> Mapping[str, ErrorBuilder]:
     return WORDS[api].rules if profile is None else {**WORDS[api].rules, **PROFILES[profile]}
 
 
 def wire(api: str, profile: str | None) -> Wire:
-    return WIRES[api] if profile is None else profiled(profile)
+    return WIRES[api] if profile is None else profile_wire(profile)
 
 
-def fault(api: str, body: Body, rule: str, profile: str | None = None, severity: str | None = "reject") -> Fault:
-    verdict = conformance.judge(body, api, profile=profile)
+def fault(api: str, body: Body, rule: str, profile: str | None = None, severity: str | None = "reject") -> Breach:
+    verdict = conformance.check_body(body, api, profile=profile)
     found = tuple(v for v in verdict if v.rule == rule and severity in (None, v.severity))
-    return Fault(body, found)
+    return Breach(body, found)
 
 
-def said(api: str, body: Body, rule: str, profile: str | None = None) -> ApiError:
+def build_error(api: str, body: Body, rule: str, profile: str | None = None) -> ApiError:
     found = fault(api, body, rule, profile)
     assert found.violations, f"the judge does not see {rule}"
-    return words(api, profile)[rule](found)
+    return error_builders(api, profile)[rule](found)
 
 
 # ------------------------------------------------------------------------------------------- every rule, every sample
 
 
 @pytest.mark.parametrize(("api", "profile"), EVERY)
-def test_every_refusal_has_its_word(api: str, profile: str | None) -> None:
+def test_every_rejection_has_a_text(api: str, profile: str | None) -> None:
     numbers = {rule.number for rule in conformance.rules(api, profile) if rule.severity == "reject"}
-    assert numbers <= words(api, profile).keys()
+    assert numbers <= error_builders(api, profile).keys()
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_what_is_looked_at_first_has_words(api: str) -> None:
-    first = WORDS[api].first
+def test_first_checks_have_texts(api: str) -> None:
+    first = WORDS[api].rule_order
     assert len(set(first)) == len(first)
     assert set(first) <= WORDS[api].rules.keys()
 
@@ -85,7 +88,7 @@ CONCRETE = (
 )
 
 
-def bare(text: str) -> str:
+def strip_values(text: str) -> str:
     """A sentence without its concrete parts."""
     for pattern, instead in CONCRETE:
         text = pattern.sub(instead, text)
@@ -99,7 +102,7 @@ def sentences(error: ApiError) -> Iterator[str]:
 
 
 def samples(api: str, profile: str | None) -> Iterator[tuple[str, str, Body]]:
-    """Rule, what it is about, and a body that breaks it: the tables of the judge, then the rulebook's own."""
+    """Rule, what it is about, and a body that breaks it: the tables of the checker, then the rulebook's own."""
     for case in test_rules.CASES[api] if profile is None else bodies_profiles.CASES[profile]:
         if case.severity == "reject":
             yield case.rule, case.about, {**({"model": case.model} if case.model else {}), **case.violating}
@@ -117,8 +120,8 @@ def samples(api: str, profile: str | None) -> Iterator[tuple[str, str, Body]]:
 EMPTY = "empty string. Expected a string with minimum length 1, but got an empty string instead."
 LONG = "string too long. Expected a string with maximum length {}, but got a string with length {} instead."
 TAGS = "does not match any of the expected tags"
-ITEMS = ", ".join(f"'{sort}'" for sort in sorted(SHAPES)).replace(", 'web_search_call'", ", and 'web_search_call'")
-# Breaches that the provider tells in another sentence than the rulebook's sample of the rule.
+ITEMS = ", ".join(f"'{sort}'" for sort in sorted(ITEM_SPECS)).replace(", 'web_search_call'", ", and 'web_search_call'")
+# Violations that the provider reports in another sentence than the rulebook's sample of the rule.
 OTHERWISE: dict[str, dict[str, str]] = {
     "OAI-CHAT-01": {
         "missing": "Missing required parameter: 'messages[1].tool_calls[0].id'.",
@@ -250,18 +253,12 @@ SPOKEN: Mapping[str, tuple[str, ...]] = {
     "openai-chat": ("OAI-CHAT-", "COMP-"),
     "azure-foundry": ("AZF-", "OAI-RESP-"),
 }
-SAMPLES = [
-    pytest.param(api, profile, rule, about, body, id=f"{profile or api} {rule} {about}")
-    for api, profile in EVERY
-    for rule, about, body in samples(api, profile)
-]
+SAMPLES = [(api, profile, rule, about, body) for api, profile in EVERY for rule, about, body in samples(api, profile)]
 
 
-@pytest.mark.parametrize(("api", "profile", "rule", "about", "body"), SAMPLES)
-def test_a_refusal_is_worded_as_in_the_rulebook(
-    api: str, profile: str | None, rule: str, about: str, body: Body
-) -> None:
-    error = said(api, body, rule, profile)
+@for_each("api, profile, rule, about, body", SAMPLES, ids=lambda row: f"{row[1] or row[0]} {row[2]} {row[3]}")
+def test_rejection_text_matches_the_rulebook(api: str, profile: str | None, rule: str, about: str, body: Body) -> None:
+    error = build_error(api, body, rule, profile)
     known = RULEBOOK[rule]
     if not rule.startswith(SPOKEN[api]):
         return
@@ -273,10 +270,10 @@ def test_a_refusal_is_worded_as_in_the_rulebook(
         assert error.status == known["error_status"]
     if not known["error_text"] or "[Error wording recalled" in known["rule"] or rule in SHORTENED:
         return
-    sample, told = bare(known["error_text"]), [bare(sentence) for sentence in sentences(error)]
+    sample, texts = strip_values(known["error_text"]), [strip_values(sentence) for sentence in sentences(error)]
     if known["error_text"].endswith("..."):
-        told = [sentence[: len(sample)] for sentence in told]
-    assert sample in told
+        texts = [sentence[: len(sample)] for sentence in texts]
+    assert sample in texts
 
 
 # -------------------------------------------------------------------------------------------------- to the last letter
@@ -576,7 +573,7 @@ EXACT: list[tuple[str, str, Body, ApiError]] = [
 @pytest.mark.parametrize(("name", "rule", "body", "expected"), EXACT, ids=[f"{row[0]} {row[1]}" for row in EXACT])
 def test_values_code_and_place(name: str, rule: str, body: Body, expected: ApiError) -> None:
     api, profile = (name, None) if name in APIS else ("openai-chat", name)
-    assert said(api, body, rule, profile) == expected
+    assert build_error(api, body, rule, profile) == expected
 
 
 # Rules that only a server with state sees broken: it makes the violation itself.
@@ -629,9 +626,9 @@ KEPT: list[tuple[str, str, str, Body, ApiError]] = [
 
 
 @pytest.mark.parametrize(("api", "rule", "path", "body", "expected"), KEPT, ids=[f"{row[0]} {row[1]}" for row in KEPT])
-def test_what_only_the_server_knows(api: str, rule: str, path: str, body: Body, expected: ApiError) -> None:
+def test_server_only_checks(api: str, rule: str, path: str, body: Body, expected: ApiError) -> None:
     made = Violation(rule, path, "made with 'rs_9'", "reject")
-    assert WORDS[api].rules[rule](Fault(body, (made,))) == expected
+    assert WORDS[api].rules[rule](Breach(body, (made,))) == expected
 
 
 # ----------------------------------------------------------------------------------------------- bodies of any shape
@@ -666,18 +663,18 @@ def damaged(body: Body, lot: Random) -> Body:
 
 
 @pytest.mark.parametrize(("api", "profile"), EVERY)
-def test_words_never_fail(api: str, profile: str | None) -> None:
-    known, lot = words(api, profile), Random(f"{api} {profile}")
+def test_error_texts_never_raise(api: str, profile: str | None) -> None:
+    known, lot = error_builders(api, profile), Random(f"{api} {profile}")
     for rule, _, body in samples(api, profile):
         before = fault(api, body, rule, profile)
         for _ in range(30):
             spoiled = damaged(body, lot)
-            faults = [(rule, Fault(spoiled, before.violations))]
+            faults = [(rule, Breach(spoiled, before.violations))]
             try:
-                verdict = conformance.judge(spoiled, api, profile=profile)
+                verdict = conformance.check_body(spoiled, api, profile=profile)
             except InputError:
                 verdict = ()
-            faults += [(v.rule, Fault(spoiled, (v,))) for v in verdict if v.rule in known]
+            faults += [(v.rule, Breach(spoiled, (v,))) for v in verdict if v.rule in known]
             for number, found in faults:
                 error = known[number](found)
                 assert isinstance(error.message, str)
@@ -691,30 +688,30 @@ def test_words_never_fail(api: str, profile: str | None) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_troubles_are_told_and_read_back(api: str) -> None:
-    troubles = WORDS[api].troubles
+def test_standard_errors_are_rendered_and_parsed_back(api: str) -> None:
+    troubles = WORDS[api].standard
     no_route, no_model = troubles.no_route("POST", "/v9/chat"), troubles.no_model("gpt-nine")
     assert (troubles.no_key.status, troubles.bad_key.status, no_route.status) == (401, 401, 404)
     assert troubles.bad_json.status in (400, 422)
     assert no_model.status in (400, 404)
-    assert (troubles.rate_limited.status, troubles.failed.status) == (429, 500)
+    assert (troubles.rate_limited.status, troubles.server_error.status) == (429, 500)
     # Kimi and Mistral tell of overload as of too many requests.
     assert troubles.overloaded.status in (429, 503)
     assert troubles.overloaded != troubles.rate_limited
-    told = (troubles.no_key, troubles.bad_key, troubles.bad_json, no_route, no_model, troubles.rate_limited)
-    for error in (*told, troubles.failed, troubles.overloaded):
+    texts = (troubles.no_key, troubles.bad_key, troubles.bad_json, no_route, no_model, troubles.rate_limited)
+    for error in (*texts, troubles.server_error, troubles.overloaded):
         read = WIRES[api].parse_error(error.status, WIRES[api].render_error(error))
         assert read.status == error.status
         assert error.message in read.message
 
 
 def test_a_key_is_never_printed_whole() -> None:
-    bad_key = WORDS["openai-chat"].troubles.bad_key
+    bad_key = WORDS["openai-chat"].standard.bad_key
     assert bad_key.code == "invalid_api_key"
     assert re.fullmatch(r"Incorrect API key provided: sk-\*+\. You can find your API key at \S+", bad_key.message)
 
 
-TOLD = ApiError(400, "no", "invalid_request_error", "1214", "messages")
+STANDARD_ERRORS = ApiError(400, "no", "invalid_request_error", "1214", "messages")
 SHAPES_OF_ERRORS: dict[str, Any] = {
     "deepseek": {"error": {"message": "no", "type": "invalid_request_error", "param": "messages", "code": "1214"}},
     "kimi": {"error": {"message": "no", "type": "invalid_request_error", "param": "messages", "code": "1214"}},
@@ -736,8 +733,8 @@ SHAPES_OF_ERRORS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", SHAPES_OF_ERRORS)
 def test_an_error_has_the_form_of_its_server(name: str) -> None:
-    speaker = WIRES[name] if name in WIRES else profiled(name)
-    assert speaker.render_error(TOLD) == SHAPES_OF_ERRORS[name]
+    speaker = WIRES[name] if name in WIRES else profile_wire(name)
+    assert speaker.render_error(STANDARD_ERRORS) == SHAPES_OF_ERRORS[name]
     assert speaker.parse_error(400, SHAPES_OF_ERRORS[name]).message == "no"
 
 
@@ -748,13 +745,13 @@ def test_an_error_of_kimi_has_no_empty_keys() -> None:
 
 
 def test_errors_with_a_request_id() -> None:
-    qwen = WIRES["qwen"].render_error(TOLD)
+    qwen = WIRES["qwen"].render_error(STANDARD_ERRORS)
     assert qwen.keys() == {"error", "id", "request_id"}
     assert qwen["id"] == f"chatcmpl-{qwen['request_id']}"
-    assert WIRES["qwen"].render_error(TOLD) == qwen
-    minimax = profiled("minimax").render_error(TOLD)
+    assert WIRES["qwen"].render_error(STANDARD_ERRORS) == qwen
+    minimax = profile_wire("minimax").render_error(STANDARD_ERRORS)
     assert minimax["error"] == {"type": "invalid_request_error", "message": "no", "http_code": "400"}
-    assert profiled("minimax").parse_error(400, minimax).message == "no"
+    assert profile_wire("minimax").parse_error(400, minimax).message == "no"
 
 
 def test_findings_are_listed() -> None:

@@ -1,4 +1,4 @@
-"""The built-in model with an agent's standard tools: what it makes of a first question, and what it says."""
+"""The built-in model with an agent's standard tools: its calls for a first question, and its replies."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import Message, Text, ToolCall, ToolResponse
 from segue.canonical.request import Options, Request, Tool, ToolChoice
-from segue.emulator.model.brain import answer
-from segue.emulator.turns import Call, Say, Turn
+from segue.emulator.model.responder import answer
+from segue.emulator.steps import CallStep, ReplySteps, TextStep
 from segue.runtime.tooling import Context, Result
 from segue.runtime.tools import standard_tools
 from segue.runtime.tools.task import TaskOrder
@@ -35,30 +35,30 @@ WEATHER = Tool(
 )
 
 
-def asked(words: str, *more: Tool, **options: Any) -> Request:
-    return Request((Message("human", (Text(words),)),), tools=(*TOOLS, *more), options=Options(**options))
+def make_request(prompt: str, *more: Tool, **options: Any) -> Request:
+    return Request((Message("human", (Text(prompt),)),), tools=(*TOOLS, *more), options=Options(**options))
 
 
-def calls(turn: Turn) -> list[tuple[str, Any]]:
-    return [(step.name, step.arguments) for step in turn if isinstance(step, Call)]
+def calls(turn: ReplySteps) -> list[tuple[str, Any]]:
+    return [(step.name, step.arguments) for step in turn if isinstance(step, CallStep)]
 
 
-def said(turn: Turn) -> str:
-    return "".join(step.text for step in turn if isinstance(step, Say))
+def reply_text(turn: ReplySteps) -> str:
+    return "".join(step.text for step in turn if isinstance(step, TextStep))
 
 
-def answered(request: Request, turn: Turn, text: str, *, error: bool = False) -> Request:
+def add_results(request: Request, turn: ReplySteps, text: str, *, error: bool = False) -> Request:
     made = [
         ToolCall(step.name, step.arguments, id=f"call_{len(request.messages)}_{index}")
         for index, step in enumerate(turn)
-        if isinstance(step, Call)
+        if isinstance(step, CallStep)
     ]
 
     def result(call: ToolCall) -> ToolResponse:
         return call.respond(text, error=error)
 
-    told = (Message("ai", tuple(made)), Message("tool", tuple(map(result, made))))
-    return replace(request, messages=(*request.messages, *told))
+    output = (Message("ai", tuple(made)), Message("tool", tuple(map(result, made))))
+    return replace(request, messages=(*request.messages, *output))
 
 
 def read(*paths: str) -> list[tuple[str, Any]]:
@@ -139,17 +139,17 @@ SRC = [("list_dir", {"path": "src"})]
         ("Read notes.txt and run git status", [*read("notes.txt"), ("shell", {"command": "git status"})]),
     ],
 )
-def test_a_first_question(words: str, made: Any) -> None:
-    turn = answer(asked(words))
+def test_a_first_question(prompt: str, made: Any) -> None:
+    turn = answer(make_request(prompt))
     assert calls(turn) == made
     schemas = {tool.name: tool.parameters for tool in TOOLS}
     for name, arguments in calls(turn):
         jsonschema.Draft202012Validator(schemas[name] or {}).validate(arguments)
-    assert {str(calls(answer(asked(words), seed=seed))) for seed in range(4)} == {str(made)}
+    assert {str(calls(answer(make_request(prompt), seed=seed))) for seed in range(4)} == {str(made)}
 
 
 @pytest.mark.parametrize(
-    "words",
+    "prompt",
     [
         *("Hi", "Hello there!", "What is 12 * 7?", "what is 1/2 + 3/4?", "Is 7 prime?", "Write a haiku about the sea."),
         *("Which model are you?", "What can you do?", "Talk about whales", "What's the capital of France?"),
@@ -158,22 +158,22 @@ def test_a_first_question(words: str, made: Any) -> None:
         *(f"Write a commit message\n\n{DIFF}", f"Write a commit message:\n{DIFF}", "Explain this code\n\nx = 1\n"),
     ],
 )
-def test_what_no_tool_is_for_gets_honest_words(words: str) -> None:
+def test_request_without_matching_tool_gets_text(prompt: str) -> None:
     for seed in range(4):
-        turn = answer(asked(words), seed=seed)
+        turn = answer(make_request(prompt), seed=seed)
         assert not calls(turn)
-        assert "emulated model" in said(turn)
-    assert calls(answer(asked(words, tool_choice=ToolChoice("required"))))
+        assert "emulated model" in reply_text(turn)
+    assert calls(answer(make_request(prompt, tool_choice=ToolChoice("required"))))
 
 
-def test_what_was_piped_in_is_told_by_its_first_line() -> None:
-    told = said(answer(asked(f"Write a commit message\n\n{DIFF}")))
-    assert "“Write a commit message”" in told
-    assert "5 lines, the first: “diff --git a/x.py b/x.py”" in told
+def test_piped_input_is_quoted_by_its_first_line() -> None:
+    output = reply_text(answer(make_request(f"Write a commit message\n\n{DIFF}")))
+    assert "“Write a commit message”" in output
+    assert "5 lines, the first: “diff --git a/x.py b/x.py”" in output
 
 
 def test_thanks_need_no_introduction() -> None:
-    assert "emulated" not in said(answer(asked("Thanks a lot!")))
+    assert "emulated" not in reply_text(answer(make_request("Thanks a lot!")))
 
 
 # ------------------------------------------------------------------------------------------------------- what follows
@@ -182,80 +182,82 @@ def test_thanks_need_no_introduction() -> None:
 LISTING = "src/\nnotes.txt (18 bytes)\nREADME.md (84 bytes)\nreadme_old.txt (1 byte)"
 
 
-@pytest.mark.parametrize("words", ["What does this project do?", "look around", "what is here", "show me the readme"])
-def test_the_readme_tells_what_a_folder_is_about(words: str) -> None:
-    request = asked(words)
-    second = answered(request, answer(request), LISTING)
+@pytest.mark.parametrize("prompt", ["What does this project do?", "look around", "what is here", "show me the readme"])
+def test_readme_describes_the_folder(prompt: str) -> None:
+    request = make_request(prompt)
+    second = add_results(request, answer(request), LISTING)
     follows = answer(second)
     assert calls(follows) == read("README.md")
-    assert not said(follows)
+    assert not reply_text(follows)
     lines = "\n".join(f"{number:>2}\t{line}" for number, line in enumerate(["# Marbles", "", *"abcdefghijklmn"], 1))
-    told = said(answer(answered(second, follows, lines)))
-    assert "notes.txt" in told
-    assert "README.md begins:\n\n# Marbles\n\na\n" in told
-    assert told.endswith("\nj\n… and 4 more lines")
+    output = reply_text(answer(add_results(second, follows, lines)))
+    assert "notes.txt" in output
+    assert "README.md begins:\n\n# Marbles\n\na\n" in output
+    assert output.endswith("\nj\n… and 4 more lines")
 
 
-def test_the_readme_of_a_folder_stands_in_it() -> None:
-    request = asked("Show me the README in the docs folder")
-    assert calls(answer(answered(request, answer(request), "readme.rst (3 bytes)"))) == read("docs/readme.rst")
+def test_folder_readme_is_read_from_the_folder() -> None:
+    request = make_request("Show me the README in the docs folder")
+    assert calls(answer(add_results(request, answer(request), "readme.rst (3 bytes)"))) == read("docs/readme.rst")
 
 
 @pytest.mark.parametrize("listing", ["src/\nnotes.txt (18 bytes)", "README/", "readme_old.txt (1 byte)", ". is empty"])
 def test_without_a_readme_the_folder_is_all(listing: str) -> None:
-    request = asked("What does this project do?")
-    told = answer(answered(request, answer(request), listing))
-    assert not calls(told)
-    assert listing in said(told)
+    request = make_request("What does this project do?")
+    output = answer(add_results(request, answer(request), listing))
+    assert not calls(output)
+    assert listing in reply_text(output)
 
 
 def test_a_list_is_a_list() -> None:
-    request = asked("list the files")
-    told = answer(answered(request, answer(request), LISTING))
-    assert not calls(told)
-    assert LISTING in said(told)
+    request = make_request("list the files")
+    output = answer(add_results(request, answer(request), LISTING))
+    assert not calls(output)
+    assert LISTING in reply_text(output)
 
 
-def test_a_file_that_is_not_there_is_said_to_be_missing() -> None:
-    request = asked("What is in the Makefile?")
-    assert "No makefile is among them." in said(answer(answered(request, answer(request), LISTING)))
+def test_missing_file_is_reported() -> None:
+    request = make_request("What is in the Makefile?")
+    assert "No makefile is among them." in reply_text(answer(add_results(request, answer(request), LISTING)))
 
 
 @pytest.mark.parametrize("why", ["there is no gone.txt", "timed out", "denied: it needs leave"])
-@pytest.mark.parametrize("words", ["read gone.txt", "run git status", "Write 'x' to gone.txt", "what is here"])
-def test_what_failed_is_told_and_not_tried_again(words: str, why: str) -> None:
-    request = asked(words)
-    told = answer(answered(request, answer(request), why, error=True))
-    assert not calls(told)
-    assert why in said(told)
+@pytest.mark.parametrize("prompt", ["read gone.txt", "run git status", "Write 'x' to gone.txt", "what is here"])
+def test_failure_is_reported_and_not_retried(prompt: str, why: str) -> None:
+    request = make_request(prompt)
+    output = answer(add_results(request, answer(request), why, error=True))
+    assert not calls(output)
+    assert why in reply_text(output)
 
 
-def test_a_folder_taken_for_a_file_is_listed_and_the_other_way_round() -> None:
-    for words, why, made in (
+def test_folder_read_as_file_is_listed_and_vice_versa() -> None:
+    for prompt, why, made in (
         ("read src", "src is a folder; list_dir shows what is in it", SRC),
         ("What is in bin/tool?", "a part of the path, or the whole, is not a folder", read("bin/tool")),
     ):
-        request = asked(words)
-        second = answered(request, answer(request), why, error=True)
+        request = make_request(prompt)
+        second = add_results(request, answer(request), why, error=True)
         assert calls(answer(second)) == made
-        assert not calls(answer(answered(second, answer(second), why, error=True)))
+        assert not calls(answer(add_results(second, answer(second), why, error=True)))
 
 
-def test_who_wanted_a_change_is_told_that_there_is_none() -> None:
-    for words, is_told in (("Delete notes.txt", True), ("Append 'x' to notes.txt", True), ("Read notes.txt", False)):
-        request = asked(words)
-        told = said(answer(answered(request, answer(request), "1\tbuy milk")))
-        assert told.startswith("notes.txt says:\n\nbuy milk")
-        assert ("nothing was changed" in told) is is_told
+def test_unsupported_change_is_reported() -> None:
+    for prompt, is_told in (("Delete notes.txt", True), ("Append 'x' to notes.txt", True), ("Read notes.txt", False)):
+        request = make_request(prompt)
+        output = reply_text(answer(add_results(request, answer(request), "1\tbuy milk")))
+        assert output.startswith("notes.txt says:\n\nbuy milk")
+        assert ("nothing was changed" in output) is is_told
 
 
 # ------------------------------------------------------------------------------------------------------- other tools
 
 
 def test_a_tool_beside_the_bench_is_called_by_its_name() -> None:
-    assert calls(answer(asked("What is the weather in Lisbon?", WEATHER))) == [("get_weather", {"city": "Lisbon"})]
-    assert calls(answer(asked("What is in notes.txt?", WEATHER))) == read("notes.txt")
-    assert not calls(answer(asked("Tell me a joke", WEATHER)))
+    assert calls(answer(make_request("What is the weather in Lisbon?", WEATHER))) == [
+        ("get_weather", {"city": "Lisbon"})
+    ]
+    assert calls(answer(make_request("What is in notes.txt?", WEATHER))) == read("notes.txt")
+    assert not calls(answer(make_request("Tell me a joke", WEATHER)))
 
 
 def test_another_agents_tools_are_a_bench_too() -> None:
@@ -272,9 +274,9 @@ def test_another_agents_tools_are_a_bench_too() -> None:
             },
         ),
     )
-    request = replace(asked("What is in notes.txt?"), tools=tools)
+    request = replace(make_request("What is in notes.txt?"), tools=tools)
     assert calls(answer(request)) == [("Read", {"file_path": "notes.txt"})]
-    ((name, arguments),) = calls(answer(replace(asked("run git status"), tools=tools)))
+    ((name, arguments),) = calls(answer(replace(make_request("run git status"), tools=tools)))
     assert name == "Bash"
     assert arguments["command"] == "git status"
     assert isinstance(arguments["description"], str)
@@ -282,13 +284,13 @@ def test_another_agents_tools_are_a_bench_too() -> None:
 
 def test_only_what_is_allowed_is_called() -> None:
     choice = ToolChoice("auto", allowed=("list_dir",))
-    assert not calls(answer(asked("What is in notes.txt?", tool_choice=choice)))
-    assert calls(answer(asked("what is here", tool_choice=choice))) == HERE
+    assert not calls(answer(make_request("What is in notes.txt?", tool_choice=choice)))
+    assert calls(answer(make_request("what is here", tool_choice=choice))) == HERE
 
 
-@pytest.mark.parametrize("words", ["run", "write x to", "replace a", "find a", "read", "list", "a."])
+@pytest.mark.parametrize("prompt", ["run", "write x to", "replace a", "find a", "read", "list", "a."])
 @pytest.mark.parametrize("filling", [" ", " \n", "a.", "a/", "what ", "make "])
-def test_long_words_are_read_in_no_time(words: str, filling: str) -> None:
+def test_long_text_is_read_quickly(prompt: str, filling: str) -> None:
     start = time.process_time()
-    answer(asked(f"{words}{filling * 3_000}x"))
+    answer(make_request(f"{prompt}{filling * 3_000}x"))
     assert time.process_time() - start < 2

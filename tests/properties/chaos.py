@@ -1,6 +1,6 @@
 """Bodies without any care: well-formed messages in any order with ids from a tiny pool, and bodies damaged at random.
 
-Nothing is known about what they mean, so only validity is asked of what becomes of them.
+Their meaning is undefined, so only the validity of the conversion is checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What must hold for an output body, whatever the story: each function fails with what it saw."""
+"""Properties of an output body for any scenario: each function asserts one, with a message."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ UNSUPPORTED = "not supported here"
 ERROR = "[error]"
 
 _CANONICAL = re.compile(r"hist_tool_[A-Za-z0-9_-]{1,54}")
-_ABROAD = {
+_PROJECTED_IDS = {
     "openai-chat": re.compile(r"call_.{1,35}"),
     "openai-responses": re.compile(r"call_.{1,59}"),
     "azure-foundry": re.compile(r"call_.{1,59}"),
@@ -77,34 +77,34 @@ _MADE = ("reasoning", "function_call", "custom_tool_call")
 
 
 def kin(source: str, target: str) -> bool:
-    """Whether two APIs are one provider's, so that ids of the one are the other's own."""
+    """Whether two APIs are of one provider, so that ids are valid on both."""
     return _PROVIDERS[source] == _PROVIDERS[target]
 
 
 def said(body: Body) -> list[Body]:
-    """What a body holds of the conversation, whatever its API calls that."""
+    """The messages of a body, under the key of its API."""
     return next((body[key] for key in ("messages", "input", "contents") if isinstance(body.get(key), list)), [])
 
 
 def model_of(body: Body) -> str | None:
-    """The model that a body names."""
+    """The model of a body."""
     return body.get("modelId", body.get("model"))
 
 
 def models(api: str) -> tuple[str | None, ...]:
-    """Target models worth telling apart; a new wire starts with its default."""
+    """Target models that differ in rules; a new wire starts with its default."""
     return MODELS.get(api, (None,))
 
 
 def dumped(value: Any) -> str:
-    """JSON text: key order and the difference of int and float count."""
+    """JSON text that keeps key order and the difference of int and float."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def accepted(body: Body, api: str, model: str | None, *, pending: bool = False, typed: bool = True) -> None:
-    """No `reject`, on Kimi no foreign id (KIM-01), and nothing that botocore's service model speaks against.
+    """No `reject`, on Kimi no id of another form (KIM-01), and no violation of botocore's service model.
 
-    `typed` False: what nobody models may be of any type."""
+    `typed` False: unknown fields may have any type."""
     if api == "bedrock" and typed:
         assert not converse.complaints(body), dumped(body)
     allowed = _PENDING if pending else set()
@@ -118,19 +118,19 @@ def accepted(body: Body, api: str, model: str | None, *, pending: bool = False, 
     assert not bad, "\n".join([*bad, dumped(body)])
 
 
-def words_meet(reading: Reading, story: Story, *, flagged: bool = False) -> None:
-    """Each call holds its arguments, and the result that was meant for it stands at its id.
+def words_meet(reading: Reading, scenario: Story, *, flagged: bool = False) -> None:
+    """Each call has its arguments, and its intended result at its id.
 
-    `flagged`: the source said which results are errors, so the target has to say so too, by flag or by mark.
+    `flagged`: the source marks results as errors, so the target must too, by flag or by text.
     """
     assert not reading.surplus, f"results at no call: {reading.surplus}"
-    for call in story.calls:
+    for call in scenario.calls:
         found = reading.at(call.word)
         assert len(found) == 1, f"the call {call.word} stands {len(found)} times"
         (one,) = found
         if isinstance(call.arguments, dict):
             assert dumped(one.arguments) == dumped(call.arguments), f"arguments of {call.word} changed"
-        expected = story.answers[call.word]
+        expected = scenario.answers[call.word]
         assert one.text is not None, f"the call {call.word} has no result"
         if expected is None:
             assert INTERRUPTED in one.text, f"the call {call.word} was never answered, but has {one.text!r}"
@@ -141,10 +141,10 @@ def words_meet(reading: Reading, story: Story, *, flagged: bool = False) -> None
 
 
 def result_is(text: str, expected: Result) -> None:
-    """The text of the result; a mark before an error and a note about a picture may stand beside it."""
-    word = word_of(expected.text)
-    if word:
-        assert word in text, f"{expected.text!r} was meant, {text!r} is there"
+    """The result has the expected text; an error prefix and a note about an image may be added."""
+    marker = word_of(expected.text)
+    if marker:
+        assert marker in text, f"{expected.text!r} was meant, {text!r} is there"
     else:
         assert word_of(text.replace(expected.picture.word, "") if expected.picture else text) is None, text
         assert INTERRUPTED not in text, f"an empty result is a result, not {text!r}"
@@ -152,53 +152,53 @@ def result_is(text: str, expected: Result) -> None:
         assert text == expected.text, f"{expected.text!r} became {text!r}"
 
 
-def nothing_lost(body: Body, report: Any, story: Story) -> None:
-    """Every word that the policy keeps stands in the body; losers of duplicates stand in the report instead."""
-    spoken = dumped(body)
-    lost = {word for word in story.kept_words() if word not in spoken}
+def nothing_lost(body: Body, report: Any, scenario: Story) -> None:
+    """Every marker that the policy keeps is in the body; discarded duplicates are in the report instead."""
+    body_text = dumped(body)
+    lost = {marker for marker in scenario.kept_words() if marker not in body_text}
     assert not lost, f"lost: {sorted(lost)}"
-    for picture in story.pictures():
-        assert picture.token in spoken or UNSUPPORTED in spoken, f"lost the picture {picture}"
-    told = dumped(report.to_dict())
-    for word in story.lost_words():
-        assert word not in spoken, f"the losing result {word} stands in the body"
-        assert word in told, f"the losing result {word} is not in the report"
+    for picture in scenario.pictures():
+        assert picture.token in body_text or UNSUPPORTED in body_text, f"lost the picture {picture}"
+    report_text = dumped(report.to_dict())
+    for marker in scenario.lost_words():
+        assert marker not in body_text, f"the losing result {marker} stands in the body"
+        assert marker in report_text, f"the losing result {marker} is not in the report"
 
 
-def words_in_order(body: Body, story: Story) -> None:
-    """Words stay where they were: in the order said, an orphan in its place, a result's picture before what follows."""
-    spoken = dumped(said(body))
+def words_in_order(body: Body, scenario: Story) -> None:
+    """Texts keep their order: an orphan in its place, a result's image before the following text."""
+    body_text = dumped(said(body))
     order: list[str] = []
     before: Event | None = None
-    for at, event in enumerate(story.events):
+    for at, event in enumerate(scenario.events):
         in_run = isinstance(before, Result) or (isinstance(before, Reply) and bool(before.calls))
         match event:
             case Say(texts=texts):
-                order.extend(word for text in texts if (word := word_of(text)))
+                order.extend(marker for text in texts if (marker := word_of(text)))
             case Reply(text=str(text)) if word_of(text):
                 order.append(str(word_of(text)))
             case Result(call=None) if not in_run:
                 order.append(str(word_of(event.text)))
-            case Result(picture=Picture() as picture) if picture.token in spoken:
+            case Result(picture=Picture() as picture) if picture.token in body_text:
                 following = next(
-                    (one for one in story.events[at:] if isinstance(one, Say) and word_of(one.texts[0])), None
+                    (one for one in scenario.events[at:] if isinstance(one, Say) and word_of(one.texts[0])), None
                 )
                 if following:
-                    late = spoken.index(picture.token) > spoken.index(str(word_of(following.texts[0])))
+                    late = body_text.index(picture.token) > body_text.index(str(word_of(following.texts[0])))
                     assert not late, f"the picture {picture} stands behind the words that followed it"
             case _:
                 pass
         before = event
-    places = [spoken.index(word) for word in order]
+    places = [body_text.index(marker) for marker in order]
     assert places == sorted(places), f"said in another order: {order}"
 
 
 def ids_in_order(reading: Reading, report: Any, *, home: bool, api: str, model: str | None) -> None:
-    """Ids are one to one, in the form of the target, the same in report and body."""
+    """Ids are unique, in the form of the target, and the same in report and body."""
     ids = reading.ids
     if not home:
-        told = [one for one in ids if one is not None]
-        assert len(set(told)) == len(told), f"ids repeat: {ids}"
+        report_text = [one for one in ids if one is not None]
+        assert len(set(report_text)) == len(report_text), f"ids repeat: {ids}"
     calls, results = [tuple(pair) for pair in report.emitted_calls], [tuple(pair) for pair in report.emitted_results]
     if "legacy" not in ids and api != "gemini":
         assert [wire for _, wire in calls] == ids
@@ -211,21 +211,21 @@ def ids_in_order(reading: Reading, report: Any, *, home: bool, api: str, model: 
     if not home and api == "gemini":
         older = model in ("gemini-2.0-flash", "gemini-2.5-pro")
         assert all((one is None) == older for one in ids), ids
-    elif not home and api in _ABROAD:
-        assert all(_ABROAD[api].fullmatch(one) for one in ids), ids
+    elif not home and api in _PROJECTED_IDS:
+        assert all(_PROJECTED_IDS[api].fullmatch(one) for one in ids), ids
     if not home and api == "kimi" and model != "kimi-k3":
         assert ids == [f"functions.{one.name}:{index}" for index, one in enumerate(reading.interactions)]
 
 
-def _later(story: Story) -> tuple[list[System], list[System]]:
-    """System texts that lead the story, and those that come after words; a blank message before one decides nothing."""
-    lead = list(takewhile(lambda event: isinstance(event, System), story.events))
-    rest = story.events[len(lead) :]
-    said = dropwhile(lambda event: isinstance(event, System) or not _says_something(event), rest)
-    return [one for one in lead if isinstance(one, System)], [one for one in said if isinstance(one, System)]
+def _leading_and_later(scenario: Story) -> tuple[list[System], list[System]]:
+    """Leading system texts, and those after other text; blank messages do not count."""
+    lead = list(takewhile(lambda event: isinstance(event, System), scenario.events))
+    rest = scenario.events[len(lead) :]
+    following = dropwhile(lambda event: isinstance(event, System) or not _has_content(event), rest)
+    return [one for one in lead if isinstance(one, System)], [one for one in following if isinstance(one, System)]
 
 
-def _says_something(event: Event) -> bool:
+def _has_content(event: Event) -> bool:
     match event:
         case Say(texts=texts, picture=picture):
             return bool(picture) or any(text.strip() for text in texts)
@@ -235,32 +235,32 @@ def _says_something(event: Event) -> bool:
             return True
 
 
-def anthropic_abroad(body: Body, story: Story) -> None:
-    """What Messages bodies from elsewhere hold to: turns alternate, a tool is declared where one was called (ANT-36),
-    only leading system text is lifted, later one stands in its place as words of a user (ANT-20)."""
+def anthropic_abroad(body: Body, scenario: Story) -> None:
+    """Cross-API Messages bodies: turns alternate, a tool is declared where one was called (ANT-36),
+    only leading system text is lifted, later text keeps its place as user text (ANT-20)."""
     roles = [message["role"] for message in body["messages"]]
     assert set(roles) <= {"user", "assistant"}, roles
     assert all(one != other for one, other in pairwise(roles)), f"turns do not alternate: {roles}"
-    assert body.get("tools") or not story.calls, "calls, and no tool is declared"
+    assert body.get("tools") or not scenario.calls, "calls, and no tool is declared"
     lifted = dumped(body.get("system"))
-    leading, later = _later(story)
+    leading, later = _leading_and_later(scenario)
     assert all(str(word_of(event.text)) in lifted for event in leading), f"not lifted: {leading}"
     assert not any(str(word_of(event.text)) in lifted for event in later), f"lifted: {later}"
 
 
-def bedrock_abroad(body: Body, story: Story) -> None:
-    """What Converse bodies from elsewhere hold to: turns alternate (BED-10), a tool is declared where one was called
+def bedrock_abroad(body: Body, scenario: Story) -> None:
+    """Cross-API Converse bodies: turns alternate (BED-10), a tool is declared where one was called
     (BED-03), leading system text on top."""
     roles = [message["role"] for message in body["messages"]]
     assert set(roles) <= {"user", "assistant"}, roles
     assert all(one != other for one, other in pairwise(roles)), f"turns do not alternate: {roles}"
-    assert body.get("toolConfig") or not story.calls, "calls, and no tool is declared"
+    assert body.get("toolConfig") or not scenario.calls, "calls, and no tool is declared"
     lifted = dumped(body.get("system"))
-    assert all(str(word_of(event.text)) in lifted for event in _later(story)[0])
+    assert all(str(word_of(event.text)) in lifted for event in _leading_and_later(scenario)[0])
 
 
-def gemini_abroad(body: Body, story: Story) -> None:
-    """What Gemini bodies from elsewhere hold to: results alone (GEM-04), replies in one piece (GEM-08), an end that is
+def gemini_abroad(body: Body, scenario: Story) -> None:
+    """Cross-API Gemini bodies: results alone (GEM-04), replies in one content (GEM-08), an end that is
     not the model's (GEM-05), leading system text on top."""
     roles = [content["role"] for content in body["contents"]]
     assert not any(one == other == "model" for one, other in pairwise(roles)), roles
@@ -268,27 +268,27 @@ def gemini_abroad(body: Body, story: Story) -> None:
     for content in body["contents"]:
         assert len({"functionResponse" in part for part in content["parts"]}) == 1, content
     lifted = dumped(body.get("systemInstruction"))
-    assert all(str(word_of(event.text)) in lifted for event in _later(story)[0])
+    assert all(str(word_of(event.text)) in lifted for event in _leading_and_later(scenario)[0])
 
 
-def chat_abroad(body: Body, story: Story, developer: str) -> None:
-    """Later system text keeps its place: as developer text where the API has that, else as marked words of a user."""
-    for event in _later(story)[1]:
+def chat_abroad(body: Body, scenario: Story, developer: str) -> None:
+    """Later system text keeps its place: as developer text where the API has that, else as marked user text."""
+    for event in _leading_and_later(scenario)[1]:
         (message,) = [one for one in said(body) if str(word_of(event.text)) in dumped(one)]
         assert message["role"] == developer, message
 
 
-def responses_abroad(body: Body, story: Story) -> None:
+def responses_abroad(body: Body, scenario: Story) -> None:
     """Leading system text is lifted into the instructions; later text keeps its place as developer's (OAI-RESP-24)."""
     lifted = dumped(body.get("instructions"))
-    leading, later = _later(story)
+    leading, later = _leading_and_later(scenario)
     assert all(str(word_of(event.text)) in lifted for event in leading), f"not lifted: {leading}"
     assert not any(str(word_of(event.text)) in lifted for event in later), f"lifted: {later}"
-    chat_abroad(body, story, "developer")
+    chat_abroad(body, scenario, "developer")
 
 
 def results_together(body: Body) -> None:
-    """ANT-04, by the letter: where a turn had to be completed, all its results stand in the very next message."""
+    """ANT-04, literally: where a turn was completed, all its results are in the next message."""
     messages = body["messages"]
     for at, message in enumerate(messages):
         content = message["content"]
@@ -301,32 +301,32 @@ def results_together(body: Body) -> None:
             assert messages[at - 1]["role"] == "assistant", f"messages[{at}] holds results and follows no reply"
 
 
-# Items of Responses that say something to the API, or name what the body does not hold.
+# Items of Responses that are instructions to the API, or refer to state outside of the body.
 SILENT = ("item_reference", "compaction", "mcp_list_tools", "additional_tools", "compaction_trigger")
 
 
 def in_nobodys_voice(body: Body) -> None:
-    """What is no part of the conversation is not told as if somebody had said it."""
-    words = dumped(said(body))
-    assert not [kind for kind in SILENT if f"[{kind} not supported here]" in words]
+    """API items that are no messages are not rendered as text."""
+    body_text = dumped(said(body))
+    assert not [kind for kind in SILENT if f"[{kind} not supported here]" in body_text]
 
 
 RESPONSES = ("openai-responses", "azure-foundry")
 
 
 def asks_in_words(body: Body, api: str) -> None:
-    """Where JSON is asked for, some message says so: these APIs refuse it otherwise, or can be told no more."""
+    """Where JSON output is requested, a message mentions it: these APIs reject the request otherwise."""
     form = (body.get("text") or {}).get("format") if api in RESPONSES else body.get("response_format")
     if api not in ("openai-chat", *RESPONSES, "deepseek", "qwen") or not form:
         return
     assert api != "deepseek" or form["type"] != "json_schema", "a schema is asked for where there is no such form"
     said_so = "json" in json.dumps(said(body)).lower()
-    wanted = form["type"] == "json_object" or (api == "qwen" and form["type"] == "json_schema")
-    assert said_so or not wanted, "JSON is asked for and nobody says so"
+    needed = form["type"] == "json_object" or (api == "qwen" and form["type"] == "json_schema")
+    assert said_so or not needed, "JSON is asked for and nobody says so"
 
 
 def still_bound(given: Body, body: Body) -> None:
-    """ANT-28: a thinking block that is sent again stands behind exactly what it was made with."""
+    """ANT-28: a thinking block that is sent again follows exactly the prefix it was made with."""
 
     def prefixes(of: Body) -> dict[str, str]:
         head = dumped([of.get("system"), of.get("tools")])
@@ -344,48 +344,52 @@ def still_bound(given: Body, body: Body) -> None:
         assert made_with.get(block) == before, f"bound to another prefix: {block}"
 
 
-def converted(story: Story, given: Body, out: Any, source: str, target: str, model: str | None) -> None:
-    """All of the above for one conversion with the default policy. `model`: by whose rules the output is judged."""
-    abroad = source != target
+def converted(scenario: Story, given: Body, out: Any, source: str, target: str, model: str | None) -> None:
+    """All of the above for one conversion with the default policy. `model`: whose rules the output must satisfy."""
+    cross_api = source != target
     accepted(out.body, target, model)
     reading = read(out.body, target)
-    words_meet(reading, story, flagged=source in ("anthropic", "gemini", "bedrock"))
-    nothing_lost(out.body, out.report, story)
-    words_in_order(out.body, story)
+    words_meet(reading, scenario, flagged=source in ("anthropic", "gemini", "bedrock"))
+    nothing_lost(out.body, out.report, scenario)
+    words_in_order(out.body, scenario)
     ids_in_order(reading, out.report, home=kin(source, target), api=target, model=model)
     if target == "anthropic":
         results_together(out.body)
-    if abroad and target == "anthropic":
-        anthropic_abroad(out.body, story)
-    if abroad and target == "bedrock":
-        bedrock_abroad(out.body, story)
-    if abroad and target == "gemini":
-        gemini_abroad(out.body, story)
-    if abroad and target in ("openai-responses", "azure-foundry") and source not in (*PLAIN_ROLES, "gemini", "bedrock"):
-        responses_abroad(out.body, story)
-    if abroad and target == "openai-chat" and source not in (*PLAIN_ROLES, "gemini", "bedrock"):
-        chat_abroad(out.body, story, "developer")
-    if abroad and target in ("kimi", "mistral", "deepseek", "qwen"):
-        chat_abroad(out.body, story, "user")
-    if not abroad and target == "anthropic" and model == "claude-fable-5-1" == given.get("model"):
+    if cross_api and target == "anthropic":
+        anthropic_abroad(out.body, scenario)
+    if cross_api and target == "bedrock":
+        bedrock_abroad(out.body, scenario)
+    if cross_api and target == "gemini":
+        gemini_abroad(out.body, scenario)
+    if (
+        cross_api
+        and target in ("openai-responses", "azure-foundry")
+        and source not in (*PLAIN_ROLES, "gemini", "bedrock")
+    ):
+        responses_abroad(out.body, scenario)
+    if cross_api and target == "openai-chat" and source not in (*PLAIN_ROLES, "gemini", "bedrock"):
+        chat_abroad(out.body, scenario, "developer")
+    if cross_api and target in ("kimi", "mistral", "deepseek", "qwen"):
+        chat_abroad(out.body, scenario, "user")
+    if not cross_api and target == "anthropic" and model == "claude-fable-5-1" == given.get("model"):
         still_bound(given, out.body)
 
 
 # KIM-01 by the contract; two results for one call are only a risk on Kimi, but no output holds them (design §4.1); nor
-# a message without any content, which is a risk where nobody knows more.
+# a message without any content, which is a risk on unknown servers.
 NOT_HOME = {"KIM-01", "OAI-CHAT-05", "OAI-CHAT-06", "OAI-CHAT-11", "BED-08", "BED-10"}
 
 
 def home(given: Body, body: Body, api: str) -> None:
-    """At home a body that the judge takes comes back as it was: every field, in the same order, int and float apart."""
+    """A valid body is unchanged for the same API: every field, in the same order, int and float distinct."""
     verdict = segue.check(given, api)
     if verdict and not any(violation.rule in NOT_HOME for violation in verdict) and not _is_odd(given, api):
         assert dumped(body) == dumped(given), "a lawful body was changed at home"
 
 
 def _is_odd(body: Body, api: str) -> bool:
-    """Whether a body holds what its judge takes and no output has."""
-    # «requires the last turn in the conversation to be a user message»: which models do, the rulebook does not say.
+    """Whether a body has something valid that segue never renders."""
+    # «requires the last turn in the conversation to be a user message»: the rulebook does not define which models do.
     begun = api == "bedrock" and body["messages"][-1]["role"] == "assistant"
     # Where no model is named, ids are held to what the default one takes.
     foreign = api == "bedrock" and not body.get("modelId") and re.search(r'"toolUseId": "[^"]*[.:]', dumped(body))

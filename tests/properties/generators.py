@@ -1,7 +1,7 @@
-"""Strategies for stories: clean ones that a given API accepts, and broken ones whose truth is still known.
+"""Strategies for scenarios: valid ones that a given API accepts, and broken ones whose correct pairing is still known.
 
-A fault is only told where design §3 recovers what its author meant: ids that repeat are answered before they come
-again, calls without ids are answered in order, and so on. `chaos` knows no such care.
+A fault is only generated where design §3 recovers the intended pairing: repeated ids have results before they come
+again, calls without ids have results in order, and so on. `chaos` has no such limits.
 """
 
 from __future__ import annotations
@@ -49,103 +49,103 @@ MODELS = {
 }
 
 
-class Teller:
-    """Tells one story; each `draw` decides one thing."""
+class ScenarioGenerator:
+    """Generates one scenario; each `draw` decides one thing."""
 
-    def __init__(self, draw: Any, lawful_for: str | None) -> None:
+    def __init__(self, draw: Any, valid_for: str | None) -> None:
         self.draw = draw
-        self.api = lawful_for
-        self.lawful = lawful_for is not None
-        self.words = 0
+        self.api = valid_for
+        self.valid = valid_for is not None
+        self.marker_count = 0
         self.turn = 0
         self.total = 0
         self.events: list[Event] = []
         self.late: list[Result] = []
-        self.story = Story(self.events)
+        self.scenario = Story(self.events)
 
     def chance(self, of_ten: int) -> bool:
         return self.draw(st.integers(0, 9)) >= 10 - of_ten
 
     def fault(self, of_ten: int = 1) -> bool:
-        return not self.lawful and self.chance(of_ten)
+        return not self.valid and self.chance(of_ten)
 
-    def word(self) -> str:
-        self.words += 1
-        return f"w{self.words:04}q"
+    def new_marker(self) -> str:
+        self.marker_count += 1
+        return f"w{self.marker_count:04}q"
 
     def pick(self, *values: Any) -> Any:
         return self.draw(sampled(values))
 
-    # ------------------------------------------------------------------------------------------------- the story
+    # ------------------------------------------------------------------------------------------------- the scenario
 
-    def tell(self) -> Story:
-        self.style: Style = UNIQUE[0] if self.lawful else self.draw(sampled(STYLES))
-        self.story.style = self.style.name
-        weird = not self.lawful and self.chance(3)
+    def generate(self) -> Story:
+        self.style: Style = UNIQUE[0] if self.valid else self.draw(sampled(STYLES))
+        self.scenario.style = self.style.name
+        weird = not self.valid and self.chance(3)
         self.names = self.draw(WEIRD_NAMES if weird else PLAIN_NAMES)
         # AZF-06: of reasoning nothing goes back there.
-        self.story.thinking_on = self.chance(3) and self.api != "azure-foundry"
+        self.scenario.thinking_on = self.chance(3) and self.api != "azure-foundry"
         self.custom = self.chance(2) and self.api in (None, "openai-chat", "openai-responses", "azure-foundry")
-        self.legacy = not self.lawful and self.style.name == "own" and self.chance(1)
+        self.legacy = not self.valid and self.style.name == "own" and self.chance(1)
         if self.chance(5):
-            self.events.extend(System(f"Be brief {self.word()}.") for _ in range(self.pick(1, 1, 2)))
-        self.opening()
+            self.events.extend(System(f"Be brief {self.new_marker()}.") for _ in range(self.pick(1, 1, 2)))
+        self.add_opening()
         for _ in range(self.pick(1, 1, 2, 3)):
-            self.exchange()
-        self.ending()
+            self.add_exchange()
+        self.add_ending()
         if self.chance(8):
-            kinds = {call.tool: call.kind for call in self.story.calls}
-            self.story.tools = [
+            kinds = {call.tool: call.kind for call in self.scenario.calls}
+            self.scenario.tools = [
                 Tool(name, "custom" if kinds.get(name) == "custom" else "function") for name in self.names
             ]
-        return self.story
+        return self.scenario
 
-    def opening(self) -> None:
+    def add_opening(self) -> None:
         if self.api in ("kimi", "gemini", "bedrock"):
             return
         if self.fault() and self.style.told:
-            self.orphan()
+            self.add_orphan()
         if self.chance(1):
             self.events.append(self.reply(0))
         if self.fault():
-            self.called()
+            self.add_calls()
 
-    def exchange(self) -> None:
-        self.say()
+    def add_exchange(self) -> None:
+        self.add_user()
         for _ in range(self.pick(0, 1, 1, 2)):
-            self.called()
+            self.add_calls()
         if self.chance(4):
             self.events.append(self.reply(0))
         if self.fault():
             self.events.append(self.reply(0))
 
-    def ending(self) -> None:
+    def add_ending(self) -> None:
         self.events.extend(self.late)
         self.late = []
-        open_end = self.lawful and not isinstance(self.events[-1], Say | Result)
+        open_end = self.valid and not isinstance(self.events[-1], Say | Result)
         if open_end or self.chance(3):
-            self.say()
+            self.add_user()
 
-    def say(self) -> None:
-        # MIS-07: Mistral wants a reply between results and words; MIS-09: and no system text behind either. BED-07: so
+    def add_user(self) -> None:
+        # MIS-07: Mistral needs a reply between results and text; MIS-09: and no system text after either. BED-07: so
         # do some models behind Converse.
         if self.api in ("mistral", "bedrock") and self.events and isinstance(self.events[-1], Result):
             self.events.append(self.reply(0))
         behind = self.api == "mistral" and self.events and isinstance(self.events[-1], Reply)
         if self.chance(1) and not behind:
-            self.events.append(System(f"From now on {self.word()}.", developer=self.chance(5)))
+            self.events.append(System(f"From now on {self.new_marker()}.", developer=self.chance(5)))
         for _ in range(2 if self.chance(1) else 1):
-            texts = tuple(f"Please {self.word()}." for _ in range(self.pick(1, 1, 1, 2)))
+            texts = tuple(f"Please {self.new_marker()}." for _ in range(self.pick(1, 1, 1, 2)))
             if self.fault():
                 texts = self.pick(("",), (" ",), (*texts, ""), ("", *texts))
             picture = self.picture() if self.chance(1) else None
             self.events.append(Say(texts, picture, joined=self.chance(5), as_list=self.chance(3)))
         if self.fault() and self.style.told:
-            self.orphan()
-        self.flush()
+            self.add_orphan()
+        self.add_late_results()
 
-    def flush(self) -> None:
-        """Late results arrive, after the user's next words; where ids are unique some wait longer."""
+    def add_late_results(self) -> None:
+        """Adds late results after the next user text; where ids are unique some wait longer."""
         waiting: list[Result] = []
         for result in self.late:
             if self.style.unique and self.chance(2) and isinstance(self.events[-1], Say):
@@ -158,32 +158,32 @@ class Teller:
 
     def reply(self, calls: int) -> Reply:
         made = tuple(self.call(index) for index in range(calls))
-        text = f"Answer {self.word()}." if not made or self.chance(4) else None
+        text = f"Answer {self.new_marker()}." if not made or self.chance(4) else None
         if text is None and self.chance(1) and self.api != "anthropic":
             text = ""
         if not made and self.fault():
             text = self.pick("", None, " ")
-        thinks = self.story.thinking_on if self.lawful or not self.chance(2) else self.chance(5)
-        thought = f"Let me think {self.word()}." if thinks else None
+        thinks = self.scenario.thinking_on if self.valid or not self.chance(2) else self.chance(5)
+        thought = f"Let me think {self.new_marker()}." if thinks else None
         return Reply(made, text, thought, text_first=not self.chance(1))
 
     def call(self, index: int) -> Call:
-        word, tool = self.word(), self.pick(*self.names)
+        marker, tool = self.new_marker(), self.pick(*self.names)
         raw = self.style.id(self.turn, index, self.total, tool)
         self.total += 1
         if self.legacy:
-            return Call(word, tool, arguments={"q": word}, kind="legacy")
+            return Call(marker, tool, arguments={"q": marker}, kind="legacy")
         if self.custom and tool == self.names[0]:
-            return Call(word, tool, raw, text=f"free text {word}\n*** end", kind="custom")
+            return Call(marker, tool, raw, text=f"free text {marker}\n*** end", kind="custom")
         if self.fault():
             broken = self.pick(
-                f'{{"q": "{word}"', f"{word}", f'["{word}", 1]', f'"{word}"', f'{{"q": NaN, "r": "{word}"}}'
+                f'{{"q": "{marker}"', f"{marker}", f'["{marker}", 1]', f'"{marker}"', f'{{"q": NaN, "r": "{marker}"}}'
             )
-            return Call(word, tool, raw, text=broken)
-        return Call(word, tool, raw, {"q": word, **self.pick(*EXTRAS)})
+            return Call(marker, tool, raw, text=broken)
+        return Call(marker, tool, raw, {"q": marker, **self.pick(*EXTRAS)})
 
-    def called(self) -> None:
-        """A reply with calls, and what became of them."""
+    def add_calls(self) -> None:
+        """Adds a reply with calls, and their results."""
         if not self.style.unique:
             self.events.extend(self.late)  # before their ids come again
             self.late = []
@@ -191,8 +191,8 @@ class Teller:
         self.turn += 1
         results = [self.result(call) for call in reply.calls]
         for call, result in zip(reply.calls, results, strict=True):
-            self.story.answers[call.word] = result
-        answered = self.missing(reply, results)
+            self.scenario.answers[call.word] = result
+        answered = self.drop_results(reply, results)
         if self.fault() and self.style.unique and self.style.told and answered and not self.legacy:
             self.events.append(answered.pop(0))
         self.events.append(reply)
@@ -204,9 +204,9 @@ class Teller:
             answered = self.draw(st.permutations(answered))
         self.events.extend(answered)
         if answered and self.style.distinct and self.style.told and not self.legacy and self.fault():
-            self.duplicate(self.pick(*answered))
+            self.add_duplicate(self.pick(*answered))
 
-    def missing(self, reply: Reply, results: list[Result]) -> list[Result]:
+    def drop_results(self, reply: Reply, results: list[Result]) -> list[Result]:
         if not self.fault(2) or self.legacy:
             return results
         if self.style.distinct:
@@ -216,30 +216,35 @@ class Teller:
         given = {result.call for result in kept}
         for call in reply.calls:
             if call.word not in given:
-                self.story.answers[call.word] = None
+                self.scenario.answers[call.word] = None
         return kept
 
     def result(self, call: Call) -> Result:
-        text = self.pick(f"Found {self.word()}", f'{{"ok": true, "w": "{self.word()}"}}', f"{self.word()}\n\n  ", "")
+        text = self.pick(
+            f"Found {self.new_marker()}",
+            f'{{"ok": true, "w": "{self.new_marker()}"}}',
+            f"{self.new_marker()}\n\n  ",
+            "",
+        )
         error = self.chance(1)
-        lawful_picture = (
+        picture_allowed = (
             self.api in (None, "anthropic", "openai-responses", "azure-foundry")
-            and not (self.lawful and error)
+            and not (self.valid and error)
             and not self.legacy
         )
-        picture = self.picture() if lawful_picture and self.chance(1) else None
+        picture = self.picture() if picture_allowed and self.chance(1) else None
         form = "parts" if text and self.chance(2) else "text"
         if not text and not picture and self.chance(5):
-            form = "omitted" if not self.lawful or self.api == "anthropic" else "text"
+            form = "omitted" if not self.valid or self.api == "anthropic" else "text"
         raw = call.id if call.id is OWN else self.style.result_id(call.id, call.word)
         return Result(call.word, text, raw, call.tool, error, picture, form, call.kind)
 
-    def duplicate(self, result: Result) -> None:
+    def add_duplicate(self, result: Result) -> None:
         if result.error:
             return
         if self.chance(5):
-            again = Result(result.call, f"Other {self.word()}", result.id, result.tool)
-            self.story.losers.append(again)
+            again = Result(result.call, f"Other {self.new_marker()}", result.id, result.tool)
+            self.scenario.losers.append(again)
         else:
             again = result
         if self.style.unique and self.chance(3):
@@ -247,28 +252,28 @@ class Teller:
         else:
             self.events.append(again)
 
-    def orphan(self) -> None:
-        result = Result(None, f"Lost {self.word()}", f"nobody_{self.words}", self.pick(*self.names))
-        self.story.orphans.append(result)
+    def add_orphan(self) -> None:
+        result = Result(None, f"Lost {self.new_marker()}", f"nobody_{self.marker_count}", self.pick(*self.names))
+        self.scenario.orphans.append(result)
         self.events.append(result)
 
     def picture(self) -> Picture:
-        return Picture(self.word(), self.chance(6))
+        return Picture(self.new_marker(), self.chance(6))
 
 
 @st.composite
 def stories(draw: Any) -> Story:
-    """Any story with a known truth, clean or broken."""
-    return Teller(draw, None).tell()
+    """Any scenario with known pairing, valid or broken."""
+    return ScenarioGenerator(draw, None).generate()
 
 
 @st.composite
 def lawful_stories(draw: Any, api: str) -> Story:
-    """Stories that this API accepts as they are."""
-    return Teller(draw, api).tell()
+    """Scenarios that this API accepts unchanged."""
+    return ScenarioGenerator(draw, api).generate()
 
 
-def source_models(story: Story, api: str) -> tuple[str, ...]:
-    """Models that may have written the story. K3 pairs by position, so an orphan would find a call that is open."""
-    careful = bool(story.orphans) or story.style in {style.name for style in MISSING}
+def source_models(scenario: Story, api: str) -> tuple[str, ...]:
+    """Possible source models of the scenario. K3 pairs by position, so an orphan would match an open call."""
+    careful = bool(scenario.orphans) or scenario.style in {style.name for style in MISSING}
     return tuple(model for model in MODELS.get(api, ()) if not (careful and model == "kimi-k3"))

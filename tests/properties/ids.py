@@ -1,7 +1,7 @@
-"""Id styles: how the ids of a story look. What a style can't tell apart, the story must not ask for.
+"""Id styles: the form of the ids of a scenario. A scenario must not need distinctions that its style lacks.
 
-`Style.unique` says that no two calls of the story share an id; `Style.distinct` that no two of one turn do;
-`Style.told` that every call has one.
+`Style.unique`: no two calls of the scenario share an id; `Style.distinct`: no two of one turn do;
+`Style.has_ids`: every call has one.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Style:
         """The raw id of a call: in which turn, at which place in it, how many calls before it."""
         return _MAKERS[self.name](turn, index, total, tool)
 
-    def result_id(self, call_id: Any, word: str) -> Any:
-        """The id that the result of this call bears: the same, or one that a client made up where there was none."""
-        return f"made_up_{word}" if self.name == "minted" else call_id
+    def result_id(self, call_id: Any, marker: str) -> Any:
+        """The id of this call's result: the same, or one that a client invented where there was none."""
+        return f"made_up_{marker}" if self.name == "minted" else call_id
 
 
 _SANITISED = (".", ":", "/", " ", "|", "é", "_")
@@ -39,7 +39,7 @@ def _near(turn: int, index: int, total: int, tool: str) -> str:
 
 
 def _reused(turn: int, index: int, total: int, tool: str) -> str:
-    """Two names that come and go between turns."""
+    """Ids that are reused between turns."""
     return f"call_{'abcde'[(turn + index) % 5]}"
 
 

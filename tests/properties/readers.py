@@ -1,4 +1,4 @@
-"""Small independent readers: what a body of each API says, read from the rulebook and from nothing of segue.
+"""Small independent readers of each API's bodies, written from the rulebook and without segue.
 
 Chat pairs by id inside the run of tool messages right after the calls (OAI-CHAT-03); Anthropic by `tool_use_id` in
 the user turn right after (ANT-04), neighbours of one role being one turn (ANT-21); Responses by `call_id`, wherever the
@@ -22,7 +22,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Interaction:
-    """A call as it stands in a body, with the text of the result found at its id (None: there is none)."""
+    """A call in a body, with the text of the result at its id (None: there is none)."""
 
     id: Any
     name: str
@@ -44,9 +44,9 @@ class Reading:
     def ids(self) -> list[Any]:
         return [interaction.id for interaction in self.interactions]
 
-    def at(self, word: str) -> list[Interaction]:
-        """The interactions whose arguments hold this word."""
-        return [one for one in self.interactions if word in json.dumps(one.arguments, ensure_ascii=False)]
+    def at(self, marker: str) -> list[Interaction]:
+        """The interactions whose arguments contain this marker."""
+        return [one for one in self.interactions if marker in json.dumps(one.arguments, ensure_ascii=False)]
 
 
 def flat(content: Any) -> str:
@@ -159,11 +159,11 @@ def _as_anthropic(block: Body) -> Body:
 
 
 def read_bedrock(body: Body) -> Reading:
-    said = [
+    texts = [
         {"role": message["role"], "content": [_as_anthropic(block) for block in message["content"]]}
         for message in body["messages"]
     ]
-    return read_anthropic({"messages": said})
+    return read_anthropic({"messages": texts})
 
 
 _OUTPUTS = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}

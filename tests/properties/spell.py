@@ -1,7 +1,7 @@
-"""`spell(story, api, model)`: the story as a request body of that API, written from the rulebook.
+"""`build_body(scenario, api, model)`: the scenario as a request body of that API, written from the rulebook.
 
-A clean story gives a body that the judge accepts, a broken one a broken body. A wire that has no spelling here gets
-the Chat body converted, so that it joins the properties without further code.
+A valid scenario gives a valid body, a broken one a broken body. A wire without a builder here gets the converted
+Chat body, so that the properties cover it without further code.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ SPELLINGS: dict[str, Callable[[Story, str | None], Body]] = {
 }
 
 
-def spell(story: Story, api: str, model: str | None = None) -> Body:
-    """A fresh body that shares nothing with the story."""
+def spell(scenario: Story, api: str, model: str | None = None) -> Body:
+    """A fresh body that shares no objects with the scenario."""
     if api in SPELLINGS:
-        return copy.deepcopy(SPELLINGS[api](story, model))
+        return copy.deepcopy(SPELLINGS[api](scenario, model))
     import segue
 
-    return segue.convert(spell_chat(story, None), source="openai-chat", target=api).body
+    return segue.convert(spell_chat(scenario, None), source="openai-chat", target=api).body

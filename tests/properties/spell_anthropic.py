@@ -1,4 +1,4 @@
-"""Stories as Anthropic Messages bodies."""
+"""Scenarios as Anthropic Messages bodies."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ def picture(of: Picture) -> Body:
     return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": of.data}}
 
 
-def text(words: str) -> Body:
-    return {"type": "text", "text": words}
+def text(value: str) -> Body:
+    return {"type": "text", "text": value}
 
 
-class Messages:
-    """One spelling. A run of results is one user message; words of the user may join it."""
+class MessagesBuilder:
+    """Builds one body. A run of results is one user message; user text may join it."""
 
-    def __init__(self, story: Story) -> None:
-        self.story = story
+    def __init__(self, scenario: Story) -> None:
+        self.scenario = scenario
         self.messages: list[Body] = []
         self.results: list[Body] | None = None
 
     def body(self, model: str | None) -> Body:
-        events = list(self.story.events)
+        events = list(self.scenario.events)
         system = [one.text for one in takewhile(lambda one: isinstance(one, System), events) if isinstance(one, System)]
         for event in events[len(system) :]:
             match event:
                 case System():
                     self.add("system", event.text)
                 case Say():
-                    self.say(event)
+                    self.add_user(event)
                 case Reply():
                     self.add("assistant", self.reply(event))
                 case Result():
@@ -49,11 +49,11 @@ class Messages:
         body: Body = {"model": model} if model else {}
         body["max_tokens"] = 4096
         if system:
-            body["system"] = system[0] if len(system) == 1 else [text(words) for words in system]
+            body["system"] = system[0] if len(system) == 1 else [text(value) for value in system]
         body["messages"] = self.messages
-        if self.story.tools:
-            body["tools"] = [self.tool(tool.name) for tool in self.story.tools]
-        if self.story.thinking_on:
+        if self.scenario.tools:
+            body["tools"] = [self.tool(tool.name) for tool in self.scenario.tools]
+        if self.scenario.thinking_on:
             enabled = {"type": "enabled", "budget_tokens": 2048}
             body["thinking"] = {"type": "adaptive"} if model == "claude-fable-5-1" else enabled
         return body
@@ -67,15 +67,15 @@ class Messages:
         self.results = None
         self.messages.append({"role": role, "content": content})
 
-    def say(self, say: Say) -> None:
-        blocks = [text(words) for words in say.texts]
-        if say.picture:
-            blocks.append(picture(say.picture))
-        if say.joined and self.results is not None:
+    def add_user(self, user: Say) -> None:
+        blocks = [text(value) for value in user.texts]
+        if user.picture:
+            blocks.append(picture(user.picture))
+        if user.joined and self.results is not None:
             self.results.extend(blocks)
             self.results = None
-        elif len(blocks) == 1 and not say.as_list and not say.picture:
-            self.add("user", say.texts[0])
+        elif len(blocks) == 1 and not user.as_list and not user.picture:
+            self.add("user", user.texts[0])
         else:
             self.add("user", blocks)
 
@@ -84,10 +84,10 @@ class Messages:
         if reply.thinking is not None:
             blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": signature(reply.thinking)})
         uses = [self.use(call) for call in reply.calls]
-        words = [text(reply.text)] if reply.text is not None and (reply.text or not uses) else []
-        if not blocks and not uses and words and reply.text_first:
+        text_blocks = [text(reply.text)] if reply.text is not None and (reply.text or not uses) else []
+        if not blocks and not uses and text_blocks and reply.text_first:
             return reply.text
-        return [*blocks, *words, *uses] if reply.text_first or not uses else [*blocks, *uses, *words]
+        return [*blocks, *text_blocks, *uses] if reply.text_first or not uses else [*blocks, *uses, *text_blocks]
 
     def use(self, call: Call) -> Body:
         entry: Body = {"type": "tool_use"}
@@ -118,5 +118,5 @@ class Messages:
         self.results.append(block)
 
 
-def spell_anthropic(story: Story, model: str | None) -> Body:
-    return Messages(story).body(model)
+def spell_anthropic(scenario: Story, model: str | None) -> Body:
+    return MessagesBuilder(scenario).body(model)

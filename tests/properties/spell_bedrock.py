@@ -1,4 +1,4 @@
-"""Stories as Converse bodies."""
+"""Scenarios as Converse bodies."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from .story import ABSENT, OWN, Call, Picture, Reply, Result, Say, Story, System
 
 Body = dict[str, Any]
 
-# BED-07: words stand apart from results
+# BED-07: text is separate from results
 ALONE = ("llama", "mistral")
 
 
 def picture(of: Picture) -> Body:
-    """There are no pictures by URL: one is told by its words."""
+    """There are no images by URL: one becomes text."""
     if of.by_url:
         return {"text": f"a picture at {of.url}"}
     return {"image": {"format": "png", "source": {"bytes": of.data}}}
 
 
-class Converse:
-    """One spelling. What the user says in a row is one message (BED-10), results first; no two replies are one."""
+class ConverseBuilder:
+    """Builds one body. Consecutive user content is one message (BED-10), results first; replies are not merged."""
 
-    def __init__(self, story: Story, model: str | None) -> None:
-        self.story = story
+    def __init__(self, scenario: Story, model: str | None) -> None:
+        self.scenario = scenario
         self.model = model or "claude"
         self.messages: list[Body] = []
 
     def body(self, model: str | None) -> Body:
-        events = list(self.story.events)
+        events = list(self.scenario.events)
         system = [one.text for one in takewhile(lambda one: isinstance(one, System), events) if isinstance(one, System)]
         for event in events[len(system) :]:
             match event:
@@ -38,21 +38,21 @@ class Converse:
                     self.add("user", [{"text": event.text}])
                 case Say():
                     shown = [picture(event.picture)] if event.picture else []
-                    self.add("user", [*({"text": words} for words in event.texts), *shown])
+                    self.add("user", [*({"text": value} for value in event.texts), *shown])
                 case Reply():
                     self.add("assistant", self.reply(event))
                 case Result():
                     self.add("user", [self.result(event)])
         body: Body = {"modelId": model} if model else {}
         if system:
-            body["system"] = [{"text": words} for words in system]
+            body["system"] = [{"text": value} for value in system]
         body["messages"] = self.messages
         body["inferenceConfig"] = {"maxTokens": 4096}
         # BED-03
-        names = [tool.name for tool in self.story.tools] or [call.tool for call in self.story.calls[:1]]
+        names = [tool.name for tool in self.scenario.tools] or [call.tool for call in self.scenario.calls[:1]]
         if names:
             body["toolConfig"] = {"tools": [self.tool(name) for name in names]}
-        if self.story.thinking_on and "claude-sonnet-4-5" in self.model:
+        if self.scenario.thinking_on and "claude-sonnet-4-5" in self.model:
             body["additionalModelRequestFields"] = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
         return body
 
@@ -80,8 +80,8 @@ class Converse:
             thought = {"text": reply.thinking, "signature": signature(reply.thinking)}
             blocks.append({"reasoningContent": {"reasoningText": thought}})
         uses = [self.use(call) for call in reply.calls]
-        words = [{"text": reply.text}] if reply.text is not None and (reply.text or not uses) else []
-        return [*blocks, *words, *uses] if reply.text_first or not uses else [*blocks, *uses, *words]
+        text_blocks = [{"text": reply.text}] if reply.text is not None and (reply.text or not uses) else []
+        return [*blocks, *text_blocks, *uses] if reply.text_first or not uses else [*blocks, *uses, *text_blocks]
 
     def use(self, call: Call) -> Body:
         entry: Body = {}
@@ -92,9 +92,9 @@ class Converse:
             value = {"input": call.text} if call.kind == "custom" else call.text
         return {"toolUse": {**entry, "name": call.tool, "input": value}}
 
-    def own(self, word: str) -> str:
+    def own(self, marker: str) -> str:
         """MIS-01 holds for Mistral's models here, too."""
-        return f"{word}xyz" if "mistral" in self.model else f"tooluse_{word}"
+        return f"{marker}xyz" if "mistral" in self.model else f"tooluse_{marker}"
 
     def result(self, result: Result) -> Body:
         block: Body = {}
@@ -102,13 +102,13 @@ class Converse:
             block["toolUseId"] = self.own(str(result.call))
         elif result.id is not ABSENT:
             block["toolUseId"] = result.id
-        words = result.text or ("[error]" if result.error else "")
-        content = [{"text": words}] if words else []
+        text = result.text or ("[error]" if result.error else "")
+        content = [{"text": text}] if text else []
         block["content"] = [*content, picture(result.picture)] if result.picture else content
         if result.error:
             block["status"] = "error"
         return {"toolResult": block}
 
 
-def spell_bedrock(story: Story, model: str | None) -> Body:
-    return Converse(story, model).body(model)
+def spell_bedrock(scenario: Story, model: str | None) -> Body:
+    return ConverseBuilder(scenario, model).body(model)

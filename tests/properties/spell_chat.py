@@ -1,4 +1,4 @@
-"""Stories as Chat Completions bodies, and as the dialects of them."""
+"""Scenarios as Chat Completions bodies, and as bodies of its dialects."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Vendor:
-    """How a vendor writes: ids of its own, roles and calls that only OpenAI has, and thinking.
+    """A vendor's dialect: ids, roles and calls that only OpenAI has, and thinking.
 
-    `thinkers` think unasked; where calls (`on_calls`) or all replies (`on_all`) must carry reasoning while the model
-    thinks, those without any carry an empty one. `asked` gives the option, for every model but those named in `deaf`.
+    `thinking_models` think by default; where calls (`on_calls`) or all replies (`on_all`) must have reasoning while the
+    model thinks, those without any get an empty one. `thinking_option` enables it, except for `no_option_models`.
     """
 
     own_id: Callable[[Call, int], str]
@@ -52,36 +52,36 @@ VENDORS: dict[str, Vendor] = {
 }
 
 
-class Chat:
-    """One spelling."""
+class ChatBuilder:
+    """Builds one body."""
 
-    def __init__(self, story: Story, model: str | None, api: str) -> None:
-        self.story = story
+    def __init__(self, scenario: Story, model: str | None, api: str) -> None:
+        self.scenario = scenario
         self.model = model
         self.vendor = VENDORS[api]
-        self.thinks = story.thinking_on or model in self.vendor.thinkers
-        self.own = {call.word: self.vendor.own_id(call, index) for index, call in enumerate(story.calls)}
+        self.thinks = scenario.thinking_on or model in self.vendor.thinkers
+        self.own = {call.word: self.vendor.own_id(call, index) for index, call in enumerate(scenario.calls)}
 
     def body(self) -> Body:
         messages: list[Body] = []
-        for event in self.story.events:
+        for event in self.scenario.events:
             match event:
                 case System():
                     role = "developer" if event.developer and self.vendor.plain else "system"
                     messages.append({"role": role, "content": event.text})
                 case Say():
-                    messages.append({"role": "user", "content": self.words(event)})
+                    messages.append({"role": "user", "content": self.user_content(event)})
                 case Reply():
                     messages.append(self.reply(event))
                 case Result():
                     messages.append(self.result(event))
         body: Body = {"model": self.model} if self.model else {}
         body["messages"] = messages
-        if self.story.tools:
-            body["tools"] = [self.tool(tool.name, tool.kind) for tool in self.story.tools]
-        if self.vendor.asked and self.story.thinking_on and self.model not in self.vendor.deaf:
+        if self.scenario.tools:
+            body["tools"] = [self.tool(tool.name, tool.kind) for tool in self.scenario.tools]
+        if self.vendor.asked and self.scenario.thinking_on and self.model not in self.vendor.deaf:
             body.update(self.vendor.asked)
-        if self.story.thinking_on and self.model == "gpt-5":
+        if self.scenario.thinking_on and self.model == "gpt-5":
             body["reasoning_effort"] = "high"
         return body
 
@@ -96,17 +96,20 @@ class Chat:
         url = picture.url if picture.by_url else f"data:image/png;base64,{picture.data}"
         return {"type": "image_url", "image_url": {"url": url}}
 
-    def words(self, say: Say) -> Any:
-        if len(say.texts) == 1 and not say.picture and not say.as_list:
-            return say.texts[0]
-        parts: list[Body] = [{"type": "text", "text": text} for text in say.texts]
-        return [*parts, self.picture(say.picture)] if say.picture else parts
+    def user_content(self, user: Say) -> Any:
+        if len(user.texts) == 1 and not user.picture and not user.as_list:
+            return user.texts[0]
+        parts: list[Body] = [{"type": "text", "text": text} for text in user.texts]
+        return [*parts, self.picture(user.picture)] if user.picture else parts
 
     def reply(self, reply: Reply) -> Body:
         message: Body = {"role": "assistant", "content": reply.text}
         if reply.thinking is not None and self.vendor.parts:
-            words = [{"type": "text", "text": reply.text}] if reply.text else []
-            message["content"] = [{"type": "thinking", "thinking": [{"type": "text", "text": reply.thinking}]}, *words]
+            text_blocks = [{"type": "text", "text": reply.text}] if reply.text else []
+            message["content"] = [
+                {"type": "thinking", "thinking": [{"type": "text", "text": reply.thinking}]},
+                *text_blocks,
+            ]
         elif reply.thinking is not None:
             message["reasoning_content"] = reply.thinking
         elif self.thinks and ((reply.calls and self.vendor.on_calls) or self.vendor.on_all):
@@ -145,5 +148,5 @@ class Chat:
         return {**message, "content": content}
 
 
-def spell_chat(story: Story, model: str | None, api: str = "openai-chat") -> Body:
-    return Chat(story, model, api).body()
+def spell_chat(scenario: Story, model: str | None, api: str = "openai-chat") -> Body:
+    return ChatBuilder(scenario, model, api).body()

@@ -1,6 +1,6 @@
-"""Stories as bodies of Azure Foundry: Responses bodies with typed answers and the service's own ids.
+"""Scenarios as bodies of Azure Foundry: Responses bodies with typed answers and the service's own ids.
 
-Of reasoning nothing goes back (AZF-06), so what was thought is left out where the story must be lawful as it stands.
+Reasoning is not sent back (AZF-06), so it is left out where the scenario must be valid.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class _Items(Items):
         return {"type": "message", **Items.answer(reply)}
 
 
-def spell_foundry(story: Story, model: str | None) -> Body:
-    body = _Items(story).body(model)
+def spell_foundry(scenario: Story, model: str | None) -> Body:
+    body = _Items(scenario).body(model)
     body.pop("store", None)
     items = [{**item, "id": own_id(item["id"])} if "id" in item else item for item in body["input"]]
     return {**body, "input": items}

@@ -1,4 +1,4 @@
-"""Stories as Gemini bodies."""
+"""Scenarios as Gemini bodies."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Body = dict[str, Any]
 OLDER = ("gemini-2.0-flash", "gemini-2.5-pro", "gemini-2.5-flash")
 
 
-def signature(words: str) -> str:
-    return base64.b64encode(f"signed: {words[:24]}".encode()).decode()
+def signature(value: str) -> str:
+    return base64.b64encode(f"signed: {value[:24]}".encode()).decode()
 
 
 def picture(of: Picture) -> Body:
@@ -23,42 +23,44 @@ def picture(of: Picture) -> Body:
     return {"inlineData": {"mimeType": "image/png", "data": of.data}}
 
 
-class Contents:
-    """One spelling. A run of results is one content, and the user's words never join it.
+class ContentsBuilder:
+    """Builds one body. A run of results is one content, and user text never joins it.
 
     The first call of each reply is signed: where the client lost all results of a reply, that tells it from the next.
     """
 
-    def __init__(self, story: Story, model: str | None) -> None:
-        self.story = story
+    def __init__(self, scenario: Story, model: str | None) -> None:
+        self.scenario = scenario
         self.model = model
         self.newer = model not in OLDER
         self.contents: list[Body] = []
         self.results: list[Body] | None = None
 
     def body(self) -> Body:
-        events = list(self.story.events)
+        events = list(self.scenario.events)
         system = [one.text for one in takewhile(lambda one: isinstance(one, System), events) if isinstance(one, System)]
         for event in events[len(system) :]:
             match event:
                 case System():
                     self.add("user", [{"text": event.text}])
                 case Say():
-                    words = [{"text": text} for text in event.texts]
-                    self.add("user", [*words, picture(event.picture)] if event.picture else words)
+                    text_blocks = [{"text": text} for text in event.texts]
+                    self.add("user", [*text_blocks, picture(event.picture)] if event.picture else text_blocks)
                 case Reply():
                     self.add("model", self.reply(event))
                 case Result():
                     self.result(event)
         body: Body = {"model": self.model} if self.model else {}
         if system:
-            body["systemInstruction"] = {"parts": [{"text": words} for words in system]}
+            body["systemInstruction"] = {"parts": [{"text": value} for value in system]}
         body["contents"] = self.contents
-        if self.story.tools:
+        if self.scenario.tools:
             schema = {"type": "OBJECT", "properties": {"q": {"type": "STRING"}}}
-            declared = [{"name": one.name, "description": "Looks.", "parameters": schema} for one in self.story.tools]
+            declared = [
+                {"name": one.name, "description": "Looks.", "parameters": schema} for one in self.scenario.tools
+            ]
             body["tools"] = [{"functionDeclarations": declared}]
-        if self.story.thinking_on and self.model != "gemini-2.0-flash":
+        if self.scenario.thinking_on and self.model != "gemini-2.0-flash":
             thinking = {"thinkingLevel": "HIGH"} if self.newer else {"thinkingBudget": 2048}
             body["generationConfig"] = {"thinkingConfig": thinking}
         return body
@@ -74,8 +76,8 @@ class Contents:
         calls = [self.call(call) for call in reply.calls]
         if calls:
             calls[0]["thoughtSignature"] = signature(reply.thinking or reply.calls[0].word)
-        words = [{"text": reply.text}] if reply.text is not None and (reply.text or not calls) else []
-        return [*parts, *words, *calls] if reply.text_first or not calls else [*parts, *calls, *words]
+        text_blocks = [{"text": reply.text}] if reply.text is not None and (reply.text or not calls) else []
+        return [*parts, *text_blocks, *calls] if reply.text_first or not calls else [*parts, *calls, *text_blocks]
 
     def call(self, call: Call) -> Body:
         inner: Body = {}
@@ -94,7 +96,7 @@ class Contents:
             inner = {"id": f"fc_{result.call}"}
         elif result.id is not ABSENT:
             inner = {"id": result.id}
-        # By position any result finds a call that is open, so what is nobody's has a name of its own.
+        # By position any result matches an open call, so an orphan has a name of its own.
         inner["name"] = result.tool if result.call is not None else "a_lost_tool"
         key = "error" if result.error else "output"
         inner["response"] = {} if result.form == "omitted" and not result.error else {key: result.text}
@@ -107,5 +109,5 @@ class Contents:
         self.results.append({"functionResponse": inner})
 
 
-def spell_gemini(story: Story, model: str | None) -> Body:
-    return Contents(story, model).body()
+def spell_gemini(scenario: Story, model: str | None) -> Body:
+    return ContentsBuilder(scenario, model).body()

@@ -1,4 +1,4 @@
-"""Stories as Responses bodies.
+"""Scenarios as Responses bodies.
 
 A run of items of the model is one reply there. Where two replies of a story would meet and an id could not tell their
 calls apart, words of the user come between.
@@ -28,20 +28,20 @@ def picture(of: Picture) -> Body:
     }
 
 
-def text(words: str) -> Body:
-    return {"type": "input_text", "text": words}
+def text(value: str) -> Body:
+    return {"type": "input_text", "text": value}
 
 
 class Items:
-    """One spelling. Replies with reasoning carry the ids that the provider gave; others come as clients write them."""
+    """Builds one body. Replies with reasoning have the provider's ids; others are as clients write them."""
 
-    def __init__(self, story: Story) -> None:
-        self.story = story
+    def __init__(self, scenario: Story) -> None:
+        self.scenario = scenario
         self.items: list[Body] = []
         self.open: list[Any] = []
 
     def body(self, model: str | None) -> Body:
-        events = list(self.story.events)
+        events = list(self.scenario.events)
         system = [one.text for one in takewhile(lambda one: isinstance(one, System), events) if isinstance(one, System)]
         lifted = system if len(system) == 1 else []
         for event in events[len(lifted) :]:
@@ -58,9 +58,9 @@ class Items:
         if lifted:
             body["instructions"] = lifted[0]
         body["input"] = self.items
-        if self.story.tools:
-            body["tools"] = [self.tool(tool.name, tool.kind) for tool in self.story.tools]
-        if self.story.thinking_on and model != "gpt-4.1":
+        if self.scenario.tools:
+            body["tools"] = [self.tool(tool.name, tool.kind) for tool in self.scenario.tools]
+        if self.scenario.thinking_on and model != "gpt-4.1":
             body |= {"store": False, "reasoning": {"effort": "high", "summary": "auto"}}
         return body
 
@@ -76,18 +76,18 @@ class Items:
         return {"type": "function", "name": name, "description": "Looks.", "parameters": schema, "strict": False}
 
     @staticmethod
-    def words(say: Say) -> Any:
-        if len(say.texts) == 1 and not say.picture and not say.as_list:
-            return say.texts[0]
-        parts = [text(words) for words in say.texts]
-        return [*parts, picture(say.picture)] if say.picture else parts
+    def words(user: Say) -> Any:
+        if len(user.texts) == 1 and not user.picture and not user.as_list:
+            return user.texts[0]
+        parts = [text(value) for value in user.texts]
+        return [*parts, picture(user.picture)] if user.picture else parts
 
     def reply(self, reply: Reply) -> None:
         ids = [call.word if call.id is OWN else call.id for call in reply.calls]
         if any(one in self.open or not has_id(one) for one in ids) and self.open:
             self.add({"role": "user", "content": "And?"})
         self.open += ids
-        words = [self.answer(reply)] if reply.text is not None and (reply.text or not reply.calls) else []
+        text_blocks = [self.answer(reply)] if reply.text is not None and (reply.text or not reply.calls) else []
         calls = [self.call(call, named=reply.thinking is not None) for call in reply.calls]
         if reply.thinking is not None:
             self.items.append(
@@ -98,19 +98,19 @@ class Items:
                     "encrypted_content": sealed(reply.thinking),
                 }
             )
-        self.items += [*words, *calls] if reply.text_first else [*calls, *words]
+        self.items += [*text_blocks, *calls] if reply.text_first else [*calls, *text_blocks]
 
     @staticmethod
     def answer(reply: Reply) -> Body:
-        words = reply.text or ""
+        text_value = reply.text or ""
         if reply.thinking is None:
-            return {"role": "assistant", "content": words}
+            return {"role": "assistant", "content": text_value}
         return {
             "type": "message",
             "id": f"msg_{word_of(reply.thinking)}",
             "role": "assistant",
             "status": "completed",
-            "content": [{"type": "output_text", "text": words, "annotations": []}],
+            "content": [{"type": "output_text", "text": text_value, "annotations": []}],
         }
 
     @staticmethod
@@ -139,5 +139,5 @@ class Items:
         return item if result.form == "omitted" else {**item, "output": result.text}
 
 
-def spell_responses(story: Story, model: str | None) -> Body:
-    return Items(story).body(model)
+def spell_responses(scenario: Story, model: str | None) -> Body:
+    return Items(scenario).body(model)

@@ -1,8 +1,8 @@
-"""A story: what happened in a conversation, told without any API, and the truth about it.
+"""A scenario: an API-independent conversation, and its correct pairing.
 
-Every call, result, text and thought holds a word of its own (`w0017q`), so that a reader of any body can say which
-result stands at which call, and what is missing. Only stories whose truth follows from the pairing rules are told;
-where a body is arbitrary, `chaos` is used and only validity is asked for.
+Every call, result, text and thought has a marker of its own (`w0017q`), so that a reader of any body can find which
+result belongs to which call, and what is missing. Only scenarios whose pairing follows from the rules are generated;
+for arbitrary bodies `chaos` is used and only validity is checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WORD = re.compile(r"w\d{4}q")
 
 
 class Mark:
-    """A value that stands for something no JSON value can say."""
+    """A placeholder for something that JSON cannot express."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -30,14 +30,14 @@ class Mark:
         return self
 
 
-OWN: Final = Mark("OWN")  # a lawful, unique id in the form of the API that the story is spelled in
+OWN: Final = Mark("OWN")  # a valid, unique id in the form of the body's API
 ABSENT: Final = Mark("ABSENT")  # the key is not there
 NO_IDS = (None, "", "null", ABSENT)
 
 
 @dataclass(frozen=True)
 class Picture:
-    """`word` stands in the URL, or in the bytes."""
+    """`marker` is in the URL, or in the bytes."""
 
     word: str
     by_url: bool = True
@@ -58,7 +58,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class System:
-    """System text. Leading ones are the system prompt; later ones are spelled in place."""
+    """System text. Leading ones are the system prompt; later ones stay in place."""
 
     text: str
     developer: bool = False
@@ -66,7 +66,7 @@ class System:
 
 @dataclass(frozen=True)
 class Say:
-    """The user's words; `joined`: in one message with results directly before, where the API can."""
+    """User text; `joined`: in one message with the preceding results, where the API can."""
 
     texts: tuple[str, ...]
     picture: Picture | None = None
@@ -98,7 +98,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Result:
-    """A result. `call` is the word of the call that the author meant, None for an orphan."""
+    """A result. `call` is the marker of the intended call, None for an orphan."""
 
     call: str | None
     text: str
@@ -127,7 +127,7 @@ class Story:
     tools: list[Tool] = field(default_factory=list)
     thinking_on: bool = False
     style: str = "own"
-    answers: dict[str, Result | None] = field(default_factory=dict)  # call word → the result that counts, or none
+    answers: dict[str, Result | None] = field(default_factory=dict)  # call marker → its result, or none
     losers: list[Result] = field(default_factory=list)  # different duplicates, in the report and not in the body
     orphans: list[Result] = field(default_factory=list)
 
@@ -160,16 +160,16 @@ class Story:
                 yield event.picture
 
     def kept_words(self) -> set[str]:
-        """Words that every policy keeps: of texts, calls, and results that count or are orphans."""
+        """Markers that every policy keeps: of texts, calls, paired results and orphans."""
         found = {call.word for call in self.calls}
-        told = [*self.texts(), *(result.text for result in [*self.answers.values(), *self.orphans] if result)]
-        for text in told:
+        texts = [*self.texts(), *(result.text for result in [*self.answers.values(), *self.orphans] if result)]
+        for text in texts:
             found.update(WORD.findall(text))
         return found
 
     def blurs_when_joined(self) -> bool:
-        """Whether replies in a row bear one id twice and a call of them is unanswered: said as one turn, as Gemini has
-        it, nobody can tell which."""
+        """Whether consecutive replies repeat an id and one of their calls has no result: merged into one turn, as
+        for Gemini, the pairing is ambiguous."""
         for is_reply, run in groupby(self.events, key=lambda event: isinstance(event, Reply)):
             calls = [call for event in run if isinstance(event, Reply) for call in event.calls] if is_reply else []
             repeated = len({call.id for call in calls}) < len(calls)
@@ -178,7 +178,7 @@ class Story:
         return False
 
     def lost_words(self) -> set[str]:
-        return {word for loser in self.losers for word in WORD.findall(loser.text)} - self.kept_words()
+        return {marker for loser in self.losers for marker in WORD.findall(loser.text)} - self.kept_words()
 
 
 def has_id(value: Any) -> bool:

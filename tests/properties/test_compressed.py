@@ -1,4 +1,4 @@
-"""After any compression, at any point: every wire renders a lawful body, and nothing is torn apart.
+"""After any compression, at any point: every wire renders a valid body, and interactions stay whole.
 
 Histories come from bodies of every API, clean, broken and chaotic, and go on live afterwards. Strategies, budgets, what
 is pinned and the moment of the cut are drawn.
@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import segue
 from segue.canonical.blocks import Message, Thinking, ToolCall, calls_of, responses_of, state_of
-from segue.canonical.compress import STRATEGIES, Compressed, compress
-from segue.canonical.retold import notes_between
-from segue.canonical.tokens import Estimate, weigh
+from segue.canonical.compress import STRATEGIES, CompressionResult, compress
+from segue.canonical.compress.diff import diff_messages
+from segue.canonical.tokens import TokenEstimator, estimate_message
 from segue.wire.registry import WIRES
 from tests.budget import examples
 
@@ -29,7 +29,7 @@ from .test_long_way import REPLIES
 
 COUNTS: dict[str, Any] = {
     "estimate": None,
-    "characters": lambda message: len(repr(unbound(message).blocks)),
+    "characters": lambda message: len(repr(without_reasoning_prefix(message).blocks)),
     "blocks": lambda message: len(message.blocks),
     "one": lambda _: 1,
 }
@@ -53,23 +53,25 @@ def interactions(messages: tuple[Message, ...]) -> dict[str, list[str]]:
     return found
 
 
-def unbound(message: Message) -> Message:
-    """The message whatever its reasoning remembers of what stood before it."""
+def without_reasoning_prefix(message: Message) -> Message:
+    """The message without the recorded prefix of its reasoning."""
     blocks = (msgspec.structs.replace(b, prefix=None) if isinstance(b, Thinking) else b for b in message.blocks)
     return msgspec.structs.replace(message, blocks=tuple(blocks))
 
 
 def thoughts(messages: tuple[Message, ...]) -> list[Any]:
-    return [unbound(Message("ai", (b,))) for m in messages for b in m.blocks if isinstance(b, Thinking)]
+    return [
+        without_reasoning_prefix(Message("ai", (b,))) for m in messages for b in m.blocks if isinstance(b, Thinking)
+    ]
 
 
-def squeezed(data: st.DataObject, chat: segue.Conversation) -> Compressed:
-    """One compression, and all that it promises."""
+def compress_and_check(data: st.DataObject, chat: segue.Conversation) -> CompressionResult:
+    """One compression, with all its guarantees checked."""
     strategy = data.draw(st.sampled_from(sorted(STRATEGIES)))
     count = COUNTS[data.draw(st.sampled_from(sorted(COUNTS)))]
     before, total, waiting = chat.messages, tokens_of(chat, count), [call.id for call in chat.pending]
     pinned = [chat.pin(m) for m in before if m.speaker != "system" and data.draw(st.integers(0, 5)) == 0]
-    before, supplied = chat.messages, chat._history.supplied()[0]
+    before, supplied = chat.messages, chat._history.complete_from_ledger()[0]
     budget = data.draw(st.one_of(st.integers(0, total + 1), st.sampled_from((0, total // 2, total * 3 // 4))))
     note(f"{strategy} to {budget} of {total}, {len(pinned)} pinned")
     made = chat.compress(strategy, budget, summarise=summarise, count=count)
@@ -78,12 +80,12 @@ def squeezed(data: st.DataObject, chat: segue.Conversation) -> Compressed:
     assert made.tokens == tokens_of(chat, count) <= total
     assert made.reached == (made.tokens <= budget)
     assert made.reached or made.reason
-    assert sum(n.before - n.after for n in made.notes) == total - made.tokens
-    assert notes_between(supplied, after, count or chat._estimate) == made.notes
-    kept = [unbound(message) for message in after]
+    assert sum(n.before - n.after for n in made.changes) == total - made.tokens
+    assert diff_messages(supplied, after, count or chat._estimate) == made.changes
+    kept = [without_reasoning_prefix(message) for message in after]
     for message in before:
         if message.pinned or message.speaker == "system":
-            assert unbound(message) in kept
+            assert without_reasoning_prefix(message) in kept
     assert [call.id for call in chat.pending] == waiting
     had, has = interactions(before), interactions(after)
     for call_id, states in has.items():
@@ -91,19 +93,19 @@ def squeezed(data: st.DataObject, chat: segue.Conversation) -> Compressed:
     assert set(waiting) <= has.keys()
     assert set(chat._history.ledger) >= {call_id for call_id in had if call_id in chat._history.ledger}
     assert not [thought for thought in thoughts(after) if thought not in thoughts(before)]
-    assert chat._history.supplied() == (after, [])
+    assert chat._history.complete_from_ledger() == (after, [])
     again = chat.compress(strategy, budget, summarise=summarise, count=count)
-    assert (again.notes, again.tokens, chat.messages) == ((), made.tokens, after)
+    assert (again.changes, again.tokens, chat.messages) == ((), made.tokens, after)
     return made
 
 
 def is_paired(call: ToolCall) -> bool:
-    """Whether somebody looks for a result: not of what the provider runs, nor of types that never had an id."""
+    """Whether the call needs a result: not for hosted tools, nor for types without an id."""
     return call.kind != "hosted" and call.awaited and call.origin.identity != "absent"
 
 
-def lawful_everywhere(data: st.DataObject, chat: segue.Conversation) -> None:
-    """Every wire takes what is left, and each call that the client has to answer has its one result there."""
+def check_valid_everywhere(data: st.DataObject, chat: segue.Conversation) -> None:
+    """Every wire accepts the rest, and each client-run call has exactly one result."""
     kept = {call.id: call for message in chat.messages for call in calls_of(message)}
     for target in WIRES:
         model = data.draw(st.sampled_from(checks.models(target)))
@@ -119,15 +121,15 @@ def lawful_everywhere(data: st.DataObject, chat: segue.Conversation) -> None:
 def bodies(data: st.DataObject, source: str) -> Any:
     if source in CHAOS and data.draw(st.integers(0, 3)) == 0:
         body = data.draw(CHAOS[source])
-        # What Converse's own tools gave may stand where no body is lawful, compressed or not.
+        # Results of Converse's own tools may make a body invalid, compressed or not.
         assume(checks.said(body) and "nova_grounding" not in checks.dumped(body))
         return body
-    story = data.draw(stories())
-    assume(source != "gemini" or not story.blurs_when_joined())
-    return spell(story, source, data.draw(st.sampled_from((None, *source_models(story, source)))))
+    scenario = data.draw(stories())
+    assume(source != "gemini" or not scenario.blurs_when_joined())
+    return spell(scenario, source, data.draw(st.sampled_from((None, *source_models(scenario, source)))))
 
 
-def go_on(data: st.DataObject, chat: segue.Conversation, turn: int) -> None:
+def add_turn(data: st.DataObject, chat: segue.Conversation, turn: int) -> None:
     """One more turn, its results long, short, missing or late."""
     for call in chat.pending:
         if data.draw(st.booleans()):
@@ -155,31 +157,31 @@ def go_on(data: st.DataObject, chat: segue.Conversation, turn: int) -> None:
 @pytest.mark.parametrize("source", sorted(WIRES))
 @examples(3, items=len(WIRES))
 @given(data=st.data())
-def test_a_compressed_body_is_lawful_everywhere(source: str, data: st.DataObject) -> None:
+def test_compressed_body_is_valid_everywhere(source: str, data: st.DataObject) -> None:
     body = bodies(data, source)
     note(f"body: {checks.dumped(body)}")
     chat = segue.Conversation.from_body(body, source=source)
-    squeezed(data, chat)
-    lawful_everywhere(data, chat)
+    compress_and_check(data, chat)
+    check_valid_everywhere(data, chat)
 
 
 @examples(1)
 @given(data=st.data())
-def test_a_conversation_goes_on_after_any_compression(data: st.DataObject) -> None:
-    """Compressed at any moment, again and again, stored and loaded in between: what follows is lawful too."""
+def test_conversation_continues_after_any_compression(data: st.DataObject) -> None:
+    """Compressed at any moment, again and again, stored and loaded in between: what follows is valid too."""
     chat = segue.Conversation(system="Be brief.", tools=[{"name": "read", "input_schema": {"type": "object"}}])
     for turn in range(data.draw(st.integers(2, 6))):
-        go_on(data, chat, turn)
+        add_turn(data, chat, turn)
         if data.draw(st.booleans()):
-            squeezed(data, chat)
+            compress_and_check(data, chat)
         if data.draw(st.integers(0, 3)) == 0:
             loaded = segue.Conversation.load(chat.dump())
             assert (loaded.messages, loaded._history.ledger) == (chat.messages, chat._history.ledger)
             chat = loaded
-    squeezed(data, chat)
-    lawful_everywhere(data, chat)
-    go_on(data, chat, 2)
-    lawful_everywhere(data, chat)
+    compress_and_check(data, chat)
+    check_valid_everywhere(data, chat)
+    add_turn(data, chat, 2)
+    check_valid_everywhere(data, chat)
 
 
 @examples(0.5)
@@ -196,12 +198,12 @@ def test_compression_is_the_same_in_every_process(data: st.DataObject) -> None:
 @given(
     reports=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), max_size=20), text=st.text(max_size=200)
 )
-def test_what_is_learned_stays_within_bounds(reports: list[tuple[int, int]], text: str) -> None:
-    estimate = Estimate()
+def test_learned_estimate_stays_within_bounds(reports: list[tuple[int, int]], text: str) -> None:
+    estimate = TokenEstimator()
     for estimated, reported in reports:
-        estimate.learn(estimated, reported, "claude")
+        estimate.calibrate(estimated, reported, "claude")
     message = segue.Conversation()
     message.add_user(text or "x")
-    raw = weigh(message.messages[0])
+    raw = estimate_message(message.messages[0])
     assert raw / 2 <= estimate.count(message.messages[0]) <= raw * 2 + 1
     assert compress(message.messages, "dense", 10**6, count=estimate).messages == message.messages

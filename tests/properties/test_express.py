@@ -1,4 +1,4 @@
-"""The express lane says what the long way says, to the byte, or it says nothing.
+"""The fast path gives the same bytes as the full pipeline, or declines.
 
 Here the lane is tried on everything, however small and odd, and what it was found right about before counts for
 nothing: each example is on its own.
@@ -19,12 +19,12 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import segue
-from segue.canonical.jsontext import read_object, write
-from segue.carry import Asked, carry
-from segue.convert import policy_of
+from segue._convert import build_policy
+from segue.canonical.json import encode_json, parse_json_object
 from segue.errors import SegueError
-from segue.express import around, express
-from segue.express.sample import sample_places
+from segue.fast import convert_fast, frame
+from segue.fast.sample import choose_sample
+from segue.pipeline import ConvertJob, convert_request
 from segue.wire.registry import WIRES
 from tests.budget import examples
 from tests.conversations.build import Case
@@ -44,7 +44,7 @@ STYLES: dict[str, Callable[[Any], str]] = {
     "slashes": lambda body: json.dumps(body).replace("/", "\\/"),
     "sorted": lambda body: json.dumps(body, ensure_ascii=False, sort_keys=True),
 }
-# What the SDKs write down whether it says anything or not, and marks that real bodies carry.
+# Defaults that the SDKs always send, and cache markers of real bodies.
 USUAL: dict[str, dict[str, Any]] = {
     "assistant": {"refusal": None, "annotations": [], "audio": None, "function_call": None, "reasoning_content": "hm"},
     "text": {"cache_control": {"type": "ephemeral"}, "citations": None},
@@ -81,11 +81,11 @@ def as_sent(data: st.DataObject, body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-WAYS = st.sampled_from(["wary", "trusting", "remembering"])
+MODES = st.sampled_from(["wary", "trusting", "remembering"])
 
 
 def repeated(data: st.DataObject, body: dict[str, Any]) -> dict[str, Any]:
-    """The conversation told several times over, with other words and ids, so that no sample shows all of it."""
+    """The conversation repeated several times with other texts and ids, so that no sample covers all of it."""
     key = next(key for key in ("messages", "input", "contents") if key in body)
     items = body[key]
     for copy_ in range(1, data.draw(st.sampled_from((1, 1, 3, 6)))):
@@ -107,67 +107,67 @@ class Everything(set[object]):
         return True
 
 
-def agree(data: bytes, asked: Asked, way: str) -> bool:
-    """Whether the lane was taken; if so, it must have said the same.
+def agree(data: bytes, job: ConvertJob, way: str) -> bool:
+    """Whether the fast path was taken; if so, its output must be the same.
 
     `wary`: each example on its own; `trusting`: the sample is as small as it can be, save at home, where nothing but
     the sample tells what has to be mended; `remembering`: as in real life.
     """
     with pytest.MonkeyPatch.context() as patch:
         if way != "remembering":
-            patch.setattr(around, "_remembered", lambda *_: around._Memory())
-        if way == "trusting" and asked.source is not None and asked.source is not asked.target:
+            patch.setattr(frame, "_remembered", lambda *_: frame._CacheEntry())
+        if way == "trusting" and job.source is not None and job.source is not job.target:
             patch.setattr(
-                around,
+                frame,
                 "sample_places",
-                lambda whole, shapes, length, _: sample_places(whole, shapes, length, Everything()),
+                lambda whole, shapes, length, _: choose_sample(whole, shapes, length, Everything()),
             )
-        quick = express(data, asked, least=0)
+        quick = convert_fast(data, job, min_size=0)
     if quick is None:
         return False
-    value, surrogates = read_object(data)
-    carried = carry(value, asked, surrogates=surrogates)
-    assert quick.data == write(carried.said.body)
-    assert quick.report.to_dict() == carried.said.report.to_dict()
+    value, surrogates = parse_json_object(data)
+    carried = convert_request(value, job, replaced_surrogates=surrogates)
+    assert quick.data == encode_json(carried.rendered.body)
+    assert quick.report.to_dict() == carried.rendered.report.to_dict()
     assert quick.source is carried.source
-    assert quick.names.changed == carried.said.names.changed
+    assert quick.names.changed == carried.rendered.names.changed
     return True
 
 
 @EVERY_PAIR
-def test_the_lane_says_what_the_long_way_says(source: str, target: str) -> None:
+def test_fast_path_equals_full_pipeline(source: str, target: str) -> None:
     taken: Counter[bool] = Counter()
 
     @examples(20, items=len(PAIRS))
     @given(data=st.data())
     def run(data: st.DataObject) -> None:
         plain = source in SPELLINGS and data.draw(st.integers(0, 3)) > 0
-        story = data.draw(lawful_stories(source) if plain else stories())
-        model = data.draw(st.sampled_from((None, *source_models(story, source))))
-        body = as_sent(data, repeated(data, spell(story, source, model)))
+        scenario = data.draw(lawful_stories(source) if plain else stories())
+        model = data.draw(st.sampled_from((None, *source_models(scenario, source))))
+        body = as_sent(data, repeated(data, spell(scenario, source, model)))
         note(checks.dumped(body))
         policy = data.draw(st.sampled_from(({}, {}, *POLICIES)))
-        asked = Asked(
+        job = ConvertJob(
             target=WIRES[target],
             source=data.draw(st.sampled_from((WIRES[source], WIRES[source], None))),
             model=target_model(data, target),
-            policy=policy_of(**policy),
+            policy=build_policy(**policy),
         )
         text = STYLES[data.draw(st.sampled_from(sorted(STYLES)))](body)
-        taken[agree(text.encode(), asked, data.draw(WAYS))] += 1
+        taken[agree(text.encode(), job, data.draw(MODES))] += 1
 
     run()
-    # Of few examples no share can be told; tests/test_transcripts.py holds each pair to the lane.
-    few = taken.total() < 200 or WIRES[source].lane is None or WIRES[target].lane is None
+    # Few examples give no share; tests/test_transcripts.py checks that each pair takes the fast path.
+    few = taken.total() < 200 or WIRES[source].fast_path is None or WIRES[target].fast_path is None
     assert few or taken[True] > taken[False] / 10, "the lane is hardly ever taken"
 
 
 @pytest.mark.parametrize("source", sorted(SPELLINGS))
 @examples(10, items=len(SPELLINGS))
 @given(data=st.data())
-def test_what_is_remembered_is_true_of_the_next_conversation(source: str, data: st.DataObject) -> None:
+def test_cached_frames_hold_for_the_next_conversation(source: str, data: st.DataObject) -> None:
     """Several conversations with the same tools, options and target, one after the other."""
-    around._remembered.cache_clear()
+    frame._cache_entry.cache_clear()
     first: dict[str, Any] = {}
     target = data.draw(st.sampled_from(sorted(WIRES)))
     model = target_model(data, target)
@@ -176,8 +176,8 @@ def test_what_is_remembered_is_true_of_the_next_conversation(source: str, data: 
         first = first or body
         body = {**first, **{key: body[key] for key in ("messages", "input", "contents") if key in body}}
         note(checks.dumped(body))
-        asked = Asked(target=WIRES[target], source=WIRES[source], model=model)
-        agree(json.dumps(body).encode(), asked, "remembering")
+        job = ConvertJob(target=WIRES[target], source=WIRES[source], model=model)
+        agree(json.dumps(body).encode(), job, "remembering")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -185,26 +185,26 @@ def test_every_conversation_of_the_table_comes_out_the_same(case: Case) -> None:
     data = json.dumps(case.body).encode()
     for target, way in product(WIRES, ("wary", "trusting", "remembering")):
         model = case.models.get(target)
-        agree(data, Asked(target=WIRES[target], source=WIRES[case.source], model=model), way)
+        agree(data, ConvertJob(target=WIRES[target], source=WIRES[case.source], model=model), way)
 
 
 @pytest.mark.parametrize("source", [name for name in WIRES if name in CHAOS])
 @examples(10, items=len(CHAOS))
 @given(data=st.data())
-def test_odd_bodies_go_the_long_way_or_come_out_the_same(source: str, data: st.DataObject) -> None:
+def test_odd_bodies_skip_the_fast_path_or_come_out_the_same(source: str, data: st.DataObject) -> None:
     body = data.draw(CHAOS[source])
     if data.draw(st.booleans()):
         body = data.draw(damaged(body))
     target = data.draw(st.sampled_from(sorted(WIRES)))
     try:
-        asked = Asked(target=WIRES[target], source=WIRES[source])
-        agree(json.dumps(body).encode(), asked, data.draw(WAYS))
+        job = ConvertJob(target=WIRES[target], source=WIRES[source])
+        agree(json.dumps(body).encode(), job, data.draw(MODES))
     except SegueError:
         pytest.fail("the lane took what the long way refuses")
 
 
-def test_ids_that_are_numbered_anew_at_home_go_the_long_way() -> None:
-    """Which number a call gets, a sample can't show."""
+def test_renumbered_ids_skip_the_fast_path() -> None:
+    """A sample does not show the number of a call."""
     rounds: list[dict[str, Any]] = []
     for number in range(40):
         # Those that a sample takes are numbered as if there were no others.
@@ -221,8 +221,8 @@ def test_ids_that_are_numbered_anew_at_home_go_the_long_way() -> None:
 
 
 @pytest.mark.parametrize("target", WIRES)
-def test_what_failed_without_a_word_goes_the_long_way(target: str) -> None:
-    """It is given a word, and the report a line for each."""
+def test_failures_without_text_skip_the_fast_path(target: str) -> None:
+    """It gets a text, and each one a finding."""
     rounds: list[dict[str, Any]] = []
     for number in range(40):
         response = {"error": ""} if number == 20 else {"output": "found " * 40}

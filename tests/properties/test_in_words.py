@@ -1,4 +1,4 @@
-"""Tools told in words: for every text format and target, nothing is refused, lost or mixed up; and calls come back."""
+"""Tools as prompt text: for every text format and target the body is valid and complete, and calls are parsed back."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
 import segue
+from segue._stream import render_reply_body
 from segue.canonical.blocks import Text, ToolCall
-from segue.streaming import reply_body
 from segue.wire.text.registry import FORMATS
 from tests.budget import examples
 
@@ -30,12 +30,12 @@ EVERY_CASE = pytest.mark.parametrize(("form", "target"), CASES)
 @EVERY_CASE
 @examples(10, items=len(CASES))
 @given(data=st.data())
-def test_a_story_in_words_keeps_its_sense(form: str, target: str, data: st.DataObject) -> None:
+def test_scenario_as_text_keeps_its_content(form: str, target: str, data: st.DataObject) -> None:
     source = data.draw(st.sampled_from((target, *checks.TARGETS)))
-    story = data.draw(stories())
-    assume(source != "gemini" or not story.blurs_when_joined())
-    model = data.draw(st.sampled_from((None, *source_models(story, source))))
-    body = spell(story, source, model)
+    scenario = data.draw(stories())
+    assume(source != "gemini" or not scenario.blurs_when_joined())
+    model = data.draw(st.sampled_from((None, *source_models(scenario, source))))
+    body = spell(scenario, source, model)
     note(f"body: {checks.dumped(body)}")
     out = segue.convert(body, source=source, target=target, tool_format=form)
     note(f"made: {checks.dumped(out.body)}")
@@ -44,16 +44,16 @@ def test_a_story_in_words_keeps_its_sense(form: str, target: str, data: st.DataO
     reading = read(out.body, target)
     assert not reading.interactions
     assert not reading.surplus
-    said = checks.dumped(out.body)
-    losers = {result.call for result in story.losers}
-    for call, result in story.answers.items():
-        assert call in said, f"the call {call} is lost"
-        if result is not None and call not in losers and (word := _word(result)):
-            assert word in said, f"the result of {call} is lost"
-            assert said.index(call) < said.index(word), f"the result of {call} stands before it"
+    body_text = checks.dumped(out.body)
+    losers = {result.call for result in scenario.losers}
+    for call, result in scenario.answers.items():
+        assert call in body_text, f"the call {call} is lost"
+        if result is not None and call not in losers and (marker := _find_marker(result)):
+            assert marker in body_text, f"the result of {call} is lost"
+            assert body_text.index(call) < body_text.index(marker), f"the result of {call} stands before it"
 
 
-def _word(result: Any) -> str | None:
+def _find_marker(result: Any) -> str | None:
     found = WORD.search(result.text) if isinstance(result.text, str) else None
     return found[0] if found else None
 
@@ -93,20 +93,20 @@ CALLS = st.lists(st.tuples(st.sampled_from(["read_file", "search"]), ARGUMENTS),
 
 @EVERY_CASE
 @examples(5, items=len(CASES))
-@given(calls=CALLS, words=st.sampled_from(["", "I look.", "a < b: "]))
-def test_calls_in_words_come_back(form: str, target: str, calls: list[tuple[str, Any]], words: str) -> None:
-    """What the format's own renderer writes, the model writes: it comes back as calls."""
+@given(calls=CALLS, text=st.sampled_from(["", "I look.", "a < b: "]))
+def test_calls_in_text_are_parsed_back(form: str, target: str, calls: list[tuple[str, Any]], text: str) -> None:
+    """Calls in the model's text, as the format's renderer writes them, are parsed as calls."""
     style = next(one for one in FORMATS if one.name == form)
-    given = calls[:1] if style.one_call else calls
+    given = calls[:1] if style.one_call_per_reply else calls
     made = [
         ToolCall(name, arguments, id=f"functions.{name}:{place}" if form == "kimi-text" else f"abcdefg{place:02}")
         for place, (name, arguments) in enumerate(given)
     ]
-    said = f"{words}\n{style.render_calls(made)}" if words else style.render_calls(made)
-    note(said)
-    asked = segue.convert(body_with_tools("openai-chat"), source="openai-chat", target=target, tool_format=form)
-    reply = asked.reply(reply_body(segue.Reply((Text(said),), id="r1", model="m"), target)[0])
+    body_text = f"{text}\n{style.render_calls(made)}" if text else style.render_calls(made)
+    note(body_text)
+    converted = segue.convert(body_with_tools("openai-chat"), source="openai-chat", target=target, tool_format=form)
+    reply = converted.reply(render_reply_body(segue.Reply((Text(body_text),), id="r1", model="m"), target)[0])
     found = reply["choices"][0]["message"].get("tool_calls") or []
     assert [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in found] == given
     assert reply["choices"][0]["finish_reason"] == "tool_calls"
-    assert (reply["choices"][0]["message"]["content"] or "").strip() == words.strip()
+    assert (reply["choices"][0]["message"]["content"] or "").strip() == text.strip()

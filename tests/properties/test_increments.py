@@ -1,4 +1,4 @@
-"""A conversation that grows: rendered again and again it gives the bytes that a render of the whole gives."""
+"""A growing conversation: incremental rendering gives the bytes of a full render."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import segue
-from segue import conversation
+from segue import _conversation
 from segue.canonical.blocks import Media, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply
 from segue.wire.registry import WIRES
@@ -59,7 +59,7 @@ steps = st.lists(
 )
 
 
-def play(chat: segue.Conversation, what: str, how: Any) -> None:
+def apply_steps(chat: segue.Conversation, what: str, how: Any) -> None:
     match what:
         case "user":
             chat.add_user(how or "and?")
@@ -79,22 +79,22 @@ def play(chat: segue.Conversation, what: str, how: Any) -> None:
             pass
 
 
-def whole(chat: segue.Conversation, target: str) -> segue.Rendered:
-    """The same conversation, rendered by one that never rendered before."""
+def render_whole(chat: segue.Conversation, target: str) -> segue.Rendered:
+    """The same conversation, rendered without a cache."""
     return segue.Conversation.load(chat.dump()).render(target)
 
 
 @examples(4)
-@given(first=st.sampled_from(TARGETS), story=steps)
-def test_growing_bytes_are_those_of_the_whole(first: str, story: list[tuple[str, Any]]):
+@given(first=st.sampled_from(TARGETS), scenario=steps)
+def test_incremental_bytes_equal_a_full_render(first: str, scenario: list[tuple[str, Any]]):
     chat = segue.Conversation(system="Be brief.", tools=TOOLS)
     chat.add_user("begin")
     target = first
-    for what, how in [*story, ("render", "")]:
-        play(chat, what, how)
+    for what, how in [*scenario, ("render", "")]:
+        apply_steps(chat, what, how)
         target = how if what == "target" else target
         if what == "render":
-            expected = whole(chat, target)
+            expected = render_whole(chat, target)
             rendered = chat.render(target)
             assert b"".join(rendered.fragments) == expected.data
             assert rendered.body == expected.body
@@ -120,10 +120,10 @@ def agent(chat: segue.Conversation, number: int, provider: str) -> None:
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_long_conversation_is_rendered_in_increments(target: str, provider: str, monkeypatch: pytest.MonkeyPatch):
+def test_long_conversation_is_rendered_incrementally(target: str, provider: str, monkeypatch: pytest.MonkeyPatch):
     """Turn by turn the bytes are those of the whole, what stood there stands, and only the new part is looked at."""
     sizes: list[int] = []
-    real = conversation.say
+    real = _conversation.render_for
 
     def counted(request: Any, *given: Any, **more: Any) -> Any:
         sizes.append(len(request.messages))
@@ -134,12 +134,12 @@ def test_a_long_conversation_is_rendered_in_increments(target: str, provider: st
     earlier: list[Any] = []
     for number in range(16):
         agent(chat, number, provider)
-        expected = whole(chat, target).data
-        monkeypatch.setattr(conversation, "say", counted)
+        expected = render_whole(chat, target).data
+        monkeypatch.setattr(_conversation, "say", counted)
         rendered = chat.render(target)
         monkeypatch.undo()
         assert rendered.data == expected
-        entries = rendered.body[WIRES[target].root]
+        entries = rendered.body[WIRES[target].conversation_key]
         assert entries[: max(0, len(earlier) - 2)] == earlier[:-2]
         earlier = entries
     assert max(sizes[-15:]) <= 16, sizes

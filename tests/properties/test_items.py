@@ -1,4 +1,4 @@
-"""Conversations of any catalogued items in any order: lawful on every wire, pairs meet, ids stay."""
+"""Conversations of any catalogued items in any order: valid on every wire, paired, with stable ids."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _conversation(drawn: list[object]) -> tuple[segue.Conversation, list[Block]]
 @pytest.mark.parametrize("target", WIRES)
 @examples(4, items=len(WIRES))
 @given(drawn=_ITEMS, hosted=st.sampled_from(["pair", "text", "drop"]))
-def test_any_items_make_a_lawful_body(target: str, drawn: list[object], hosted: str) -> None:
+def test_any_items_make_a_valid_body(target: str, drawn: list[object], hosted: str) -> None:
     note(f"{[str(one) for one in drawn]}")
     chat, added = _conversation(drawn)
     out = chat.render(target, hosted=hosted)
@@ -43,7 +43,7 @@ def test_any_items_make_a_lawful_body(target: str, drawn: list[object], hosted: 
     reading = read(out.body, target)
     assert not reading.surplus
     if target in ("openai-responses", "azure-foundry"):
-        # They have types of their own, which are no calls to their reader, and calls that nobody waits for.
+        # They have types of their own, which are no calls to their reader, and calls without expected results.
         return
     assert all(one.text is not None for one in reading.interactions)
     if hosted == "pair":

@@ -1,4 +1,4 @@
-"""Through every wire in turn and home again: each call keeps its arguments and its own result."""
+"""Through every wire in turn and back to the source: each call keeps its arguments and its own result."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ from .readers import Interaction
 from .spell import spell
 
 ERROR = re.compile(r"^(\[error\]\s*)+")
-MEDIA = re.compile(r"\s*\[[\w ]+ (follows|not supported here)\]( [^\s\[]+)?")  # said of what can't stand in a result
+MEDIA = re.compile(
+    r"\s*\[[\w ]+ (follows|not supported here)\]( [^\s\[]+)?"
+)  # notes for media that a result cannot have
 EVERYWHERE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # a name that every API takes
 
 
 def route(source: str) -> list[str]:
-    """All other wires in the order of the registry, beginning behind the source, then home."""
+    """All other wires in registry order, starting after the source, then the source."""
     at = checks.TARGETS.index(source)
     return [*checks.TARGETS[at + 1 :], *checks.TARGETS[:at], source]
 
 
-def travelled(body: Any, source: str, log: Callable[[str], object] = str) -> Any:
-    """The body as it comes home; each station judges what it is sent."""
+def convert_along(body: Any, source: str, log: Callable[[str], object] = str) -> Any:
+    """The body back at the source; the body is checked at every step."""
     for target in route(source):
         body = segue.convert(body, source=source, target=target).body
         log(f"{target}: {checks.dumped(body)}")
@@ -44,7 +46,7 @@ def travelled(body: Any, source: str, log: Callable[[str], object] = str) -> Any
 
 
 def value_of(arguments: Any) -> Any:
-    """Arguments without what a target that wants an object put around them."""
+    """Arguments without the wrapper of targets that need an object."""
     match arguments:
         case {"input": inner} | {"_raw": inner} | {"value": inner} if len(arguments) == 1:
             return value_of(inner)
@@ -54,8 +56,8 @@ def value_of(arguments: Any) -> Any:
             return arguments
 
 
-def words_of(text: str | None) -> Any:
-    """A result's words without white space, of which parts may leave some between them; JSON counts as its value."""
+def normalize_text(text: str | None) -> Any:
+    """A result's text without white space, which parts may add between them; JSON counts as its value."""
     bare = MEDIA.sub("", ERROR.sub("", text or ""))
     try:
         return json.loads(bare)
@@ -65,29 +67,31 @@ def words_of(text: str | None) -> Any:
 
 def same(one: Interaction, other: Interaction) -> None:
     assert checks.dumped(value_of(other.arguments)) == checks.dumped(value_of(one.arguments)), f"{one} became {other}"
-    if one.text is None:  # a call that may stay open at home
+    if one.text is None:  # a call that may stay open for the same API
         assert checks.INTERRUPTED in str(other.text), f"{one} became {other}"
     else:
-        assert words_of(other.text) == words_of(one.text), f"{one} became {other}"
+        assert normalize_text(other.text) == normalize_text(one.text), f"{one} became {other}"
 
 
-def told(case: Case) -> list[Interaction]:
-    """What the body says at home, mended; what only its own API has, in calls and results, as it is told to Chat."""
+def read_at_source(case: Case) -> list[Interaction]:
+    """The interactions of the body repaired for its own API; those that only it has, as converted to Chat."""
     own = read(segue.convert(case.body, source=case.source, target=case.source).body, case.source).interactions
     chat = read(segue.convert(case.body, source=case.source, target="openai-chat").body, "openai-chat").interactions
     if len(own) != len(chat):
         return chat
-    return [one if one.text is None or words_of(one.text) else other for one, other in zip(own, chat, strict=True)]
+    return [
+        one if one.text is None or normalize_text(one.text) else other for one, other in zip(own, chat, strict=True)
+    ]
 
 
-# At home the output stays before its call, where a plain reader does not look for it.
+# For the same API the output stays before its call, where a plain reader does not look for it.
 READABLE = [case for case in CASES if case.name != "responses_early_output"]
 
 
 @pytest.mark.parametrize("case", READABLE, ids=lambda case: case.name)
-def test_a_conversation_comes_home(case: Case) -> None:
-    before = told(case)
-    body = travelled(case.body, case.source)
+def test_conversation_survives_the_route(case: Case) -> None:
+    before = read_at_source(case)
+    body = convert_along(case.body, case.source)
     reading = read(body, case.source)
     assert not reading.surplus, f"results at no call: {reading.surplus}"
     assert len(reading.interactions) == len(before), f"{before}\nbecame {reading.interactions}"
@@ -101,13 +105,13 @@ def test_a_conversation_comes_home(case: Case) -> None:
 @pytest.mark.parametrize("source", checks.TARGETS)
 @examples(4, items=len(checks.TARGETS))
 @given(data=st.data())
-def test_a_story_comes_home(source: str, data: st.DataObject) -> None:
-    story = data.draw(stories())
-    assume(source != "gemini" or not story.blurs_when_joined())
-    body = spell(story, source, data.draw(st.sampled_from((None, *source_models(story, source)))))
+def test_scenario_survives_the_route(source: str, data: st.DataObject) -> None:
+    scenario = data.draw(stories())
+    assume(source != "gemini" or not scenario.blurs_when_joined())
+    body = spell(scenario, source, data.draw(st.sampled_from((None, *source_models(scenario, source)))))
     note(f"body: {checks.dumped(body)}")
-    home = travelled(body, source, note)
-    reading = read(home, source)
-    checks.words_meet(reading, story)
-    lost = {word for word in story.kept_words() if word not in checks.dumped(home)}
+    same_api = convert_along(body, source, note)
+    reading = read(same_api, source)
+    checks.words_meet(reading, scenario)
+    lost = {marker for marker in scenario.kept_words() if marker not in checks.dumped(same_api)}
     assert not lost, f"lost: {sorted(lost)}"

@@ -1,4 +1,4 @@
-"""Every shortcut off: the long way round gives the same bytes.
+"""Without shortcuts the full pipeline gives the same bytes.
 
 `segue.convert` hands values on without writing them down and compares objects by identity where it can. Here the same
 request goes through the stored form (no object is the same afterwards) and through the history (every message written
@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from segue.render.reasoning_binding import record_prefixes
 
 import segue
 from segue.canonical.codec import dumps, loads
 from segue.canonical.history import History
-from segue.canonical.jsontext import write
+from segue.canonical.json import encode_json
 from segue.canonical.request import Request
-from segue.carry import say
-from segue.render.demands import Policy
-from segue.render.reasoning_bound import remembering
+from segue.pipeline import render_for
+from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.wire.registry import WIRES
 from tests.budget import examples
@@ -34,18 +34,18 @@ def through_the_store(request: Request) -> Request:
 
 
 def through_the_history(request: Request) -> Request:
-    messages, supplied = History(remembering(request)).supplied()
+    messages, supplied = History(record_prefixes(request)).complete_from_ledger()
     assert not supplied
     return msgspec.structs.replace(request, messages=messages)
 
 
 def bytes_of(request: Request, target: str, model: str | None) -> bytes:
-    _, said = say(request, WIRES[target], Report(), Policy(), model=model)
-    return write(said.body)
+    _, rendered = render_for(request, WIRES[target], Report(), Policy(), model=model)
+    return encode_json(rendered.body)
 
 
-def test_an_imported_duplicate_does_not_make_reasoning_fit_again() -> None:
-    """Reasoning is bound to the body that it came in, not to what the history made of that body."""
+def test_imported_duplicate_does_not_make_reasoning_valid_again() -> None:
+    """Reasoning is bound to its original body, not to the history imported from that body."""
     call = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}
     thinking = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
@@ -69,7 +69,7 @@ def test_an_imported_duplicate_does_not_make_reasoning_fit_again() -> None:
 @EVERY_PAIR
 @examples(4, items=len(PAIRS))
 @given(data=st.data())
-def test_the_long_way_gives_the_same_bytes(source: str, target: str, data: st.DataObject) -> None:
+def test_full_pipeline_gives_the_same_bytes(source: str, target: str, data: st.DataObject) -> None:
     _, body = told(data, source)
     model = target_model(data, target) or (checks.model_of(body) if checks.kin(source, target) else None)
     direct = segue.convert(body, source=source, target=target, model=model).data
@@ -127,14 +127,14 @@ REPLIES["gemini"] = lambda calls, text: {
 REPLIES.update(dict.fromkeys(("kimi", "mistral", "deepseek", "qwen"), REPLIES["openai-chat"]))
 
 
-def _chat_call(call_id: str, name: str, word: str) -> dict[str, Any]:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": f'{{"q":"{word}"}}'}}
+def _chat_call(call_id: str, name: str, marker: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": f'{{"q":"{marker}"}}'}}
 
 
 @examples(3)
 @given(data=st.data())
 def test_a_conversation_that_changes_model_at_every_turn(data: st.DataObject) -> None:
-    """Valid at every request, canonical ids that never change, the same after being stored, nothing answered twice."""
+    """Valid at every request, stable canonical ids, the same after storage, no duplicate results."""
     chat = segue.Conversation(system="Be brief.", tools=[{"name": "look", "input_schema": {"type": "object"}}])
     ids: list[str] = []
     for turn in range(data.draw(st.integers(1, 5))):
@@ -158,5 +158,5 @@ def test_a_conversation_that_changes_model_at_every_turn(data: st.DataObject) ->
     for target in REPLIES:
         assert stored.render(target).data == chat.render(target).data
         assert segue.check(stored.render(target).body, target)
-    spoken = chat.render("anthropic").data.decode()
-    assert spoken.count('"type":"tool_result"') == len(ids)
+    body_text = chat.render("anthropic").data.decode()
+    assert body_text.count('"type":"tool_result"') == len(ids)

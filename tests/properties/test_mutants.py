@@ -1,4 +1,4 @@
-"""Every render pass is needed: with one of them left out, a judge, a vendor's type or a property must notice.
+"""Every render pass is needed: without one of them, the checker, a vendor's type or a property must fail.
 
 The bodies are the table of conversations and a fixed set of stories. A pass that nobody notices is either dead or
 unguarded; the test names it. A pass that changes nothing for any wire there is stands in `WAITING` with the reason,
@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import segue
-from segue.conformance import apis, judge
+from segue.conformance import apis, check_body
 from segue.render import passes
 from tests.conversations.sdk import complaints
 from tests.conversations.table import CASES
@@ -33,27 +33,27 @@ from .story import Story
 NAMES = [one.__name__ for one in passes.PASSES]
 WAITING: dict[str, str] = {}
 
-Told = list[tuple[Story, str, dict[str, Any]]]
+Scenarios = list[tuple[Story, str, dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def told() -> Told:
-    """Stories that are the same in every run, each with a source and its body."""
-    found: Told = []
+def fixed_scenarios() -> Scenarios:
+    """Scenarios that are the same in every run, each with a source and its body."""
+    found: Scenarios = []
 
     @settings(
         max_examples=150, database=None, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
     )
-    @given(story=stories(), source=st.sampled_from(sorted(SPELLINGS)))
-    def collect(story, source) -> None:
-        found.append((story, source, spell(story, source, (*source_models(story, source), None)[-2])))
+    @given(scenario=stories(), source=st.sampled_from(sorted(SPELLINGS)))
+    def collect(scenario, source) -> None:
+        found.append((scenario, source, spell(scenario, source, (*source_models(scenario, source), None)[-2])))
 
     collect()
     return found
 
 
 class Place(NamedTuple):
-    """One body on its way to one target, and who looks at what comes out."""
+    """One conversion of a body to a target, and the check of its output."""
 
     name: str
     body: dict[str, Any]
@@ -64,15 +64,15 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def places(told: Told) -> list[Place]:
+def places(fixed_scenarios: Scenarios) -> list[Place]:
     found = [
-        Place(case.name, case.body, case.source, target, case.models.get(target), _of_a_conversation)
+        Place(case.name, case.body, case.source, target, case.models.get(target), _check_conversation)
         for case in CASES
         for target in checks.TARGETS
     ]
-    for number, (story, source, body) in enumerate(told):
+    for number, (scenario, source, body) in enumerate(fixed_scenarios):
         found += [
-            Place(f"story {number}", body, source, target, None, functools.partial(_of_a_story, story))
+            Place(f"story {number}", body, source, target, None, functools.partial(_check_scenario, scenario))
             for target in checks.TARGETS
         ]
     return found
@@ -93,8 +93,8 @@ def _data(out: Any) -> str:
     return repr(out) if isinstance(out, Exception) else out.data.decode()
 
 
-def _of_a_conversation(place: Place, out: Any) -> str | None:
-    """What the judges say about a conversation of the table, and whether a lawful body still goes home."""
+def _check_conversation(place: Place, out: Any) -> str | None:
+    """The violations of a conversation of the table, and whether a valid body is unchanged for the same API."""
     _, body, source, target, model, _ = place
     if isinstance(out, Exception):
         return repr(out)
@@ -111,11 +111,11 @@ def _of_a_conversation(place: Place, out: Any) -> str | None:
 
 def _by_property(place: Place, body: dict[str, Any]) -> str | None:
     given, target = place.body, place.target
-    home = place.source == target and place.model is None
+    same_api = place.source == target and place.model is None
     try:
-        if home and target in apis() and judge(given, target):
+        if same_api and target in apis() and check_body(given, target):
             assert json.dumps(body) == json.dumps(given), "a lawful body was changed at home"
-        if home and given.get("model") == "claude-fable-5-1":
+        if same_api and given.get("model") == "claude-fable-5-1":
             checks.still_bound(given, body)
         if target == "anthropic":
             checks.results_together(body)
@@ -127,20 +127,20 @@ def _by_property(place: Place, body: dict[str, Any]) -> str | None:
     return None
 
 
-def _of_a_story(story: Story, place: Place, out: Any) -> str | None:
-    """What the properties say about a story."""
+def _check_scenario(scenario: Story, place: Place, out: Any) -> str | None:
+    """The failed properties of a scenario."""
     _, body, source, target, _, _ = place
     try:
         if isinstance(out, Exception):
             raise out
-        checks.converted(story, body, out, source, target, checks.model_of(body) if source == target else None)
+        checks.converted(scenario, body, out, source, target, checks.model_of(body) if source == target else None)
     except Exception as error:  # noqa: BLE001
         return str(error)[:200]
     return None
 
 
-class Whole:
-    """What comes out with all passes in place, and what is noticed there; both only where somebody asks."""
+class Baseline:
+    """The output and its failures with all passes in place, computed on demand."""
 
     def __init__(self, original: tuple[Any, ...]) -> None:
         self._original = original
@@ -161,14 +161,14 @@ class Whole:
 
 
 @pytest.fixture(scope="module")
-def whole() -> Whole:
-    return Whole(passes.PASSES)
+def baseline() -> Baseline:
+    return Baseline(passes.PASSES)
 
 
-def _noticed(places: Iterable[Place], whole: Whole) -> bool:
+def _noticed(places: Iterable[Place], baseline: Baseline) -> bool:
     for place in places:
         found = place.notice(place, _made(place))
-        if found is not None and found != whole.noticed(place):
+        if found is not None and found != baseline.noticed(place):
             return True
     return False
 
@@ -180,14 +180,14 @@ def test_there_are_passes() -> None:
 
 @pytest.mark.parametrize("index", range(len(NAMES)), ids=NAMES)
 def test_a_missing_pass_is_noticed(
-    index: int, places: list[Place], whole: Whole, monkeypatch: pytest.MonkeyPatch
+    index: int, places: list[Place], baseline: Baseline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def left_out(draft: Any) -> Any:
         return draft
 
     name, original = NAMES[index], passes.PASSES
     monkeypatch.setattr(passes, "PASSES", (*original[:index], left_out, *original[index + 1 :]))
-    changed = (place for place in places if _data(_made(place)) != whole.output(place))
+    changed = (place for place in places if _data(_made(place)) != baseline.output(place))
     first = next(changed, None)
     if first is None:
         assert name in WAITING, (
@@ -195,5 +195,5 @@ def test_a_missing_pass_is_noticed(
         )
         return
     assert name not in WAITING, f"the pass {name!r} does something now: take it from the list"
-    noticed = _noticed([first], whole) or _noticed(changed, whole) or _noticed(places, whole)
+    noticed = _noticed([first], baseline) or _noticed(changed, baseline) or _noticed(places, baseline)
     assert noticed, f"nobody notices when the pass {name!r} does nothing"

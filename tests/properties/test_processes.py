@@ -38,9 +38,9 @@ def test_equal_bytes_under_another_hash_seed(tmp_path: Path) -> None:
     lines: list[str] = []
 
     @settings(max_examples=150, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    @given(story=stories(), source=st.sampled_from(sorted(SPELLINGS)))
-    def collect(story, source) -> None:
-        lines.append(json.dumps([source, spell(story, source)]))
+    @given(scenario=stories(), source=st.sampled_from(sorted(SPELLINGS)))
+    def collect(scenario, source) -> None:
+        lines.append(json.dumps([source, spell(scenario, source)]))
 
     collect()
     path = tmp_path / "bodies.jsonl"

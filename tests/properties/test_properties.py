@@ -1,4 +1,4 @@
-"""What holds for every source, every target and every history: the promises of design §4, on stories made up at random.
+"""Properties of every source, target and history: the guarantees of design §4, on random scenarios.
 
 Each parameter is a pair of wires from the registry; the models of source and target are drawn. `checks` says what is
 looked at, `readers` reads the output without segue.
@@ -16,7 +16,7 @@ from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
 import segue
-from segue.conformance import judge
+from segue.conformance import check_body
 from segue.errors import InputError
 from tests.budget import examples
 
@@ -34,13 +34,13 @@ EVERY_TARGET = pytest.mark.parametrize("target", checks.TARGETS)
 
 
 def told(data: st.DataObject, source: str, strategy: st.SearchStrategy[Story] | None = None) -> tuple[Story, Any]:
-    """A story and its body at the source."""
-    story = data.draw(strategy or stories())
-    assume(source != "gemini" or not story.blurs_when_joined())
-    model = data.draw(st.sampled_from((None, *source_models(story, source))))
-    body = spell(story, source, model)
+    """A scenario and its body at the source."""
+    scenario = data.draw(strategy or stories())
+    assume(source != "gemini" or not scenario.blurs_when_joined())
+    model = data.draw(st.sampled_from((None, *source_models(scenario, source))))
+    body = spell(scenario, source, model)
     note(f"body: {checks.dumped(body)}")
-    return story, body
+    return scenario, body
 
 
 def target_model(data: st.DataObject, target: str) -> str | None:
@@ -50,16 +50,16 @@ def target_model(data: st.DataObject, target: str) -> str | None:
 @EVERY_PAIR
 @examples(35, items=len(PAIRS))
 @given(data=st.data())
-def test_a_story_keeps_its_sense(source: str, target: str, data: st.DataObject) -> None:
-    """Valid, the words of each pair meet, nothing lost, ids lawful and one to one, the input untouched, idempotent."""
-    story, body = told(data, source)
+def test_scenario_keeps_its_content(source: str, target: str, data: st.DataObject) -> None:
+    """Valid, paired, nothing lost, ids valid and unique, the input unchanged, idempotent."""
+    scenario, body = told(data, source)
     model = target_model(data, target)
     before = copy.deepcopy(body)
     out = segue.convert(body, source=source, target=target, model=model)
     assert checks.dumped(body) == checks.dumped(before), "the input was changed"
     assert json.loads(out.data) == out.body
     judged = model or (checks.model_of(body) if source == target else None)
-    checks.converted(story, body, out, source, target, judged)
+    checks.converted(scenario, body, out, source, target, judged)
     if source == target and not model:
         checks.home(body, out.body, target)
     again = segue.convert(out.body, source=target, target=target, model=model)
@@ -69,7 +69,7 @@ def test_a_story_keeps_its_sense(source: str, target: str, data: st.DataObject) 
 @EVERY_TARGET
 @examples(10, items=len(checks.TARGETS))
 @given(data=st.data())
-def test_an_item_that_stands_twice_is_said_once(target: str, data: st.DataObject) -> None:
+def test_repeated_item_is_sent_once(target: str, data: st.DataObject) -> None:
     """Responses: each item has an id of its own, so the same one again changes nothing (OAI-RESP-13)."""
     _, body = told(data, "openai-responses")
     named = [item for item in body["input"] if "id" in item]
@@ -95,34 +95,34 @@ EXTRAS: dict[str, dict[str, Any]] = {
 @EVERY_TARGET
 @examples(10, items=len(checks.TARGETS))
 @given(data=st.data())
-def test_home_is_left_as_it_is(target: str, data: st.DataObject) -> None:
-    """A lawful body goes home with every field, the order of keys, and int and float told apart."""
-    story = data.draw(lawful_stories(target) if target in SPELLINGS else stories())
-    body = spell(story, target, data.draw(st.sampled_from(SOURCE_MODELS.get(target, (None,)))))
+def test_valid_body_is_unchanged_for_same_api(target: str, data: st.DataObject) -> None:
+    """A valid body keeps every field, the order of keys, and int and float for the same API."""
+    scenario = data.draw(lawful_stories(target) if target in SPELLINGS else stories())
+    body = spell(scenario, target, data.draw(st.sampled_from(SOURCE_MODELS.get(target, (None,)))))
     extras = EXTRAS.get(target, EXTRAS[""])
     chosen = data.draw(st.lists(st.sampled_from(sorted(extras)), unique=True, max_size=3))
     body = {**{key: extras[key] for key in chosen[:1]}, **body, **{key: extras[key] for key in chosen[1:]}}
-    assert target not in SPELLINGS or judge(body, target)
+    assert target not in SPELLINGS or check_body(body, target)
     checks.home(body, segue.convert(body, source=target, target=target).body, target)
 
 
 CAREFUL = ("own", "unique", "kimi", "restarting")  # styles in which a late duplicate or an orphan is plain
 
 
-def _closed(story: Story) -> bool:
-    """Whether every call of the last turn was answered."""
-    last = next((event for event in reversed(story.events) if isinstance(event, Reply) and event.calls), None)
-    return last is None or all(story.answers[call.word] for call in last.calls)
+def _closed(scenario: Story) -> bool:
+    """Whether every call of the last turn has a result."""
+    last = next((event for event in reversed(scenario.events) if isinstance(event, Reply) and event.calls), None)
+    return last is None or all(scenario.answers[call.word] for call in last.calls)
 
 
-def _appendix(data: st.DataObject, story: Story, source: str, source_model: str | None) -> list[Event]:
-    """What may follow a closed turn without touching it: words, system text, a repeated result, an orphan.
+def _appendix(data: st.DataObject, scenario: Story, source: str, source_model: str | None) -> list[Event]:
+    """What may follow a closed turn without changing it: text, system text, a repeated result, an orphan.
 
     Gemini and K3 pair by position: there a result that nobody asked for answers an older call.
     """
     appended: list[Event] = [Say(("Next w9001q.",)), System("Also w9002q."), Say(("And w9003q.",), joined=True)]
-    last = story.answers[story.calls[-1].word] if story.calls else None
-    plain = story.style in CAREFUL and source != "gemini"
+    last = scenario.answers[scenario.calls[-1].word] if scenario.calls else None
+    plain = scenario.style in CAREFUL and source != "gemini"
     if last and not last.error and last.kind != "legacy" and plain and data.draw(st.booleans()):
         appended.insert(data.draw(st.integers(0, 1)), last)
     if plain and source_model != "kimi-k3" and data.draw(st.booleans()):
@@ -136,14 +136,17 @@ BRIDGES = ([], ["[continued]"], [[{"text": "[continued]"}]])
 @EVERY_PAIR
 @examples(14, items=len(PAIRS))
 @given(data=st.data())
-def test_what_was_said_is_never_said_otherwise(source: str, target: str, data: st.DataObject) -> None:
+def test_prefix_is_stable_when_messages_are_appended(source: str, target: str, data: st.DataObject) -> None:
     """Prefix-stable: with a closed last turn, appending leaves everything up to the last reply byte-equal."""
-    story = data.draw(stories())
-    assume(_closed(story))
-    model, source_model = target_model(data, target), data.draw(st.sampled_from((None, *source_models(story, source))))
-    longer = copy.copy(story)
-    longer.events = [*story.events, *_appendix(data, story, source, source_model)]
-    first = segue.convert(spell(story, source, source_model), source=source, target=target, model=model)
+    scenario = data.draw(stories())
+    assume(_closed(scenario))
+    model, source_model = (
+        target_model(data, target),
+        data.draw(st.sampled_from((None, *source_models(scenario, source)))),
+    )
+    longer = copy.copy(scenario)
+    longer.events = [*scenario.events, *_appendix(data, scenario, source, source_model)]
+    first = segue.convert(spell(scenario, source, source_model), source=source, target=target, model=model)
     second = segue.convert(spell(longer, source, source_model), source=source, target=target, model=model)
     before, after = checks.up_to_last_reply(first.body), checks.up_to_last_reply(second.body)
     assert after[: len(before)] == before
@@ -171,25 +174,25 @@ POLICIES: tuple[dict[str, Any], ...] = (
 @examples(12, items=len(PAIRS))
 @given(data=st.data())
 def test_every_policy_gives_a_valid_body(source: str, target: str, data: st.DataObject) -> None:
-    story, body = told(data, source)
+    scenario, body = told(data, source)
     model, policy = target_model(data, target), data.draw(st.sampled_from(POLICIES))
     out = segue.convert(body, source=source, target=target, model=model, **policy)
     judged = model or (checks.model_of(body) if source == target else None)
     native = policy.get("ids") == "native"
     if not native:
         checks.accepted(out.body, target, judged, pending=policy.get("pending") == "keep")
-    spoken = checks.dumped(out.body)
+    body_text = checks.dumped(out.body)
     if policy.get("reasoning") == "none":
-        assert not [thought for thought in story.thoughts() if str(word_of(thought)) in spoken]
+        assert not [thought for thought in scenario.thoughts() if str(word_of(thought)) in body_text]
     if policy.get("reasoning") == "text":
-        assert not [thought for thought in story.thoughts() if str(word_of(thought)) not in spoken]
+        assert not [thought for thought in scenario.thoughts() if str(word_of(thought)) not in body_text]
     if policy.get("orphans") == "drop":
-        assert not [orphan for orphan in story.orphans if str(word_of(orphan.text)) in spoken]
+        assert not [orphan for orphan in scenario.orphans if str(word_of(orphan.text)) in body_text]
     if not native and "pending" not in policy:
-        checks.words_meet(read(out.body, target), story)
+        checks.words_meet(read(out.body, target), scenario)
     if policy.get("pending") == "keep":
         for one in read(out.body, target).interactions:
-            expected = story.answers[str(one.word)]
+            expected = scenario.answers[str(one.word)]
             if expected is not None and one.text is not None:
                 checks.result_is(one.text, expected)
 
@@ -197,21 +200,21 @@ def test_every_policy_gives_a_valid_body(source: str, target: str, data: st.Data
 @EVERY_PAIR
 @examples(8, items=len(PAIRS))
 @given(data=st.data())
-def test_there_and_back_again(source: str, target: str, data: st.DataObject) -> None:
+def test_round_trip_keeps_every_interaction(source: str, target: str, data: st.DataObject) -> None:
     """A → B → A keeps every interaction: arguments, result, pairing."""
-    story, body = told(data, source)
+    scenario, body = told(data, source)
     there = segue.convert(body, source=source, target=target)
     back = segue.convert(there.body, source=target, target=source)
     checks.accepted(back.body, source, None)
     reading = read(back.body, source)
-    checks.words_meet(reading, story)
+    checks.words_meet(reading, scenario)
     assert [one.word for one in reading.interactions] == [one.word for one in read(there.body, target).interactions]
 
 
 @EVERY_PAIR
 @examples(5, items=len(PAIRS))
 @given(data=st.data())
-def test_chaos_becomes_valid(source: str, target: str, data: st.DataObject) -> None:
+def test_chaotic_body_becomes_valid(source: str, target: str, data: st.DataObject) -> None:
     assume(source in CHAOS)
     body, model = data.draw(CHAOS[source]), target_model(data, target)
     assume(checks.said(body))

@@ -1,4 +1,4 @@
-"""One value of a body replaced by another: an `InputError`, or a body that the judge takes. Nothing else is raised."""
+"""One value of a body replaced by another: an `InputError`, or a valid body. Nothing else is raised."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue.conformance import judge
+from segue.conformance import check_body
 from tests.conversations.build import Case
 from tests.conversations.table import CASES
 
@@ -39,7 +39,7 @@ def _with(body: Any, path: Path, value: Any) -> Any:
 
 
 def mutants(source: str, seed: int, count: int) -> Iterator[tuple[Case, Path, Any, Any]]:
-    """The case, the place, the value that was put there, and the body."""
+    """The case, the path, the value set there, and the body."""
     chance = random.Random(f"{source} {seed}")
     cases = [case for case in CASES if case.source == source]
     for _ in range(count):
@@ -50,7 +50,9 @@ def mutants(source: str, seed: int, count: int) -> Iterator[tuple[Case, Path, An
 
 
 def rejects(body: Any, api: str) -> list[str]:
-    return [f"{found.rule} {found.path}: {found.message}" for found in judge(body, api) if found.severity == "reject"]
+    return [
+        f"{found.rule} {found.path}: {found.message}" for found in check_body(body, api) if found.severity == "reject"
+    ]
 
 
 def _search(**changes: Any) -> Any:
@@ -105,7 +107,7 @@ def _declared(**changes: Any) -> Any:
         ("azure-foundry", _declared(type="namespace", name="n", description=5, tools=[]), "tools[0].description"),
     ],
 )
-def test_the_place_of_a_wrong_value_is_named(api: str, body: Any, path: str) -> None:
+def test_invalid_value_error_names_the_path(api: str, body: Any, path: str) -> None:
     with pytest.raises(segue.InputError) as raised:
         segue.convert(body, source=api, target=api)
     assert raised.value.path == path
@@ -113,7 +115,7 @@ def test_the_place_of_a_wrong_value_is_named(api: str, body: Any, path: str) -> 
         segue.repair(body, api)
 
 
-def test_a_budget_below_nothing_is_no_reasoning() -> None:
+def test_negative_budget_disables_reasoning() -> None:
     body = {"messages": [{"role": "user", "content": "a"}], "enable_thinking": True, "thinking_budget": -1}
     for model in ("gpt-5.1", "gpt-5", None):
         made = segue.convert(body, source="qwen", target="openai-responses", model=model).body
@@ -121,14 +123,14 @@ def test_a_budget_below_nothing_is_no_reasoning() -> None:
 
 
 @pytest.mark.parametrize("kind", ["function", "newer"])
-def test_an_effort_in_an_unknown_word_gives_way_to_functions_as_any_other(kind: str) -> None:
+def test_unknown_effort_becomes_none_with_functions(kind: str) -> None:
     tool = {"type": kind, "function": {"name": "f", "parameters": {"type": "object"}}}
     body = {"model": "gpt-5.6", "messages": [{"role": "user", "content": "a"}], "reasoning_effort": "newest"}
     assert segue.repair(body, "openai-chat").body == body
     assert segue.repair({**body, "tools": [tool]}, "openai-chat").body["reasoning_effort"] == "none"
 
 
-def test_a_call_to_a_tool_of_the_vendors_own_keeps_its_type() -> None:
+def test_call_to_a_vendor_tool_keeps_its_type() -> None:
     call = {"id": "t:0", "type": "builtin_function", "function": {"name": "$web_search", "arguments": -1}}
     messages = [
         {"role": "user", "content": "a"},
@@ -142,7 +144,7 @@ def test_a_call_to_a_tool_of_the_vendors_own_keeps_its_type() -> None:
 
 
 @pytest.mark.parametrize("target", ["openai-responses", "azure-foundry"])
-def test_where_the_user_is_goes_abroad_as_far_as_it_can_be_read(target: str) -> None:
+def test_valid_fields_of_user_location_are_converted(target: str) -> None:
     where = {"type": "approximate", "city": "Turin", "country": True}
     tool = {"type": "web_search_20250305", "name": "web_search", "max_uses": "x", "user_location": where}
     made = segue.convert(_tooled(**tool), source="anthropic", target=target)
@@ -152,25 +154,25 @@ def test_where_the_user_is_goes_abroad_as_far_as_it_can_be_read(target: str) -> 
     assert any("`max_uses (a string)`" in line for line in lost)
 
 
-def test_a_search_that_can_not_be_bounded_as_it_was_is_not_declared() -> None:
+def test_search_with_unsupported_limits_is_not_declared() -> None:
     tool = {"type": "web_search_20250305", "name": "web_search", "allowed_domains": ["a.example", 5]}
     made = segue.convert(_tooled(**tool), source="anthropic", target="openai-responses")
     assert "tools" not in made.body
     assert made.report.of("tools")
 
 
-def test_a_closeness_that_is_no_word_is_left_to_the_model() -> None:
+def test_invalid_image_detail_becomes_auto() -> None:
     part = {"type": "image_url", "image_url": {"url": "https://a.example/a.png", "detail": "x"}}
     body = {"messages": [{"role": "user", "content": [part]}]}
     made = segue.convert(body, source="openai-chat", target="azure-foundry").body
     assert made["input"][0]["content"][0]["detail"] == "auto"
 
 
-def test_a_search_as_the_server_gave_it_stays() -> None:
+def test_search_from_the_server_stays() -> None:
     assert not segue.repair(_search(), "anthropic").changes
 
 
-def test_a_results_name_that_is_none_is_mended() -> None:
+def test_invalid_result_name_is_repaired() -> None:
     call = {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     messages = [
         {"role": "user", "content": "a"},
@@ -183,7 +185,7 @@ def test_a_results_name_that_is_none_is_mended() -> None:
 
 
 @pytest.mark.parametrize("source", TARGETS)
-def test_a_wrong_value_is_named_or_mended(source: str) -> None:
+def test_invalid_value_is_rejected_or_repaired(source: str) -> None:
     found: list[str] = []
     for case, path, value, body in mutants(source, 0, EACH):
         where = f"{case.name} {path} {value!r}"

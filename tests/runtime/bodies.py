@@ -1,6 +1,6 @@
-"""Request bodies as a stranger reads them: a small reader for each API, and the invariants that hold for any of them.
+"""Independent readers of request bodies, one per API, and invariants of every body.
 
-Nothing here knows how segue writes a body: only what the APIs' own documentation says of calls and results.
+They follow the API documentation of calls and results and share no code with segue.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RESPONSES = ("openai-responses", "azure-foundry")
 
 
 class Part(NamedTuple):
-    """One thing that is said. `at` is the message (or item) that holds it; a call's `value` are its arguments."""
+    """One part of a body. `at` is the index of its message or item; the `value` of a call is its arguments."""
 
     kind: Kind
     speaker: str
@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 
 def parts(api: str, body: Body) -> list[Part]:
-    """All that a body says, in its order; system text aside."""
+    """All parts of a body in order, without system text."""
     if api in CHAT:
         return list(_chat(body))
     if api in RESPONSES:
@@ -50,15 +50,15 @@ def results(api: str, body: Body) -> list[Part]:
 # ------------------------------------------------------------------------------------------------------------- readers
 
 
-def _joined(content: Any) -> str:
-    """The words of content that is text, or a list of parts with text."""
+def _join_text(content: Any) -> str:
+    """The text of content that is a string or a list of parts."""
     if content is None or isinstance(content, str):
         return content or ""
     return "".join(part.get("text", "") for part in content)
 
 
 def _arguments(text: str) -> Any:
-    """A model may have written anything; these APIs take it back as it is."""
+    """Parsed arguments; text that is not JSON is returned unchanged."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -71,7 +71,7 @@ def _chat(body: Body) -> Iterator[Part]:
         if role == "system":
             continue
         if role == "tool":
-            text = _joined(content)
+            text = _join_text(content)
             error = text.startswith("[error] ")
             yield Part("result", role, at, text.removeprefix("[error] "), message["tool_call_id"], error=error)
             continue
@@ -79,7 +79,7 @@ def _chat(body: Body) -> Iterator[Part]:
             yield Part("thinking", role, at, message["reasoning_content"])
         for chunk in [{"type": "text", "text": content}] if isinstance(content, str) else content or []:
             if chunk["type"] == "thinking":
-                yield Part("thinking", role, at, _joined(chunk["thinking"]))
+                yield Part("thinking", role, at, _join_text(chunk["thinking"]))
             elif chunk.get("text"):
                 yield Part("text", role, at, chunk["text"])
         for call in message.get("tool_calls") or ():
@@ -93,15 +93,15 @@ def _responses(body: Body) -> Iterator[Part]:
             case "function_call":
                 yield Part("call", "assistant", at, _arguments(item["arguments"]), item["call_id"], item["name"])
             case "function_call_output":
-                text = _joined(item["output"])
+                text = _join_text(item["output"])
                 error = text.startswith("[error] ")
                 yield Part("result", "tool", at, text.removeprefix("[error] "), item["call_id"], error=error)
             case "reasoning":
-                yield Part("thinking", "assistant", at, _joined(item.get("summary")))
+                yield Part("thinking", "assistant", at, _join_text(item.get("summary")))
             case _ if item["role"] in ("system", "developer"):
                 pass
             case _:
-                yield Part("text", item["role"], at, _joined(item["content"]))
+                yield Part("text", item["role"], at, _join_text(item["content"]))
 
 
 def _anthropic(body: Body) -> Iterator[Part]:
@@ -112,7 +112,7 @@ def _anthropic(body: Body) -> Iterator[Part]:
                 case "tool_use":
                     yield Part("call", role, at, block["input"], block["id"], block["name"])
                 case "tool_result":
-                    said, error = _joined(block.get("content")), block.get("is_error") is True
+                    said, error = _join_text(block.get("content")), block.get("is_error") is True
                     yield Part("result", role, at, said, block["tool_use_id"], error=error)
                 case "thinking" | "redacted_thinking":
                     yield Part("thinking", role, at, block.get("thinking", ""))
@@ -143,7 +143,7 @@ def _bedrock(body: Body) -> Iterator[Part]:
                 yield Part("call", role, at, call["input"], call["toolUseId"], call["name"])
             elif result := block.get("toolResult"):
                 error = result.get("status") == "error"
-                yield Part("result", role, at, _joined(result["content"]), result["toolUseId"], error=error)
+                yield Part("result", role, at, _join_text(result["content"]), result["toolUseId"], error=error)
             elif thought := block.get("reasoningContent"):
                 yield Part("thinking", role, at, thought.get("reasoningText", {}).get("text", ""))
             else:
@@ -167,14 +167,14 @@ def unpaired(api: str, body: Body) -> list[str]:
 
 
 def repeated(api: str, body: Body) -> list[str]:
-    """Ids that more than one result, or more than one call, bears."""
+    """Ids of more than one result or more than one call."""
     many: list[str] = []
     for held in (calls(api, body), results(api, body)):
         many += [f"{kind} {name}" for (kind, name), n in Counter((p.kind, p.id) for p in held if p.id).items() if n > 1]
     return many
 
 
-_LAWFUL = {
+_VALID_IDS = {
     "openai-chat": r"[A-Za-z0-9_-]{1,40}",
     "openai-responses": r"[A-Za-z0-9_-]{1,64}",
     "azure-foundry": r"[A-Za-z0-9_-]{1,64}",
@@ -189,13 +189,13 @@ _LAWFUL = {
 
 
 def unlawful_ids(api: str, body: Body) -> list[str]:
-    """Ids that the API does not take; on Kimi also those that name another tool, or an index that was used."""
+    """Ids that the API rejects; for Kimi also ids with another tool's name or a repeated index."""
     wrong: list[str] = []
     indexes: list[str] = []
     for part in calls(api, body):
         if part.id is None and api == "gemini":
             continue
-        found = re.fullmatch(_LAWFUL[api], part.id or "")
+        found = re.fullmatch(_VALID_IDS[api], part.id or "")
         if found is None:
             wrong.append(f"{part.id!r} of {part.name}")
         elif api == "kimi":
@@ -206,7 +206,7 @@ def unlawful_ids(api: str, body: Body) -> list[str]:
 
 
 def misplaced(api: str, body: Body) -> list[str]:
-    """Results that do not stand right behind their calls, all of them, in call order."""
+    """Results that do not directly follow their calls in call order."""
     if api in CHAT:
         return _misplaced_in_chat(api, body["messages"])
     if api in RESPONSES:
@@ -231,7 +231,7 @@ def _misplaced_in_chat(api: str, messages: Sequence[Body]) -> list[str]:
 
 
 def _misplaced_in_items(said: Sequence[Part]) -> list[str]:
-    """Between a run of calls and the run of their results nothing else may stand."""
+    """Nothing may be between a run of calls and the run of their results."""
     wrong: list[str] = []
     due: list[str | None] = []
     answering = False
@@ -251,7 +251,7 @@ def _misplaced_in_items(said: Sequence[Part]) -> list[str]:
 
 
 def _misplaced_in_turns(api: str, body: Body) -> list[str]:
-    """Results stand in the next message, before anything else in it, and nowhere else; roles take turns."""
+    """Results come first in the next message and nowhere else; roles alternate."""
     messages = body["contents" if api == "gemini" else "messages"]
     held: dict[int, list[Part]] = {at: [] for at in range(len(messages))}
     for part in parts(api, body):

@@ -1,4 +1,4 @@
-"""Both kinds of book: one that lasts, and one that does not."""
+"""Both conversation logs: stored and in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import segue
-from segue.runtime.book import Book, Memory
+from segue.runtime.log import ConversationLog, InMemoryLog
 from segue.store.conversation import StoredConversation
 from segue.store.sqlite import SqliteStore
 
@@ -28,8 +28,8 @@ def stored(store: SqliteStore) -> StoredConversation:
 
 
 @pytest.fixture(params=["memory", "stored"])
-def book(request: pytest.FixtureRequest) -> Book:
-    return Memory() if request.param == "memory" else request.getfixturevalue("stored")
+def conversation_log(request: pytest.FixtureRequest) -> ConversationLog:
+    return InMemoryLog() if request.param == "memory" else request.getfixturevalue("stored")
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def has_child(mark: str) -> str:
 
 
 def old() -> None:
-    """A server of an earlier protocol, written by hand: it knows no discovery, and tells of changes unasked."""
+    """A server of an earlier protocol, written by hand: no discovery, unsolicited change notifications."""
     grown = False
 
     def send(**message: object) -> None:

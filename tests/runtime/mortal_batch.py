@@ -1,6 +1,6 @@
 """Batches that are killed at every point: before and after each append, each event, each beginning and end of a tool.
 
-    python -m tests.runtime.mortal_batch FOLDER SCENE
+    python -m tests.runtime.crash_batch FOLDER SCENE
 
 Each tool writes down that it runs. Whoever comes next finds: nothing ran twice; what was kept of an outcome is what
 became of the call; the rest was interrupted, and never starts again; every provider takes the history. One line of
@@ -26,7 +26,7 @@ from segue.runtime.events import CallEnded
 from segue.runtime.scheduler import Limits, Scheduler
 from segue.runtime.tooling import Context, Tool, ToolError
 from segue.store.conversation import StoredConversation
-from segue.store.events import Cancelled, Completed, Event, Known
+from segue.store.events import Cancelled, Completed, Event, ResultKnown
 from segue.store.sqlite import SqliteStore
 
 from .stand import Box, Ear, asked, run, scheduler, states, tool, valid
@@ -35,15 +35,15 @@ HOUR = 3_600_000_000
 NAMES = ("first", "second", "third", "fourth", "fifth")
 
 
-class Fate:
-    """Counts the points of a life, and ends it at one of them."""
+class CrashPoint:
+    """Counts crash points and kills the process at one of them."""
 
     def __init__(self, at: int) -> None:
         self._at = at
         self._count = 0
         self._lock = threading.Lock()
 
-    def point(self) -> None:
+    def pass_point(self) -> None:
         with self._lock:
             self._count += 1
             if self._count == self._at:
@@ -53,44 +53,44 @@ class Fate:
                 threading.Event().wait()
 
 
-class MortalStore(SqliteStore):
-    fate: Fate | None = None
+class CrashingStore(SqliteStore):
+    crash_point: CrashPoint | None = None
 
     def append(self, conversation: str, expected_seq: int, events: Iterable[Event], **more: Any) -> int:
-        if self.fate is not None:
-            self.fate.point()
+        if self.crash_point is not None:
+            self.crash_point.pass_point()
         done = super().append(conversation, expected_seq, events, **more)
-        if self.fate is not None:
-            self.fate.point()
+        if self.crash_point is not None:
+            self.crash_point.pass_point()
         return done
 
 
-class Life:
+class BatchProcess:
     """A process that runs a batch."""
 
     def __init__(self, folder: Path, at: int) -> None:
         self.folder = folder
-        self.fate = Fate(at)
+        self.crash_point = CrashPoint(at)
         self.over = {name: threading.Event() for name in NAMES}
 
-    def counted(self, name: str, work: Callable[[Context], Any]) -> Callable[..., Any]:
-        """A blocking tool that notes that it runs, does its work, and says when that is over."""
+    def count_runs(self, name: str, work: Callable[[Context], Any]) -> Callable[..., Any]:
+        """A blocking tool that records its run, does its work and sets its event."""
 
         def body(arguments: Any, context: Context) -> Any:
-            self.fate.point()
+            self.crash_point.pass_point()
             with (self.folder / "runs").open("a") as file:
                 file.write(f"{name}\n")
-            self.fate.point()
+            self.crash_point.pass_point()
             try:
                 return work(context)
             finally:
-                self.fate.point()
+                self.crash_point.pass_point()
                 self.over[name].set()
 
         return body
 
     def after(self, name: str, value: Any) -> Callable[[Context], Any]:
-        """Work that takes until another is over."""
+        """Work that waits for another tool to end."""
 
         def work(context: Context) -> Any:
             assert self.over[name].wait(100)
@@ -103,8 +103,8 @@ class Life:
     def tools(self, scene: str) -> list[Tool]:
         """`backwards`: each ends before the one in front of it. `stubborn`: one is timed out and comes late."""
 
-        def made(name: str, work: Any, **more: Any) -> Tool:
-            return tool(name, self.counted(name, work), blocking=True, **more)
+        def build_tool(name: str, work: Any, **more: Any) -> Tool:
+            return tool(name, self.count_runs(name, work), blocking=True, **more)
 
         def stubborn(context: Context) -> str:
             assert context.cancelled.wait(100)
@@ -117,25 +117,25 @@ class Life:
         third: Any = {"backwards": self.after("fourth", {"n": 3}), "stubborn": stubborn, "cancelled": waits}[scene]
         timeout = {"timeout": 0.02} if scene == "stubborn" else {}
         return [
-            made("first", self.after("second", "one")),
-            made("second", self.after("third", ValueError("two")), writes=["same.txt"]),
-            made("third", third, **timeout),
-            made("fourth", lambda context: "four"),
+            build_tool("first", self.after("second", "one")),
+            build_tool("second", self.after("third", ValueError("two")), writes=["same.txt"]),
+            build_tool("third", third, **timeout),
+            build_tool("fourth", lambda context: "four"),
             # Waits for the second, which writes the same.
-            made("fifth", lambda context: "five", writes=["same.txt"]),
+            build_tool("fifth", lambda context: "five", writes=["same.txt"]),
         ]
 
-    def live(self, scene: str) -> None:
-        store = MortalStore(self.folder / "history.db", clock=lambda: 10**15)
+    def run_batch_process(self, scene: str) -> None:
+        store = CrashingStore(self.folder / "history.db", clock=lambda: 10**15)
         kept = StoredConversation.create(store, owner="mortal")
         calls = asked(kept, *NAMES)
-        store.fate = self.fate
+        store.crash_point = self.crash_point
 
         def emit(event: Any) -> None:
             if isinstance(event, CallEnded):
                 with (self.folder / "heard").open("a") as file:
                     file.write(f"{event.id}\n")
-            self.fate.point()
+            self.crash_point.pass_point()
 
         async def main() -> None:
             runs = Scheduler(kept, Box(self.folder, *self.tools(scene)), emit=emit, limits=Limits(parallel=8))
@@ -151,13 +151,13 @@ class Life:
         asyncio.run(main())
 
 
-def killed(folder: Path, scene: str, at: int) -> bool:
-    """Whether a life came to its end before this point of it was reached."""
+def is_completed(folder: Path, scene: str, at: int) -> bool:
+    """Whether the process completed before it reached this crash point."""
     child = os.fork()
     if not child:
         code = 1
         try:
-            Life(folder, at).live(scene)
+            BatchProcess(folder, at).run_batch_process(scene)
             code = 0
         except BaseException:  # noqa: BLE001 - a child has to end here
             traceback.print_exc()
@@ -170,10 +170,10 @@ def killed(folder: Path, scene: str, at: int) -> bool:
 
 
 def outcomes(store: SqliteStore, conversation: str) -> dict[str, str]:
-    """What was kept of each call."""
+    """The recorded outcome of each call."""
     kept: dict[str, str] = {}
     for record in store.events(conversation):
-        if isinstance(record.event, Known | Completed | Cancelled):
+        if isinstance(record.event, ResultKnown | Completed | Cancelled):
             for response in responses_of(record.event.message):
                 kept.setdefault(response.call_id, state_of(response))
     return kept
@@ -183,7 +183,7 @@ def lines(file: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
-def judge(folder: Path, *, whole: bool) -> None:
+def check_after_crash(folder: Path, *, whole: bool) -> None:
     """Comes next, an hour later. Of a life that came to its end the `whole` is there."""
     ran, heard = lines(folder / "runs"), lines(folder / "heard")
     assert len(set(heard)) == len(heard), "an outcome was heard of twice"
@@ -195,7 +195,7 @@ def judge(folder: Path, *, whole: bool) -> None:
         assert set(heard) <= persisted.keys(), "heard of before it was kept"
         assert not whole or len(persisted) == len(heard) == len(NAMES)
         calls = [entry.call for entry in kept.chat.history.ledger.values()]
-        refuse(kept, calls, folder)
+        check_not_restarted(kept, calls, folder)
         kept.add_user("go on")
         for call in calls:
             state = kept.chat.history.ledger[call.id].state
@@ -206,21 +206,21 @@ def judge(folder: Path, *, whole: bool) -> None:
             )
             assert wanted == "interrupted" or state != "interrupted"
             assert wanted == "interrupted" or call.name in ran or wanted == "cancelled"
-        said = [response.call_id for message in kept.messages for response in responses_of(message)]
-        assert said == [call.id for call in calls], "not in call order"
+        result_ids = [response.call_id for message in kept.messages for response in responses_of(message)]
+        assert result_ids == [call.id for call in calls], "not in call order"
         valid(kept)
         again = StoredConversation(store, summary.id)
         assert again.messages == kept.messages
         assert states(again) == states(kept)
-        refuse(kept, calls, folder)
+        check_not_restarted(kept, calls, folder)
         [ended] = run(
             scheduler(kept, Box(folder, tool("next", lambda arguments, context: "next"))).run_batch(asked(kept, "next"))
         )
         assert ended.outcome == "complete"
 
 
-def refuse(kept: StoredConversation, calls: list[ToolCall], folder: Path) -> None:
-    """None of these is started, whoever asks."""
+def check_not_restarted(kept: StoredConversation, calls: list[ToolCall], folder: Path) -> None:
+    """None of these calls can be started again."""
     ear = Ear()
     for call in calls:
         try:
@@ -236,9 +236,9 @@ def main() -> None:
     for at in range(1, 10_000):
         folder = place / str(at)
         folder.mkdir()
-        is_over = killed(folder, scene, at)
+        is_over = is_completed(folder, scene, at)
         try:
-            judge(folder, whole=is_over)
+            check_after_crash(folder, whole=is_over)
         except AssertionError as error:
             raise AssertionError(f"{scene}, point {at}: {error}") from error
         if is_over:

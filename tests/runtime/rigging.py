@@ -1,4 +1,4 @@
-"""What the tests of tools share: running one as a session would, with somebody who answers."""
+"""Runs a tool as a session does, with an approver."""
 
 import asyncio
 import inspect
@@ -7,7 +7,7 @@ from typing import Any
 
 from segue.runtime.permissions import Permissions
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import Context, Question, Result, Tool, ToolError
+from segue.runtime.tooling import ApprovalRequest, Context, Result, Tool, ToolError
 
 
 def text_of(result: Any) -> str:
@@ -17,7 +17,7 @@ def text_of(result: Any) -> str:
 
 
 def run(tool: Tool, folder: Path, **arguments: Any) -> Any:
-    """The result of one call; whoever calls has been given leave."""
+    """The result of one call, without approval."""
 
     async def go() -> Any:
         result: Any = tool.run(arguments, Context(folder))
@@ -31,21 +31,21 @@ def say(tool: Tool, folder: Path, **arguments: Any) -> str:
 
 
 class Somebody:
-    """Answers each question alike, and remembers it."""
+    """Gives the same answer to each question and records the questions."""
 
     def __init__(self, answer: Any = "once") -> None:
         self.answer = answer
-        self.asked: list[Question] = []
+        self.questions: list[ApprovalRequest] = []
 
-    async def __call__(self, question: Question) -> Any:
-        self.asked.append(question)
+    async def __call__(self, question: ApprovalRequest) -> Any:
+        self.questions.append(question)
         return self.answer
 
 
 def play(
     tool: Tool, folder: Path, arguments: Any, *, somebody: Somebody | None = None, between: Any = None, **rules: Any
 ):
-    """A whole call: asked about, and run if it may. `between` happens after the answer and before the run."""
+    """A whole call: approval, then run. `between` is called after the approval and before the run."""
 
     async def go() -> str:
         box = Toolbox([tool], folder, Permissions(folder=folder, **rules))
@@ -53,7 +53,7 @@ def play(
         assert found is not None
         if fault := box.check(found, arguments):
             return fault
-        if refusal := await box.may(found, arguments, somebody):
+        if refusal := await box.check_permission(found, arguments, somebody):
             return refusal
         if between is not None:
             between()

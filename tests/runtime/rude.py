@@ -1,4 +1,4 @@
-"""A server on loopback that answers with the bytes it is told to, however wrong they are, and sees when it is left."""
+"""A loopback server that sends given bytes, valid or not, and records disconnects."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 RESET = b"<reset>"
-"""Goes down as a crash does."""
+"""Resets the connection."""
 HANG = b"<hang>"
-"""Says nothing more, until the client goes."""
+"""Sends nothing more until the client disconnects."""
 
 
 def answer(body: bytes, *headers: str, status: str = "200 OK", kind: str = "application/json") -> bytes:
-    told = "".join(f"{line}\r\n" for line in (f"content-type: {kind}", f"content-length: {len(body)}", *headers))
-    return f"HTTP/1.1 {status}\r\n{told}\r\n".encode() + body
+    response = "".join(f"{line}\r\n" for line in (f"content-type: {kind}", f"content-length: {len(body)}", *headers))
+    return f"HTTP/1.1 {status}\r\n{response}\r\n".encode() + body
 
 
 def streamed(*pieces: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
@@ -30,8 +30,8 @@ class Rude:
         self.heads: list[str] = []
         self.bodies: list[bytes] = []
         self.connections = 0
-        self.asked = asyncio.Event()
-        self.left = asyncio.Event()
+        self.request_received = asyncio.Event()
+        self.disconnected = asyncio.Event()
         self.url = ""
         self._answers = list(answers)
 
@@ -48,7 +48,7 @@ class Rude:
                 while await self._exchange(reader, writer):
                     pass
         finally:
-            self.left.set()
+            self.disconnected.set()
             writer.close()
             with suppress(ConnectionError, ssl.SSLError):
                 await writer.wait_closed()
@@ -57,9 +57,9 @@ class Rude:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         self.heads.append(head)
         self.bodies.append(await reader.readexactly(int(self.header("content-length", -1) or 0)))
-        told = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        self.asked.set()
-        text, hangs, _ = told.partition(HANG)
+        response = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        self.request_received.set()
+        text, hangs, _ = response.partition(HANG)
         text, breaks, _ = text.partition(RESET)
         writer.write(text)
         await writer.drain()
@@ -76,7 +76,7 @@ class Rude:
 
 @asynccontextmanager
 async def rude(*answers: bytes, tls: ssl.SSLContext | None = None) -> AsyncGenerator[Rude]:
-    """Each request gets the next answer, and the last one ever after."""
+    """Each request gets the next response; the last one repeats."""
     server = Rude(answers)
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=tls, limit=1 << 24)
     scheme = "http" if tls is None else "https"
@@ -86,7 +86,7 @@ async def rude(*answers: bytes, tls: ssl.SSLContext | None = None) -> AsyncGener
     finally:
         listening.close()
         await listening.wait_closed()
-        while waiting := [task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == "Rude.serve"]:  # type: ignore[union-attr]
+        while waiting := [task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == "RawServer.serve"]:  # type: ignore[union-attr]
             for task in waiting:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""A session on strict emulated providers, with tools that do next to nothing: what the tests of the runtime play on."""
+"""A session on strict emulated providers with trivial tools, for tests of the runtime."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import segue
+from segue._conversation import Conversation
 from segue.canonical.blocks import ToolResponse
-from segue.conversation import Conversation
 from segue.emulator import Emulator, start
-from segue.runtime.book import Book, Memory
 from segue.runtime.events import Event
+from segue.runtime.log import ConversationLog, InMemoryLog
+from segue.runtime.provider_client import ProviderClient, RetryPolicy
 from segue.runtime.providers import Endpoint, Secret
+from segue.runtime.routing import Fixed, Route
 from segue.runtime.session import Session
-from segue.runtime.switching import Fixed, Route
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Arguments, Context, Result, Tool
-from segue.runtime.upstream import Patience, Upstream
 from segue.wire.registry import WIRES
 
 APIS = [row.name for row in segue.formats() if row.kind != "text"]
@@ -45,26 +45,26 @@ WAIT = Tool("wait", "Waits for ever.", WORDS, _wait, blocking=False)
 
 
 class Stage:
-    """Emulated providers that are on, and one session on them. `heard` are its events."""
+    """Running emulated providers and one session on them. `events` are its events."""
 
-    def __init__(self, providers: Mapping[str, Emulator], session: Session, heard: list[Event]) -> None:
+    def __init__(self, providers: Mapping[str, Emulator], session: Session, events: list[Event]) -> None:
         self.providers = providers
         self.session = session
-        self.heard = heard
+        self.events = events
 
-    def of(self, *kinds: type[Event]) -> list[Any]:
-        return [event for event in self.heard if isinstance(event, kinds)]
+    def events_of(self, *kinds: type[Event]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kinds)]
 
     @property
-    def refused(self) -> list[str]:
-        """What any provider refused for its form or its history; faults on order are no refusals."""
+    def rejections(self) -> list[str]:
+        """Requests that a provider rejected as invalid; scripted faults are not included."""
         requests = (request for provider in self.providers.values() for request in provider.requests)
         return [f"{request.path}: {request.refused}" for request in requests if request.status in (400, 404, 413, 422)]
 
     @property
     def results(self) -> list[str]:
-        """The results as they stand in the history, in its order."""
-        blocks = (block for message in self.session.book.messages for block in message.blocks)
+        """The result texts in history order."""
+        blocks = (block for message in self.session.log.messages for block in message.blocks)
         return [said(block) for block in blocks if isinstance(block, ToolResponse)]
 
 
@@ -90,7 +90,7 @@ async def staged(
     *,
     route: Callable[[Sequence[Endpoint]], Route] = lambda endpoints: Fixed(endpoints[0]),
     tools: Sequence[Tool] = (ECHO, FAIL, WAIT),
-    book: Book | None = None,
+    book: ConversationLog | None = None,
     faults: Mapping[str, Sequence[str]] | None = None,
     models: Mapping[str, str] | None = None,
     tool_formats: Mapping[str, str] | None = None,
@@ -99,10 +99,10 @@ async def staged(
     **more: Any,
 ) -> AsyncGenerator[Stage]:
     """A session over one provider for each script."""
-    heard: list[Event] = []
+    events: list[Event] = []
 
-    def hear(event: Event) -> None:
-        heard.append(event)
+    def record_event(event: Event) -> None:
+        events.append(event)
         listen(event)
 
     with ExitStack() as running:
@@ -114,18 +114,20 @@ async def staged(
             endpoint_of(provider, (models or {}).get(api), tool_format=(tool_formats or {}).get(api, "auto"))
             for api, provider in providers.items()
         ]
-        upstream = Upstream(patience=Patience(attempts=2, first=0.001, longest=0.01, asked=0.0))
+        upstream = ProviderClient(
+            retry_policy=RetryPolicy(attempts=2, first_delay=0.001, max_delay=0.01, max_retry_after=0.0)
+        )
         session = Session(
-            book if book is not None else Memory(Conversation()),
+            book if book is not None else InMemoryLog(Conversation()),
             route(endpoints),
-            upstream=upstream,
+            client=upstream,
             toolbox=Toolbox(tools, folder),
-            listen=hear,
+            on_event=record_event,
             debug=True,
             **more,
         )
         try:
-            yield Stage(providers, session, heard)
+            yield Stage(providers, session, events)
         finally:
             await session.close()
             await upstream.close()

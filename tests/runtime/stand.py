@@ -15,17 +15,17 @@ import segue
 from segue.canonical.blocks import Origin, ToolCall, responses_of
 from segue.canonical.request import Reply
 from segue.canonical.request import Tool as Declaration
-from segue.runtime.book import Book
-from segue.runtime.events import Event, dump
+from segue.runtime.events import Event, encode_event
+from segue.runtime.log import ConversationLog
 from segue.runtime.scheduler import Limits, Scheduler
-from segue.runtime.tooling import Approve, Arguments, Question, Tool
+from segue.runtime.tooling import ApprovalRequest, Approver, Arguments, Tool
 from segue.wire.registry import WIRES
 
 ANYTHING: dict[str, Any] = {"type": "object"}
 
 
 class Box:
-    """As strict as a toolbox has to be: it knows its own tools only, and is asked in the right order."""
+    """A strict toolbox: it accepts only its own tools and checks the order of calls."""
 
     def __init__(self, folder: Path, *tools: Tool) -> None:
         self.folder = folder
@@ -48,9 +48,9 @@ class Box:
         found = next(iter(jsonschema.Draft202012Validator(dict(tool.parameters)).iter_errors(arguments)), None)
         return f"{tool.name}: {found.message}" if found is not None else None
 
-    async def may(self, tool: Tool, arguments: Arguments, approve: Approve | None) -> str | None:
+    async def check_permission(self, tool: Tool, arguments: Arguments, approve: Approver | None) -> str | None:
         assert id(arguments) in self.checked, "asked before it was checked"
-        question = tool.question(arguments, self.folder)
+        question = tool.approval_request(arguments, self.folder)
         if question is None:
             return None
         if approve is None:
@@ -70,14 +70,14 @@ def tool(
     timeout: float | None = None,
     shown: Callable[[Arguments], str] = lambda arguments: "",
 ) -> Tool:
-    """A tool of these habits. `writes` are names of files, or the argument that has them."""
+    """A tool with these properties. `writes` are file names, or the argument that has them."""
 
     def paths(arguments: Arguments, folder: Path) -> list[Path]:
         named = arguments.get(writes, ()) if isinstance(writes, str) else writes
         return [folder / name for name in ([named] if isinstance(named, str) else named)]
 
-    def question(arguments: Arguments, folder: Path) -> Question | None:
-        return Question(name, str(arguments.get("path", "")), f"may {name}?") if asks else None
+    def question(arguments: Arguments, folder: Path) -> ApprovalRequest | None:
+        return ApprovalRequest(name, str(arguments.get("path", "")), f"may {name}?") if asks else None
 
     return Tool(
         name,
@@ -87,24 +87,24 @@ def tool(
         blocking=blocking,
         timeout=timeout,
         writes=paths,
-        question=question,
-        shown=shown,
+        approval_request=question,
+        summarize=shown,
     )
 
 
 class Ear(list[Event]):
-    """All that was heard; each event can be written as JSON."""
+    """Records events; each must be serializable as JSON."""
 
     def __call__(self, event: Event) -> None:
-        dump(event)
+        encode_event(event)
         self.append(event)
 
-    def of(self, kind: type[Any]) -> list[Any]:
+    def of_kind(self, kind: type[Any]) -> list[Any]:
         return [event for event in self if isinstance(event, kind)]
 
 
 class Sundial(asyncio.SelectorEventLoop):
-    """A loop whose time passes when it is told, or, where it runs by itself, whenever nothing else is to be done."""
+    """An event loop with virtual time, advanced by hand or, with `by_itself`, whenever it is idle."""
 
     def __init__(self, *, by_itself: bool = True) -> None:
         self.now = 1000.0
@@ -126,49 +126,49 @@ def run(work: Awaitable[Any], *, real: bool = False) -> Any:
         return runner.run(work)  # pyright: ignore[reportArgumentType]
 
 
-def asked(book: Book, *wanted: tuple[str, Any] | str | ToolCall) -> list[ToolCall]:
-    """A reply that asks for these: the name of a tool, or also its arguments."""
-    book.add_user("go")
+def asked(conversation_log: ConversationLog, *requested: tuple[str, Any] | str | ToolCall) -> list[ToolCall]:
+    """Adds a reply with these calls: the name of a tool, or name and arguments."""
+    conversation_log.add_user("go")
     calls: list[ToolCall] = []
-    for number, want in enumerate(wanted):
-        if isinstance(want, ToolCall):
-            calls.append(want)
+    for number, request in enumerate(requested):
+        if isinstance(request, ToolCall):
+            calls.append(request)
             continue
-        name, arguments = (want, {}) if isinstance(want, str) else want
+        name, arguments = (request, {}) if isinstance(request, str) else request
         calls.append(ToolCall(name, arguments, origin=Origin("openai", raw_id=f"call_{number}")))
-    return list(book.add_reply(Reply(tuple(calls), finish="tool_calls")).calls)
+    return list(conversation_log.add_reply(Reply(tuple(calls), finish="tool_calls")).calls)
 
 
-def scheduler(book: Book, box: Box, ear: Ear | None = None, **more: Any) -> Scheduler:
+def scheduler(conversation_log: ConversationLog, box: Box, ear: Ear | None = None, **more: Any) -> Scheduler:
     limits = Limits(**{name: more.pop(name) for name in list(more) if name in Limits.__struct_fields__})
-    return Scheduler(book, box, emit=ear if ear is not None else Ear(), limits=limits, **more)
+    return Scheduler(conversation_log, box, emit=ear if ear is not None else Ear(), limits=limits, **more)
 
 
-def told(book: Book) -> list[tuple[str, str]]:
-    """What the model is told of its calls, as it was said: the raw id of the call, and words."""
+def told(conversation_log: ConversationLog) -> list[tuple[str, str]]:
+    """The recorded results in order: raw id of the call and text."""
     return [
         (response.origin.raw_id or "", "".join(block.text for block in response.content or ()))  # pyright: ignore[reportAttributeAccessIssue]
-        for message in book.messages
+        for message in conversation_log.messages
         for response in responses_of(message)
     ]
 
 
-def states(book: Book) -> list[str]:
-    return [entry.state for entry in book.chat.history.ledger.values()]
+def states(conversation_log: ConversationLog) -> list[str]:
+    return [entry.state for entry in conversation_log.chat.history.ledger.values()]
 
 
-def valid(book: Book) -> None:
-    """It can go anywhere."""
+def valid(conversation_log: ConversationLog) -> None:
+    """The history renders to a valid body for every wire."""
     for wire in WIRES:
-        verdict = segue.check(book.render(wire).data, wire)
+        verdict = segue.check(conversation_log.render(wire).data, wire)
         assert verdict, f"{wire}: {[str(violation) for violation in verdict]}"
 
 
 @contextlib.contextmanager
 def never_raises() -> Generator[list[dict[str, Any]]]:
-    """What the loop's handler of exceptions hears."""
-    heard: list[dict[str, Any]] = []
+    """Collects the exceptions of the loop's exception handler."""
+    errors: list[dict[str, Any]] = []
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, context: heard.append(context))
-    yield heard
+    loop.set_exception_handler(lambda _, context: errors.append(context))
+    yield errors
     loop.set_exception_handler(None)

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import segue
+from segue._conversation import Conversation
 from segue.canonical.history import History
-from segue.conversation import Conversation
 from segue.runtime import scheduler
 from segue.runtime.events import CallEnded
 from segue.runtime.tooling import Tool
@@ -77,13 +77,13 @@ GOES_ON = "think  It is clear now.\nsay    There it is."
 CANCELLED = "[cancelled before it finished]"
 
 
-def _book() -> Shelf:
+def _make_log() -> Shelf:
     return Shelf(Conversation(system="Be brief.", reasoning={"effort": "low"}))
 
 
-def _recorded(stage: Stage, journey: str) -> Iterator[Sent]:
-    assert stage.refused == []
-    for api, provider in stage.providers.items():
+def _record_requests(harness: Stage, journey: str) -> Iterator[Sent]:
+    assert harness.rejections == []
+    for api, provider in harness.providers.items():
         for request in provider.requests:
             assert request.body is not None
             assert request.accepted, f"{journey}: {request.refused}"
@@ -97,12 +97,12 @@ def _round_trip() -> tuple[list[Sent], bytes]:
     async def play() -> tuple[list[Sent], bytes]:
         script = f"{ROUND}---{ROUND}"
         with tempfile.TemporaryDirectory() as folder:
-            async with staged(dict.fromkeys(APIS, script), Path(folder), book=_book()) as stage:
+            async with staged(dict.fromkeys(APIS, script), Path(folder), book=_make_log()) as harness:
                 for api in (*APIS, *reversed(APIS)):
-                    stage.session.switch(endpoint_of(stage.providers[api]))
-                    assert (await stage.session.ask("Go.")).text == "Done: heard three."
-                assert wrong(stage) == []
-                return list(_recorded(stage, "there and back")), stage.session.book.chat.dump()
+                    harness.session.switch(endpoint_of(harness.providers[api]))
+                    assert (await harness.session.ask("Go.")).text == "Done: heard three."
+                assert wrong(harness) == []
+                return list(_record_requests(harness, "there and back")), harness.session.log.chat.dump()
 
     return asyncio.run(play())
 
@@ -114,50 +114,50 @@ def _seed_sequence(here: str) -> tuple[list[Sent], bytes]:
     async def play() -> tuple[list[Sent], bytes]:
         def listen(event: object) -> None:
             if isinstance(event, CallEnded) and event.text == "heard C3":
-                asyncio.get_running_loop().call_soon(stage.session.cancel)
+                asyncio.get_running_loop().call_soon(harness.session.cancel)
 
         scripts = {here: SEED, **{api: GOES_ON for api in APIS if api != here}}
         with tempfile.TemporaryDirectory() as folder:
-            async with staged(scripts, Path(folder), book=_book(), listen=listen) as stage:
-                assert (await stage.session.ask("Go.")).how == "cancelled"
+            async with staged(scripts, Path(folder), book=_make_log(), listen=listen) as harness:
+                assert (await harness.session.ask("Go.")).outcome == "cancelled"
                 for api in (here, *(api for api in APIS if api != here)):
-                    stage.session.switch(endpoint_of(stage.providers[api]))
-                    assert (await stage.session.ask("And?")).text == "There it is."
-                assert wrong(stage) == []
-                return list(_recorded(stage, f"§7 from {here}")), stage.session.book.chat.dump()
+                    harness.session.switch(endpoint_of(harness.providers[api]))
+                    assert (await harness.session.ask("And?")).text == "There it is."
+                assert wrong(harness) == []
+                return list(_record_requests(harness, f"§7 from {here}")), harness.session.log.chat.dump()
 
     return asyncio.run(play())
 
 
 @cache
-def _all() -> list[Sent]:
+def _all_requests() -> list[Sent]:
     return [*_round_trip()[0], *(sent for here in APIS for sent in _seed_sequence(here)[0])]
 
 
-def _none(find: Callable[[str, Body], list[str]]) -> None:
-    found = [f"{sent}: {bad}" for sent in _all() for bad in find(sent.api, sent.body)]
+def _assert_none(find: Callable[[str, Body], list[str]]) -> None:
+    found = [f"{sent}: {bad}" for sent in _all_requests() for bad in find(sent.api, sent.body)]
     assert found == []
 
 
 # ---------------------------------------------------------------------------------------------------------- conditions
 
 
-def test_what_was_sent_is_worth_looking_at() -> None:
+def test_recorded_requests_cover_the_cases() -> None:
     """Every API got bodies with calls of every other's making, and all were accepted."""
-    most = {api: max(len(bodies.calls(api, sent.body)) for sent in _all() if sent.api == api) for api in APIS}
+    most = {api: max(len(bodies.calls(api, sent.body)) for sent in _all_requests() if sent.api == api) for api in APIS}
     assert min(most.values()) >= 4 * len(APIS)
 
 
 def test_1_pairing_invariant() -> None:
     """1:1 call/result completeness per emitted call set."""
-    _none(bodies.unpaired)
-    for sent in _all():
+    _assert_none(bodies.unpaired)
+    for sent in _all_requests():
         assert len(bodies.calls(sent.api, sent.body)) == len(bodies.results(sent.api, sent.body)), sent
 
 
 @for_each("here", APIS)
 def test_1_pairing_invariant_in_the_sequence_of_section_7(here: str) -> None:
-    """One real result of five; the other four are told as cancelled, at every provider, in call order."""
+    """One real result of five; the other four are cancelled, at every provider, in call order."""
     later = [sent for sent in _seed_sequence(here)[0] if len(bodies.calls(sent.api, sent.body)) > 1]
     assert {sent.api for sent in later} == {*APIS}
     for api, _, _, body in later:
@@ -171,34 +171,34 @@ def test_1_pairing_invariant_in_the_sequence_of_section_7(here: str) -> None:
 
 def test_2_placement_invariant() -> None:
     """For the target's protocol, strict adjacency included."""
-    _none(bodies.misplaced)
+    _assert_none(bodies.misplaced)
 
 
 def test_3_id_projection_invariant() -> None:
     """Lawful for the provider's format, Kimi's and Mistral's included, and one id for one call."""
-    _none(bodies.unlawful_ids)
-    for sent in _all():
+    _assert_none(bodies.unlawful_ids)
+    for sent in _all_requests():
         called = [call.id for call in bodies.calls(sent.api, sent.body)]
         assert len({*called}) == len(called), sent
 
 
 def test_3_id_projection_invariant_calls_keep_their_ids() -> None:
-    """What a provider was told of a call once, it is told in every later request."""
-    for journey in {sent.journey for sent in _all()}:
+    """A result sent once is the same in every later request."""
+    for journey in {sent.journey for sent in _all_requests()}:
         for api in APIS:
             ids = [
                 [call.id for call in bodies.calls(api, sent.body)]
-                for sent in _all()
+                for sent in _all_requests()
                 if (sent.api, sent.journey) == (api, journey)
             ]
             for before, after in pairwise(ids):
                 assert after[: len(before)] == before, (api, journey)
 
 
-def test_3_id_projection_invariant_home_and_abroad() -> None:
+def test_3_id_projection_invariant_same_and_cross_api() -> None:
     """A provider gets back the ids it gave; everybody else's calls are in its own form."""
     prefix = {"openai-chat": "call_", "openai-responses": "call_", "anthropic": "toolu_", "bedrock": "tooluse_"}
-    for sent in _all():
+    for sent in _all_requests():
         for call in bodies.calls(sent.api, sent.body):
             assert call.id is not None
             assert call.id.startswith(prefix.get(sent.api, "")), sent
@@ -206,11 +206,11 @@ def test_3_id_projection_invariant_home_and_abroad() -> None:
 
 def test_4_dedup_invariant() -> None:
     """No duplicate effective completion."""
-    _none(bodies.repeated)
+    _assert_none(bodies.repeated)
 
 
 def test_4_dedup_invariant_late_results(tmp_path: Path) -> None:
-    """A tool that was given up and ends after all: nobody hears a second result, before or after the next request."""
+    """A tool that ends after its timeout: no second result is sent, before or after the next request."""
 
     async def play(api: str) -> None:
         ends = asyncio.Event()
@@ -225,19 +225,19 @@ def test_4_dedup_invariant_late_results(tmp_path: Path) -> None:
 
         def listen(event: object) -> None:
             if isinstance(event, CallEnded) and event.tool == "echo":
-                asyncio.get_running_loop().call_soon(stage.session.cancel)
+                asyncio.get_running_loop().call_soon(harness.session.cancel)
 
         late = Tool("late", "Comes late.", WORDS, stubborn, blocking=False)
         script = 'call   late {"words": "x"}\ncall   echo {"words": "y"}\n---\nsay    On.\n---\nsay    On.'
-        async with staged({api: script}, tmp_path, tools=(ECHO, late), listen=listen) as stage:
-            assert (await stage.session.ask("Go.")).how == "cancelled"
-            assert (await stage.session.ask("And?")).how == "answered"
+        async with staged({api: script}, tmp_path, tools=(ECHO, late), listen=listen) as harness:
+            assert (await harness.session.ask("Go.")).outcome == "cancelled"
+            assert (await harness.session.ask("And?")).outcome == "answered"
             ends.set()
-            while not any(type(event).__name__ == "Late" for event in stage.heard):
+            while not any(type(event).__name__ == "Late" for event in harness.events):
                 await asyncio.sleep(0)
-            assert (await stage.session.ask("And?")).how == "answered"
-            assert wrong(stage) == []
-            for request in stage.providers[api].requests[1:]:
+            assert (await harness.session.ask("And?")).outcome == "answered"
+            assert wrong(harness) == []
+            for request in harness.providers[api].requests[1:]:
                 assert request.body is not None
                 assert [result.value for result in bodies.results(api, request.body)] == [CANCELLED, "heard y"]
 
@@ -266,7 +266,7 @@ def test_5_mixed_thinking_tool_text(reasoning: str) -> None:
             assert reasoning != "none" or not kept, api
 
 
-def test_5_mixed_thinking_tool_text_goes_home() -> None:
+def test_5_mixed_thinking_tool_text_returns_to_its_api() -> None:
     """Under the policy of a session each provider that signs its thinking gets it back where it stood."""
     for api in ("anthropic", "bedrock", "deepseek", "qwen"):
         [*_, last] = [sent for sent in _round_trip()[0] if sent.api == api]
@@ -281,15 +281,15 @@ def test_6_tool_execution_path_invariant_subagent(tmp_path: Path, monkeypatch: p
     """A session and its subagent: one scheduler each, every reply's calls one batch, results through `History.add`."""
     from tests.runtime.watching import with_subagents
 
-    made, batches, singles = _watched(monkeypatch)
+    made, batches, singles = _watch_scheduler(monkeypatch)
     child = 'call   echo {"words": "a"}\ncall   fail {"words": "b"}\n---\ncall   echo {"words": "c"}\n---\nsay    Yes.'
     task = '{"description": "x", "prompt": "Do.", "model": "kimi"}'
     parent = f'call   task {task}\ncall   echo {{"words": "d"}}\n---\nsay    Done.'
 
     async def play() -> None:
-        async with with_subagents({"gemini": parent, "kimi": child}, tmp_path, tools=(ECHO, FAIL)) as stage:
-            assert (await stage.session.ask("Go.")).text == "Done."
-            assert wrong(stage) == []
+        async with with_subagents({"gemini": parent, "kimi": child}, tmp_path, tools=(ECHO, FAIL)) as harness:
+            assert (await harness.session.ask("Go.")).text == "Done."
+            assert wrong(harness) == []
 
     asyncio.run(play())
     # One is the stage's own, and is never used.
@@ -298,7 +298,7 @@ def test_6_tool_execution_path_invariant_subagent(tmp_path: Path, monkeypatch: p
     assert singles == []
 
 
-def _watched(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[Any], list[Any]]:
+def _watch_scheduler(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[Any], list[Any]]:
     made: list[Any] = []
     batches: list[Any] = []
     singles: list[Any] = []
@@ -338,12 +338,12 @@ def test_6_tool_execution_path_invariant_one_write_path(tmp_path: Path, monkeypa
     async def play() -> list[Any]:
         def listen(event: object) -> None:
             if isinstance(event, CallEnded) and event.text == "heard C3":
-                asyncio.get_running_loop().call_soon(stage.session.cancel)
+                asyncio.get_running_loop().call_soon(harness.session.cancel)
 
-        async with staged({"mistral": SEED}, tmp_path, listen=listen) as stage:
-            await stage.session.ask("Go.")
-            await stage.session.ask("And?")
-            return [message.speaker for message in stage.session.book.messages]
+        async with staged({"mistral": SEED}, tmp_path, listen=listen) as harness:
+            await harness.session.ask("Go.")
+            await harness.session.ask("And?")
+            return [message.speaker for message in harness.session.log.messages]
 
     speakers = asyncio.run(play())
     assert [speaker for speaker, _ in added] == speakers

@@ -1,4 +1,4 @@
-"""Any session: whatever models say, tools do and people interrupt, nothing is refused and each call has one outcome."""
+"""Any session: with any replies, tools and interrupts, no request is rejected and each call has one outcome."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from segue.conversation import Conversation
-from segue.runtime.events import Ended, Event
+from segue._conversation import Conversation
+from segue.runtime.events import Event, ExchangeEnded
 from segue.runtime.tooling import Tool, ToolError
 from tests.budget import examples
 from tests.drawing import sampled
@@ -27,7 +27,7 @@ async def _never(arguments: Any, context: Any) -> str:
 
 
 def _stubborn(arguments: Any, context: Any) -> str:
-    """Ends when it is given up, and says so: too late."""
+    """Ends with a late result when it is cancelled."""
     context.cancelled.wait(100)
     return "after all"
 
@@ -46,13 +46,13 @@ TOOLS = (
 NAMES = [*(tool.name for tool in TOOLS), "nobody"]
 
 
-class Play(NamedTuple):
+class SessionPlan(NamedTuple):
     """What models say, by API; to whom each exchange goes; and what is done at which event: a switch, or a cancel."""
 
     scripts: Mapping[str, str]
     exchanges: tuple[str, ...]
-    deeds: Mapping[int, str]
-    thinks: bool
+    actions: Mapping[int, str]
+    has_reasoning: bool
 
 
 def _call(name: str, words: str, whole: bool) -> str:
@@ -60,10 +60,12 @@ def _call(name: str, words: str, whole: bool) -> str:
     return f"call   {name} {text if whole else text[:-3]}"
 
 
-WORD = sampled(["one", "two", "naïve 💡", '"quoted"', ""])
-CALL = st.builds(_call, sampled(NAMES), WORD, sampled([True, True, True, True, False]))
-SAID = st.builds("say    {}".format, sampled(["I listen.", "Done: {echo}.", "So be it,\n       and so it is.", ""]))
-THOUGHT = st.just("think  Let me see.")
+MARKER = sampled(["one", "two", "naïve 💡", '"quoted"', ""])
+CALL = st.builds(_call, sampled(NAMES), MARKER, sampled([True, True, True, True, False]))
+TEXT_LINE = st.builds(
+    "say    {}".format, sampled(["I listen.", "Done: {echo}.", "So be it,\n       and so it is.", ""])
+)
+REASONING_LINE = st.just("think  Let me see.")
 END = sampled(
     ["", "", "", "", "end    length", "end    pause", "end    filter", "cut", "cut    reset", "error  503 Busy."]
 )
@@ -74,32 +76,36 @@ def turns(draw: st.DrawFn) -> str:
     """One reply: thinking, words and calls in any number, then how it ends."""
     if draw(sampled([False] * 9 + [True])):
         return draw(sampled(["error  500 Boom.", "error  503 Busy.", "error  429 Slow down. (retry after 0)"]))
-    steps = [*draw(st.lists(THOUGHT, max_size=1)), *draw(st.lists(SAID, max_size=1)), *draw(st.lists(CALL, max_size=4))]
+    steps = [
+        *draw(st.lists(REASONING_LINE, max_size=1)),
+        *draw(st.lists(TEXT_LINE, max_size=1)),
+        *draw(st.lists(CALL, max_size=4)),
+    ]
     return "\n".join([*(steps or ["say    Yes."]), *filter(None, [draw(END)])])
 
 
 @st.composite
-def plays(draw: st.DrawFn) -> Play:
+def session_plans(draw: st.DrawFn) -> SessionPlan:
     apis = draw(st.lists(sampled(APIS), min_size=1, max_size=3, unique=True))
     scripts = {api: "\n---\n".join(draw(st.lists(turns(), min_size=1, max_size=5))) for api in apis}
     exchanges = tuple(draw(st.lists(sampled(apis), min_size=1, max_size=3)))
-    deeds = draw(
+    actions = draw(
         st.dictionaries(st.integers(0, 40), sampled([*apis, "cancel", "cancel soon", "cancel task"]), max_size=4)
     )
-    return Play(scripts, exchanges, deeds, draw(st.booleans()))
+    return SessionPlan(scripts, exchanges, actions, draw(st.booleans()))
 
 
-class Actor:
+class EventActor:
     """Does at each event what is to be done there."""
 
-    def __init__(self, deeds: Mapping[int, str]) -> None:
-        self.deeds = deeds
+    def __init__(self, actions: Mapping[int, str]) -> None:
+        self.actions = actions
         self.count = 0
         self.stage: Stage | None = None
-        self.asking: asyncio.Task[Ended] | None = None
+        self.asking: asyncio.Task[ExchangeEnded] | None = None
 
     def __call__(self, event: Event) -> None:
-        deed = self.deeds.get(self.count)
+        deed = self.actions.get(self.count)
         self.count += 1
         assert self.stage is not None
         assert self.asking is not None
@@ -116,33 +122,33 @@ class Actor:
                 self.stage.session.switch(endpoint_of(self.stage.providers[api]))
 
 
-async def played(play: Play, folder: Path) -> None:
-    actor = Actor(play.deeds)
-    book = Shelf(Conversation(reasoning={"effort": "low"} if play.thinks else None))
+async def run_plan(play: SessionPlan, folder: Path) -> None:
+    actor = EventActor(play.actions)
+    book = Shelf(Conversation(reasoning={"effort": "low"} if play.has_reasoning else None))
     faults: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
-    async with staged(dict(play.scripts), folder, book=book, tools=TOOLS, listen=actor) as stage:
-        actor.stage = stage
+    async with staged(dict(play.scripts), folder, book=book, tools=TOOLS, listen=actor) as harness:
+        actor.stage = harness
         for api in play.exchanges:
-            stage.session.switch(endpoint_of(stage.providers[api]))
-            before = len(stage.of(Ended))
-            actor.asking = asyncio.create_task(stage.session.ask("Go."))
+            harness.session.switch(endpoint_of(harness.providers[api]))
+            before = len(harness.events_of(ExchangeEnded))
+            actor.asking = asyncio.create_task(harness.session.ask("Go."))
             await asyncio.wait((actor.asking,))
-            assert actor.asking.cancelled() or actor.asking.result().how in ("answered", "cancelled", "failed")
-            assert len(stage.of(Ended)) == before + 1
-            assert wrong(stage) == []
-        actor.deeds = {}
+            assert actor.asking.cancelled() or actor.asking.result().outcome in ("answered", "cancelled", "failed")
+            assert len(harness.events_of(ExchangeEnded)) == before + 1
+            assert wrong(harness) == []
+        actor.actions = {}
         # Whatever it was, it goes on.
         for api in play.scripts:
-            stage.session.switch(endpoint_of(stage.providers[api]))
-            await stage.session.ask("And?")
-            assert wrong(stage) == []
+            harness.session.switch(endpoint_of(harness.providers[api]))
+            await harness.session.ask("And?")
+            assert wrong(harness) == []
         assert unlawful(book) == []
         assert faults == []
 
 
 @settings(examples(0.5), suppress_health_check=[HealthCheck.too_slow])
-@given(plays())
-def test_whatever_happens_in_a_session(play: Play) -> None:
+@given(session_plans())
+def test_whatever_happens_in_a_session(play: SessionPlan) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(played(play, Path(folder)))
+        asyncio.run(run_plan(play, Path(folder)))

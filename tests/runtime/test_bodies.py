@@ -1,4 +1,4 @@
-"""The readers of the acceptance tests can say no."""
+"""The readers of the acceptance tests find violations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _body(api: str) -> dict[str, Any]:
     return copy.deepcopy(segue.convert(chat, source="openai-chat", target=api).body)
 
 
-def _told(api: str, body: dict[str, Any]) -> list[Any]:
+def _result_containers(api: str, body: dict[str, Any]) -> list[Any]:
     """The messages, or the parts of the messages, that hold results."""
     if api in bodies.CHAT:
         return body["messages"]
@@ -48,7 +48,7 @@ def _places(api: str, body: dict[str, Any]) -> list[int]:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_what_is_right_is_right(api: str) -> None:
+def test_valid_body_has_no_violation(api: str) -> None:
     body = _body(api)
     assert [part.name for part in bodies.calls(api, body)] == ["a", "b"]
     assert [part.value for part in bodies.results(api, body)] == ["one", "two"]
@@ -61,16 +61,16 @@ def test_what_is_right_is_right(api: str) -> None:
 @pytest.mark.parametrize("api", APIS)
 def test_a_result_that_lacks_is_seen(api: str) -> None:
     body = _body(api)
-    del _told(api, body)[_places(api, body)[1]]
+    del _result_containers(api, body)[_places(api, body)[1]]
     assert bodies.unpaired(api, body)
     assert bodies.misplaced(api, body)
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_result_that_stands_twice_is_seen(api: str) -> None:
+def test_repeated_result_is_found(api: str) -> None:
     body = _body(api)
-    told, at = _told(api, body), _places(api, body)[1]
-    told.insert(at, told[at])
+    containers, at = _result_containers(api, body), _places(api, body)[1]
+    containers.insert(at, containers[at])
     assert bodies.unpaired(api, body)
     assert bodies.repeated(api, body)
 
@@ -78,13 +78,13 @@ def test_a_result_that_stands_twice_is_seen(api: str) -> None:
 @pytest.mark.parametrize("api", APIS)
 def test_results_that_are_out_of_order_are_seen(api: str) -> None:
     body = _body(api)
-    told, (one, two) = _told(api, body), _places(api, body)
-    told[one], told[two] = told[two], told[one]
+    containers, (one, two) = _result_containers(api, body), _places(api, body)
+    containers[one], containers[two] = containers[two], containers[one]
     assert bodies.misplaced(api, body)
 
 
 @pytest.mark.parametrize(("api", "found"), [("mistral", "call_a"), ("kimi", "functions.b:0")])
-def test_an_id_that_is_not_lawful_is_seen(api: str, found: str) -> None:
+def test_invalid_id_is_found(api: str, found: str) -> None:
     body = _body(api)
     body["messages"][1]["tool_calls"][0]["id"] = found
     assert bodies.unlawful_ids(api, body)

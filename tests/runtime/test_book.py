@@ -1,4 +1,4 @@
-"""Both books write the same; what is known is kept at once and said in call order."""
+"""Both logs write the same; results are recorded at once and added in call order."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import segue
 from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.request import Reply
 from segue.errors import InputError, StoreError
-from segue.runtime.book import Book, Memory
+from segue.runtime.log import ConversationLog, InMemoryLog
 from segue.store.base import Record
 from segue.store.conversation import StoredConversation
-from segue.store.events import Known, Published, kind_of
+from segue.store.events import ResultKnown, ResultPublished, event_kind
+from segue.store.replay import replay_events
 from segue.store.sqlite import SqliteStore
-from segue.store.timeline import replayed
 from segue.wire.registry import WIRES
 
 from .stand import asked, states, told, valid
 
 
 def kinds(stored: StoredConversation) -> list[str]:
-    return [kind_of(record.event) for record in stored._store.events(stored.id)]
+    return [event_kind(record.event) for record in stored._store.events(stored.id)]
 
 
 def appends(stored: StoredConversation, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
@@ -33,7 +33,7 @@ def appends(stored: StoredConversation, monkeypatch: pytest.MonkeyPatch) -> list
 
     def spy(conversation, expected, events):
         events = list(events)
-        seen.append([kind_of(event) for event in events])
+        seen.append([event_kind(event) for event in events])
         return append(conversation, expected, events)
 
     monkeypatch.setattr(stored._store, "append", spy)
@@ -41,28 +41,28 @@ def appends(stored: StoredConversation, monkeypatch: pytest.MonkeyPatch) -> list
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_whatever_the_order_in_which_it_is_known_it_is_said_in_call_order(book: Book, order: tuple[int, ...]) -> None:
-    calls = asked(book, "a", "b", "c")
+def test_results_are_added_in_call_order(conversation_log: ConversationLog, order: tuple[int, ...]) -> None:
+    calls = asked(conversation_log, "a", "b", "c")
     for number in order:
-        assert book.may_start(calls[number])
-        book.know(calls[number], f"result {number}")
-        assert not book.may_start(calls[number])
-    assert told(book) == [("call_0", "result 0"), ("call_1", "result 1"), ("call_2", "result 2")]
-    assert not book.pending
-    book.publish(*calls)
-    assert len(told(book)) == 3
-    valid(book)
+        assert conversation_log.is_runnable(calls[number])
+        conversation_log.record_result(calls[number], f"result {number}")
+        assert not conversation_log.is_runnable(calls[number])
+    assert told(conversation_log) == [("call_0", "result 0"), ("call_1", "result 1"), ("call_2", "result 2")]
+    assert not conversation_log.pending
+    conversation_log.flush(*calls)
+    assert len(told(conversation_log)) == 3
+    valid(conversation_log)
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_each_outcome_costs_one_append_and_its_payload_is_written_once(
+def test_each_outcome_is_one_append_with_one_payload(
     stored: StoredConversation, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
 ) -> None:
     calls = asked(stored, "a", "b", "c")
     seen = appends(stored, monkeypatch)
     for number in order:
-        stored.know(calls[number], f"result number {number}")
-    stored.publish(*calls)
+        stored.record_result(calls[number], f"result number {number}")
+    stored.flush(*calls)
     assert len(seen) == 3
     written = "".join(str(record.event) for record in stored._store.events(stored.id))
     assert [written.count(f"result number {number}") for number in range(3)] == [1, 1, 1]
@@ -72,77 +72,77 @@ def test_each_outcome_costs_one_append_and_its_payload_is_written_once(
         assert seen == [["completed"]] * 3
 
 
-def test_what_is_known_early_waits_until_it_is_published(book: Book) -> None:
-    calls = asked(book, "a", "b", "c")
-    book.know(calls[2], "third")
-    assert told(book) == []
-    assert book.pending == calls
-    book.publish(calls[1], calls[2])
-    assert told(book) == [("call_2", "third")]
-    assert book.pending == calls[:2]
+def test_early_result_waits_for_flush(conversation_log: ConversationLog) -> None:
+    calls = asked(conversation_log, "a", "b", "c")
+    conversation_log.record_result(calls[2], "third")
+    assert told(conversation_log) == []
+    assert conversation_log.pending == calls
+    conversation_log.flush(calls[1], calls[2])
+    assert told(conversation_log) == [("call_2", "third")]
+    assert conversation_log.pending == calls[:2]
 
 
-def test_before_the_conversation_goes_on_all_that_is_known_is_said(book: Book) -> None:
-    calls = asked(book, "a", "b", "c")
-    book.know(calls[2], "third")
-    book.know(calls[1], {"n": 2})
-    book.add_user("never mind")
-    assert states(book) == ["pending", "complete", "complete"]
-    book.render("openai-chat")
-    book.sent()
-    assert states(book) == ["interrupted", "complete", "complete"]
-    book.add_reply(Reply((Text("well"),)))
-    valid(book)
+def test_recorded_results_are_flushed_before_new_messages(conversation_log: ConversationLog) -> None:
+    calls = asked(conversation_log, "a", "b", "c")
+    conversation_log.record_result(calls[2], "third")
+    conversation_log.record_result(calls[1], {"n": 2})
+    conversation_log.add_user("never mind")
+    assert states(conversation_log) == ["pending", "complete", "complete"]
+    conversation_log.render("openai-chat")
+    conversation_log.mark_sent()
+    assert states(conversation_log) == ["interrupted", "complete", "complete"]
+    conversation_log.add_reply(Reply((Text("well"),)))
+    valid(conversation_log)
 
 
-def test_an_outcome_is_known_once(book: Book) -> None:
-    first, second = asked(book, "a", "b")
-    book.know(second, "one")
+def test_outcome_is_recorded_once(conversation_log: ConversationLog) -> None:
+    first, second = asked(conversation_log, "a", "b")
+    conversation_log.record_result(second, "one")
     with pytest.raises(InputError, match="already recorded"):
-        book.know(second, "another")
-    book.know(first, outcome="cancelled")
-    assert states(book) == ["cancelled", "complete"]
-    assert told(book) == [("call_0", "[cancelled before it finished]"), ("call_1", "one")]
+        conversation_log.record_result(second, "another")
+    conversation_log.record_result(first, outcome="cancelled")
+    assert states(conversation_log) == ["cancelled", "complete"]
+    assert told(conversation_log) == [("call_0", "[cancelled before it finished]"), ("call_1", "one")]
 
 
-def test_both_books_write_the_same(store: SqliteStore) -> None:
-    books: list[Book] = [Memory(), StoredConversation.create(store)]
+def test_both_logs_write_the_same(store: SqliteStore) -> None:
+    books: list[ConversationLog] = [InMemoryLog(), StoredConversation.create(store)]
 
-    def play(book: Book) -> list[bytes]:
-        book.set(system="Be brief.", options={"max_tokens": 9})
-        calls = asked(book, ("a", {"x": 1}), "b", "c", "d")
-        book.know(calls[3], (Text("see"),))
-        book.know(calls[1], {"n": [1, None]}, error=True)
-        book.know(calls[0], "first")
-        book.know(calls[2], outcome="cancelled")
-        book.add_result(calls[2], "late")
-        book.broke(Reply((Text("half"),), finish="error"))
-        book.switch("kimi", "kimi-k2")
-        book.render("kimi")
-        book.sent()
-        book.add_result(calls[0], "another")
-        book.keep()
-        assert book.compress("truncate-results", 0).messages
-        child = book.child(segue.Conversation(system="below"), "a task")
-        assert type(child) is type(book)
-        assert child.id != book.id
+    def play(conversation_log: ConversationLog) -> list[bytes]:
+        conversation_log.set(system="Be brief.", options={"max_tokens": 9})
+        calls = asked(conversation_log, ("a", {"x": 1}), "b", "c", "d")
+        conversation_log.record_result(calls[3], (Text("see"),))
+        conversation_log.record_result(calls[1], {"n": [1, None]}, error=True)
+        conversation_log.record_result(calls[0], "first")
+        conversation_log.record_result(calls[2], outcome="cancelled")
+        conversation_log.add_result(calls[2], "late")
+        conversation_log.record_broken(Reply((Text("half"),), finish="error"))
+        conversation_log.switch("kimi", "kimi-k2")
+        conversation_log.render("kimi")
+        conversation_log.mark_sent()
+        conversation_log.add_result(calls[0], "another")
+        conversation_log.renew_lease()
+        assert conversation_log.compress("truncate-results", 0).messages
+        child = conversation_log.create_child(segue.Conversation(system="below"), "a task")
+        assert type(child) is type(conversation_log)
+        assert child.id != conversation_log.id
         asked(child, "a")
-        return [book.render(wire).data for wire in WIRES]
+        return [conversation_log.render(wire).data for wire in WIRES]
 
     assert play(books[0]) == play(books[1])
     assert books[0].messages == books[1].messages
     assert books[0].chat.history.ledger == books[1].chat.history.ledger
-    for book in books:
+    for conversation_log in books:
         with pytest.raises(InputError, match="unknown setting"):
-            book.set(mood="good")
-        book.close()
+            conversation_log.set(mood="good")
+        conversation_log.close()
 
 
-def test_only_calls_that_wait_may_start(book: Book) -> None:
-    calls = asked(book, "a", "b")
-    assert not book.may_start(ToolCall("a", id="hist_tool_x"))
-    book.add_result(calls[0], "there")
-    assert [book.may_start(call) for call in calls] == [False, True]
+def test_only_calls_that_wait_may_start(conversation_log: ConversationLog) -> None:
+    calls = asked(conversation_log, "a", "b")
+    assert not conversation_log.is_runnable(ToolCall("a", id="hist_tool_x"))
+    conversation_log.add_result(calls[0], "there")
+    assert [conversation_log.is_runnable(call) for call in calls] == [False, True]
 
 
 # ------------------------------------------------------------------------------------------------ who comes after whom
@@ -153,74 +153,74 @@ def later(stored: StoredConversation) -> StoredConversation:
     return StoredConversation(stored._store, stored.id, owner="the second")
 
 
-def test_who_comes_next_says_what_was_known_and_ends_the_rest(stored: StoredConversation) -> None:
+def test_next_process_flushes_results_and_interrupts_the_rest(stored: StoredConversation) -> None:
     calls = asked(stored, "a", "b", "c", "d")
-    stored.know(calls[2], "third")
-    stored.know(calls[1], "bad", error=True)
-    stored.know(calls[3], outcome="cancelled")
+    stored.record_result(calls[2], "third")
+    stored.record_result(calls[1], "bad", error=True)
+    stored.record_result(calls[3], outcome="cancelled")
     second = later(stored)
     assert second.pending == calls
-    assert not any(map(second.may_start, calls)), "somebody may have begun them"
+    assert not any(map(second.is_runnable, calls)), "somebody may have begun them"
     before = kinds(second)
     second.add_user("go on")
     assert states(second) == ["interrupted", "error", "complete", "cancelled"]
     assert kinds(second)[len(before) :] == ["cancelled", "published", "said"]
     assert [raw_id for raw_id, _ in told(second)] == ["call_0", "call_1", "call_2", "call_3"]
-    assert not second.timeline.known
+    assert not second.state.known_results
     valid(second)
     assert StoredConversation(second._store, second.id).messages == second.messages
 
 
-def test_whatever_is_written_first_what_was_known_is_said(stored: StoredConversation) -> None:
+def test_any_first_write_flushes_recorded_results(stored: StoredConversation) -> None:
     writes: list[Callable[[StoredConversation], object]] = [
         lambda kept: kept.rename("x"),
-        lambda kept: kept.sent(),
+        lambda kept: kept.mark_sent(),
         lambda kept: kept.add_result(kept.pending[0], "first"),
-        lambda kept: kept.know(kept.pending[0], "first"),
+        lambda kept: kept.record_result(kept.pending[0], "first"),
         lambda kept: kept.compress("drop-oldest", 100_000),
-        lambda kept: kept.publish(*kept.pending),
+        lambda kept: kept.flush(*kept.pending),
     ]
     for write in writes:
         calls = asked(stored, "a", "b")
-        stored.know(calls[1], "known")
+        stored.record_result(calls[1], "known")
         stored = later(stored)
         write(stored)
         assert stored.chat.history.ledger[calls[1].id].state == "complete"
         assert stored.chat.history.ledger[calls[0].id].state in ("interrupted", "complete")
-        assert not stored.timeline.known
+        assert not stored.state.known_results
     valid(stored)
 
 
-def test_a_fork_has_what_was_known(stored: StoredConversation) -> None:
+def test_fork_has_recorded_results(stored: StoredConversation) -> None:
     calls = asked(stored, "a", "b")
-    stored.know(calls[1], "known")
+    stored.record_result(calls[1], "known")
     for turn in (None, "turn-1"):
         fork = stored.fork(turn)
         fork.add_user("another way")
         assert states(fork) == ["interrupted", "complete"]
         valid(fork)
-    stored.know(calls[0], "first")
+    stored.record_result(calls[0], "first")
     whole = stored.fork("turn-1")
     assert states(whole) == ["complete", "complete"]
     assert told(whole) == told(stored)
 
 
-def test_what_is_known_of_a_call_that_was_taken_back_is_not_said(stored: StoredConversation) -> None:
+def test_result_of_a_rewound_call_is_not_added(stored: StoredConversation) -> None:
     asked(stored, "a")
-    stored.know(stored.pending[0], "one")
+    stored.record_result(stored.pending[0], "one")
     gone = asked(stored, "b", "c")
-    stored.know(gone[1], "for nobody")
+    stored.record_result(gone[1], "for nobody")
     stored.rewind("turn-1")
-    stored.publish(*gone)
+    stored.flush(*gone)
     stored.add_user("again")
     assert told(stored) == [("call_0", "one")]
     assert told(later(stored)) == [("call_0", "one")]
     valid(stored)
 
 
-def test_a_failed_write_leaves_nothing_known(stored: StoredConversation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_records_nothing(stored: StoredConversation, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = asked(stored, "a", "b")
-    stored.know(calls[1], "known")
+    stored.record_result(calls[1], "known")
 
     def full(*_: object) -> int:
         raise StoreError("no room", cause="full")
@@ -229,32 +229,32 @@ def test_a_failed_write_leaves_nothing_known(stored: StoredConversation, monkeyp
         broken.setattr(stored._store, "append", full)
         for call in calls:
             with pytest.raises(StoreError if call is calls[0] else InputError):
-                stored.know(call, "lost")
+                stored.record_result(call, "lost")
         with pytest.raises(StoreError):
-            stored.publish(calls[1])
+            stored.flush(calls[1])
     assert states(stored) == ["pending", "pending"]
-    assert list(stored.timeline.known) == [calls[1].id]
-    stored.know(calls[0], "again")
+    assert list(stored.state.known_results) == [calls[1].id]
+    stored.record_result(calls[0], "again")
     assert told(stored) == [("call_0", "again"), ("call_1", "known")]
 
 
-def test_events_that_do_not_go_together_are_said_to_be_damaged(stored: StoredConversation) -> None:
+def test_inconsistent_events_are_reported_as_damaged(stored: StoredConversation) -> None:
     calls = asked(stored, "a", "b")
-    stored.know(calls[1], "known")
+    stored.record_result(calls[1], "known")
     records = list(stored._store.events(stored.id))
     known = records[-1].event
-    assert isinstance(known, Known)
-    for wrong in (Published(("hist_tool_nobody",)), Known(stored.messages[0]), known):
+    assert isinstance(known, ResultKnown)
+    for wrong in (ResultPublished(("hist_tool_nobody",)), ResultKnown(stored.messages[0]), known):
         with pytest.raises(StoreError, match="contradicts"):
-            replayed([*records, Record(len(records) + 1, 0, wrong)])
+            replay_events([*records, Record(len(records) + 1, 0, wrong)])
 
 
-def test_what_was_known_is_found_and_counted(stored: StoredConversation) -> None:
+def test_recorded_results_are_searchable_and_counted(stored: StoredConversation) -> None:
     calls = asked(stored, "a", "b")
     before = stored._store.get(stored.id).messages
-    stored.know(calls[1], "a Zebra was seen")
+    stored.record_result(calls[1], "a Zebra was seen")
     assert len(stored._store.search("zebra")) == 1
-    stored.know(calls[0], "first")
+    stored.record_result(calls[0], "first")
     assert len(stored._store.search("zebra")) == 1
     assert stored._store.get(stored.id).messages == before + 2
     assert stored._store.get(stored.fork().id).messages == before + 2

@@ -1,4 +1,4 @@
-"""Cancelling at every point: whatever was under way, each call has one outcome and the conversation goes on."""
+"""Cancelling at every point: each call has one outcome and the conversation continues."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, Literal
 
 import pytest
 
-from segue.conversation import Conversation
+from segue._conversation import Conversation
 from segue.runtime.events import (
-    Asks,
-    Began,
-    Broke,
-    CallBegan,
-    Ended,
+    ApprovalRequested,
+    CallStarted,
     Event,
-    Moved,
-    Replied,
-    Requested,
-    Thoughts,
-    Waiting,
-    Words,
+    ExchangeEnded,
+    ExchangeStarted,
+    ModelSwitched,
+    ReasoningDelta,
+    ReplyReceived,
+    RequestSent,
+    RetryScheduled,
+    StreamBroken,
+    TextDelta,
 )
-from segue.runtime.switching import Failover
-from segue.runtime.tooling import Answer, Arguments, Context, Question, Result, Tool
+from segue.runtime.routing import Failover
+from segue.runtime.tooling import ApprovalDecision, ApprovalRequest, Arguments, Context, Result, Tool
 from segue.store.conversation import StoredConversation
 from segue.store.sqlite import SqliteStore
 from tests.runtime.stage import ECHO, FAIL, WORDS, Stage, staged
@@ -64,29 +64,31 @@ say    Done: {echo}.
 """
 
 
-async def _murmur(arguments: Arguments, context: Context) -> Result:
+async def _emit_progress_tool(arguments: Arguments, context: Context) -> Result:
     context.progress("half way")
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     return Result(f"murmured {arguments['words']}")
 
 
-def _guard(arguments: Arguments, folder: Path) -> Question:
-    return Question("guarded", str(arguments["words"]), "May it?")
+def _guard(arguments: Arguments, folder: Path) -> ApprovalRequest:
+    return ApprovalRequest("guarded", str(arguments["words"]), "May it?")
 
 
-async def _yes(question: Question) -> Answer:
+async def _approve(question: ApprovalRequest) -> ApprovalDecision:
     await asyncio.sleep(0)
     return "once"
 
 
-MURMUR = Tool("murmur", "Says the words softly.", WORDS, _murmur, blocking=False)
-GUARDED = Tool("guarded", "Says the words if it may.", WORDS, _murmur, blocking=False, question=_guard)
+MURMUR = Tool("murmur", "Says the words softly.", WORDS, _emit_progress_tool, blocking=False)
+GUARDED = Tool(
+    "guarded", "Says the words if it may.", WORDS, _emit_progress_tool, blocking=False, approval_request=_guard
+)
 TOOLS = (ECHO, FAIL, MURMUR, GUARDED)
 
 
 class Trap:
-    """Hears events; at the `place`-th it cancels. `after` is what was heard from then on."""
+    """An event listener that cancels at event number `place`. `after` has the later events."""
 
     def __init__(self, place: int | None, how: How = "at once", *, of_subagents: bool = False) -> None:
         self.place = place
@@ -95,7 +97,7 @@ class Trap:
         self.sprung: Event | None = None
         self.is_cancelled = False
         self.stage: Stage | None = None
-        self.asking: asyncio.Task[Ended] | None = None
+        self.asking: asyncio.Task[ExchangeEnded] | None = None
         self.of_subagents = of_subagents
         self._count = 0
 
@@ -122,9 +124,9 @@ class Trap:
             self.stage.session.cancel()
 
 
-async def _asked(stage: Stage, trap: Trap, words: str = "Go.") -> Ended | None:
+async def _request_until_end(harness: Stage, trap: Trap, words: str = "Go.") -> ExchangeEnded | None:
     """How it ended; None where the task itself was cancelled."""
-    trap.stage, trap.asking = stage, asyncio.create_task(stage.session.ask(words))
+    trap.stage, trap.asking = harness, asyncio.create_task(harness.session.ask(words))
     try:
         return await trap.asking
     except asyncio.CancelledError:
@@ -134,27 +136,33 @@ async def _asked(stage: Stage, trap: Trap, words: str = "Go.") -> Ended | None:
         trap.place = None
 
 
-def _judge_the_end(stage: Stage, trap: Trap, ended: Ended | None, where: str) -> None:
-    """Cancelled means: nothing more is asked, nothing more is begun, nothing that was said is lost."""
-    book = stage.session.book
-    ends = [event for event in stage.of(Ended) if event.task is None]
+def _check_end(harness: Stage, trap: Trap, ended: ExchangeEnded | None, where: str) -> None:
+    """After a cancel no request is sent, no call is started and no message is lost."""
+    conversation_log = harness.session.log
+    ends = [event for event in harness.events_of(ExchangeEnded) if event.task is None]
     assert len(ends) == 1, f"{where}: {len(ends)} ends"
-    assert wrong(stage) == [], where
+    assert wrong(harness) == [], where
     # A task that is cancelled hears of it where it waits next, and so does a subagent: till then it may begin things.
-    on = [event for event in trap.after if isinstance(event, CallBegan | Requested) and event.task is None]
+    on = [event for event in trap.after if isinstance(event, CallStarted | RequestSent) and event.task is None]
     if trap.how != "task" and not trap.of_subagents:
         assert on == [], f"{where}: it goes on with {type(on[0]).__name__}"
-    if trap.is_cancelled and any(not isinstance(event, Ended) for event in trap.after):
-        assert ended is None or ended.how == "cancelled", f"{where}: it ended as {ended and ended.how}"
+    if trap.is_cancelled and any(not isinstance(event, ExchangeEnded) for event in trap.after):
+        assert ended is None or ended.outcome == "cancelled", f"{where}: it ended as {ended and ended.outcome}"
     assert ended is not None or trap.how == "task", f"{where}: only the task's own cancellation is raised"
-    if isinstance(trap.sprung, Words | Thoughts) and trap.sprung.task is None and isinstance(book, Shelf):
-        so_far = stage.heard[: stage.heard.index(trap.sprung)]
-        replied = sum(isinstance(event, Replied) for event in so_far)
-        broke = sum(isinstance(event, Broke) for event in so_far)
-        assert len(stage.of(Replied)) > replied or len(book.broken) > broke, f"{where}: what was said is lost"
+    if (
+        isinstance(trap.sprung, TextDelta | ReasoningDelta)
+        and trap.sprung.task is None
+        and isinstance(conversation_log, Shelf)
+    ):
+        so_far = harness.events[: harness.events.index(trap.sprung)]
+        replied = sum(isinstance(event, ReplyReceived) for event in so_far)
+        broke = sum(isinstance(event, StreamBroken) for event in so_far)
+        assert len(harness.events_of(ReplyReceived)) > replied or len(conversation_log.broken) > broke, (
+            f"{where}: what was said is lost"
+        )
 
 
-def _played(count: int, play: Callable[[int], Any]) -> str:
+def _failures_at(count: int, play: Callable[[int], Any]) -> str:
     """What went wrong at any place, in a line each."""
     failed: list[str] = []
     for place in range(count):
@@ -179,64 +187,75 @@ def _played(count: int, play: Callable[[int], Any]) -> str:
 def test_cancelling_at_every_event_leaves_nothing_open(api: str, how: How, tmp_path: Path) -> None:
     async def play(place: int | None) -> list[Event]:
         trap = Trap(place, how)
-        book = Shelf(Conversation(reasoning={"effort": "low"}))
+        conversation_log = Shelf(Conversation(reasoning={"effort": "low"}))
         faults: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
-        async with staged({api: SCRIPT}, tmp_path, book=book, tools=TOOLS, approve=_yes, listen=trap) as stage:
-            ended = await _asked(stage, trap)
-            heard = list(stage.heard)
+        async with staged(
+            {api: SCRIPT}, tmp_path, book=conversation_log, tools=TOOLS, approve=_approve, listen=trap
+        ) as harness:
+            ended = await _request_until_end(harness, trap)
+            recorded = list(harness.events)
             where = f"{how} at {place}, {type(trap.sprung).__name__}"
-            _judge_the_end(stage, trap, ended, where)
-            assert place is None or unlawful(book) == [], where
-            again = await stage.session.ask("And?")
-            assert again.how == "answered", f"{where}: then {again.text}"
-            assert wrong(stage) == [], f"{where}, then asked again"
+            _check_end(harness, trap, ended, where)
+            assert place is None or unlawful(conversation_log) == [], where
+            again = await harness.session.ask("And?")
+            assert again.outcome == "answered", f"{where}: then {again.text}"
+            assert wrong(harness) == [], f"{where}, then asked again"
             assert faults == [], where
-        return heard
+        return recorded
 
-    heard = asyncio.run(play(None))
-    assert {type(event) for event in heard} >= {Began, Words, Requested, Replied, Broke, Asks, CallBegan, Ended}
-    assert _played(len(heard), play) == ""
+    recorded = asyncio.run(play(None))
+    assert {type(event) for event in recorded} >= {
+        ExchangeStarted,
+        TextDelta,
+        RequestSent,
+        ReplyReceived,
+        StreamBroken,
+        ApprovalRequested,
+        CallStarted,
+        ExchangeEnded,
+    }
+    assert _failures_at(len(recorded), play) == ""
 
 
 @pytest.mark.parametrize("how", ["at once", "soon", "task"])
-def test_cancelling_at_every_event_leaves_a_store_that_says_the_same(how: How, tmp_path: Path) -> None:
+def test_cancelling_at_every_event_keeps_the_store_consistent(how: How, tmp_path: Path) -> None:
     async def play(place: int | None) -> int:
         trap = Trap(place, how)
         with SqliteStore(tmp_path / f"{place}.db") as store:
-            book = StoredConversation.create(store, Conversation(), owner="the first")
-            async with staged({"qwen": SHORT}, tmp_path, book=book, listen=trap) as stage:
-                ended = await _asked(stage, trap)
-                heard = len(stage.heard)
+            conversation_log = StoredConversation.create(store, Conversation(), owner="the first")
+            async with staged({"qwen": SHORT}, tmp_path, book=conversation_log, listen=trap) as harness:
+                ended = await _request_until_end(harness, trap)
+                recorded = len(harness.events)
                 where = f"{how} at {place}, {type(trap.sprung).__name__}"
-                _judge_the_end(stage, trap, ended, where)
-            stored = StoredConversation(store, book.id, owner="the next")
-            assert told(stored.messages) == told(book.messages), where
+                _check_end(harness, trap, ended, where)
+            stored = StoredConversation(store, conversation_log.id, owner="the next")
+            assert told(stored.messages) == told(conversation_log.messages), where
             assert stored.pending == [], where
-        return heard
+        return recorded
 
-    assert _played(asyncio.run(play(None)), play) == ""
+    assert _failures_at(asyncio.run(play(None)), play) == ""
 
 
-def test_cancelling_while_a_provider_is_not_to_be_had_goes_nowhere_else(tmp_path: Path) -> None:
+def test_cancelling_during_an_outage_does_not_fail_over(tmp_path: Path) -> None:
     scripts = {"openai-chat": None, "anthropic": SHORT}
 
     async def play(place: int | None) -> list[Event]:
         trap = Trap(place)
         faults = {"openai-chat": ["overloaded"]}
-        async with staged(scripts, tmp_path, route=Failover, faults=faults, book=Shelf(), listen=trap) as stage:
-            ended = await _asked(stage, trap)
-            heard = list(stage.heard)
+        async with staged(scripts, tmp_path, route=Failover, faults=faults, book=Shelf(), listen=trap) as harness:
+            ended = await _request_until_end(harness, trap)
+            recorded = list(harness.events)
             where = f"at {place}, {type(trap.sprung).__name__}"
-            _judge_the_end(stage, trap, ended, where)
-            again = await stage.session.ask("And?")
-            assert again.how == "answered", f"{where}: then {again.text}"
-            assert wrong(stage) == [], f"{where}, then asked again"
-        return heard
+            _check_end(harness, trap, ended, where)
+            again = await harness.session.ask("And?")
+            assert again.outcome == "answered", f"{where}: then {again.text}"
+            assert wrong(harness) == [], f"{where}, then asked again"
+        return recorded
 
-    heard = asyncio.run(play(None))
-    assert {type(event) for event in heard} >= {Waiting, Moved}
-    assert _played(len(heard), play) == ""
+    recorded = asyncio.run(play(None))
+    assert {type(event) for event in recorded} >= {RetryScheduled, ModelSwitched}
+    assert _failures_at(len(recorded), play) == ""
 
 
 # ----------------------------------------------------------------------------------------------------------- subagents
@@ -266,22 +285,22 @@ def test_cancelling_at_every_event_of_subagents_ends_them_too(how: How, tmp_path
 
     async def play(place: int | None) -> int:
         trap = Trap(place, how, of_subagents=True)
-        async with with_subagents(scripts, tmp_path, tools=TOOLS, listen=trap) as stage:
-            ended = await _asked(stage, trap)
-            heard = sum(event.task is not None for event in stage.heard)
+        async with with_subagents(scripts, tmp_path, tools=TOOLS, listen=trap) as harness:
+            ended = await _request_until_end(harness, trap)
+            recorded = sum(event.task is not None for event in harness.events)
             where = f"{how} at {place}, {type(trap.sprung).__name__}"
             # What was given up comes to its end on the loop.
             for _ in range(20):
                 await asyncio.sleep(0)
-            _judge_the_end(stage, trap, ended, where)
-            began = {event.task for event in stage.of(Began) if event.task}
-            over = [event.task for event in stage.of(Ended) if event.task]
+            _check_end(harness, trap, ended, where)
+            began = {event.task for event in harness.events_of(ExchangeStarted) if event.task}
+            over = [event.task for event in harness.events_of(ExchangeEnded) if event.task]
             assert sorted(over) == sorted(began), f"{where}: each subagent that began ends once"
-            again = await stage.session.ask("And?")
-            assert again.how == "answered", f"{where}: then {again.text}"
-            assert wrong(stage) == [], f"{where}, then asked again"
-        return heard
+            again = await harness.session.ask("And?")
+            assert again.outcome == "answered", f"{where}: then {again.text}"
+            assert wrong(harness) == [], f"{where}, then asked again"
+        return recorded
 
-    heard = asyncio.run(play(None))
-    assert heard > 20
-    assert _played(heard, play) == ""
+    recorded = asyncio.run(play(None))
+    assert recorded > 20
+    assert _failures_at(recorded, play) == ""

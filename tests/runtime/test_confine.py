@@ -1,4 +1,4 @@
-"""No path leads out of the folder unasked: whatever links, dots and races there are."""
+"""No path leaves the folder without approval, whatever links, dots and races there are."""
 
 import asyncio
 import os
@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.runtime.confine import locate, open_file, question_for, replace_file
+from segue.runtime.sandbox import make_approval_request, open_file, replace_file, resolve
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Context, ToolError
-from segue.runtime.tools.reading import list_dir, read_file
-from segue.runtime.tools.searching import glob, grep
-from segue.runtime.tools.writing import edit_file, write_file
+from segue.runtime.tools.read import list_dir, read_file
+from segue.runtime.tools.search import glob, grep
+from segue.runtime.tools.write import edit_file, write_file
 from tests.budget import examples
 from tests.runtime.rigging import Somebody, play
 
@@ -82,12 +82,12 @@ class Tree:
             elif kind == "folder":
                 os.mkdir(name, dir_fd=parent)
             else:
-                os.symlink(self.named(kind), name, dir_fd=parent)
+                os.symlink(self.expand_names(kind), name, dir_fd=parent)
 
-    def named(self, text: str) -> str:
+    def expand_names(self, text: str) -> str:
         return text.replace("ROOT", str(self.root)).replace("OUTSIDE", str(self.outside))
 
-    def beyond(self) -> dict[str, Any]:
+    def snapshot_outside(self) -> dict[str, Any]:
         """Every entry outside the root: of the temporary folder with its contents, of `/` under the generated names."""
         found: dict[str, Any] = {name: os.path.lexists(f"/{name}") for name in ROOT_NAMES}
         for folder, folders, files in os.walk(self.top):
@@ -118,7 +118,7 @@ def test_no_entry_is_created_through_a_link(target):
     """The tree itself: a folder, a file and a link behind a link, and a file in place of one."""
 
     def names(tree: Tree) -> set[str]:
-        return {name.removeprefix(str(tree.top)) for name, found in tree.beyond().items() if found}
+        return {name.removeprefix(str(tree.top)) for name, found in tree.snapshot_outside().items() if found}
 
     with Tree([]) as empty:
         before = names(empty)
@@ -130,10 +130,10 @@ def test_no_entry_is_created_through_a_link(target):
 
 @examples(0.5)
 @given(ENTRIES, PATHS)
-def test_what_is_inside_is_inside(entries, path):
+def test_paths_inside_are_allowed(entries, path):
     with Tree(entries) as tree:
         try:
-            place = locate(tree.named(path), tree.root)
+            place = resolve(tree.expand_names(path), tree.root)
         except ToolError:
             return
         real = os.path.realpath(tree.root)
@@ -144,37 +144,37 @@ def test_what_is_inside_is_inside(entries, path):
                 seen = str(Path(f"/proc/self/fd/{handle}").readlink())
             finally:
                 os.close(handle)
-            assert place.inside == (seen == real or seen.startswith(f"{real}/"))
-        assert place.inside == (str(place.path) == real or str(place.path).startswith(f"{real}/"))
+            assert place.is_inside == (seen == real or seen.startswith(f"{real}/"))
+        assert place.is_inside == (str(place.path) == real or str(place.path).startswith(f"{real}/"))
 
 
 @examples(0.5)
 @given(ENTRIES, PATHS)
-def test_nothing_outside_is_read_unasked(entries, path):
+def test_nothing_outside_is_read_without_approval(entries, path):
     with Tree(entries) as tree:
-        named = tree.named(path)
+        named = tree.expand_names(path)
         for tool, arguments in [
             (read_file(), {"path": named}),
             (grep(), {"path": named, "pattern": "nobody"}),
             (glob(), {"path": named, "pattern": "**/secret"}),
             (list_dir(), {"path": named}),
         ]:
-            told = play(tool, tree.root, arguments)
-            assert SECRET not in told
-            if not told.startswith(("denied", "error", "nothing")):
-                assert "secret (" not in told, "list_dir told what is outside"
+            output = play(tool, tree.root, arguments)
+            assert SECRET not in output
+            if not output.startswith(("denied", "error", "nothing")):
+                assert "secret (" not in output, "list_dir told what is outside"
 
 
 @examples(0.5)
 @given(ENTRIES, PATHS)
 def test_nothing_outside_is_changed_by_a_rule_for_inside(entries, path):
     with Tree(entries) as tree:
-        before = tree.beyond()
-        named = tree.named(path)
+        before = tree.snapshot_outside()
+        named = tree.expand_names(path)
         rules: Any = {"allow": ["write_file(a*)", "write_file(b*)", "edit_file(a*)", "write_file(link*)"]}
         play(write_file(), tree.root, {"path": named, "content": "overwritten"}, **rules)
         play(edit_file(), tree.root, {"path": named, "old_string": "nobody", "new_string": "all"}, **rules)
-        assert tree.beyond() == before
+        assert tree.snapshot_outside() == before
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def tree():
         yield made
 
 
-WAYS_OUT = {
+ESCAPES = {
     "dots": lambda tree: "../outside/secret",
     "absolute": lambda tree: str(tree.outside / "secret"),
     "a link": lambda tree: _link(tree, "way", tree.outside / "secret"),
@@ -199,36 +199,36 @@ def _link(tree, name, target):
     return name
 
 
-@pytest.mark.parametrize("way", WAYS_OUT)
-def test_ways_out_are_asked_about(way, tree):
-    path = WAYS_OUT[way](tree)
+@pytest.mark.parametrize("way", ESCAPES)
+def test_escapes_need_approval(way, tree):
+    path = ESCAPES[way](tree)
     assert "denied" in play(read_file(), tree.root, {"path": path})
     somebody = Somebody()
     assert SECRET in play(read_file(), tree.root, {"path": path}, somebody=somebody)
-    (question,) = somebody.asked
+    (question,) = somebody.questions
     assert question.subject == str(tree.outside.resolve() / "secret")
     assert "outside the working folder" in question.title
 
 
 @pytest.mark.parametrize("new", ["way/new", "way/deep/er/new", "dangling"])
-def test_a_file_that_is_not_there_yet_is_judged_by_where_it_would_be(new, tree):
+def test_missing_file_is_checked_by_its_location(new, tree):
     _link(tree, "way", tree.outside)
     _link(tree, "dangling", tree.outside / "new")
-    before = tree.beyond()
-    told = play(
+    before = tree.snapshot_outside()
+    output = play(
         write_file(), tree.root, {"path": new, "content": "x"}, allow=["write_file(way/*)", "write_file(dangling)"]
     )
-    assert told.startswith("denied")
-    assert tree.beyond() == before
+    assert output.startswith("denied")
+    assert tree.snapshot_outside() == before
 
 
-def test_home_is_read_as_a_shell_reads_it(tree, monkeypatch):
+def test_tilde_expands_as_in_a_shell(tree, monkeypatch):
     monkeypatch.setenv("HOME", str(tree.outside))
     assert play(read_file(), tree.root, {"path": "~/secret"}).startswith("denied")
     assert not (tree.root / "~").exists()
 
 
-def test_links_in_a_circle_are_told(tree):
+def test_link_loops_are_reported(tree):
     _link(tree, "one", tree.root / "two")
     _link(tree, "two", tree.root / "one")
     assert "leads to itself" in play(read_file(), tree.root, {"path": "one"})
@@ -252,36 +252,36 @@ def test_a_link_that_is_moved_after_the_answer_leads_nowhere(allowed, tree):
         (tree.root / "way").symlink_to(tree.outside / "secret")
 
     rules = {"allow": ["read_file(mine)", "write_file(mine)", "edit_file(mine)"]} if allowed else {}
-    before = tree.beyond()
+    before = tree.snapshot_outside()
     for tool, arguments in [
         (read_file(), {"path": "way"}),
         (write_file(), {"path": "way", "content": "x"}),
         (edit_file(), {"path": "way", "old_string": "nobody", "new_string": "all"}),
     ]:
-        told = play(tool, tree.root, arguments, somebody=Somebody(), between=move, **rules)
-        assert told.startswith("error: way changed while it was being opened")
-        assert SECRET not in told
+        output = play(tool, tree.root, arguments, somebody=Somebody(), between=move, **rules)
+        assert output.startswith("error: way changed while it was being opened")
+        assert SECRET not in output
         (tree.root / "way").unlink()
         (tree.root / "way").symlink_to("mine")
-    assert tree.beyond() == before
+    assert tree.snapshot_outside() == before
 
 
 def test_a_folder_that_becomes_a_link_after_the_check_is_not_entered(tree):
     (tree.root / "sub").mkdir()
     (tree.root / "sub" / "secret").write_text("mine")
-    place = locate("sub/secret", tree.root)
+    place = resolve("sub/secret", tree.root)
     shutil.rmtree(tree.root / "sub")
     _link(tree, "sub", tree.outside)
-    before = tree.beyond()
+    before = tree.snapshot_outside()
     with pytest.raises(ToolError, match="changed while it was being opened"):
         open_file(place)
     with pytest.raises(ToolError, match="changed while it was being opened"):
         replace_file(place, b"x", Context(tree.root))
-    assert tree.beyond() == before
+    assert tree.snapshot_outside() == before
 
 
-def test_leave_for_once_is_used_up(tree):
-    """What somebody allowed once does not allow a second call that only ends up there."""
+def test_one_time_permission_is_used_once(tree):
+    """A one-time approval does not allow a second call to the same place."""
     (tree.root / "mine").write_text("mine")
     (tree.root / "way").symlink_to("mine")
     secret = str(tree.outside / "secret")
@@ -290,9 +290,9 @@ def test_leave_for_once_is_used_up(tree):
         box = Toolbox([read_file()], tree.root)
         tool = box.find("read_file")
         assert tool is not None
-        assert await box.may(tool, {"path": secret}, Somebody()) is None
+        assert await box.check_permission(tool, {"path": secret}, Somebody()) is None
         assert SECRET in str(tool.run({"path": secret}, Context(tree.root)))
-        assert await box.may(tool, {"path": "way"}, None) is None
+        assert await box.check_permission(tool, {"path": "way"}, None) is None
         (tree.root / "way").unlink()
         (tree.root / "way").symlink_to(secret)
         with pytest.raises(ToolError, match="changed"):
@@ -338,23 +338,23 @@ GUARDED = [
 
 
 @pytest.mark.parametrize("path", GUARDED)
-def test_what_is_guarded_is_asked_about_under_a_broad_rule(path, tree):
+def test_guarded_path_needs_approval_despite_broad_rule(path, tree):
     (tree.root / ".git").mkdir()
     _link(tree, "innocent", tree.root / ".git" / "config")
     broad = ["write_file", "write_file(*)", "*", ".git/*"]
     arguments = {"path": path, "content": "x"}
     assert play(write_file(), tree.root, arguments, allow=broad).startswith("denied")
-    exact = locate(path, tree.root).shown
+    exact = resolve(path, tree.root).display
     assert "created" in play(write_file(), tree.root, arguments, allow=[f"write_file({exact})"])
 
 
 @pytest.mark.parametrize("path", [".gitignore", "git/config", ".github/x", "src/.env", "bashrc"])
-def test_what_is_not_guarded_goes_by_the_rules(path, tree):
+def test_unguarded_path_follows_the_rules(path, tree):
     assert "created" in play(write_file(), tree.root, {"path": path, "content": "x"}, allow=["write_file"])
 
 
 @pytest.mark.parametrize("path", ["/proc/self/environ", "/etc/shadow", "/home/x/.ssh/id_ed25519"])
-def test_secrets_of_the_machine_are_asked_about_under_a_broad_rule(path, tree):
+def test_machine_secrets_need_approval_despite_broad_rule(path, tree):
     assert play(read_file(), tree.root, {"path": path}, allow=["read_file"]).startswith("denied")
 
 
@@ -367,7 +367,7 @@ def test_a_prompt_in_a_file_approves_nothing(tree):
 
 
 @pytest.mark.parametrize("path", [".git/hooks/pre-commit", ".segue.toml", ".bashrc"])
-def test_a_question_says_that_a_place_is_guarded(path, tmp_path):
-    question = question_for("write_file", "write", locate(path, tmp_path), change=True)
+def test_question_names_guarded_paths(path, tmp_path):
+    question = make_approval_request("write_file", "write", resolve(path, tmp_path), change=True)
     assert "which is guarded" in question.title
-    assert "guarded" not in question_for("write_file", "write", locate("a.py", tmp_path), change=True).title
+    assert "guarded" not in make_approval_request("write_file", "write", resolve("a.py", tmp_path), change=True).title

@@ -1,4 +1,4 @@
-"""Requests as providers want them: addresses, headers, signatures, bodies without what the address says."""
+"""HTTP requests of each provider: URLs, headers, signatures, bodies without URL parameters."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from botocore.credentials import Credentials as BotoCredentials
 
 import segue
 from segue.runtime import aws
-from segue.runtime.letters import inquiry, request
 from segue.runtime.providers import Endpoint, Secret, resolve
+from segue.runtime.requests import models_request, stream_request
 from segue.wire.registry import WIRES
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -22,8 +22,8 @@ KEY = "sk-test-0123456789abcdef"
 BODY = [b'{"a":1}']
 
 
-def made(name: str, **environ: str) -> Any:
-    return request(resolve(name, {"HOME": "/nonexistent", **environ}), BODY, now=NOW)
+def render_http_request(name: str, **environ: str) -> Any:
+    return stream_request(resolve(name, {"HOME": "/nonexistent", **environ}), BODY, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def made(name: str, **environ: str) -> Any:
         ),
     ],
 )
-def test_where_it_goes_and_how_it_gets_in(name: str, environ: dict[str, str], url: str, header: str) -> None:
-    letter = made(name, **environ)
+def test_url_and_credentials(name: str, environ: dict[str, str], url: str, header: str) -> None:
+    letter = render_http_request(name, **environ)
     assert (letter.method, letter.url) == ("POST", url)
     assert letter.headers[header] == (f"Bearer {KEY}" if header == "authorization" else KEY)
     assert [name for name, value in letter.headers.items() if KEY in value] == [header]
@@ -94,9 +94,11 @@ def test_where_it_goes_and_how_it_gets_in(name: str, environ: dict[str, str], ur
 
 
 def test_headers_from_variables() -> None:
-    headers = made("openai", OPENAI_API_KEY=KEY, OPENAI_ORG_ID="org-1", OPENAI_PROJECT_ID="proj-1").headers
+    headers = render_http_request(
+        "openai", OPENAI_API_KEY=KEY, OPENAI_ORG_ID="org-1", OPENAI_PROJECT_ID="proj-1"
+    ).headers
     assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "proj-1")
-    assert "openai-organization" not in made("openai", OPENAI_API_KEY=KEY).headers
+    assert "openai-organization" not in render_http_request("openai", OPENAI_API_KEY=KEY).headers
 
 
 @pytest.mark.parametrize(
@@ -109,8 +111,8 @@ def test_headers_from_variables() -> None:
         ("openrouter", "https://openrouter.ai/api/v1/key"),
     ],
 )
-def test_what_is_asked_without_cost(name: str, url: str) -> None:
-    letter = inquiry(resolve(name, {"AWS_REGION": "eu-west-1", "HOME": "/nonexistent"}), now=NOW)
+def test_models_request_is_free(name: str, url: str) -> None:
+    letter = models_request(resolve(name, {"AWS_REGION": "eu-west-1", "HOME": "/nonexistent"}), now=NOW)
     assert (letter.method, letter.url, letter.body) == ("GET", url, ())
 
 
@@ -121,29 +123,29 @@ def conversation(turns: int) -> segue.Conversation:
     tool = {"name": "pick", "description": "Picks a model.", "parameters": {"type": "object", "properties": {}}}
     chat = segue.Conversation(tools=[{"type": "function", "function": tool}], system="Be brief.")
     for turn in range(turns):
-        go_on(chat, f'turn {turn}: what is "model": or "modelId":"x"?')
+        continue_conversation(chat, f'turn {turn}: what is "model": or "modelId":"x"?')
     chat.add_user("and now?")
     return chat
 
 
-def go_on(chat: segue.Conversation, words: str) -> None:
-    chat.add_user(words)
-    said = {"role": "assistant", "content": f"You said: {words}"}
-    chat.add_reply({"choices": [{"message": said, "finish_reason": "stop"}]}, source="openai-chat")
+def continue_conversation(chat: segue.Conversation, text: str) -> None:
+    chat.add_user(text)
+    reply_message = {"role": "assistant", "content": f"You said: {text}"}
+    chat.add_reply({"choices": [{"message": reply_message, "finish_reason": "stop"}]}, source="openai-chat")
 
 
 @pytest.mark.parametrize("turns", [0, 1, 70])
 @pytest.mark.parametrize("api", ["gemini", "bedrock"])
-def test_what_the_address_says_is_not_in_the_body(api: str, turns: int) -> None:
+def test_url_parameters_are_not_in_the_body(api: str, turns: int) -> None:
     chat = conversation(turns)
     for _ in range(2):
         # From the second time on a body comes in pieces.
         chat.render(api, WIRES[api].default_model)
-        go_on(chat, "more")
+        continue_conversation(chat, "more")
     chat.add_user("and now?")
     rendered = chat.render(api, WIRES[api].default_model)
     endpoint = Endpoint("p", WIRES[api].default_model, api, "http://127.0.0.1:9", key=Secret(KEY))
-    sent = json.loads(b"".join(request(endpoint, rendered.fragments, now=NOW).body))
+    sent = json.loads(b"".join(stream_request(endpoint, rendered.fragments, now=NOW).body))
     wanted = {key: value for key, value in rendered.body.items() if key not in ("model", "modelId")}
     assert sent == wanted
     assert turns == 0 or len(rendered.fragments) > 1
@@ -166,13 +168,13 @@ def test_what_the_address_says_is_not_in_the_body(api: str, turns: int) -> None:
 )
 def test_bodies_of_any_layout(api: str, body: bytes, wanted: dict[str, Any]) -> None:
     endpoint = Endpoint("p", "m", api, "http://127.0.0.1:9", key=Secret(KEY))
-    assert json.loads(b"".join(request(endpoint, [body], now=NOW).body)) == wanted
+    assert json.loads(b"".join(stream_request(endpoint, [body], now=NOW).body)) == wanted
 
 
-def test_no_other_piece_is_touched() -> None:
+def test_other_fields_are_unchanged() -> None:
     pieces = [b'{"modelId":"m","messages":[', b'{"role":"user"', b"}", b"]}"]
     endpoint = Endpoint("p", "m", "bedrock", "http://127.0.0.1:9", key=Secret(KEY))
-    sent = request(endpoint, pieces, now=NOW).body
+    sent = stream_request(endpoint, pieces, now=NOW).body
     assert sent[0] == b'{"messages":['
     assert all(one is other for one, other in zip(sent[1:], pieces[1:], strict=True))
 
@@ -192,7 +194,7 @@ def test_no_other_piece_is_touched() -> None:
     ],
 )
 @pytest.mark.parametrize(("method", "body"), [("POST", [b'{"a":', "ü".encode(), b"}"]), ("GET", [])])
-def test_signatures_are_amazons_own(
+def test_signature_matches_botocore(
     url: str, token: str | None, method: str, body: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers = {"content-type": "application/json", "x-amzn-trace": "  two   words "}

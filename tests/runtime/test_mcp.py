@@ -13,7 +13,7 @@ import pytest
 
 from segue.canonical.blocks import Media
 from segue.errors import InputError
-from segue.runtime.mcp import Servers, read_servers
+from segue.runtime.mcp import McpServers, parse_servers
 from segue.runtime.permissions import Permissions
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Context, ToolError
@@ -27,7 +27,7 @@ def stdio(mode="stdio", **more):
 
 @asynccontextmanager
 async def running(folder, table=None, **more):
-    servers = Servers(read_servers(table or {"trial": stdio()}), folder=folder, **more)
+    servers = McpServers(parse_servers(table or {"trial": stdio()}), folder=folder, **more)
     try:
         await servers.start()
         yield servers
@@ -51,22 +51,22 @@ async def by_http(folder):
         process.wait()
 
 
-WAYS = {"stdio": running, "http": by_http}
+TRANSPORTS = {"stdio": running, "http": by_http}
 
 
 def tool(servers, name) -> Any:
     return next(tool for tool in servers.tools() if tool.name == f"trial__{name}")
 
 
-async def until(holds):
+async def wait_until(holds):
     while not holds():
         await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", TRANSPORTS)
 def test_calls_and_results(way, tmp_path):
     async def play():
-        async with WAYS[way](tmp_path) as servers:
+        async with TRANSPORTS[way](tmp_path) as servers:
             assert servers.problems == {}
             here = Context(tmp_path)
             assert (await tool(servers, "add").run({"a": 1, "b": 2}, here)).content == "3"
@@ -80,30 +80,30 @@ def test_calls_and_results(way, tmp_path):
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", TRANSPORTS)
 def test_a_cancelled_call_is_cancelled_at_the_server(way, tmp_path):
     async def play():
         mark = tmp_path / "mark"
         begun = asyncio.Event()
-        async with WAYS[way](tmp_path) as servers:
+        async with TRANSPORTS[way](tmp_path) as servers:
             here = Context(tmp_path, progress=lambda text: begun.set())
             call = asyncio.create_task(tool(servers, "hangs").run({"mark": str(mark)}, here))
             await begun.wait()
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-            await until(mark.exists)
+            await wait_until(mark.exists)
             assert (await tool(servers, "add").run({"a": 1, "b": 2}, Context(tmp_path))).content == "3"
 
     asyncio.run(play())
 
 
-def test_a_server_that_hangs_is_given_up(tmp_path):
+def test_hanging_server_is_abandoned(tmp_path):
     async def play():
         async with running(tmp_path, {"trial": stdio(timeout=0.3)}) as servers:
             with pytest.raises(ToolError, match=r"did not answer within 0\.3 seconds"):
                 await tool(servers, "hangs").run({"mark": str(tmp_path / "mark")}, Context(tmp_path))
-            await until((tmp_path / "mark").exists)
+            await wait_until((tmp_path / "mark").exists)
 
     asyncio.run(play())
 
@@ -151,7 +151,7 @@ def test_a_list_that_changes_reaches_the_toolbox(mode, name, tmp_path):
     asyncio.run(play())
 
 
-def test_servers_that_do_not_start_are_told_and_hinder_nobody(tmp_path):
+def test_failed_servers_are_reported_and_ignored(tmp_path):
     async def play():
         table = {
             "trial": stdio(),
@@ -182,7 +182,7 @@ def test_nothing_is_left_running(tmp_path):
             await tool(servers, "has_child").run({"mark": str(mark)}, Context(tmp_path))
             pid, child = (int(word) for word in mark.read_text().split())
             os.kill(pid, 0)
-        await until(lambda: not _alive(pid) and not _alive(child))
+        await wait_until(lambda: not _alive(pid) and not _alive(child))
 
     asyncio.run(play())
 
@@ -221,7 +221,7 @@ def test_hints_are_not_trusted(tmp_path):
                 box = Toolbox([], tmp_path, Permissions(**rules), sources=[servers.tools])
                 found = box.find("trial__add")
                 assert found is not None
-                refusal = await box.may(found, {"a": 1, "b": 2}, None)
+                refusal = await box.check_permission(found, {"a": 1, "b": 2}, None)
                 assert (refusal is None) == may
             question = tool(servers, "add").question({"a": 1}, tmp_path)
             assert "declared by the server: read-only" in question.detail
@@ -243,5 +243,5 @@ def test_hints_are_not_trusted(tmp_path):
 )
 def test_bad_configuration_is_named(table, path):
     with pytest.raises(InputError) as error:
-        read_servers(table)
+        parse_servers(table)
     assert error.value.path == path

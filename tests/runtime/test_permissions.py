@@ -1,4 +1,4 @@
-"""Rules, answers, and what a shell command is made of."""
+"""Permission rules, approvals and the parts of shell commands."""
 
 import asyncio
 
@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from segue.errors import InputError
 from segue.runtime.environ import child_environment, secret_names
 from segue.runtime.permissions import Permissions, parse_rule
-from segue.runtime.tooling import Question
-from segue.runtime.tools.commands import commands_in, simple_commands
+from segue.runtime.tooling import ApprovalRequest
 from segue.runtime.tools.shell import shell
+from segue.runtime.tools.shell_commands import find_commands, split_simple_commands
 from tests.budget import examples
 from tests.runtime.rigging import Somebody
 
-WRITE = Question("write_file", "src/a.py", "write src/a.py")
-READ = Question("read_file", "src/a.py", "read src/a.py", needed=False)
-GUARDED = Question("write_file", ".git/config", "write .git/config", allowed_by="name")
-FETCH = Question("fetch_url", "https://docs.example.com/a/b?c=d", "fetch")
-LINKED = Question("write_file", "real/a.py", "write", also=("alias/a.py",))
+WRITE = ApprovalRequest("write_file", "src/a.py", "write src/a.py")
+READ = ApprovalRequest("read_file", "src/a.py", "read src/a.py", needed=False)
+GUARDED = ApprovalRequest("write_file", ".git/config", "write .git/config", allowed_by="name")
+FETCH = ApprovalRequest("fetch_url", "https://docs.example.com/a/b?c=d", "fetch")
+LINKED = ApprovalRequest("write_file", "real/a.py", "write", aliases=("alias/a.py",))
 
 TABLE = [
     # (question, rules, what comes of it)
@@ -58,19 +58,19 @@ TABLE = [
 
 @pytest.mark.parametrize(("question", "rules", "verdict"), TABLE)
 def test_rules(question, rules, verdict):
-    assert Permissions(**rules).judge(question)[0] == verdict
+    assert Permissions(**rules).decide(question)[0] == verdict
 
 
 def test_a_host_is_not_found_in_a_path():
     rules = Permissions(allow=["fetch_url(https://*.example.com/*)"])
     for address in ("https://evil.com/x.example.com/", "https://evil.com?.example.com/", "https://a@evil.com/"):
-        assert rules.judge(Question("fetch_url", address, "fetch"))[0] == "ask"
+        assert rules.decide(ApprovalRequest("fetch_url", address, "fetch"))[0] == "ask"
 
 
 @pytest.mark.parametrize(
     "name", ["DBPASS", "CREDS", "MYKEY", "APP_SK", "DB_PW", "MY_PWD", "DB_PASS", "MYSQLPWD", "KEYS"]
 )
-def test_a_secret_is_known_by_its_name(name):
+def test_secret_is_detected_by_name(name):
     assert secret_names({name: "blue-moon"}) == {name}
 
 
@@ -88,11 +88,11 @@ def test_a_secret_is_known_by_its_name(name):
         "-H 'Authorization: Bearer abcdef123456789'",
     ],
 )
-def test_a_secret_is_known_by_its_form(value):
+def test_secret_is_detected_by_format(value):
     assert secret_names({"PLAIN": value}) == {"PLAIN"}
 
 
-def test_what_programs_need_is_no_secret():
+def test_common_variables_are_not_secrets():
     plain = {
         "PWD": "/home/me/project",
         "OLDPWD": "/home/me",
@@ -182,16 +182,16 @@ SHELL = [
 
 @pytest.mark.parametrize(("command", "patterns", "verdict"), SHELL)
 def test_rules_of_the_shell(command, patterns, verdict, tmp_path):
-    question = shell().question({"command": command}, tmp_path)
+    question = shell().approval_request({"command": command}, tmp_path)
     assert question is not None
-    assert Permissions(allow=[f"shell({pattern})" for pattern in patterns]).judge(question)[0] == verdict
+    assert Permissions(allow=[f"shell({pattern})" for pattern in patterns]).decide(question)[0] == verdict
 
 
 @pytest.mark.parametrize("command", ["ls $(pwd) > x; (a)", "a && b", "x"])
 def test_the_rule_for_the_whole_shell_allows_everything(command, tmp_path):
-    question = shell().question({"command": command}, tmp_path)
+    question = shell().approval_request({"command": command}, tmp_path)
     assert question is not None
-    assert Permissions(allow=["shell"]).judge(question)[0] == "allow"
+    assert Permissions(allow=["shell"]).decide(question)[0] == "allow"
 
 
 @pytest.mark.parametrize(
@@ -212,9 +212,9 @@ def test_the_rule_for_the_whole_shell_allows_everything(command, tmp_path):
     ],
 )
 def test_a_rule_that_denies_looks_into_the_command(command, tmp_path):
-    question = shell().question({"command": command}, tmp_path)
+    question = shell().approval_request({"command": command}, tmp_path)
     assert question is not None
-    assert Permissions(allow=["shell"], deny=["shell(rm *)"]).judge(question)[0] == "deny"
+    assert Permissions(allow=["shell"], deny=["shell(rm *)"]).decide(question)[0] == "deny"
 
 
 @examples(0.5)
@@ -226,56 +226,56 @@ def test_a_rule_that_denies_looks_into_the_command(command, tmp_path):
 def test_parts_hold_no_operator_that_a_shell_would_see(pieces):
     """Each part, read alone, is again one simple command: nothing hides in it."""
     text = "".join(pieces)
-    parts = simple_commands(text)
-    commands_in(text)
+    parts = split_simple_commands(text)
+    find_commands(text)
     for part in parts or ():
-        assert simple_commands(part) == (part,)
+        assert split_simple_commands(part) == (part,)
 
 
 # -------------------------------------------------------------------------------------------------------- asking
 
 
-def ask(permissions, question, answer):
+def check_permission(permissions, question, answer):
     return asyncio.run(permissions.may(question, answer))
 
 
 def test_once_always_and_no():
     rules = Permissions()
     once, always, no = Somebody("once"), Somebody("always"), Somebody("no")
-    assert ask(rules, WRITE, once) is None
-    assert "the user said no" in (ask(rules, WRITE, no) or "")
-    assert ask(rules, WRITE, always) is None
-    assert ask(rules, WRITE, no) is None
-    assert len(no.asked) == 1
-    other = Question("write_file", "src/b.py", "write src/b.py")
-    assert ask(rules, other, no) is not None
+    assert check_permission(rules, WRITE, once) is None
+    assert "the user said no" in (check_permission(rules, WRITE, no) or "")
+    assert check_permission(rules, WRITE, always) is None
+    assert check_permission(rules, WRITE, no) is None
+    assert len(no.questions) == 1
+    other = ApprovalRequest("write_file", "src/b.py", "write src/b.py")
+    assert check_permission(rules, other, no) is not None
 
 
 def test_an_answer_does_not_outdo_a_rule_that_denies():
     rules = Permissions(deny=["write_file(src/*)"])
     somebody = Somebody("always")
-    assert "denied: the rule" in (ask(rules, WRITE, somebody) or "")
-    assert somebody.asked == []
+    assert "denied: the rule" in (check_permission(rules, WRITE, somebody) or "")
+    assert somebody.questions == []
 
 
 def test_always_answers_a_rule_that_asks():
     rules = Permissions(ask=["read_file"])
-    assert ask(rules, READ, Somebody("always")) is None
-    assert ask(rules, READ, None) is None
+    assert check_permission(rules, READ, Somebody("always")) is None
+    assert check_permission(rules, READ, None) is None
 
 
-def test_where_nobody_can_be_asked_the_rule_that_would_do_is_named():
-    told = ask(Permissions(), WRITE, None) or ""
-    assert 'allow = ["write_file(src/a.py)"]' in told
-    assert Permissions(allow=["write_file(src/a.py)"]).judge(WRITE)[0] == "allow"
-    assert "asks each time" in (ask(Permissions(ask=["write_file"]), WRITE, None) or "")
+def test_denial_without_approver_names_the_missing_rule():
+    output = check_permission(Permissions(), WRITE, None) or ""
+    assert 'allow = ["write_file(src/a.py)"]' in output
+    assert Permissions(allow=["write_file(src/a.py)"]).decide(WRITE)[0] == "allow"
+    assert "asks each time" in (check_permission(Permissions(ask=["write_file"]), WRITE, None) or "")
 
 
 @pytest.mark.parametrize("command", ["ls $(pwd) > 'x y'", "a\nb", 'say "hi" *', "f(x)"])
 def test_the_rule_that_is_named_does_it(command, tmp_path):
-    question = shell().question({"command": command}, tmp_path)
+    question = shell().approval_request({"command": command}, tmp_path)
     assert question is not None
-    assert Permissions(allow=[f"shell({command})"]).judge(question)[0] == "allow"
+    assert Permissions(allow=[f"shell({command})"]).decide(question)[0] == "allow"
 
 
 def test_one_question_at_a_time():
@@ -288,15 +288,15 @@ def test_one_question_at_a_time():
             await asyncio.sleep(0)
             return "always"
 
-        told = await asyncio.gather(*(rules.may(WRITE, approve) for _ in range(5)))
-        assert told == [None] * 5
+        output = await asyncio.gather(*(rules.check(WRITE, approve) for _ in range(5)))
+        assert output == [None] * 5
         assert len(asked) == 1
 
     asyncio.run(go())
 
 
 @pytest.mark.parametrize("text", ["", "write_file(", "write_file)", "two words", "(x)", "write_file()"])
-def test_what_is_no_rule(text):
+def test_invalid_rule(text):
     with pytest.raises(InputError, match="is not a valid rule") as error:
         Permissions(deny=["read_file", text])
     assert error.value.path == "deny[1]"
@@ -310,7 +310,7 @@ def test_paths_in_rules_are_those_of_the_tools(tmp_path, monkeypatch):
 
 def test_a_pattern_that_would_take_for_ever_does_not():
     rule = parse_rule("shell(" + "*a" * 30 + "b)")
-    assert not rule.fits("a" * 50_000)
+    assert not rule.matches_subject("a" * 50_000)
 
 
 # --------------------------------------------------------------------------------------------------- environment

@@ -1,4 +1,4 @@
-"""The catalogue, what is resolved from it, and keys that nobody sees."""
+"""The provider catalogue, its resolution, and secret keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PLACES = {"AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com", "AWS_REGION"
 # -------------------------------------------------------------------------------------------------------- the catalogue
 
 
-def test_every_provider_is_there_and_speaks_an_api_that_there_is() -> None:
+def test_every_provider_has_a_known_api() -> None:
     known = catalogue()
     assert set(WANTED) <= set(known)
     for provider in known.values():
@@ -53,13 +53,13 @@ def test_every_provider_is_there_and_speaks_an_api_that_there_is() -> None:
     assert {provider.api for provider in known.values()} == set(WIRES)
 
 
-def test_names_and_aliases_are_nobody_elses() -> None:
+def test_names_and_aliases_are_unique() -> None:
     names = [name for provider in catalogue().values() for name in (provider.name, *provider.aliases)]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("name", WANTED)
-def test_a_provider_alone_means_its_default_model(name: str) -> None:
+def test_provider_name_selects_its_default_model(name: str) -> None:
     endpoint = resolve(name, PLACES)
     assert (endpoint.provider, endpoint.model) == (name, catalogue()[name].default)
     assert endpoint.context is not None
@@ -123,10 +123,10 @@ def test_names_find_their_provider(name: str, provider: str, model: str) -> None
         ("", "write PROVIDER/"),
     ],
 )
-def test_names_that_find_none(name: str, said: str) -> None:
+def test_unknown_names(name: str, expected: str) -> None:
     with pytest.raises(InputError, match="model") as raised:
         resolve(name, PLACES)
-    assert said in str(raised.value)
+    assert expected in str(raised.value)
 
 
 def test_a_dated_name_has_the_window_of_its_model() -> None:
@@ -166,7 +166,7 @@ def test_official_variables_name_other_places(name: str, environ: dict[str, str]
 @pytest.mark.parametrize(
     "url", ["api.openai.com", "ftp://x", "https://", "https://x:y:z", "https://a b/v1", "https://x\n"]
 )
-def test_what_is_no_address(url: str) -> None:
+def test_invalid_url(url: str) -> None:
     with pytest.raises(InputError, match="OPENAI_BASE_URL is not a valid URL"):
         resolve("openai", {"OPENAI_BASE_URL": url + "\x00"})
 
@@ -178,8 +178,8 @@ def test_an_address_holds_no_password() -> None:
 
 
 @pytest.mark.parametrize(("name", "said"), [("azure", "AZURE_OPENAI_ENDPOINT"), ("bedrock", "AWS_REGION")])
-def test_what_is_missing_is_named(name: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_missing_setting_is_named(name: str, expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
         resolve(name, HOME)
 
 
@@ -206,7 +206,7 @@ def test_the_first_whose_key_is_set() -> None:
 # ------------------------------------------------------------------------------------------------------- the user's own
 
 
-def test_any_server_that_speaks_a_known_api() -> None:
+def test_server_with_a_known_api() -> None:
     config = {
         "lab": {
             "base_url": "https://lab.example/v1/",
@@ -242,7 +242,7 @@ def test_a_local_one_needs_no_key() -> None:
     assert resolve("far", {}, remote).key is None
 
 
-def test_a_known_one_is_changed_under_any_of_its_names() -> None:
+def test_known_provider_is_configurable_by_any_name() -> None:
     for name in ("moonshot", "kimi"):
         changed = {name: {"base_url": "https://api.moonshot.cn/v1", "tool_format": "kimi"}}
         endpoint = resolve(
@@ -278,18 +278,18 @@ def test_a_known_one_is_changed_under_any_of_its_names() -> None:
         ("https://x", "providers.x", "expected a table"),
     ],
 )
-def test_settings_that_are_none(row: Any, path: str, said: str) -> None:
+def test_invalid_settings(row: Any, path: str, expected: str) -> None:
     with pytest.raises(InputError) as raised:
         resolve("openai/gpt-5", {}, {"x": row})
     assert raised.value.path == path
-    assert said in str(raised.value)
+    assert expected in str(raised.value)
     assert KEY not in str(raised.value)
 
 
 # -------------------------------------------------------------------------------------------------------------- secrets
 
 
-def test_a_key_is_seen_by_nobody() -> None:
+def test_key_is_never_printed() -> None:
     endpoint = resolve("openai/gpt-5", {"OPENAI_API_KEY": KEY})
     assert endpoint.key is not None
     assert endpoint.key.reveal() == KEY
@@ -311,14 +311,14 @@ def test_a_key_is_seen_by_nobody() -> None:
     assert len({endpoint, resolve("openai/gpt-5", {"OPENAI_API_KEY": KEY})}) == 1
 
 
-def test_amazons_keys_are_seen_by_nobody() -> None:
+def test_aws_keys_are_never_printed() -> None:
     environ = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_SESSION_TOKEN": "tok", **PLACES}
     shown = repr(resolve("bedrock", environ))
     assert not any(secret in shown for secret in ("AKIAEXAMPLE", KEY, "tok'"))
 
 
 @pytest.mark.parametrize("value", ["sk-\u201cquoted\u201d", "sk-a b", "sk-a\r\nx: y"])
-def test_what_is_no_key(value: str) -> None:
+def test_invalid_key(value: str) -> None:
     with pytest.raises(InputError, match="OPENAI_API_KEY") as raised:
         resolve("openai", {"OPENAI_API_KEY": value})
     assert value not in str(raised.value)
@@ -359,14 +359,14 @@ def test_profiles_of_amazons_tools(tmp_path: Path) -> None:
     assert resolve("bedrock", {**environ, "AWS_PROFILE": "nobody", "AWS_REGION": "x"}).lacks_key
 
 
-def test_a_profile_that_gets_its_keys_elsewhere_needs_botocore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profile_with_external_credentials_needs_botocore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environ = {**aws_files(tmp_path), "AWS_PROFILE": "roled"}
     monkeypatch.setitem(__import__("sys").modules, "botocore.session", None)
     with pytest.raises(InputError, match=r"segue\[bedrock\]"):
         resolve("bedrock", environ)
 
 
-def test_what_botocore_keeps_fresh_is_asked_each_time() -> None:
+def test_botocore_credentials_are_read_each_time() -> None:
     class Held:
         count = 0
 
@@ -374,14 +374,14 @@ def test_what_botocore_keeps_fresh_is_asked_each_time() -> None:
             self.count += 1
             return type("Frozen", (), {"access_key": f"A{self.count}", "secret_key": "s", "token": None})
 
-    source = aws.Fetched(Held())
-    assert [source.now().key_id.reveal() for _ in range(2)] == ["A1", "A2"]
+    source = aws.BotocoreCredentials(Held())
+    assert [source.get().key_id.reveal() for _ in range(2)] == ["A1", "A2"]
 
 
 # --------------------------------------------------------------------------------------------------------------- prices
 
 
-def test_a_reply_costs_what_the_user_says() -> None:
+def test_cost_follows_the_user_price() -> None:
     prices = {"context": 1, "input": 1.0, "output": 10.0, "cache_read": 0.1, "cache_write": 2.0}
     config = {"mine": {"base_url": "https://x", "models": {"m": prices, "plain": {"input": 1.0, "output": 10.0}}}}
     usage = Usage(input=1_000_000, output=100_000, cache_read=500_000, cache_write=100_000, reasoning=50_000)
@@ -391,7 +391,7 @@ def test_a_reply_costs_what_the_user_says() -> None:
     assert cost(usage, "nobody", "m") is None
 
 
-def test_a_reply_costs_what_the_table_says() -> None:
+def test_cost_follows_the_table() -> None:
     pytest.importorskip("genai_prices")
     usage = Usage(input=10_000, output=1_000, cache_read=5_000)
     assert cost(usage, "anthropic", "claude-sonnet-4-5-20250929") == pytest.approx(0.015 + 0.0015 + 0.015)
@@ -401,7 +401,7 @@ def test_a_reply_costs_what_the_table_says() -> None:
     assert cost(usage, "anthropic", "claude-sonnet-4-5", local=True) is None
 
 
-def test_a_name_that_is_like_none_is_not_taken_for_another() -> None:
+def test_dissimilar_name_has_no_suggestion() -> None:
     with pytest.raises(InputError, match="known are"):
         resolve("nope/x", {})
     with pytest.raises(InputError, match="did you mean anthropic"):

@@ -1,4 +1,4 @@
-"""Interactive, one-shot and as a subagent: the same script writes the same history, through the same door."""
+"""Interactive, one-shot and as a subagent, the same script writes the same history through the same code path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 import segue.emulator
 from segue.store.conversation import StoredConversation
-from segue.store.events import kind_of
+from segue.store.events import event_kind
 from segue.store.sqlite import SqliteStore
 from tests.cli.process import SEGUE, environment
 from tests.cli.project import KEY, Project
@@ -27,7 +27,7 @@ from tests.runtime.watching import lacking, told
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
 
-WAYS = ("chat", "run", "task")
+MODES = ("chat", "run", "task")
 TOOLS = ("read_file", "write_file", "edit_file", "shell", "fetch_url")
 COMPANION = "mistral/mistral-medium-latest"
 MODELS = {"anthropic": "claude-sonnet-5", "kimi": "kimi-k2-0905-preview", "deepseek": "deepseek-chat"}
@@ -74,11 +74,12 @@ class Kept(NamedTuple):
     asked: list[Any]
 
 
-class Stand:
+class ModeFixture:
     """A folder, a store and a provider: new for each way, so that each has the same before it."""
 
     def __init__(self, folder: Path, name: str, script: str) -> None:
         folder.mkdir()
+        self._processes: list[subprocess.Popen[bytes]] = []
         self.project = Project(folder)
         (self.project.folder / "notes.txt").write_text("Buy bread.\n")
         self.name = name
@@ -86,11 +87,14 @@ class Stand:
         self.provider = segue.emulator.start(APIS[name], script=script, keys=[KEY])
         order = json.dumps({"description": "the work", "prompt": "Go.", "model": self.model, "tools": TOOLS})
         self.parent = segue.emulator.start("mistral", script=f"call   task {order}\n---\nsay    It did.", keys=[KEY])
-        self.project.uses(**{name: self.provider, "mistral": self.parent})
+        self.project.configure_providers(**{name: self.provider, "mistral": self.parent})
         with (self.project.home / ".config" / "segue" / "config.toml").open("a") as file:
             file.write('[tools]\nallow = ["shell", "write_file", "edit_file"]\ndeny = ["fetch_url"]\n')
 
     def close(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.communicate()
         self.provider.stop()
         self.parent.stop()
 
@@ -99,15 +103,17 @@ class Stand:
         source = str(Path(segue.__file__).parents[1])
         return environment(**self.project.variables, PYTHONPATH=source)
 
-    def sit(self) -> Seat:
+    def start_chat(self) -> Seat:
         flags = "-m", self.model, "--tools", ",".join(TOOLS)
         return Seat("chat", *flags, environment=self.variables, folder=self.project.folder)
 
-    def run(self, way: str) -> subprocess.Popen[bytes]:
-        flags = ("-m", self.model, "--tools", ",".join(TOOLS)) if way == "run" else ("-m", COMPANION, "--allow", "task")
+    def run(self, mode: str) -> subprocess.Popen[bytes]:
+        flags = (
+            ("-m", self.model, "--tools", ",".join(TOOLS)) if mode == "run" else ("-m", COMPANION, "--allow", "task")
+        )
         # In a group of its own, so that a signal for it is for nobody else.
         with default_interrupt():
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [*SEGUE, "run", *flags, "Go."],
                 env=self.variables,
                 cwd=self.project.folder,
@@ -116,14 +122,16 @@ class Stand:
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
+        self._processes.append(process)
+        return process
 
-    def until(self, name: str) -> None:
+    def wait_until(self, name: str) -> None:
         end = time.monotonic() + 100
         while not (self.project.folder / name).exists():
             assert time.monotonic() < end, f"{name} never came"
             time.sleep(0.005)
 
-    def kept(self, *, of_task: bool) -> Kept:
+    def read_history(self, *, of_task: bool) -> Kept:
         with SqliteStore(self.project.store) as store:
             titles = {record.id: record.title or "" for record in store.list()}
             [found] = [name for name, title in titles.items() if title.startswith("task: ") == of_task]
@@ -131,7 +139,7 @@ class Stand:
             assert lacking(chat.messages) == []
             assert chat.pending == []
             # Only a task has a title. Which call ends first is the tools' affair: it is said at once, or known first.
-            kinds = [kind_of(record.event) for record in store.events(found)]
+            kinds = [event_kind(record.event) for record in store.events(found)]
             events = [kind for kind in kinds if kind not in ("titled", "known", "completed", "published")]
             asked = []
             for request in self.provider.requests:
@@ -142,84 +150,84 @@ class Stand:
             return Kept(told(chat.messages, thinking=True), events, asked)
 
 
-def _answered(stand: Stand, way: str) -> Kept:
+def _run_script(fixture: ModeFixture, mode: str) -> Kept:
     """The whole script, in this way."""
-    if way == "chat":
-        with stand.sit() as seat:
-            seat.see(PROMPT)
+    if mode == "chat":
+        with fixture.start_chat() as seat:
+            seat.wait_for_text(PROMPT)
             seat.enter("Go.")
-            seat.see("All done.")
+            seat.wait_for_text("All done.")
             seat.type(CTRL_D)
-            assert seat.left() == 0
+            assert seat.wait_exit() == 0
     else:
-        running = stand.run(way)
+        running = fixture.run(mode)
         out, err = running.communicate(timeout=100)
         assert running.returncode == 0, err.decode()
-        assert out.decode().rstrip().endswith("All done." if way == "run" else "It did.")
-    return stand.kept(of_task=way == "task")
+        assert out.decode().rstrip().endswith("All done." if mode == "run" else "It did.")
+    return fixture.read_history(of_task=mode == "task")
 
 
-def _stopped(stand: Stand, way: str) -> Kept:
+def _run_and_interrupt(fixture: ModeFixture, mode: str) -> Kept:
     """Ctrl-C while a command runs."""
-    if way == "chat":
-        with stand.sit() as seat:
-            seat.see(PROMPT)
+    if mode == "chat":
+        with fixture.start_chat() as seat:
+            seat.wait_for_text(PROMPT)
             seat.enter("Go.")
-            stand.until("waits")
-            seat.see("notes.txt")
+            fixture.wait_until("waits")
+            seat.wait_for_text("notes.txt")
             seat.type(CTRL_C)
-            seat.see("cancelled")
+            seat.wait_for_text("cancelled")
             seat.type(CTRL_D)
-            seat.left()
+            seat.wait_exit()
     else:
-        running = stand.run(way)
-        stand.until("waits")
+        running = fixture.run(mode)
+        fixture.wait_until("waits")
         running.send_signal(signal.SIGINT)
         running.communicate(timeout=100)
         assert running.returncode == 130
-    return stand.kept(of_task=way == "task")
+    return fixture.read_history(of_task=mode == "task")
 
 
 @pytest.fixture
-def stands(tmp_path: Path) -> Iterator[Callable[[str, str, str], Stand]]:
-    made: list[Stand] = []
+def make_fixture(tmp_path: Path) -> Iterator[Callable[[str, str, str], ModeFixture]]:
+    made: list[ModeFixture] = []
 
-    def make(way: str, name: str, script: str) -> Stand:
-        made.append(Stand(tmp_path / f"{way}-{name}", name, script))
+    def make(mode: str, name: str, script: str) -> ModeFixture:
+        made.append(ModeFixture(tmp_path / f"{mode}-{name}", name, script))
         return made[-1]
 
     yield make
-    for stand in made:
-        stand.close()
+    for fixture in made:
+        fixture.close()
 
 
 @pytest.mark.parametrize("name", ["anthropic", "kimi"])
-def test_interactive_one_shot_and_subagent_write_the_same_history(name: str, stands: Any) -> None:
-    kept = {way: _answered(stands(way, name, SCRIPT), way) for way in WAYS}
+def test_interactive_one_shot_and_subagent_write_the_same_history(name: str, make_fixture: Any) -> None:
+    kept = {mode: _run_script(make_fixture(mode, name, SCRIPT), mode) for mode in MODES}
     history, events, asked = kept["run"]
     states = [line[1] for line in history if line[0] == "tool"]
     assert states[:2] == ["complete", "error"]
     assert [line[3] for line in history if line[0] == "tool"][2:4] == ["a saw b", "b saw a"]
     assert len(states) == 9
-    for way in WAYS:
-        assert kept[way].history == history, way
-        assert kept[way].events == events, way
-        assert kept[way].asked == asked, way
+    for mode in MODES:
+        assert kept[mode].history == history, mode
+        assert kept[mode].events == events, mode
+        assert kept[mode].asked == asked, mode
 
 
-def test_interactive_one_shot_and_subagent_are_cancelled_alike(stands: Any) -> None:
-    kept = {way: _stopped(stands(way, "deepseek", STOPPED), way) for way in WAYS}
+def test_interactive_one_shot_and_subagent_cancel_the_same(make_fixture: Any) -> None:
+    kept = {mode: _run_and_interrupt(make_fixture(mode, "deepseek", STOPPED), mode) for mode in MODES}
     history = kept["run"].history
     assert [line[1] for line in history if line[0] == "tool"] == ["complete", "cancelled", "cancelled"]
-    for way in WAYS:
-        assert kept[way].history == history, way
-        assert kept[way].asked == kept["run"].asked, way
+    for mode in MODES:
+        assert kept[mode].history == history, mode
+        assert kept[mode].asked == kept["run"].asked, mode
 
 
 # ------------------------------------------------------------------------------------------------------ the one path
 
 
-def _called(name: str) -> set[str]:
+def _modules_calling(name: str) -> set[str]:
     """The modules of the program in which something of this name is called."""
     root = Path(segue.__file__).parent
     found: set[str] = set()
@@ -233,12 +241,12 @@ def _called(name: str) -> set[str]:
     return found
 
 
-def test_6_tool_execution_path_invariant_there_is_one_way() -> None:
+def test_6_tool_execution_path_invariant_single_path() -> None:
     """One scheduler a session; one place where sessions are made for people, and one for subagents; one door."""
-    assert _called("Scheduler") == {"runtime/session.py"}
-    assert _called("run_batch") == {"runtime/session.py"}
-    assert _called("run_one") == set()
-    assert _called("Session") - {"runtime/aws.py"} == {"cli/agent.py", "runtime/subagents.py"}
-    assert _called("know") == {"runtime/scheduler.py"}
+    assert _modules_calling("Scheduler") == {"runtime/session.py"}
+    assert _modules_calling("run_batch") == {"runtime/session.py"}
+    assert _modules_calling("run_one") == set()
+    assert _modules_calling("Session") - {"runtime/aws.py"} == {"cli/agent.py", "runtime/subagents.py"}
+    assert _modules_calling("know") == {"runtime/scheduler.py"}
     # The demonstration has a conversation and no session.
-    assert _called("add_result") - {"cli/demo_journey.py"} == {"runtime/scheduler.py", "runtime/book.py"}
+    assert _modules_calling("add_result") - {"cli/demo_journey.py"} == {"runtime/scheduler.py", "runtime/log.py"}

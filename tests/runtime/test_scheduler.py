@@ -1,4 +1,4 @@
-"""The scheduler: what becomes of calls, in which order, and what nothing can stop. Time is the loop's own."""
+"""The scheduler: outcomes and order of calls, in virtual time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from segue.canonical.blocks import Code, Media, Origin, Text, Thinking, ToolCall, responses_of
-from segue.canonical.texts import CUT
+from segue.canonical.compress.placeholders import CUT_PATTERN
 from segue.errors import InputError, StoreError
-from segue.runtime.book import Book, Memory
-from segue.runtime.events import Asks, CallBegan, CallEnded, CallProgress, CallQueued, Late
+from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, LateResult
+from segue.runtime.log import ConversationLog, InMemoryLog
 from segue.runtime.scheduler import Scheduler
 from segue.runtime.tooling import Context, Result, ToolError
 from segue.store.conversation import StoredConversation
@@ -25,7 +25,7 @@ from .stand import Box, Ear, asked, never_raises, run, scheduler, states, told, 
 
 
 class Log(list[str]):
-    """Tools that sleep for as long as they are told, and note when they begin and end."""
+    """Tools that sleep for a given time and record start and end."""
 
     async def work(self, arguments: Any, context: Context) -> str:
         name = arguments.get("name", context.call_id)
@@ -42,13 +42,13 @@ def works(*calls: tuple[str, float]) -> list[tuple[str, Any]]:
 # -------------------------------------------------------------------------------------------------------- side by side
 
 
-def test_calls_run_side_by_side_and_are_told_in_call_order(book: Book, tmp_path: Path) -> None:
+def test_calls_run_in_parallel_and_results_follow_call_order(conversation_log: ConversationLog, tmp_path: Path) -> None:
     ear = Ear()
-    calls = asked(book, *works(("slow", 30), ("quick", 1), ("middle", 2)))
+    calls = asked(conversation_log, *works(("slow", 30), ("quick", 1), ("middle", 2)))
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        runs = scheduler(book, Box(tmp_path, tool("work", Log().work)), ear, clock=loop.time)
+        runs = scheduler(conversation_log, Box(tmp_path, tool("work", Log().work)), ear, clock=loop.time)
         ended = await runs.run_batch(calls)
         assert [one.id for one in ended] == [call.id for call in calls]
         assert [one.outcome for one in ended] == ["complete"] * 3
@@ -56,42 +56,44 @@ def test_calls_run_side_by_side_and_are_told_in_call_order(book: Book, tmp_path:
         assert loop.time() == 1030
 
     run(main())
-    assert [words for _, words in told(book)] == ["slow did it", "quick did it", "middle did it"]
-    assert [event.text for event in ear.of(CallEnded)] == ["quick did it", "middle did it", "slow did it"]
-    assert not book.pending
-    valid(book)
+    assert [words for _, words in told(conversation_log)] == ["slow did it", "quick did it", "middle did it"]
+    assert [event.text for event in ear.of_kind(CallEnded)] == ["quick did it", "middle did it", "slow did it"]
+    assert not conversation_log.pending
+    valid(conversation_log)
 
 
 def test_no_more_than_the_limit_run_at_once_and_the_first_come_first(tmp_path: Path) -> None:
-    book, log = Memory(), Log()
-    calls = asked(book, *works(*((str(n), 10) for n in range(5))))
+    conversation_log, log = InMemoryLog(), Log()
+    calls = asked(conversation_log, *works(*((str(n), 10) for n in range(5))))
 
     async def main() -> float:
-        await scheduler(book, Box(tmp_path, tool("work", log.work)), parallel=2).run_batch(calls)
+        await scheduler(conversation_log, Box(tmp_path, tool("work", log.work)), parallel=2).run_batch(calls)
         return asyncio.get_running_loop().time()
 
     assert run(main()) == 1030
     assert log[:6] == ["0 begins", "1 begins", "0 ends", "1 ends", "2 begins", "3 begins"]
 
 
-def test_each_call_is_heard_of_in_order(tmp_path: Path) -> None:
-    book, ear = Memory(), Ear()
+def test_events_of_each_call_are_in_order(tmp_path: Path) -> None:
+    conversation_log, ear = InMemoryLog(), Ear()
     shown = tool("work", Log().work, asks=True, shown=lambda arguments: f"on {arguments['name']}")
 
     async def yes(question: Any) -> Any:
         return "once"
 
     async def main() -> None:
-        await scheduler(book, Box(tmp_path, shown), ear, approve=yes).run_batch(asked(book, *works(("x", 1))))
+        await scheduler(conversation_log, Box(tmp_path, shown), ear, approve=yes).run_batch(
+            asked(conversation_log, *works(("x", 1)))
+        )
 
     run(main())
-    assert [type(event) for event in ear] == [CallQueued, Asks, CallBegan, CallEnded]
-    assert ear.of(CallQueued)[0].shown == "on x"
-    assert ear.of(Asks)[0].title == "may work?"
+    assert [type(event) for event in ear] == [CallQueued, ApprovalRequested, CallStarted, CallEnded]
+    assert ear.of_kind(CallQueued)[0].shown == "on x"
+    assert ear.of_kind(ApprovalRequested)[0].title == "may work?"
 
 
-def test_nothing_is_asked_of_an_empty_batch(tmp_path: Path) -> None:
-    assert run(scheduler(Memory(), Box(tmp_path)).run_batch([])) == []
+def test_empty_batch_does_nothing(tmp_path: Path) -> None:
+    assert run(scheduler(InMemoryLog(), Box(tmp_path)).run_batch([])) == []
 
 
 # --------------------------------------------------------------------------------------------------- what does not run
@@ -112,41 +114,43 @@ STRICT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
         (ToolCall("count", None, arguments_text='{"n": ', broken=True), "cut off before it was whole"),
     ],
 )
-def test_what_can_not_run_is_an_error_that_the_model_can_mend(
-    book: Book, tmp_path: Path, call: Any, words: str
+def test_invalid_call_is_an_error_result(
+    conversation_log: ConversationLog, tmp_path: Path, call: Any, words: str
 ) -> None:
     ran: list[Any] = []
     count = tool("count", lambda arguments, context: ran.append(arguments) or "counted", parameters=STRICT)
-    calls = asked(book, call, ("count", {"n": 3}))
-    bad, good = run(scheduler(book, Box(tmp_path, count)).run_batch(calls))
+    calls = asked(conversation_log, call, ("count", {"n": 3}))
+    bad, good = run(scheduler(conversation_log, Box(tmp_path, count)).run_batch(calls))
     assert (bad.outcome, good.outcome) == ("error", "complete")
     assert words in bad.text
     assert "\n" not in bad.text
     assert ran == [{"n": 3}]
-    assert states(book) == ["error", "complete"]
-    assert [text for _, text in told(book)] == [bad.text, "counted"]
-    valid(book)
+    assert states(conversation_log) == ["error", "complete"]
+    assert [text for _, text in told(conversation_log)] == [bad.text, "counted"]
+    valid(conversation_log)
 
 
 def test_empty_argument_text_means_no_arguments(tmp_path: Path) -> None:
-    book = Memory()
-    calls = asked(book, ToolCall("go", {}, arguments_text=""))
+    conversation_log = InMemoryLog()
+    calls = asked(conversation_log, ToolCall("go", {}, arguments_text=""))
     [ended] = run(
-        scheduler(book, Box(tmp_path, tool("go", lambda arguments, context: str(arguments)))).run_batch(calls)
+        scheduler(conversation_log, Box(tmp_path, tool("go", lambda arguments, context: str(arguments)))).run_batch(
+            calls
+        )
     )
     assert (ended.outcome, ended.text) == ("complete", "{}")
 
 
-def test_what_a_tool_does_to_its_arguments_is_not_what_the_model_said(tmp_path: Path) -> None:
-    book = Memory()
+def test_tool_mutation_does_not_change_recorded_arguments(tmp_path: Path) -> None:
+    conversation_log = InMemoryLog()
 
     def spoil(arguments: Any, context: Context) -> str:
         arguments["deep"].append("spoilt")
         return "done"
 
-    calls = asked(book, ("spoil", {"deep": [1]}))
-    run(scheduler(book, Box(tmp_path, tool("spoil", spoil))).run_batch(calls))
-    assert book.messages[1].blocks[0].arguments == {"deep": [1]}  # pyright: ignore[reportAttributeAccessIssue]
+    calls = asked(conversation_log, ("spoil", {"deep": [1]}))
+    run(scheduler(conversation_log, Box(tmp_path, tool("spoil", spoil))).run_batch(calls))
+    assert conversation_log.messages[1].blocks[0].arguments == {"deep": [1]}  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_a_toolbox_that_fails_fails_the_call_alone(tmp_path: Path) -> None:
@@ -159,12 +163,12 @@ def test_a_toolbox_that_fails_fails_the_call_alone(tmp_path: Path) -> None:
         async def may(self, tool: Any, arguments: Any, approve: Any) -> str | None:
             if arguments.get("name") == "may":
                 raise KeyError("rule")
-            return await super().may(tool, arguments, approve)
+            return await super().check_permission(tool, arguments, approve)
 
-    book = Memory()
-    calls = asked(book, *works(("check", 1), ("may", 1), ("fine", 1)), ("stuck", {"path": "\0"}))
+    conversation_log = InMemoryLog()
+    calls = asked(conversation_log, *works(("check", 1), ("may", 1), ("fine", 1)), ("stuck", {"path": "\0"}))
     box = Bad(tmp_path, tool("work", Log().work), tool("stuck", Log().work, writes="path"))
-    ended = run(scheduler(book, box).run_batch(calls))
+    ended = run(scheduler(conversation_log, box).run_batch(calls))
     assert [one.outcome for one in ended] == ["error", "error", "complete", "error"]
     assert ended[0].text == "ValueError: no such schema"
     assert ended[1].text == "KeyError: 'rule'"
@@ -186,31 +190,34 @@ def test_a_toolbox_that_fails_fails_the_call_alone(tmp_path: Path) -> None:
         (UnicodeError("half \ud800 a character\0"), "UnicodeError: half \ufffd a character\ufffd"),
     ],
 )
-def test_what_a_tool_raises_is_an_error_result(
-    book: Book, tmp_path: Path, error: BaseException, words: str, blocking: bool
+def test_tool_exception_is_an_error_result(
+    conversation_log: ConversationLog, tmp_path: Path, error: BaseException, words: str, blocking: bool
 ) -> None:
     def fail(arguments: Any, context: Context) -> str:
         raise error
 
-    calls = asked(book, "fail")
-    [ended] = run(scheduler(book, Box(tmp_path, tool("fail", fail, blocking=blocking))).run_batch(calls), real=blocking)
+    calls = asked(conversation_log, "fail")
+    [ended] = run(
+        scheduler(conversation_log, Box(tmp_path, tool("fail", fail, blocking=blocking))).run_batch(calls),
+        real=blocking,
+    )
     assert (ended.outcome, ended.text) == ("error", words)
-    assert told(book) == [("call_0", words)]
-    assert states(book) == ["error"]
-    valid(book)
+    assert told(conversation_log) == [("call_0", words)]
+    assert states(conversation_log) == ["error"]
+    valid(conversation_log)
 
 
 def test_an_interrupt_in_a_thread_is_the_tools_own(tmp_path: Path) -> None:
     def fail(arguments: Any, context: Context) -> str:
         raise KeyboardInterrupt
 
-    book = Memory()
-    calls = asked(book, "fail")
+    conversation_log = InMemoryLog()
+    calls = asked(conversation_log, "fail")
     box = Box(tmp_path, tool("fail", fail, blocking=True))
-    assert run(scheduler(book, box).run_batch(calls), real=True)[0].text == "KeyboardInterrupt"
+    assert run(scheduler(conversation_log, box).run_batch(calls), real=True)[0].text == "KeyboardInterrupt"
 
 
-def test_an_exception_that_can_not_even_be_told_is_an_error_result(tmp_path: Path) -> None:
+def test_unprintable_exception_is_an_error_result(tmp_path: Path) -> None:
     class SilentError(Exception):
         def __str__(self) -> str:
             raise ValueError
@@ -218,8 +225,10 @@ def test_an_exception_that_can_not_even_be_told_is_an_error_result(tmp_path: Pat
     def fail(arguments: Any, context: Context) -> str:
         raise SilentError
 
-    book = Memory()
-    [ended] = run(scheduler(book, Box(tmp_path, tool("fail", fail))).run_batch(asked(book, "fail")))
+    conversation_log = InMemoryLog()
+    [ended] = run(
+        scheduler(conversation_log, Box(tmp_path, tool("fail", fail))).run_batch(asked(conversation_log, "fail"))
+    )
     assert ended.text == "SilentError: a SilentError"
 
 
@@ -251,24 +260,28 @@ class Odd:
         (Result((ToolCall("rm", {"path": "/"}), Thinking("hm"))), "[something that is no result was left out]\n" * 2),
     ],
 )
-def test_whatever_a_tool_gives_back_is_made_harmless(book: Book, tmp_path: Path, value: Any, text: str) -> None:
-    calls = asked(book, "give")
-    [ended] = run(scheduler(book, Box(tmp_path, tool("give", lambda arguments, context: value))).run_batch(calls))
+def test_any_return_value_is_serializable(
+    conversation_log: ConversationLog, tmp_path: Path, value: Any, text: str
+) -> None:
+    calls = asked(conversation_log, "give")
+    [ended] = run(
+        scheduler(conversation_log, Box(tmp_path, tool("give", lambda arguments, context: value))).run_batch(calls)
+    )
     assert ended.outcome == "complete"
     assert ended.text.rstrip("\n") == text.rstrip("\n")
     json.dumps(ended.text).encode()
-    assert len(book.chat.history.ledger) == 1, "only results go in"
-    valid(book)
+    assert len(conversation_log.chat.history.ledger) == 1, "only results go in"
+    valid(conversation_log)
 
 
 def test_a_value_that_is_json_stays_one(tmp_path: Path) -> None:
-    book = Memory()
+    conversation_log = InMemoryLog()
     run(
-        scheduler(book, Box(tmp_path, tool("give", lambda a, c: Result({"n": [1, {"x": None}]})))).run_batch(
-            asked(book, "give")
-        )
+        scheduler(
+            conversation_log, Box(tmp_path, tool("give", lambda a, c: Result({"n": [1, {"x": None}]})))
+        ).run_batch(asked(conversation_log, "give"))
     )
-    [response] = responses_of(book.messages[-1])
+    [response] = responses_of(conversation_log.messages[-1])
     assert response.structured == {"n": [1, {"x": None}]}
 
 
@@ -276,41 +289,47 @@ def test_deep_values_have_an_end(tmp_path: Path) -> None:
     deep: list[Any] = []
     for _ in range(5000):
         deep = [deep]
-    book = Memory()
+    conversation_log = InMemoryLog()
     [ended] = run(
-        scheduler(book, Box(tmp_path, tool("give", lambda a, c: Result(deep)))).run_batch(asked(book, "give"))
+        scheduler(conversation_log, Box(tmp_path, tool("give", lambda a, c: Result(deep)))).run_batch(
+            asked(conversation_log, "give")
+        )
     )
     assert "…" in ended.text
-    valid(book)
+    valid(conversation_log)
 
 
-def test_a_result_may_say_that_it_is_an_error(book: Book, tmp_path: Path) -> None:
-    calls = asked(book, "give")
+def test_result_may_be_marked_as_error(conversation_log: ConversationLog, tmp_path: Path) -> None:
+    calls = asked(conversation_log, "give")
     box = Box(tmp_path, tool("give", lambda a, c: Result({"code": 1}, error=True)))
-    [ended] = run(scheduler(book, box).run_batch(calls))
+    [ended] = run(scheduler(conversation_log, box).run_batch(calls))
     assert ended.outcome == "error"
-    assert states(book) == ["error"]
+    assert states(conversation_log) == ["error"]
 
 
 # ------------------------------------------------------------------------------------------------------------- budget
 
 
-def test_the_budget_is_split_by_the_number_of_calls_whoever_ends_first(tmp_path: Path) -> None:
+def test_budget_is_split_by_call_count(tmp_path: Path) -> None:
     def batch(seconds: list[float]) -> list[tuple[str, str]]:
         async def long(arguments: Any, context: Context) -> str:
             await asyncio.sleep(arguments["seconds"])
             return arguments["letter"] * 10_000
 
-        book = Memory()
+        conversation_log = InMemoryLog()
         wanted = [("long", {"letter": letter, "seconds": s}) for letter, s in zip("abc", seconds, strict=True)]
-        ended = run(scheduler(book, Box(tmp_path, tool("long", long)), output=3_000).run_batch(asked(book, *wanted)))
-        for one, (_, text) in zip(ended, told(book), strict=True):
+        ended = run(
+            scheduler(conversation_log, Box(tmp_path, tool("long", long)), output=3_000).run_batch(
+                asked(conversation_log, *wanted)
+            )
+        )
+        for one, (_, text) in zip(ended, told(conversation_log), strict=True):
             assert len(text) <= 1_000
             assert one.text == text
-            found = CUT.search(text)
+            found = CUT_PATTERN.search(text)
             assert found is not None
             assert int(found[1].replace(",", "")) == one.cut == 10_000 - (len(text) - len(found[0]))
-        return told(book)
+        return told(conversation_log)
 
     first = batch([1, 2, 3])
     assert first == batch([3, 2, 1]) == batch([2, 2, 2])
@@ -320,57 +339,63 @@ def test_the_budget_is_split_by_the_number_of_calls_whoever_ends_first(tmp_path:
 
 
 def test_calls_that_do_not_run_leave_their_share_to_the_others(tmp_path: Path) -> None:
-    book = Memory()
+    conversation_log = InMemoryLog()
     box = Box(tmp_path, tool("long", lambda a, c: "x" * 10_000))
-    bad, good = run(scheduler(book, box, output=1_000).run_batch(asked(book, "no such", "long")))
+    bad, good = run(
+        scheduler(conversation_log, box, output=1_000).run_batch(asked(conversation_log, "no such", "long"))
+    )
     assert 900 < len(bad.text) + len(good.text) <= 1_000
 
 
 @pytest.mark.parametrize("budget", [0, 1, 30, 60, 100])
 def test_the_smallest_budget_holds(tmp_path: Path, budget: int) -> None:
-    book = Memory()
+    conversation_log = InMemoryLog()
     given = Result((Text("a" * 500), Media("image", "image/png", data="iVBORw0KGgo="), Text("b" * 500)))
     box = Box(tmp_path, tool("text", lambda a, c: "x" * 500), tool("blocks", lambda a, c: given))
-    run(scheduler(book, box, output=budget).run_batch(asked(book, "text", "blocks", "unknown")))
+    run(scheduler(conversation_log, box, output=budget).run_batch(asked(conversation_log, "text", "blocks", "unknown")))
     words = "".join(
         block.text
-        for message in book.messages
+        for message in conversation_log.messages
         for response in responses_of(message)
         for block in response.content or ()
         if isinstance(block, Text)
     )
     assert len(words) <= budget
-    valid(book)
+    valid(conversation_log)
 
 
 # ----------------------------------------------------------------------------------------------------------- approval
 
 
-def test_whoever_is_asked_decides_and_waiting_costs_no_time_of_the_tools(tmp_path: Path) -> None:
-    book, ear, log = Memory(), Ear(), Log()
+def test_approval_decides_and_does_not_use_tool_time(tmp_path: Path) -> None:
+    conversation_log, ear, log = InMemoryLog(), Ear(), Log()
     answers = iter(["once", "no"])
 
     async def slow(question: Any) -> Any:
         await asyncio.sleep(1000)
         return next(answers)
 
-    calls = asked(book, *works(("first", 9), ("second", 9)))
+    calls = asked(conversation_log, *works(("first", 9), ("second", 9)))
     box = Box(tmp_path, tool("work", log.work, asks=True, timeout=10))
-    ended = run(scheduler(book, box, ear, approve=slow).run_batch(calls))
+    ended = run(scheduler(conversation_log, box, ear, approve=slow).run_batch(calls))
     assert [(one.outcome, one.text) for one in ended] == [("complete", "first did it"), ("error", "denied by the user")]
-    assert [event.id for event in ear.of(Asks)] == [call.id for call in calls]
-    assert [event.id for event in ear.of(CallBegan)] == [calls[0].id]
+    assert [event.id for event in ear.of_kind(ApprovalRequested)] == [call.id for call in calls]
+    assert [event.id for event in ear.of_kind(CallStarted)] == [calls[0].id]
     assert log == ["first begins", "first ends"]
 
 
-def test_without_anybody_to_ask_it_is_denied(tmp_path: Path) -> None:
-    book = Memory()
-    [ended] = run(scheduler(book, Box(tmp_path, tool("work", Log().work, asks=True))).run_batch(asked(book, "work")))
+def test_call_without_approver_is_denied(tmp_path: Path) -> None:
+    conversation_log = InMemoryLog()
+    [ended] = run(
+        scheduler(conversation_log, Box(tmp_path, tool("work", Log().work, asks=True))).run_batch(
+            asked(conversation_log, "work")
+        )
+    )
     assert (ended.outcome, ended.text) == ("error", "denied: nobody is there to ask")
 
 
 def test_one_question_at_a_time(tmp_path: Path) -> None:
-    book, asked_for = Memory(), []
+    conversation_log, asked_for = InMemoryLog(), []
     box = Box(tmp_path, tool("work", Log().work, asks=True))
 
     async def always(question: Any) -> Any:
@@ -382,14 +407,14 @@ def test_one_question_at_a_time(tmp_path: Path) -> None:
         return "always"
 
     open_questions: list[Any] = []
-    calls = asked(book, ("work", {"path": "a"}), ("work", {"path": "b"}), ("work", {"path": "a"}))
-    ended = run(scheduler(book, box, approve=always).run_batch(calls))
+    calls = asked(conversation_log, ("work", {"path": "a"}), ("work", {"path": "b"}), ("work", {"path": "a"}))
+    ended = run(scheduler(conversation_log, box, approve=always).run_batch(calls))
     assert [one.outcome for one in ended] == ["complete"] * 3
     assert asked_for == ["a", "b", "a"]
 
 
 def test_an_answer_after_the_end_starts_nothing(tmp_path: Path) -> None:
-    book, log = Memory(), Log()
+    conversation_log, log = InMemoryLog(), Log()
 
     async def stubborn(question: Any) -> Any:
         try:
@@ -398,8 +423,10 @@ def test_an_answer_after_the_end_starts_nothing(tmp_path: Path) -> None:
             return "once"
 
     async def main() -> None:
-        runs = scheduler(book, Box(tmp_path, tool("work", log.work, asks=True, writes=["a.txt"])), approve=stubborn)
-        batch = asyncio.create_task(runs.run_batch(asked(book, *works(("first", 1), ("second", 1)))))
+        runs = scheduler(
+            conversation_log, Box(tmp_path, tool("work", log.work, asks=True, writes=["a.txt"])), approve=stubborn
+        )
+        batch = asyncio.create_task(runs.run_batch(asked(conversation_log, *works(("first", 1), ("second", 1)))))
         await asyncio.sleep(1)
         runs.cancel()
         assert [one.outcome for one in await batch] == ["cancelled"] * 2
@@ -417,40 +444,44 @@ def test_an_answer_after_the_end_starts_nothing(tmp_path: Path) -> None:
     ("timing", "set_", "seconds"),
     [("outside", None, 100), ("outside", 5, 5), ("outside", 500, 100), ("own", 5, 100), ("inside", 500, 503)],
 )
-def test_what_the_user_has_set_is_held_against_a_tool(
-    book: Book, tmp_path: Path, timing: Any, set_: float | None, seconds: float
+def test_user_time_limit_overrides_the_tool(
+    conversation_log: ConversationLog, tmp_path: Path, timing: Any, set_: float | None, seconds: float
 ) -> None:
-    calls = asked(book, *works(("endless", 10_000)))
+    calls = asked(conversation_log, *works(("endless", 10_000)))
 
     async def main() -> None:
         timed = dataclasses.replace(tool("work", Log().work, timeout=100), timing=timing)
-        await scheduler(book, Box(tmp_path, timed), timeout=set_).run_batch(calls)
+        await scheduler(conversation_log, Box(tmp_path, timed), timeout=set_).run_batch(calls)
         assert asyncio.get_running_loop().time() == 1000 + seconds
 
     run(main())
 
 
 @pytest.mark.parametrize(("own", "seconds"), [(None, 60), (7, 7), (600, 60)])
-def test_a_tool_that_takes_too_long_is_timed_out(book: Book, tmp_path: Path, own: float | None, seconds: float) -> None:
-    calls = asked(book, *works(("endless", 10_000), ("quick", 1)))
+def test_a_tool_that_takes_too_long_is_timed_out(
+    conversation_log: ConversationLog, tmp_path: Path, own: float | None, seconds: float
+) -> None:
+    calls = asked(conversation_log, *works(("endless", 10_000), ("quick", 1)))
 
     async def main() -> Any:
-        ended = await scheduler(book, Box(tmp_path, tool("work", Log().work, timeout=own)), timeout=60).run_batch(calls)
+        ended = await scheduler(
+            conversation_log, Box(tmp_path, tool("work", Log().work, timeout=own)), timeout=60
+        ).run_batch(calls)
         assert asyncio.get_running_loop().time() == 1000 + seconds
         return ended
 
     ended = run(main())
     assert [one.outcome for one in ended] == ["timed-out", "complete"]
     assert ended[0].text == f"timed out after {seconds} seconds"
-    assert states(book) == ["error", "complete"]
-    valid(book)
+    assert states(conversation_log) == ["error", "complete"]
+    valid(conversation_log)
 
 
 def test_waiting_for_a_place_or_a_file_is_not_timed(tmp_path: Path) -> None:
-    book = Memory()
+    conversation_log = InMemoryLog()
     box = Box(tmp_path, tool("work", Log().work, timeout=10, writes="path"))
     wanted = [("work", {"name": str(n), "seconds": 9, "path": "same.txt" if n < 3 else f"{n}.txt"}) for n in range(6)]
-    ended = run(scheduler(book, box, parallel=1).run_batch(asked(book, *wanted)))
+    ended = run(scheduler(conversation_log, box, parallel=1).run_batch(asked(conversation_log, *wanted)))
     assert [one.outcome for one in ended] == ["complete"] * 6
 
 
@@ -458,19 +489,23 @@ def test_waiting_for_a_place_or_a_file_is_not_timed(tmp_path: Path) -> None:
 
 
 def test_writers_of_one_file_go_in_call_order(tmp_path: Path) -> None:
-    book, log = Memory(), Log()
+    conversation_log, log = InMemoryLog(), Log()
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     paths = ["real/a.txt", "link/a.txt", "other.txt", "./real/../link/a.txt"]
     wanted = [("work", {"name": str(n), "seconds": 5 - n, "path": path}) for n, path in enumerate(paths)]
-    run(scheduler(book, Box(tmp_path, tool("work", log.work, writes="path"))).run_batch(asked(book, *wanted)))
+    run(
+        scheduler(conversation_log, Box(tmp_path, tool("work", log.work, writes="path"))).run_batch(
+            asked(conversation_log, *wanted)
+        )
+    )
     same = [line for line in log if not line.startswith("2")]
     assert same == ["0 begins", "0 ends", "1 begins", "1 ends", "3 begins", "3 ends"]
     assert log[:2] == ["0 begins", "2 begins"]
 
 
-def test_an_earlier_writer_that_has_to_be_asked_for_is_not_overtaken(tmp_path: Path) -> None:
-    book, log = Memory(), Log()
+def test_writer_waiting_for_approval_keeps_its_place(tmp_path: Path) -> None:
+    conversation_log, log = InMemoryLog(), Log()
 
     async def slow(question: Any) -> Any:
         await asyncio.sleep(50)
@@ -482,25 +517,25 @@ def test_an_earlier_writer_that_has_to_be_asked_for_is_not_overtaken(tmp_path: P
         ("work", {"name": "1", "path": "a"}),
         ("work", {"name": "2", "path": "b"}),
     ]
-    run(scheduler(book, box, approve=slow).run_batch(asked(book, *wanted)))
+    run(scheduler(conversation_log, box, approve=slow).run_batch(asked(conversation_log, *wanted)))
     assert [line for line in log if "2" not in line] == ["0 begins", "0 ends", "1 begins", "1 ends"]
 
 
-def test_a_writer_that_does_not_run_is_in_nobodys_way(tmp_path: Path) -> None:
-    book, log = Memory(), Log()
+def test_skipped_writer_blocks_no_one_else(tmp_path: Path) -> None:
+    conversation_log, log = InMemoryLog(), Log()
     box = Box(tmp_path, tool("asks", log.work, writes="path", asks=True), tool("work", log.work, writes="path"))
     wanted = [("asks", {"name": "0", "path": "a"}), ("work", {"name": "1", "path": "a"})]
-    ended = run(scheduler(book, box).run_batch(asked(book, *wanted)))
+    ended = run(scheduler(conversation_log, box).run_batch(asked(conversation_log, *wanted)))
     assert [one.outcome for one in ended] == ["error", "complete"]
 
 
 def test_writers_of_several_files_never_wait_for_each_other(tmp_path: Path) -> None:
-    book, log = Memory(), Log()
+    conversation_log, log = InMemoryLog(), Log()
     rows = [["a", "b"], ["b", "a"], ["b", "c"], ["c", "a"], ["a"], ["c", "b", "a"]]
     wanted = [("work", {"name": str(n), "path": row}) for n, row in enumerate(rows)]
     ended = run(
-        scheduler(book, Box(tmp_path, tool("work", log.work, writes="path")), parallel=2).run_batch(
-            asked(book, *wanted)
+        scheduler(conversation_log, Box(tmp_path, tool("work", log.work, writes="path")), parallel=2).run_batch(
+            asked(conversation_log, *wanted)
         )
     )
     assert [one.outcome for one in ended] == ["complete"] * 6
@@ -512,54 +547,60 @@ def test_writers_of_several_files_never_wait_for_each_other(tmp_path: Path) -> N
 # -------------------------------------------------------------------------------------------------------- cancellation
 
 
-def test_cancelling_ends_running_and_queued_calls_through_the_same_door(book: Book, tmp_path: Path) -> None:
+def test_cancelling_ends_running_and_queued_calls_through_the_same_door(
+    conversation_log: ConversationLog, tmp_path: Path
+) -> None:
     ear, log = Ear(), Log()
-    first = asked(book, *works(("quick", 1), ("slow", 100), ("waits", 100)), ("work", {"name": "q", "path": "x"}))
+    first = asked(
+        conversation_log, *works(("quick", 1), ("slow", 100), ("waits", 100)), ("work", {"name": "q", "path": "x"})
+    )
 
     async def main() -> None:
         box = Box(tmp_path, tool("work", log.work))
-        runs = scheduler(book, box, ear, parallel=2)
+        runs = scheduler(conversation_log, box, ear, parallel=2)
         running = asyncio.create_task(runs.run_batch(first[:3]))
         queued = asyncio.create_task(runs.run_batch(first[3:]))
         await asyncio.sleep(2)
         runs.cancel()
         # It is written when the method returns.
-        assert not book.pending
+        assert not conversation_log.pending
         runs.cancel()
         assert [one.outcome for one in await running] == ["complete", "cancelled", "cancelled"]
         assert [one.outcome for one in await queued] == ["cancelled"]
         await asyncio.sleep(200)
 
     run(main())
-    assert states(book) == ["complete", "cancelled", "cancelled", "cancelled"]
-    assert [raw_id for raw_id, _ in told(book)] == ["call_0", "call_1", "call_2", "call_3"]
+    assert states(conversation_log) == ["complete", "cancelled", "cancelled", "cancelled"]
+    assert [raw_id for raw_id, _ in told(conversation_log)] == ["call_0", "call_1", "call_2", "call_3"]
     assert "q begins" not in log
-    assert len(ear.of(CallEnded)) == 4
-    assert ear.of(Late) == []
-    valid(book)
+    assert len(ear.of_kind(CallEnded)) == 4
+    assert ear.of_kind(LateResult) == []
+    valid(conversation_log)
 
 
-def test_a_cancelled_scheduler_goes_on_with_the_next_batch(book: Book, tmp_path: Path) -> None:
+def test_a_cancelled_scheduler_goes_on_with_the_next_batch(conversation_log: ConversationLog, tmp_path: Path) -> None:
     async def main() -> None:
-        runs = scheduler(book, Box(tmp_path, tool("work", Log().work)))
+        runs = scheduler(conversation_log, Box(tmp_path, tool("work", Log().work)))
         runs.cancel()
-        task = asyncio.create_task(runs.run_batch(asked(book, *works(("a", 100)))))
+        task = asyncio.create_task(runs.run_batch(asked(conversation_log, *works(("a", 100)))))
         await asyncio.sleep(1)
         runs.cancel()
         await task
-        [ended] = await runs.run_batch(asked(book, *works(("b", 1))))
+        [ended] = await runs.run_batch(asked(conversation_log, *works(("b", 1))))
         assert ended.outcome == "complete"
 
     run(main())
-    assert states(book) == ["cancelled", "complete"]
+    assert states(conversation_log) == ["cancelled", "complete"]
 
 
 @pytest.mark.parametrize("queued", [False, True])
-def test_whoever_waits_is_cancelled_and_the_outcomes_are_written(book: Book, tmp_path: Path, queued: bool) -> None:
-    calls = asked(book, *works(("a", 1), ("b", 100)), *works(("c", 1)))
+def test_cancelled_waiter_still_gets_outcomes_written(
+    conversation_log: ConversationLog, tmp_path: Path, queued: bool
+) -> None:
+    calls = asked(conversation_log, *works(("a", 1), ("b", 100)), *works(("c", 1)))
 
     async def main() -> None:
-        runs = scheduler(book, Box(tmp_path, tool("work", Log().work)))
+        runs = scheduler(conversation_log, Box(tmp_path, tool("work", Log().work)))
         running = asyncio.create_task(runs.run_batch(calls[:2]))
         waiting = asyncio.create_task(runs.run_batch(calls[2:]))
         await asyncio.sleep(5)
@@ -569,11 +610,13 @@ def test_whoever_waits_is_cancelled_and_the_outcomes_are_written(book: Book, tmp
         await (running if queued else waiting)
 
     run(main())
-    assert states(book) == (["complete", "complete", "cancelled"] if queued else ["complete", "cancelled", "complete"])
-    valid(book)
+    assert states(conversation_log) == (
+        ["complete", "complete", "cancelled"] if queued else ["complete", "cancelled", "complete"]
+    )
+    valid(conversation_log)
 
 
-def test_a_tool_that_ignores_cancellation_holds_up_nobody(book: Book, tmp_path: Path) -> None:
+def test_tool_ignoring_cancellation_blocks_nothing(conversation_log: ConversationLog, tmp_path: Path) -> None:
     ear = Ear()
 
     async def stubborn(arguments: Any, context: Context) -> str:
@@ -586,28 +629,28 @@ def test_a_tool_that_ignores_cancellation_holds_up_nobody(book: Book, tmp_path: 
 
     async def main() -> None:
         box = Box(tmp_path, tool("stubborn", stubborn), tool("work", Log().work))
-        runs = scheduler(book, box, ear, parallel=1)
-        task = asyncio.create_task(runs.run_batch(asked(book, "stubborn")))
+        runs = scheduler(conversation_log, box, ear, parallel=1)
+        task = asyncio.create_task(runs.run_batch(asked(conversation_log, "stubborn")))
         await asyncio.sleep(1.5)
         runs.cancel()
         assert [one.outcome for one in await task] == ["cancelled"]
-        # What the model was told is told.
-        book.render("anthropic")
-        book.sent()
-        [ended] = await runs.run_batch(asked(book, *works(("next", 1))))
+        # A sent result is not replaced.
+        conversation_log.render("anthropic")
+        conversation_log.mark_sent()
+        [ended] = await runs.run_batch(asked(conversation_log, *works(("next", 1))))
         assert ended.outcome == "complete"
         assert asyncio.get_running_loop().time() < 1005
         await asyncio.sleep(60)
 
     run(main())
-    assert [event.id for event in ear.of(Late)] == [ear.of(CallEnded)[0].id]
-    entry = next(iter(book.chat.history.ledger.values()))
+    assert [event.id for event in ear.of_kind(LateResult)] == [ear.of_kind(CallEnded)[0].id]
+    entry = next(iter(conversation_log.chat.history.ledger.values()))
     assert entry.state == "cancelled"
     assert [r.content for r in entry.evidence] == [(Text("done after all"),)]
-    valid(book)
+    valid(conversation_log)
 
 
-def test_a_late_result_waits_until_the_batch_is_told_in_order(book: Book, tmp_path: Path) -> None:
+def test_late_result_waits_for_the_batch_flush(conversation_log: ConversationLog, tmp_path: Path) -> None:
     async def stubborn(arguments: Any, context: Context) -> str:
         try:
             await asyncio.sleep(1000)
@@ -615,37 +658,39 @@ def test_a_late_result_waits_until_the_batch_is_told_in_order(book: Book, tmp_pa
             await asyncio.sleep(1)
         return "late"
 
-    calls = asked(book, *works(("slow", 100)), "stubborn")
+    calls = asked(conversation_log, *works(("slow", 100)), "stubborn")
     box = Box(tmp_path, tool("work", Log().work), tool("stubborn", stubborn, timeout=5))
-    ended = run(scheduler(book, box).run_batch(calls))
+    ended = run(scheduler(conversation_log, box).run_batch(calls))
     assert [one.outcome for one in ended] == ["complete", "timed-out"]
     # Nobody has been told that it was timed out, so the real thing takes its place; in call order it stays.
-    assert told(book) == [("call_0", "slow did it"), ("call_1", "late")]
-    valid(book)
+    assert told(conversation_log) == [("call_0", "slow did it"), ("call_1", "late")]
+    valid(conversation_log)
 
 
-def test_a_tool_may_cancel_the_scheduler_that_runs_it(book: Book, tmp_path: Path) -> None:
+def test_a_tool_may_cancel_the_scheduler_that_runs_it(conversation_log: ConversationLog, tmp_path: Path) -> None:
     async def main() -> None:
         async def quit_(arguments: Any, context: Context) -> str:
             runs.cancel()
             return "it is over"
 
-        runs = scheduler(book, Box(tmp_path, tool("quit", quit_), tool("work", Log().work)), ear)
-        ended = await runs.run_batch(asked(book, "quit", *works(("other", 9))))
+        runs = scheduler(conversation_log, Box(tmp_path, tool("quit", quit_), tool("work", Log().work)), ear)
+        ended = await runs.run_batch(asked(conversation_log, "quit", *works(("other", 9))))
         assert [one.outcome for one in ended] == ["cancelled", "cancelled"]
 
     ear = Ear()
     run(main())
-    assert not book.pending
-    assert len(ear.of(CallEnded)) == 2
+    assert not conversation_log.pending
+    assert len(ear.of_kind(CallEnded)) == 2
 
 
 def test_a_tool_that_cancels_itself_was_cancelled(tmp_path: Path) -> None:
     async def itself(arguments: Any, context: Context) -> str:
         raise asyncio.CancelledError
 
-    book = Memory()
-    [ended] = run(scheduler(book, Box(tmp_path, tool("itself", itself))).run_batch(asked(book, "itself")))
+    conversation_log = InMemoryLog()
+    [ended] = run(
+        scheduler(conversation_log, Box(tmp_path, tool("itself", itself))).run_batch(asked(conversation_log, "itself"))
+    )
     assert ended.outcome == "cancelled"
 
 
@@ -653,11 +698,11 @@ def test_a_tool_that_cancels_itself_was_cancelled(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_comes_while_another_runs_runs_after_it(tmp_path: Path) -> None:
-    book, log = Memory(), Log()
-    calls = asked(book, *works(("a", 5), ("b", 1), ("c", 1), ("d", 1)))
+    conversation_log, log = InMemoryLog(), Log()
+    calls = asked(conversation_log, *works(("a", 5), ("b", 1), ("c", 1), ("d", 1)))
 
     async def main() -> None:
-        runs = scheduler(book, Box(tmp_path, tool("work", log.work)))
+        runs = scheduler(conversation_log, Box(tmp_path, tool("work", log.work)))
         both = await asyncio.gather(runs.run_batch(calls[:2]), runs.run_batch(calls[2:3]), runs.run_batch(calls[3:]))
         assert [[one.outcome for one in batch] for batch in both] == [["complete"] * 2, ["complete"], ["complete"]]
 
@@ -666,19 +711,19 @@ def test_a_batch_that_comes_while_another_runs_runs_after_it(tmp_path: Path) -> 
     assert log.index("d begins") > log.index("c ends")
 
 
-def test_a_call_is_never_started_twice(book: Book, tmp_path: Path) -> None:
+def test_a_call_is_never_started_twice(conversation_log: ConversationLog, tmp_path: Path) -> None:
     log = Log()
 
     async def main() -> None:
-        runs = scheduler(book, Box(tmp_path, tool("work", log.work)))
-        calls = asked(book, *works(("a", 1), ("b", 1)))
+        runs = scheduler(conversation_log, Box(tmp_path, tool("work", log.work)))
+        calls = asked(conversation_log, *works(("a", 1), ("b", 1)))
         with pytest.raises(InputError, match="scheduled before"):
             await runs.run_batch([calls[0], calls[0]])
         await runs.run_batch(calls)
         for again in (
             runs.run_batch(calls[:1]),
             runs.run_one(calls[1]),
-            scheduler(book, Box(tmp_path)).run_batch(calls),
+            scheduler(conversation_log, Box(tmp_path)).run_batch(calls),
         ):
             with pytest.raises(InputError):
                 await again
@@ -692,11 +737,11 @@ def test_a_call_is_never_started_twice(book: Book, tmp_path: Path) -> None:
 
 
 def test_a_single_call_is_outside_of_queue_and_limit(tmp_path: Path) -> None:
-    book, log = Memory(), Log()
-    calls = asked(book, *works(("a", 50), ("b", 1)))
+    conversation_log, log = InMemoryLog(), Log()
+    calls = asked(conversation_log, *works(("a", 50), ("b", 1)))
 
     async def main() -> None:
-        runs = scheduler(book, Box(tmp_path, tool("work", log.work)), parallel=1)
+        runs = scheduler(conversation_log, Box(tmp_path, tool("work", log.work)), parallel=1)
         batch = asyncio.create_task(runs.run_batch(calls[:1]))
         await asyncio.sleep(1)
         assert (await runs.run_one(calls[1])).outcome == "complete"
@@ -709,9 +754,9 @@ def test_a_single_call_is_outside_of_queue_and_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["same.txt", "other.txt", "third.txt"])
 def test_a_tool_may_have_a_call_run_that_writes_its_own_file(tmp_path: Path, path: str) -> None:
     """The second call of the batch wants both files: it waits for the first, and the inner call not for it."""
-    book, log = Memory(), Log()
+    conversation_log, log = InMemoryLog(), Log()
     calls = asked(
-        book,
+        conversation_log,
         ("outer", {"path": "same.txt"}),
         ("work", {"name": "second", "path": ["same.txt", "other.txt"]}),
         ("work", {"name": "inner", "path": path}),
@@ -723,18 +768,20 @@ def test_a_tool_may_have_a_call_run_that_writes_its_own_file(tmp_path: Path, pat
             return (await runs.run_one(calls[2])).text
 
         box = Box(tmp_path, tool("outer", outer, writes="path"), tool("work", log.work, writes="path"))
-        runs = scheduler(book, box, parallel=1)
+        runs = scheduler(conversation_log, box, parallel=1)
         return await runs.run_batch(calls[:2])
 
     ended = run(main())
     assert [one.text for one in ended] == ["inner did it", "second did it"]
     assert log[0] == "inner begins"
-    assert not book.pending
+    assert not conversation_log.pending
 
 
 def test_a_file_stays_locked_while_an_inner_call_that_was_given_up_writes_it(tmp_path: Path) -> None:
-    book = Memory()
-    calls = asked(book, ("outer", {"path": "a"}), ("inner", {"path": "a"}), ("work", {"name": "next", "path": "a"}))
+    conversation_log = InMemoryLog()
+    calls = asked(
+        conversation_log, ("outer", {"path": "a"}), ("inner", {"path": "a"}), ("work", {"name": "next", "path": "a"})
+    )
 
     async def inner(arguments: Any, context: Context) -> str:
         for _ in range(20):
@@ -750,20 +797,22 @@ def test_a_file_stays_locked_while_an_inner_call_that_was_given_up_writes_it(tmp
             return (await runs.run_one(calls[1])).text
 
         tools = [tool("outer", outer, writes="path", timeout=3), tool("inner", inner, writes="path")]
-        runs = scheduler(book, Box(tmp_path, *tools, tool("work", log.work, writes="path", timeout=100)))
+        runs = scheduler(conversation_log, Box(tmp_path, *tools, tool("work", log.work, writes="path", timeout=100)))
         return await runs.run_batch([calls[0], calls[2]])
 
     log = Log()
     ended = run(main())
     assert [one.outcome for one in ended] == ["timed-out", "complete"]
     assert finished == [1020]
-    assert not book.pending
+    assert not conversation_log.pending
 
 
 def test_calls_that_a_tool_has_run_at_once_write_one_after_the_other(tmp_path: Path) -> None:
-    book, log = Memory(), Log()
+    conversation_log, log = InMemoryLog(), Log()
     inner = [("work", {"name": name, "path": ["same.txt", "other.txt"]}) for name in "bcd"]
-    calls = asked(book, ("outer", {"path": "same.txt"}), *inner, ("work", {"name": "e", "path": "same.txt"}))
+    calls = asked(
+        conversation_log, ("outer", {"path": "same.txt"}), *inner, ("work", {"name": "e", "path": "same.txt"})
+    )
 
     async def main() -> None:
         async def outer(arguments: Any, context: Context) -> str:
@@ -771,7 +820,7 @@ def test_calls_that_a_tool_has_run_at_once_write_one_after_the_other(tmp_path: P
             return "all"
 
         runs = scheduler(
-            book, Box(tmp_path, tool("outer", outer, writes="path"), tool("work", log.work, writes="path"))
+            conversation_log, Box(tmp_path, tool("outer", outer, writes="path"), tool("work", log.work, writes="path"))
         )
         await runs.run_batch([calls[0], calls[4]])
 
@@ -780,15 +829,15 @@ def test_calls_that_a_tool_has_run_at_once_write_one_after_the_other(tmp_path: P
 
 
 def test_a_tool_can_not_wait_for_a_batch_of_its_own_scheduler(tmp_path: Path) -> None:
-    book = Memory()
-    calls = asked(book, "outer", *works(("inner", 1)))
+    conversation_log = InMemoryLog()
+    calls = asked(conversation_log, "outer", *works(("inner", 1)))
 
     async def main() -> Any:
         async def outer(arguments: Any, context: Context) -> str:
             await runs.run_batch(calls[1:])
             return "never"
 
-        runs = scheduler(book, Box(tmp_path, tool("outer", outer), tool("work", Log().work)))
+        runs = scheduler(conversation_log, Box(tmp_path, tool("outer", outer), tool("work", Log().work)))
         ended = await runs.run_batch(calls[:1])
         # Afterwards it can be run, as it was not taken.
         return [*ended, *await runs.run_batch(calls[1:])]
@@ -799,7 +848,7 @@ def test_a_tool_can_not_wait_for_a_batch_of_its_own_scheduler(tmp_path: Path) ->
 
 
 def test_another_scheduler_may_run_batches_within_a_call(tmp_path: Path) -> None:
-    book, below = Memory(), Memory()
+    conversation_log, below = InMemoryLog(), InMemoryLog()
 
     async def main() -> Any:
         async def task(arguments: Any, context: Context) -> str:
@@ -807,35 +856,37 @@ def test_another_scheduler_may_run_batches_within_a_call(tmp_path: Path) -> None
             ended = await inner.run_batch(asked(below, *works(("a", 1), ("b", 2))))
             return ", ".join(one.text for one in ended)
 
-        return await scheduler(book, Box(tmp_path, tool("task", task)), parallel=1).run_batch(asked(book, "task"))
+        return await scheduler(conversation_log, Box(tmp_path, tool("task", task)), parallel=1).run_batch(
+            asked(conversation_log, "task")
+        )
 
     assert run(main())[0].text == "a did it, b did it"
 
 
 def test_cancelling_goes_down_to_the_calls_within(tmp_path: Path) -> None:
-    book, below = Memory(), Memory()
+    conversation_log, below = InMemoryLog(), InMemoryLog()
 
     async def main() -> Any:
         async def task(arguments: Any, context: Context) -> str:
             inner = scheduler(below, Box(tmp_path, tool("work", Log().work)))
             return str(await inner.run_batch(asked(below, *works(("a", 100)))))
 
-        runs = scheduler(book, Box(tmp_path, tool("task", task)))
-        batch = asyncio.create_task(runs.run_batch(asked(book, "task")))
+        runs = scheduler(conversation_log, Box(tmp_path, tool("task", task)))
+        batch = asyncio.create_task(runs.run_batch(asked(conversation_log, "task")))
         await asyncio.sleep(1)
         runs.cancel()
         await batch
         await asyncio.sleep(1)
 
     run(main())
-    assert states(book) == states(below) == ["cancelled"]
+    assert states(conversation_log) == states(below) == ["cancelled"]
 
 
 # ------------------------------------------------------------------------------------------------------------ progress
 
 
 def test_progress_is_the_newest_line_now_and_then(tmp_path: Path) -> None:
-    book, ear = Memory(), Ear()
+    conversation_log, ear = InMemoryLog(), Ear()
 
     async def talks(arguments: Any, context: Context) -> str:
         context.progress("first\n")
@@ -851,16 +902,20 @@ def test_progress_is_the_newest_line_now_and_then(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
         return "done"
 
-    run(scheduler(book, Box(tmp_path, tool("talks", talks)), ear).run_batch(asked(book, "talks")))
-    lines = [event.text for event in ear.of(CallProgress)]
+    run(
+        scheduler(conversation_log, Box(tmp_path, tool("talks", talks)), ear).run_batch(
+            asked(conversation_log, "talks")
+        )
+    )
+    lines = [event.text for event in ear.of_kind(CallProgress)]
     assert lines[:2] == ["first", "line 999"]
     assert len(lines[2]) == 200
     assert 10 < len(lines) < 30
     assert isinstance(ear[-1], CallEnded)
 
 
-def test_nothing_is_heard_of_a_call_after_its_end(tmp_path: Path) -> None:
-    book, ear = Memory(), Ear()
+def test_no_events_after_a_call_ended(tmp_path: Path) -> None:
+    conversation_log, ear = InMemoryLog(), Ear()
 
     async def talks(arguments: Any, context: Context) -> str:
         for _ in range(100):
@@ -870,36 +925,36 @@ def test_nothing_is_heard_of_a_call_after_its_end(tmp_path: Path) -> None:
         return "late"
 
     async def main() -> None:
-        runs = scheduler(book, Box(tmp_path, tool("talks", talks, timeout=3)), ear)
-        await runs.run_batch(asked(book, "talks"))
+        runs = scheduler(conversation_log, Box(tmp_path, tool("talks", talks, timeout=3)), ear)
+        await runs.run_batch(asked(conversation_log, "talks"))
         await asyncio.sleep(100)
 
     run(main())
     last = max(place for place, event in enumerate(ear) if isinstance(event, CallProgress))
     assert isinstance(ear[last + 1], CallEnded)
-    assert isinstance(ear[-1], Late)
+    assert isinstance(ear[-1], LateResult)
 
 
 # ------------------------------------------------------------------------------------------- when something else fails
 
 
-def test_a_listener_that_fails_stops_nothing(book: Book, tmp_path: Path) -> None:
+def test_a_listener_that_fails_stops_nothing(conversation_log: ConversationLog, tmp_path: Path) -> None:
     def bad(event: Any) -> None:
         raise ValueError("no screen")
 
     async def main() -> None:
-        with never_raises() as heard:
-            runs = Scheduler(book, Box(tmp_path, tool("work", Log().work)), emit=bad)
-            ended = await runs.run_batch(asked(book, *works(("a", 1), ("b", 1))))
+        with never_raises() as loop_errors:
+            runs = Scheduler(conversation_log, Box(tmp_path, tool("work", Log().work)), emit=bad)
+            ended = await runs.run_batch(asked(conversation_log, *works(("a", 1), ("b", 1))))
         assert [one.outcome for one in ended] == ["complete"] * 2
-        assert len(heard) == 6
+        assert len(loop_errors) == 6
 
     run(main())
-    valid(book)
+    valid(conversation_log)
 
 
 @pytest.mark.parametrize("fails_at", [1, 2, 3])
-def test_a_store_that_fails_ends_the_batch_and_nothing_is_half_said(
+def test_failing_store_ends_the_batch_without_partial_write(
     stored: StoredConversation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
     ear, log, appended = Ear(), Log(), []
@@ -921,34 +976,36 @@ def test_a_store_that_fails_ends_the_batch_and_nothing_is_half_said(
         await asyncio.sleep(100)
         with pytest.raises(InputError, match="before"):
             await runs.run_batch(calls[fails_at:])
-        # What nobody knows the end of is told so; the next batch runs.
+        # Calls without a recorded outcome are interrupted; the next batch runs.
         stored.add_user("go on")
         stored.render("anthropic")
-        stored.sent()
+        stored.mark_sent()
         await runs.run_batch(asked(stored, *works(("e", 1))))
 
     run(main())
     done = fails_at - 1
     assert states(stored) == ["complete"] * done + ["interrupted"] * (4 - done) + ["complete"]
-    assert len(ear.of(CallEnded)) == done + 1
+    assert len(ear.of_kind(CallEnded)) == done + 1
     assert [line for line in log if "ends" in line] == [f"{name} ends" for name in "abcd"[:fails_at]] + ["e ends"]
     valid(stored)
     valid(StoredConversation(stored._store, stored.id))
 
 
-def test_a_result_that_the_book_refuses_is_an_error_result(book: Book, tmp_path: Path, monkeypatch: Any) -> None:
-    know = book.know
+def test_result_rejected_by_the_log_is_an_error_result(
+    conversation_log: ConversationLog, tmp_path: Path, monkeypatch: Any
+) -> None:
+    know = conversation_log.record_result
 
     def picky(call: Any, content: Any = None, **more: Any) -> None:
         if content == "unspeakable":
             raise InputError("not that")
         know(call, content, **more)
 
-    monkeypatch.setattr(book, "know", picky)
+    monkeypatch.setattr(conversation_log, "know", picky)
     box = Box(tmp_path, tool("give", lambda a, c: "unspeakable"))
-    [ended] = run(scheduler(book, box).run_batch(asked(book, "give")))
+    [ended] = run(scheduler(conversation_log, box).run_batch(asked(conversation_log, "give")))
     assert ended.outcome == "error"
-    assert ended.text == told(book)[0][1] == "the result can't be written down: InputError: not that"
+    assert ended.text == told(conversation_log)[0][1] == "the result can't be written down: InputError: not that"
 
 
 def test_calls_of_a_process_that_is_gone_are_not_started(stored: StoredConversation, tmp_path: Path) -> None:
@@ -981,9 +1038,7 @@ def test_a_conversation_that_was_taken_over_starts_nothing_more(stored: StoredCo
     assert states(stored) == ["interrupted", "interrupted"]
 
 
-def test_what_was_taken_over_while_somebody_was_asked_is_not_started(
-    stored: StoredConversation, tmp_path: Path
-) -> None:
+def test_call_taken_over_during_approval_is_not_started(stored: StoredConversation, tmp_path: Path) -> None:
     log = Log()
     calls = asked(stored, *works(("a", 5)))
 
@@ -998,9 +1053,9 @@ def test_what_was_taken_over_while_somebody_was_asked_is_not_started(
         stored._store.release(stored.id, "the first")
         with StoredConversation(stored._store, stored.id, owner="the second") as second:
             second.add_user("mine")
-            # The heartbeat hears of it.
+            # The heartbeat detects it.
             with pytest.raises(StoreError):
-                stored.keep()
+                stored.renew_lease()
             with pytest.raises(StoreError, match="was not started"):
                 await batch
 
@@ -1008,7 +1063,7 @@ def test_what_was_taken_over_while_somebody_was_asked_is_not_started(
     assert log == []
 
 
-def test_a_closed_scheduler_takes_nothing_and_writes_nothing(book: Book, tmp_path: Path) -> None:
+def test_a_closed_scheduler_takes_nothing_and_writes_nothing(conversation_log: ConversationLog, tmp_path: Path) -> None:
     async def stubborn(arguments: Any, context: Context) -> str:
         for _ in range(30):
             with contextlib.suppress(asyncio.CancelledError):
@@ -1016,8 +1071,8 @@ def test_a_closed_scheduler_takes_nothing_and_writes_nothing(book: Book, tmp_pat
         return "too late"
 
     async def main() -> None:
-        runs = scheduler(book, Box(tmp_path, tool("stubborn", stubborn)), ear)
-        batch = asyncio.create_task(runs.run_batch(asked(book, "stubborn")))
+        runs = scheduler(conversation_log, Box(tmp_path, tool("stubborn", stubborn)), ear)
+        batch = asyncio.create_task(runs.run_batch(asked(conversation_log, "stubborn")))
         await asyncio.sleep(1.5)
         await runs.close()
         assert (await batch)[0].outcome == "cancelled"
@@ -1027,16 +1082,18 @@ def test_a_closed_scheduler_takes_nothing_and_writes_nothing(book: Book, tmp_pat
 
     ear = Ear()
     run(main())
-    assert ear.of(Late) == []
-    assert next(iter(book.chat.history.ledger.values())).evidence == []
+    assert ear.of_kind(LateResult) == []
+    assert next(iter(conversation_log.chat.history.ledger.values())).evidence == []
 
 
-def test_calls_that_bear_the_same_raw_id_have_their_own_results(book: Book, tmp_path: Path) -> None:
+def test_calls_that_bear_the_same_raw_id_have_their_own_results(
+    conversation_log: ConversationLog, tmp_path: Path
+) -> None:
     same = [
         ToolCall("work", {"name": n, "seconds": s}, origin=Origin("kimi", raw_id="x")) for n, s in (("a", 9), ("b", 1))
     ]
-    run(scheduler(book, Box(tmp_path, tool("work", Log().work))).run_batch(asked(book, *same)))
-    assert [text for _, text in told(book)] == ["a did it", "b did it"]
-    for entry in book.chat.history.ledger.values():
+    run(scheduler(conversation_log, Box(tmp_path, tool("work", Log().work))).run_batch(asked(conversation_log, *same)))
+    assert [text for _, text in told(conversation_log)] == ["a did it", "b did it"]
+    for entry in conversation_log.chat.history.ledger.values():
         assert entry.completion is not None
         assert entry.completion.content == (Text(f"{entry.call.arguments['name']} did it"),)

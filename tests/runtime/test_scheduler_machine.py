@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 from segue.canonical.blocks import Text, ToolCall, responses_of
 from segue.canonical.request import Reply
 from segue.errors import InputError, StoreError
-from segue.runtime.events import Asks, CallBegan, CallEnded, CallProgress, CallQueued, Late
+from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, LateResult
 from segue.runtime.scheduler import Scheduler
 from segue.runtime.tooling import Context, ToolError
 from segue.store.conversation import StoredConversation
@@ -70,7 +70,7 @@ class FailingStore(SqliteStore):
 
 
 class Body:
-    """A tool at work, until somebody says how it ends."""
+    """A running tool, until the test ends it."""
 
     def __init__(self, call_id: str, loop: Sundial, context: Context) -> None:
         self.call_id = call_id
@@ -207,7 +207,7 @@ class Agent(RuleBasedStateMachine):
         """Everything happens that can happen without time."""
         for _ in range(500):
             self.loop.run_until_complete(asyncio.sleep(0))
-            begun = {event.id for event in self.ear.of(CallBegan) if event.tool == "thread"}
+            begun = {event.id for event in self.ear.of_kind(CallStarted) if event.tool == "thread"}
             for call_id in begun:
                 self.wait(lambda call_id=call_id: self.ran[call_id])
             if not self.loop._ready:  # pyright: ignore[reportAttributeAccessIssue]
@@ -236,7 +236,7 @@ class Agent(RuleBasedStateMachine):
     def the_model_calls(self, wanted: list[dict[str, Any]], wire: str) -> None:
         def ask() -> list[ToolCall]:
             self.kept.render(wire)
-            self.kept.sent()
+            self.kept.mark_sent()
             return asked(
                 self.kept, *((spec["tool"], {"path": spec["path"], "stubborn": spec["stubborn"]}) for spec in wanted)
             )
@@ -345,7 +345,7 @@ class Agent(RuleBasedStateMachine):
         if orderly and not self.flying():
             self.kept.close()
         kept_before = {entry.call.id: entry.state for entry in self.fresh().chat.history.ledger.values()}
-        known_before = set(self.fresh().timeline.known)
+        known_before = set(self.fresh().state.known_results)
         self.die()
         self.now += 3_600_000_000
         self.store = self.opened()
@@ -363,7 +363,7 @@ class Agent(RuleBasedStateMachine):
         for call_id, state in kept_before.items():
             assert state == "pending" or self.kept.chat.history.ledger[call_id].state == state
         self.kept.render(wire)
-        self.kept.sent()
+        self.kept.mark_sent()
         self.kept.add_reply(Reply((Text("so it is"),)))
 
     def die(self) -> None:
@@ -418,8 +418,10 @@ class Agent(RuleBasedStateMachine):
         reader = self.fresh()
         self.one_outcome_each(reader)
         self.events_in_order()
-        self.said_in_call_order(reader)
-        running = {event.id for event in self.ear.of(CallBegan)} - {event.id for event in self.ear.of(CallEnded)}
+        self.results_in_call_order(reader)
+        running = {event.id for event in self.ear.of_kind(CallStarted)} - {
+            event.id for event in self.ear.of_kind(CallEnded)
+        }
         alone = {call.id for calls, _, single in self.batches if single for call in calls} | self.parents.keys()
         assert len(running - alone - self.lost) <= PARALLEL
         for calls, task, _ in self.batches:
@@ -432,25 +434,25 @@ class Agent(RuleBasedStateMachine):
                     assert [one.id for one in ended] == [call.id for call in calls]
 
     def one_outcome_each(self, reader: StoredConversation) -> None:
-        """What was heard was kept before, once, and as it was heard."""
-        heard = Counter(event.id for ear in self.lives for event in ear.of(CallEnded))
+        """Each emitted outcome was stored before, once and unchanged."""
+        heard = Counter(event.id for ear in self.lives for event in ear.of_kind(CallEnded))
         assert all(count == 1 for count in heard.values())
-        ledger, known = reader.chat.history.ledger, reader.timeline.known
+        ledger, known = reader.chat.history.ledger, reader.state.known_results
         for ear in self.lives:
-            late = {event.id for event in ear.of(Late)}
-            for event in ear.of(CallEnded):
+            late = {event.id for event in ear.of_kind(LateResult)}
+            for event in ear.of_kind(CallEnded):
                 message = known.get(event.id)
-                told = responses_of(message)[0] if message is not None else ledger[event.id].completion
-                assert told is not None
-                assert told.outcome != "interrupted"
+                result = responses_of(message)[0] if message is not None else ledger[event.id].completion
+                assert result is not None
+                assert result.outcome != "interrupted"
                 assert event.outcome != "complete" or len(event.text) <= BUDGET
                 if event.id not in late:
-                    assert (told.outcome == "cancelled") == (event.outcome == "cancelled")
-                    assert told.content == (Text(event.text),)
-                    assert told.error == (event.outcome != "complete")
+                    assert (result.outcome == "cancelled") == (event.outcome == "cancelled")
+                    assert result.content == (Text(event.text),)
+                    assert result.error == (event.outcome != "complete")
 
     def events_in_order(self) -> None:
-        order = {CallQueued: 0, Asks: 1, CallBegan: 2, CallProgress: 3, CallEnded: 4, Late: 5}
+        order = {CallQueued: 0, ApprovalRequested: 1, CallStarted: 2, CallProgress: 3, CallEnded: 4, LateResult: 5}
         for ear in self.lives:
             last: dict[str, int] = {}
             for event in ear:
@@ -458,19 +460,19 @@ class Agent(RuleBasedStateMachine):
                 before = last.get(event.id, -1)  # pyright: ignore[reportAttributeAccessIssue]
                 assert rank > before or rank == before == 3, f"{type(event).__name__} after {before}"
                 last[event.id] = rank  # pyright: ignore[reportAttributeAccessIssue]
-            for call_id in {event.id for event in ear.of(CallBegan)}:
+            for call_id in {event.id for event in ear.of_kind(CallStarted)}:
                 assert self.ran[call_id] == 1 or _was_ended(ear, call_id)
 
-    def said_in_call_order(self, reader: StoredConversation) -> None:
+    def results_in_call_order(self, reader: StoredConversation) -> None:
         turns: dict[str, list[str]] = {}
         for message in reader.messages:
             for response in responses_of(message):
                 turns.setdefault(message.turn_key or "", []).append(response.call_id)
-        for turn, said in turns.items():
-            assert len(set(said)) == len(said)
+        for turn, completed in turns.items():
+            assert len(set(completed)) == len(completed)
             called = [entry.call.id for entry in reader.chat.history.ledger.values() if entry.turn_key == turn]
             if turn not in self.disorderly and self.lost.isdisjoint(called):
-                assert said == called[: len(said)], "not in call order"
+                assert completed == called[: len(completed)], "not in call order"
 
 
 def _failed(task: asyncio.Task[Any]) -> bool:
@@ -478,10 +480,10 @@ def _failed(task: asyncio.Task[Any]) -> bool:
 
 
 def _was_ended(ear: Ear, call_id: str) -> bool:
-    return any(event.id == call_id for event in ear.of(CallEnded))
+    return any(event.id == call_id for event in ear.of_kind(CallEnded))
 
 
-def test_any_order_of_things(quick_folder: Path) -> None:
+def test_state_machine(quick_folder: Path) -> None:
     count = iter(range(10**9))
 
     class Here(Agent):

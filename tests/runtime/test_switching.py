@@ -1,4 +1,4 @@
-"""Whom to ask next, by each kind of route."""
+"""The next endpoint of each kind of route."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue._conversation import Conversation
 from segue.canonical.blocks import Media, calls_of
-from segue.conversation import Conversation
-from segue.errors import InputError, UpstreamError
-from segue.runtime.events import CallEnded, Replied
+from segue.errors import InputError, ProviderError
+from segue.runtime.events import CallEnded, ReplyReceived
 from segue.runtime.providers import Endpoint
-from segue.runtime.switching import ByRule, Failover, Fixed, RoundRobin, Rule, Situation
+from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, RouteContext, RoutingRule
 from tests.budget import examples
 from tests.runtime.stage import staged
 
 A, B, C = (Endpoint(provider=name, model="m", api="openai-chat", base_url="http://127.0.0.1:1") for name in "abc")
-NOW = Situation(Conversation())
+NOW = RouteContext(Conversation())
 
 
-def fault(cause: Any = "overloaded", retry_after: float | None = None) -> UpstreamError:
-    return UpstreamError("no", cause=cause, provider="a", model="m", brief="is overloaded", retry_after=retry_after)
+def fault(cause: Any = "overloaded", retry_after: float | None = None) -> ProviderError:
+    return ProviderError("no", cause=cause, provider="a", model="m", brief="is overloaded", retry_after=retry_after)
 
 
 class Clock:
@@ -42,7 +42,7 @@ def test_a_route_without_models_is_refused() -> None:
 
 def test_a_fixed_route_stays() -> None:
     route = Fixed(A)
-    assert not route.failed(A, fault())
+    assert not route.on_failure(A, fault())
     assert route.choose(NOW).endpoint is A
 
 
@@ -50,64 +50,64 @@ def test_round_robin_is_not_moved_by_requests_or_subagents() -> None:
     route = RoundRobin([A, B])
     chosen = []
     for _ in range(4):
-        route.exchange()
+        route.start_exchange()
         chosen += [route.choose(NOW).endpoint, route.choose(NOW).endpoint]
-        route.for_task().exchange()
+        route.for_subagent().start_exchange()
     assert chosen == [A, A, B, B, A, A, B, B]
 
 
 @pytest.mark.parametrize("cause", ["rate-limited", "overloaded", "network", "timeout", "broken"])
-def test_failover_moves_on_and_stays_where_an_answer_came(cause: str) -> None:
+def test_failover_stays_at_the_endpoint_that_replied(cause: str) -> None:
     clock = Clock()
     route = Failover([A, B, C], clock=clock)
-    assert route.failed(A, fault(cause))
+    assert route.on_failure(A, fault(cause))
     assert route.choose(NOW).endpoint is B
-    route.succeeded(B)
+    route.on_success(B)
     clock.now += 3600
-    route.exchange()
+    route.start_exchange()
     assert route.choose(NOW).endpoint is B
 
 
 @pytest.mark.parametrize("cause", ["auth", "key", "refused", "missing"])
-def test_what_is_wrong_everywhere_goes_nowhere(cause: str) -> None:
+def test_permanent_error_does_not_fail_over(cause: str) -> None:
     route = Failover([A, B])
-    assert not route.failed(A, fault(cause))
+    assert not route.on_failure(A, fault(cause))
     assert route.choose(NOW).endpoint is A
 
 
-def test_one_that_failed_is_let_alone_longer_each_time() -> None:
+def test_cooldown_of_a_failed_endpoint_grows() -> None:
     clock = Clock()
     route = Failover([A, B, C], clock=clock)
-    assert route.failed(A, fault())
-    route.succeeded(B)
-    assert route.failed(B, fault())
+    assert route.on_failure(A, fault())
+    route.on_success(B)
+    assert route.on_failure(B, fault())
     assert route.choose(NOW).endpoint is C, "A is still let alone"
-    route.succeeded(C)
+    route.on_success(C)
     clock.now += 16
-    assert route.failed(C, fault())
+    assert route.on_failure(C, fault())
     assert route.choose(NOW).endpoint is A, "A is free again"
-    assert route.failed(A, fault())
-    route.succeeded(B)
+    assert route.on_failure(A, fault())
+    route.on_success(B)
     clock.now += 16
-    assert route.failed(B, fault())
+    assert route.on_failure(B, fault())
     assert route.choose(NOW).endpoint is C, "A is let alone for twice as long now"
 
 
-def test_what_a_provider_asks_for_counts() -> None:
+def test_retry_after_is_respected() -> None:
     clock = Clock()
     route = Failover([A, B], clock=clock)
-    assert route.failed(A, fault(retry_after=100))
-    route.succeeded(B)
+    assert route.on_failure(A, fault(retry_after=100))
+    route.on_success(B)
     clock.now += 50
-    assert route.failed(B, fault())
+    assert route.on_failure(B, fault())
     assert route.choose(NOW).endpoint is A, "there is nobody else to ask"
-    assert not route.failed(A, fault(retry_after=100)), "everybody was asked"
+    assert not route.on_failure(A, fault(retry_after=100)), "everybody was asked"
     assert route.choose(NOW).endpoint is B, "the first to be free again"
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ok", "overloaded", "refused"]), st.floats(0, 100)), max_size=30))
 @examples(5)
-def test_failover_always_has_somebody_and_never_asks_more_than_all(steps: list[tuple[str, float]]) -> None:
+def test_failover_tries_each_endpoint_at_most_once(steps: list[tuple[str, float]]) -> None:
     clock = Clock()
     route = Failover([A, B, C], clock=clock)
     asked: list[Endpoint] = []
@@ -118,25 +118,30 @@ def test_failover_always_has_somebody_and_never_asks_more_than_all(steps: list[t
         assert len(asked) <= 3
         assert len(set(map(id, asked))) == len(asked), "nobody is asked twice for one request"
         if how == "ok":
-            route.succeeded(endpoint)
+            route.on_success(endpoint)
             asked = []
-        elif not route.failed(endpoint, fault(how)):
+        elif not route.on_failure(endpoint, fault(how)):
             asked = []
 
 
 def test_rules_decide_by_length_pictures_and_price() -> None:
     prices = {"a": 3.0, "b": 1.0}
-    rules = [Rule("long", (C,), limit=2000), Rule("images", (B,)), Rule("otherwise", (A, B, C))]
+    rules = [RoutingRule("long", (C,), limit=2000), RoutingRule("images", (B,)), RoutingRule("otherwise", (A, B, C))]
     route = ByRule(rules, price=lambda endpoint: prices.get(endpoint.provider))
     chat = Conversation()
     chat.add_user("Hello.")
-    choice = route.choose(Situation(chat))
+    choice = route.choose(RouteContext(chat))
     assert (choice.endpoint, "cheapest" in choice.why) == (B, True)
     chat.add_user([Media("image", "image/png", data="AAAA")])
-    assert "images" in route.choose(Situation(chat)).why
+    assert "images" in route.choose(RouteContext(chat)).why
     chat.add_user("word " * 2000)
-    assert route.choose(Situation(chat)).endpoint is C
-    assert ByRule([Rule("long", (A,), limit=10**9), Rule("otherwise", (C,))]).choose(Situation(chat)).endpoint is C
+    assert route.choose(RouteContext(chat)).endpoint is C
+    assert (
+        ByRule([RoutingRule("long", (A,), limit=10**9), RoutingRule("otherwise", (C,))])
+        .choose(RouteContext(chat))
+        .endpoint
+        is C
+    )
 
 
 CHAOS = ["rate-limit=0.15", "overloaded=0.15", "reset=0.15", "reset-in-stream=0.15", "server-error=0.1"]
@@ -149,15 +154,17 @@ def test_under_chaos_nothing_is_lost_and_nothing_refused(seed: int, tmp_path: Pa
     async def play() -> None:
         apis = ["openai-responses", "anthropic", "kimi", "gemini", "mistral"]
         scripts: dict[str, str | None] = dict.fromkeys(apis[seed % 2 :])
-        async with staged(scripts, tmp_path, route=Failover, faults=dict.fromkeys(scripts, CHAOS), seed=seed) as stage:
+        async with staged(
+            scripts, tmp_path, route=Failover, faults=dict.fromkeys(scripts, CHAOS), seed=seed
+        ) as harness:
             for number in range(6):
-                ended = await stage.session.ask(f"Say the words number {number} again, with echo.")
-                assert ended.how in ("answered", "failed")
-                assert ended.how == "answered" or ended.retryable
-                assert not stage.session.book.pending
-            calls = [call.id for message in stage.session.book.messages for call in calls_of(message)]
-            assert len(stage.results) == len(calls) == len(set(calls)) == len(stage.of(CallEnded))
-            assert stage.refused == []
-            assert stage.of(Replied)
+                ended = await harness.session.ask(f"Say the words number {number} again, with echo.")
+                assert ended.outcome in ("answered", "failed")
+                assert ended.outcome == "answered" or ended.retryable
+                assert not harness.session.log.pending
+            calls = [call.id for message in harness.session.log.messages for call in calls_of(message)]
+            assert len(harness.results) == len(calls) == len(set(calls)) == len(harness.events_of(CallEnded))
+            assert harness.rejections == []
+            assert harness.events_of(ReplyReceived)
 
     asyncio.run(play())

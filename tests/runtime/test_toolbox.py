@@ -1,4 +1,4 @@
-"""The toolbox: what models are told, what arguments fit, who may run; and the tools that are no files."""
+"""The toolbox: declarations, argument checks, permissions, and the tools without files."""
 
 import asyncio
 import dataclasses
@@ -17,10 +17,10 @@ from segue.errors import InputError
 from segue.runtime.functions import installed_tools, tool
 from segue.runtime.permissions import Permissions
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import Context, Question, Result, Tool, ToolError
+from segue.runtime.tooling import ApprovalRequest, Context, Result, Tool, ToolError
 from segue.runtime.tools import standard_tools
 from segue.runtime.tools.task import TaskOrder, task
-from segue.runtime.tools.todo import Item, read_list, todo
+from segue.runtime.tools.todo import Item, parse_list, todo
 from tests.runtime.rigging import Somebody, play, run, say
 
 TARGETS = [row.name for row in segue.formats() if row.kind != "text"]
@@ -76,8 +76,8 @@ def everything(
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_tool_is_lawful_everywhere(target):
-    """Declared to each API under its own name, in a request that the judge takes."""
+def test_every_tool_is_valid_for_every_api(target):
+    """Declared to each API under its own name, in a request that the checker accepts."""
     box = Toolbox([*ALL, everything], Path())
     model = next(row.default_model for row in segue.formats() if row.name == target)
     chat = segue.Conversation(tools=box.declarations, max_tokens=1000)
@@ -95,7 +95,7 @@ def test_declarations_come_in_the_order_of_their_names():
 
 
 @pytest.mark.parametrize("each", ALL, ids=lambda each: each.name)
-def test_tools_say_what_they_are(each):
+def test_tools_have_descriptions(each):
     assert each.description
     assert each.parameters["additionalProperties"] is False
     for name, schema in each.parameters["properties"].items():
@@ -111,7 +111,7 @@ def test_two_of_one_name_are_refused():
         Toolbox([todo()], Path()).with_tools(todo())
 
 
-def test_a_schema_that_is_none_is_refused():
+def test_invalid_schema_is_rejected():
     with pytest.raises(InputError, match="parameters of the tool 'bad' are not a valid JSON Schema"):
         Toolbox([Tool("bad", "", {"type": "nonsense"}, lambda arguments, context: "")], Path())
 
@@ -157,7 +157,7 @@ def test_sources_come_and_go():
         ("task", {"description": "", "prompt": "x"}, ["description:"]),
     ],
 )
-def test_arguments_that_do_not_fit(name, arguments, told):
+def test_arguments_that_do_not_fit(name, arguments, output):
     box = Toolbox(ALL, Path())
     found = box.find(name)
     assert found is not None
@@ -165,7 +165,7 @@ def test_arguments_that_do_not_fit(name, arguments, told):
     assert text.startswith(f"the arguments don't fit {name}, and nothing ran: ")
     assert "\n" not in text
     assert not text.endswith(": ")
-    for part in told:
+    for part in output:
         assert part in text
 
 
@@ -188,14 +188,14 @@ def test_arguments_that_fit(name, arguments):
     assert box.check(found, arguments) is None
 
 
-def test_a_tool_without_a_question_may_run_unless_a_rule_says_no(tmp_path):
+def test_tool_without_question_runs_unless_denied(tmp_path):
     assert play(todo(), tmp_path, {"items": []}) == "the list is empty"
     assert play(todo(), tmp_path, {"items": []}, deny=["todo"]).startswith("denied")
     assert play(todo(), tmp_path, {"items": []}, ask=["todo"]).startswith("denied")
     assert play(todo(), tmp_path, {"items": []}, ask=["todo"], somebody=Somebody()) == "the list is empty"
 
 
-def test_somebody_is_asked_in_call_order_however_long_a_question_takes(tmp_path):
+def test_approvals_are_requested_in_call_order(tmp_path):
     second_is_ready = threading.Event()
 
     def question(arguments, folder):
@@ -203,25 +203,29 @@ def test_somebody_is_asked_in_call_order_however_long_a_question_takes(tmp_path)
             second_is_ready.wait()
         if arguments["n"] == 2:
             second_is_ready.set()
-        return Question("act", str(arguments["n"]), "", needed=arguments["n"] != 3)
+        return ApprovalRequest("act", str(arguments["n"]), "", needed=arguments["n"] != 3)
 
     async def go():
-        act = Tool("act", "", {"type": "object"}, lambda arguments, context: "", question=question)
+        act = Tool("act", "", {"type": "object"}, lambda arguments, context: "", approval_request=question)
         box = Toolbox([act], tmp_path)
         somebody = Somebody()
-        calls = [asyncio.ensure_future(box.may(act, {"n": n}, somebody)) for n in range(1, 6)]
-        # One that nobody has to be asked about waits for nobody.
+        calls = [asyncio.ensure_future(box.check_permission(act, {"n": n}, somebody)) for n in range(1, 6)]
+        # A call that needs no approval does not wait.
         assert await calls[2] is None
         assert await asyncio.gather(*calls) == [None] * 5
-        assert [asked.subject for asked in somebody.asked] == ["1", "2", "4", "5"]
+        assert [asked.subject for asked in somebody.questions] == ["1", "2", "4", "5"]
 
     asyncio.run(go())
 
 
-def test_one_that_is_given_up_holds_nobody_up(tmp_path):
+def test_abandoned_approval_does_not_block_others(tmp_path):
     async def go():
         act = Tool(
-            "act", "", {"type": "object"}, lambda arguments, context: "", question=lambda a, f: Question("act", "", "")
+            "act",
+            "",
+            {"type": "object"},
+            lambda arguments, context: "",
+            approval_request=lambda a, f: ApprovalRequest("act", "", ""),
         )
         box = Toolbox([act], tmp_path)
         asked = asyncio.Event()
@@ -230,8 +234,8 @@ def test_one_that_is_given_up_holds_nobody_up(tmp_path):
             asked.set()
             await asyncio.Event().wait()
 
-        first = asyncio.ensure_future(box.may(act, {}, never))
-        second = asyncio.ensure_future(box.may(act, {}, Somebody("no")))
+        first = asyncio.ensure_future(box.check_permission(act, {}, never))
+        second = asyncio.ensure_future(box.check_permission(act, {}, Somebody("no")))
         await asked.wait()
         first.cancel()
         assert "said no" in (await second or "")
@@ -248,10 +252,10 @@ def test_the_list_is_read_back_from_its_result(tmp_path):
         {"text": "[ ] two", "state": "doing"},
         {"text": "3", "state": "open"},
     ]
-    told = say(todo(), tmp_path, items=items)
-    assert told == "[x] one thing\n[>] [ ] two\n[ ] 3\n1 of 3 done"
-    assert read_list(told) == (Item("one thing", "done"), Item("[ ] two", "doing"), Item("3", "open"))
-    assert todo().shown({"items": items}) == "[ ] two"
+    output = say(todo(), tmp_path, items=items)
+    assert output == "[x] one thing\n[>] [ ] two\n[ ] 3\n1 of 3 done"
+    assert parse_list(output) == (Item("one thing", "done"), Item("[ ] two", "doing"), Item("3", "open"))
+    assert todo().summarize({"items": items}) == "[ ] two"
 
 
 def test_a_task_is_handed_on(tmp_path):
@@ -319,8 +323,8 @@ def test_a_signature_becomes_a_schema():
     assert "context" not in properties
 
 
-def test_arguments_arrive_as_what_they_are(tmp_path):
-    told = say(
+def test_arguments_are_converted_to_their_types(tmp_path):
+    output = say(
         everything,
         tmp_path,
         count=1,
@@ -330,7 +334,7 @@ def test_arguments_arrive_as_what_they_are(tmp_path):
         sizes={"s": 4},
         file="x/y",
     )
-    assert told == "1 fast Point(x=2, y=0) [{'size': 3}] Choice(of='a', why=None) 0.5 {'s': 4} x/y"
+    assert output == "1 fast Point(x=2, y=0) [{'size': 3}] Choice(of='a', why=None) 0.5 {'s': 4} x/y"
     assert everything(1, "slow") == "1 slow None [] None 0.5 None None"
     with pytest.raises(ToolError, match="the arguments don't fit everything"):
         run(everything, tmp_path, count="x")
@@ -351,7 +355,7 @@ def test_plain_functions_run_in_threads_and_coroutines_on_the_loop(tmp_path):
     assert play(away, tmp_path, {}) == str(tmp_path)
 
 
-def test_functions_are_asked_about_unless_they_only_look(tmp_path):
+def test_functions_need_approval_unless_read_only(tmp_path):
     @tool
     def act(what: str) -> str:
         return what
@@ -376,7 +380,7 @@ def test_functions_are_asked_about_unless_they_only_look(tmp_path):
         (Result("x", error=True), "x"),
     ],
 )
-def test_what_functions_give_back(value, content, tmp_path):
+def test_function_return_values(value, content, tmp_path):
     @tool
     def give() -> Any:
         return value
@@ -384,7 +388,7 @@ def test_what_functions_give_back(value, content, tmp_path):
     assert run(give, tmp_path).content == content
 
 
-def test_what_can_be_no_tool():
+def test_invalid_tool_functions():
     def untyped(x):
         return x
 
@@ -394,12 +398,12 @@ def test_what_can_be_no_tool():
     def odd(x: threading.Lock) -> None:
         return None
 
-    for function, told in [
+    for function, output in [
         (untyped, "'x' of the tool 'untyped' needs a type"),
         (many, "can't have"),
         (odd, "JSON can't represent"),
     ]:
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=output):
             tool(function)
 
 
@@ -465,16 +469,16 @@ def test_the_names_of_all_standard_tools_are_known():
     ],
 )
 @pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])
-def test_a_rule_of_no_tool_is_refused(rule, told, verdict):
+def test_rule_for_an_unknown_tool_is_rejected(rule, output, verdict):
     rules: dict[str, Any] = {verdict: ["read_file", rule]}
     box = Toolbox([*ALL, everything], Path(), Permissions(**rules))
-    with pytest.raises(InputError, match=told) as caught:
+    with pytest.raises(InputError, match=output) as caught:
         box.check_rules()
     assert caught.value.path == f"{verdict}[1]"
 
 
 @pytest.mark.parametrize("rule", ["github__*", "github__list(a)", "write_*", "*", "everything", "shell(ls)"])
-def test_a_rule_of_a_tool_that_is_left_out_or_may_come_is_none_to_refuse(rule):
+def test_rule_for_an_excluded_or_future_tool_is_accepted(rule):
     box = Toolbox([*ALL, everything], Path(), Permissions(allow=[rule]))
     box.check_rules()
     box.only(["read_file"]).check_rules()

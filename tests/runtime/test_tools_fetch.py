@@ -11,8 +11,8 @@ from segue.canonical.blocks import Media
 from segue.runtime.permissions import Permissions
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Context, ToolError
-from segue.runtime.tools.fetch import Page, checked, fetch_url, private
-from segue.runtime.tools.pages import page_text
+from segue.runtime.tools.fetch import FetchedPage, fetch_url, is_private, normalize_url
+from segue.runtime.tools.html_text import html_to_text
 from tests.runtime.mcp_server import PIXEL
 from tests.runtime.rigging import Somebody, play, run, say, text_of
 
@@ -79,8 +79,8 @@ def site():
     server.server_close()
 
 
-def test_html_is_told_as_text(site, tmp_path):
-    told = say(fetch_url(), tmp_path, url=f"{site}/html")
+def test_html_becomes_text(site, tmp_path):
+    output = say(fetch_url(), tmp_path, url=f"{site}/html")
     for part in (
         "The title\n",
         "# Heading\n",
@@ -92,9 +92,9 @@ def test_html_is_told_as_text(site, tmp_path):
         "Use `f(x)`.",
         "[picture: a dog]",
     ):
-        assert part in told
-    assert "alert" not in told
-    assert "evil" not in told
+        assert part in output
+    assert "alert" not in output
+    assert "evil" not in output
     assert say(fetch_url(), tmp_path, url=f"{site}/html", raw=True) == HTML
 
 
@@ -108,8 +108,8 @@ def test_html_is_told_as_text(site, tmp_path):
         ("/a%20b?c=d", "/a%20b?c=d"),
     ],
 )
-def test_other_texts_are_told_as_they_are(path, told, site, tmp_path):
-    assert say(fetch_url(), tmp_path, url=site + path) == told
+def test_other_text_is_unchanged(path, output, site, tmp_path):
+    assert say(fetch_url(), tmp_path, url=site + path) == output
 
 
 def test_a_page_that_is_not_there_is_an_error(site, tmp_path):
@@ -118,7 +118,7 @@ def test_a_page_that_is_not_there_is_an_error(site, tmp_path):
     assert text_of(result) == f"{site}/missing: 404 Not Found\nnot here"
 
 
-def test_pictures_and_what_is_no_text(site, tmp_path):
+def test_images_and_binary_content(site, tmp_path):
     _, picture = run(fetch_url(), tmp_path, url=f"{site}/picture").content
     assert isinstance(picture, Media)
     with pytest.raises(ToolError, match="is not a text: application/octet-stream, 3 bytes"):
@@ -126,14 +126,14 @@ def test_pictures_and_what_is_no_text(site, tmp_path):
 
 
 def test_large_pages_are_cut(site, tmp_path):
-    told = say(fetch_url(), tmp_path, url=f"{site}/large")
-    assert told.startswith("[the first 100,000 characters]\nxxx")
-    assert len(told) < 101_000
+    output = say(fetch_url(), tmp_path, url=f"{site}/large")
+    assert output.startswith("[the first 100,000 characters]\nxxx")
+    assert len(output) < 101_000
 
 
-def test_a_redirect_to_another_host_is_told_and_not_followed(site, tmp_path):
-    told = say(fetch_url(), tmp_path, url=f"{site}/away")
-    assert told.startswith("the page is elsewhere now: http://other.example/x\n")
+def test_cross_host_redirect_is_reported_not_followed(site, tmp_path):
+    output = say(fetch_url(), tmp_path, url=f"{site}/away")
+    assert output.startswith("the page is elsewhere now: http://other.example/x\n")
     with pytest.raises(ToolError, match="more than 5 times"):
         run(fetch_url(), tmp_path, url=f"{site}/round")
     with pytest.raises(ToolError, match="begin with http"):
@@ -156,9 +156,9 @@ def test_a_redirect_to_another_host_is_told_and_not_followed(site, tmp_path):
         ("http://[::1/", "is no address"),
     ],
 )
-def test_what_is_no_address(url, told):
-    with pytest.raises(ToolError, match=told):
-        checked(url)
+def test_invalid_url(url, output):
+    with pytest.raises(ToolError, match=output):
+        normalize_url(url)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_what_is_no_address(url, told):
     ],
 )
 def test_addresses_as_rules_see_them(url, seen):
-    assert checked(url) == seen
+    assert normalize_url(url) == seen
 
 
 PRIVATE = """127.0.0.1 10.0.0.1 172.16.5.5 192.168.1.1 169.254.169.254 0.0.0.0 100.64.0.1 224.0.0.1
@@ -181,22 +181,22 @@ PRIVATE = """127.0.0.1 10.0.0.1 172.16.5.5 192.168.1.1 169.254.169.254 0.0.0.0 1
 
 @pytest.mark.parametrize("address", PRIVATE.split())
 def test_addresses_that_are_not_the_worlds(address):
-    assert private(address)
+    assert is_private(address)
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "::ffff:93.184.216.34"])
 def test_addresses_that_are(address):
-    assert not private(address)
+    assert not is_private(address)
 
 
-def test_private_places_are_asked_about_by_name(site, tmp_path):
+def test_private_addresses_need_approval_by_name(site, tmp_path):
     url = f"{site}/json"
     for rules in (["fetch_url"], ["*"], ["fetch_url(http://127.0.0.1*)"]):
         assert "denied" in play(fetch_url(), tmp_path, {"url": url}, allow=rules)
     assert play(fetch_url(), tmp_path, {"url": url}, allow=[f"fetch_url({url})"]) == '{"a": 1}'
     somebody = Somebody()
     play(fetch_url(), tmp_path, {"url": url}, somebody=somebody)
-    assert "this machine or a private network" in somebody.asked[0].title
+    assert "this machine or a private network" in somebody.questions[0].title
 
 
 def test_a_name_that_turns_private_after_the_answer_is_not_fetched(tmp_path):
@@ -206,11 +206,11 @@ def test_a_name_that_turns_private_after_the_answer_is_not_fetched(tmp_path):
 
     async def get(target):
         fetched.append(target.url)
-        return Page(200, {}, b"secret")
+        return FetchedPage(200, {}, b"secret")
 
     tool = fetch_url(get, look_up=lambda host, port: answers.pop(0))
-    told = play(tool, tmp_path, {"url": "http://sly.example/"}, allow=["fetch_url"])
-    assert told.startswith("error: http://sly.example/ leads to another place")
+    output = play(tool, tmp_path, {"url": "http://sly.example/"}, allow=["fetch_url"])
+    assert output.startswith("error: http://sly.example/ leads to another place")
     assert fetched == []
 
 
@@ -220,21 +220,21 @@ def test_a_redirect_that_turns_private_is_not_followed(tmp_path):
 
     async def get(target):
         fetched.append(target.url)
-        return Page(302, {"location": "/inside"}, b"")
+        return FetchedPage(302, {"location": "/inside"}, b"")
 
     tool = fetch_url(get, look_up=lambda host, port: answers.pop(0))
-    told = play(tool, tmp_path, {"url": "http://sly.example/"}, allow=["fetch_url"])
-    assert told.startswith("the page is elsewhere now: http://sly.example/inside")
+    output = play(tool, tmp_path, {"url": "http://sly.example/"}, allow=["fetch_url"])
+    assert output.startswith("the page is elsewhere now: http://sly.example/inside")
     assert fetched == ["http://sly.example/"]
 
 
-def test_one_that_connects_goes_where_it_was_looked_up(site, tmp_path):
+def test_connection_uses_the_resolved_address(site, tmp_path):
     port = int(site.rpartition(":")[2])
     tool = fetch_url(look_up=lambda host, port: ("127.0.0.1",))
     assert say(tool, tmp_path, url=f"http://no-such-host.invalid:{port}/json") == '{"a": 1}'
 
 
-def test_faults_are_told(tmp_path):
+def test_errors_are_reported(tmp_path):
     with pytest.raises(ToolError, match="could not be fetched"):
         run(fetch_url(), tmp_path, url="http://127.0.0.1:9/")
     with pytest.raises(ToolError, match=r"there is no host no-such-host\.invalid"):
@@ -257,14 +257,14 @@ def test_giving_up_closes_the_connection(site, tmp_path):
 def test_the_question_is_about_the_address(tmp_path):
     tool = fetch_url(look_up=lambda host, port: ("93.184.216.34",))
     box = Toolbox([tool], tmp_path, Permissions())
-    question = tool.question({"url": "https://Example.com/a"}, tmp_path)
+    question = tool.approval_request({"url": "https://Example.com/a"}, tmp_path)
     assert question is not None
     assert (question.subject, question.title) == ("https://example.com/a", "fetch https://example.com/a")
-    assert "allow = [" in (asyncio.run(box.may(tool, {"url": "https://Example.com/a"}, None)) or "")
+    assert "allow = [" in (asyncio.run(box.check_permission(tool, {"url": "https://Example.com/a"}, None)) or "")
 
 
 @pytest.mark.parametrize(
     "html", ["", "<", "<a", "<p>x", "</p></ul></a>", "<a href='http://[x'>y</a>", "<svg><p>no</svg>yes", "&#xD800;"]
 )
 def test_broken_pages_are_read_anyhow(html):
-    page_text(html, "http://host/")
+    html_to_text(html, "http://host/")

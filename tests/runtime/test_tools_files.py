@@ -10,9 +10,9 @@ from segue.canonical.blocks import Media
 from segue.runtime.permissions import Permissions
 from segue.runtime.tooling import Context, ToolError
 from segue.runtime.tools import standard_tools
-from segue.runtime.tools.reading import list_dir, read_file
-from segue.runtime.tools.searching import glob, grep
-from segue.runtime.tools.writing import edit_file, write_file
+from segue.runtime.tools.read import list_dir, read_file
+from segue.runtime.tools.search import glob, grep
+from segue.runtime.tools.write import edit_file, write_file
 from tests.runtime.mcp_server import PIXEL
 from tests.runtime.rigging import Somebody, play, run, say
 
@@ -48,7 +48,7 @@ def test_encodings(data, text, tmp_path):
     assert say(read_file(), tmp_path, path="a") == text
 
 
-def test_what_is_no_text_is_told(tmp_path):
+def test_binary_file_is_reported(tmp_path):
     (tmp_path / "empty").touch()
     assert say(read_file(), tmp_path, path="empty") == "empty is empty"
     (tmp_path / "program").write_bytes(b"\x7fELF\0\0\0")
@@ -77,13 +77,13 @@ def test_a_file_that_does_not_fit_into_memory_is_read_in_parts(tmp_path):
     with (tmp_path / "log").open("wb") as file:
         for number in range(1, 300_001):
             file.write(b"%d %s\n" % (number, b"x" * 80))
-    told = say(read_file(), tmp_path, path="log", start_line=250_000, lines=2)
-    assert told.startswith("250000\t250000 xxx")
-    assert "go on with start_line=250002" in told
+    output = say(read_file(), tmp_path, path="log", start_line=250_000, lines=2)
+    assert output.startswith("250000\t250000 xxx")
+    assert "go on with start_line=250002" in output
     (tmp_path / "long").write_bytes(b"y" * 25_000_000)
-    told = say(read_file(), tmp_path, path="long")
-    assert "longer than 2,000 characters" in told
-    assert len(told) < 3_000
+    output = say(read_file(), tmp_path, path="long")
+    assert "longer than 2,000 characters" in output
+    assert len(output) < 3_000
 
 
 def test_list_dir(tmp_path):
@@ -136,8 +136,8 @@ def project(tmp_path):
     ],
 )
 def test_glob(arguments, found, project):
-    told = say(glob(), project, **arguments)
-    assert [line for line in told.split("\n") if not line.startswith("nothing fits")] == found
+    output = say(glob(), project, **arguments)
+    assert [line for line in output.split("\n") if not line.startswith("nothing fits")] == found
 
 
 def test_glob_is_limited(project):
@@ -162,9 +162,9 @@ def test_glob_is_limited(project):
     ],
 )
 def test_grep(arguments, found, project):
-    told = [line for line in say(grep(), project, **arguments).split("\n") if not line.startswith("[")]
-    assert len(told) == len(found)
-    assert all(line.startswith(start) for line, start in zip(told, found, strict=True))
+    output = [line for line in say(grep(), project, **arguments).split("\n") if not line.startswith("[")]
+    assert len(output) == len(found)
+    assert all(line.startswith(start) for line, start in zip(output, found, strict=True))
 
 
 def test_grep_shows_what_stands_around(tmp_path):
@@ -172,8 +172,8 @@ def test_grep_shows_what_stands_around(tmp_path):
     assert say(grep(), tmp_path, pattern="^(3|5|15)$", context=1).split("\n") == [
         *("a-2-2", "a:3:3", "a-4-4", "a:5:5", "a-6-6", "--", "a-14-14", "a:15:15", "a-16-16")
     ]
-    told = say(grep(), tmp_path, pattern="1", limit=3)
-    assert told.split("\n") == [
+    output = say(grep(), tmp_path, pattern="1", limit=3)
+    assert output.split("\n") == [
         "a:1:1",
         "a:10:10",
         "a:11:11",
@@ -190,12 +190,12 @@ def test_a_pattern_that_would_take_for_ever_does_not(pattern, tmp_path):
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=x)", r"(a)\1", "a{99999}{99999}", "x" * 3000])
-def test_a_pattern_that_is_none_is_told(pattern, tmp_path):
+def test_invalid_pattern_is_reported(pattern, tmp_path):
     with pytest.raises(ToolError, match="pattern"):
         run(grep(), tmp_path, pattern=pattern)
 
 
-def test_what_may_not_be_read_is_not_found_either(project):
+def test_unreadable_files_are_not_found(project):
     permissions = Permissions(deny=["read_file(src/*)"])
     tools = {tool.name: tool for tool in standard_tools(permissions=permissions)}
     assert "src" not in say(tools["grep"], project, pattern="helper")
@@ -250,7 +250,7 @@ def test_the_question_shows_what_changes(tmp_path):
     somebody = Somebody("no")
     play(write_file(), tmp_path, {"path": "a", "content": "one\nthree\n"}, somebody=somebody)
     play(edit_file(), tmp_path, {"path": "a", "old_string": "two", "new_string": "three"}, somebody=somebody)
-    for question in somebody.asked:
+    for question in somebody.questions:
         assert "-two\n+three" in question.detail
         assert question.subject == "a"
     assert (tmp_path / "a").read_text() == "one\ntwo\n"
@@ -295,10 +295,10 @@ def test_edit_everywhere(tmp_path):
         ("nothing like it at all", "y", "is not in a; nothing was changed$"),
     ],
 )
-def test_edits_that_do_not_fit(old, new, told, tmp_path):
+def test_edits_that_do_not_fit(old, new, output, tmp_path):
     text = "x x\n    return 1\nmore\nx\n"
     (tmp_path / "a").write_text(text)
-    with pytest.raises(ToolError, match=told):
+    with pytest.raises(ToolError, match=output):
         run(edit_file(), tmp_path, path="a", old_string=old, new_string=new)
     assert (tmp_path / "a").read_text() == text
 
@@ -319,7 +319,7 @@ def test_read_only_stays_so(tmp_path):
         run(write_file(), tmp_path, path="a", content="y")
 
 
-def test_writers_of_one_file_are_known_by_where_it_is(tmp_path):
+def test_writers_are_identified_by_resolved_path(tmp_path):
     (tmp_path / "real").write_text("x")
     (tmp_path / "link").symlink_to("real")
     for tool in (write_file(), edit_file()):
@@ -328,7 +328,7 @@ def test_writers_of_one_file_are_known_by_where_it_is(tmp_path):
 
 
 @pytest.mark.parametrize("rule", ["read_file(secrets/*)", "grep(secrets/*)"])
-def test_grep_says_why_it_passes_over_a_file(rule, tmp_path):
+def test_grep_reports_why_a_file_is_skipped(rule, tmp_path):
     (tmp_path / "secrets").mkdir()
     for name in ("secrets/a", "secrets/b", "plain"):
         (tmp_path / name).write_text("needle\n")

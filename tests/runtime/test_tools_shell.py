@@ -1,4 +1,4 @@
-"""Commands: what they say, how they end, and that nothing of them is left."""
+"""Shell commands: output, exit, and no process left behind."""
 
 import asyncio
 import inspect
@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,16 @@ NAMES = ("leader", "child", "grandchild")
 LIMITS = (1, 4, 16, 64)  # seconds, until a command has begun within them: on a busy machine the first are too few
 
 
-def alive(pid: int) -> bool:
+def run_until_begun(first: str, run_within: Callable[[int], Any]) -> tuple[Any, int]:
+    """The result of a command that wrote this text before its time was up, and the time it was given."""
+    for limit in LIMITS:
+        result = run_within(limit)
+        if text_of(result).startswith(first):
+            return result, limit
+    raise AssertionError(f"it did not begin within {LIMITS[-1]}")
+
+
+def is_alive(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -50,10 +60,10 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
-def gone(folder: Path) -> None:
+def wait_until_gone(folder: Path) -> None:
     """Waits for all of them to have ended; only the test's own time limit ends the wait."""
     pids = [int((folder / name).read_text()) for name in NAMES]
-    while any(alive(pid) for pid in pids):
+    while any(is_alive(pid) for pid in pids):
         time.sleep(0.01)
 
 
@@ -77,7 +87,7 @@ def gone(folder: Path) -> None:
         ("echo x > /dev/tty", None, True),
     ],
 )
-def test_what_it_says(command, text, error, tmp_path):
+def test_command_output(command, text, error, tmp_path):
     result = run(shell(), tmp_path, command=command)
     assert result.error == error
     if text is not None:
@@ -85,40 +95,37 @@ def test_what_it_says(command, text, error, tmp_path):
 
 
 def test_much_output_keeps_both_ends(tmp_path):
-    told = text_of(
+    output = text_of(
         run(shell(), tmp_path, command="echo first; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo last")
     )
-    assert told.startswith("first\nxxx")
-    assert told.endswith("xxx\nlast")
-    assert "left out here" in told
-    assert len(told) < 400_000
+    assert output.startswith("first\nxxx")
+    assert output.endswith("xxx\nlast")
+    assert "left out here" in output
+    assert len(output) < 400_000
 
 
-def test_what_is_left_in_the_background_does_not_hold_it_up(tmp_path):
-    told = text_of(run(shell(), tmp_path, command="sleep 3600 & echo $! > pid; echo done"))
-    assert told == "done"
+def test_background_process_does_not_block_the_command(tmp_path):
+    output = text_of(run(shell(), tmp_path, command="sleep 3600 & echo $! > pid; echo done"))
+    assert output == "done"
     pid = int((tmp_path / "pid").read_text())
-    while alive(pid):
+    while is_alive(pid):
         time.sleep(0.01)
 
 
-def test_too_long_means_ended_with_all_it_started(tmp_path):
-    for seconds in LIMITS:
-        result = run(shell(), tmp_path, command=STUBBORN, timeout=seconds)
-        if text_of(result).startswith("ready"):
-            break
+def test_timeout_kills_the_process_tree(tmp_path):
+    result, seconds = run_until_begun("ready", lambda limit: run(shell(), tmp_path, command=STUBBORN, timeout=limit))
     assert result.error
     assert text_of(result) == f"ready\n[not finished after {seconds} seconds; it was ended]"
-    gone(tmp_path)
+    wait_until_gone(tmp_path)
 
 
-def test_cancelled_means_ended_with_all_it_started(tmp_path):
+def test_cancel_kills_the_process_tree(tmp_path):
     async def go() -> None:
         ready = asyncio.Event()
-        told: list[str] = []
+        output: list[str] = []
 
         def progress(text: str) -> None:
-            told.append(text)
+            output.append(text)
             ready.set()
 
         running: Any = shell().run({"command": STUBBORN}, Context(tmp_path, progress=progress))
@@ -127,13 +134,13 @@ def test_cancelled_means_ended_with_all_it_started(tmp_path):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert told == ["ready"]
+        assert output == ["ready"]
 
     asyncio.run(go())
-    gone(tmp_path)
+    wait_until_gone(tmp_path)
 
 
-def test_cancelled_twice_means_at_once(tmp_path):
+def test_second_cancel_kills_at_once(tmp_path):
     async def go() -> None:
         ready = asyncio.Event()
         running: Any = shell().run({"command": STUBBORN}, Context(tmp_path, progress=lambda text: ready.set()))
@@ -146,14 +153,12 @@ def test_cancelled_twice_means_at_once(tmp_path):
             await task
 
     asyncio.run(go())
-    gone(tmp_path)
+    wait_until_gone(tmp_path)
 
 
-def test_it_is_asked_before_it_is_made_to_end(tmp_path):
+def test_sigterm_is_sent_before_sigkill(tmp_path):
     command = "trap 'echo tidied > mark; exit' TERM; echo ready; while true; do sleep 0.01; done"
-    for seconds in LIMITS:
-        if text_of(run(shell(), tmp_path, command=command, timeout=seconds)).startswith("ready"):
-            break
+    run_until_begun("ready", lambda limit: run(shell(), tmp_path, command=command, timeout=limit))
     assert (tmp_path / "mark").read_text() == "tidied\n"
 
 
@@ -177,21 +182,21 @@ def test_secrets_are_not_handed_on(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-never-to-be-seen")
     monkeypatch.setenv("COPY_OF_IT", "sk-never-to-be-seen")
     monkeypatch.setenv("PLAIN_THING", "seen")
-    told = text_of(run(shell(), tmp_path, command="env"))
-    assert "never-to-be-seen" not in told
-    assert "PLAIN_THING=seen" in told
-    assert "PAGER=cat" in told
+    output = text_of(run(shell(), tmp_path, command="env"))
+    assert "never-to-be-seen" not in output
+    assert "PLAIN_THING=seen" in output
+    assert "PAGER=cat" in output
     given = text_of(run(shell(lambda: {"ONLY": "this", "PATH": os.environ["PATH"]}), tmp_path, command="env"))
     assert "ONLY=this" in given
     assert "PLAIN_THING" not in given
 
 
-def test_a_null_character_is_told(tmp_path):
+def test_null_character_is_reported(tmp_path):
     with pytest.raises(ToolError, match="null character"):
         run(shell(), tmp_path, command="echo a\0b")
 
 
-def test_a_folder_that_is_gone_is_told(tmp_path):
+def test_missing_folder_is_reported(tmp_path):
     with pytest.raises(ToolError, match="could not be started"):
         run(shell(), tmp_path / "gone", command="pwd")
 
@@ -211,13 +216,13 @@ def test_commands_end_with_a_process_that_is_killed(tmp_path):
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
         running.kill()
-    gone(tmp_path)
+    wait_until_gone(tmp_path)
 
 
-def test_what_keeps_a_command_is_not_seen_by_it(tmp_path):
-    told = text_of(run(shell(), tmp_path, command="jobs; wait; cat; ls /proc/$$/fd | wc -l; echo $0 $#; echo $PPID"))
-    assert told.split("\n")[0] in ("3", "4")
-    assert told.endswith(f"bash 0\n{os.getpid()}")
+def test_supervisor_is_hidden_from_the_command(tmp_path):
+    output = text_of(run(shell(), tmp_path, command="jobs; wait; cat; ls /proc/$$/fd | wc -l; echo $0 $#; echo $PPID"))
+    assert output.split("\n")[0] in ("3", "4")
+    assert output.endswith(f"bash 0\n{os.getpid()}")
 
 
 HIDDEN = """
@@ -231,36 +236,36 @@ print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has it")
-def test_whoever_runs_commands_can_not_be_looked_into():
+def test_parent_process_is_not_inspectable():
     done = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, timeout=100, check=False)
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
-def in_a_box(folder: Path, *tools: Tool, **call: Any) -> str:
-    """What a call of the first of the tools says."""
+def run_in_toolbox(folder: Path, *tools: Tool, **call: Any) -> str:
+    """The result text of a call of the first tool."""
 
     async def go() -> str:
         found = Toolbox(tools, folder).find(tools[0].name)
         assert found is not None
-        told: list[str] = []
+        output: list[str] = []
         try:
-            result: Any = found.run(call, Context(folder, progress=told.append))
+            result: Any = found.run(call, Context(folder, progress=output.append))
             result = await result if inspect.isawaitable(result) else result
         except ToolError as error:
             return str(error)
-        return json.dumps([msgspec.to_builtins(result), told])
+        return json.dumps([msgspec.to_builtins(result), output])
 
     return asyncio.run(go())
 
 
-def test_secrets_that_a_shell_is_kept_from_are_not_told(tmp_path, monkeypatch):
+def test_hidden_secrets_are_masked_in_output(tmp_path, monkeypatch):
     monkeypatch.setenv("EMU_KEY", "blue-moon-17")
     monkeypatch.setenv("GIVEN_TOKEN", "green-moon-18")
     monkeypatch.setenv("AWS_REGION", "eu-north-1")
     (tmp_path / "x").write_text("a blue-moon-17 green-moon-18 eu-north-1 b")
-    told = in_a_box(tmp_path, shell(partial(child_environment, keep=["GIVEN_TOKEN"])), command="cat x")
-    assert "blue-moon" not in told
-    assert "a [EMU_KEY withheld] green-moon-18 eu-north-1 b" in told
+    output = run_in_toolbox(tmp_path, shell(partial(child_environment, keep=["GIVEN_TOKEN"])), command="cat x")
+    assert "blue-moon" not in output
+    assert "a [EMU_KEY withheld] green-moon-18 eu-north-1 b" in output
 
 
 @pytest.mark.parametrize(
@@ -275,7 +280,7 @@ def test_secrets_that_a_shell_is_kept_from_are_not_told(tmp_path, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("blocking", [True, False])
-def test_no_tool_beside_it_tells_them_either(value, blocking, tmp_path, monkeypatch):
+def test_other_tools_mask_hidden_secrets(value, blocking, tmp_path, monkeypatch):
     monkeypatch.setenv("MOON", "blue-moon-17")
 
     def give(arguments: Any, context: Context) -> Any:
@@ -288,9 +293,9 @@ def test_no_tool_beside_it_tells_them_either(value, blocking, tmp_path, monkeypa
         return give(arguments, context)
 
     given = Tool("give", "Gives.", {"type": "object"}, give if blocking else give_later, blocking=blocking)
-    told = in_a_box(tmp_path, given, shell(partial(child_environment, keys=["MOON"])))
-    assert "[MOON withheld]" in told
-    assert "blue-moon" not in told
+    output = run_in_toolbox(tmp_path, given, shell(partial(child_environment, keys=["MOON"])))
+    assert "[MOON withheld]" in output
+    assert "blue-moon" not in output
 
 
 @pytest.mark.parametrize(
@@ -299,14 +304,11 @@ def test_no_tool_beside_it_tells_them_either(value, blocking, tmp_path, monkeypa
 def test_the_users_limit_holds_for_a_command(limit, arguments, seconds, tmp_path):
     async def go(factor: int) -> Any:
         scaled = {name: value * factor for name, value in arguments.items()}
-        context = Context(tmp_path, limit=limit * factor)
+        context = Context(tmp_path, time_limit=limit * factor)
         return await shell().run({"command": "echo so far; sleep 3600", **scaled}, context)  # pyright: ignore[reportGeneralTypeIssues]
 
-    for factor in LIMITS:
-        told = text_of(asyncio.run(go(factor)))
-        if told.startswith("so far"):
-            break
-    assert told == f"so far\n[not finished after {seconds * factor:g} seconds; it was ended]"
+    result, factor = run_until_begun("so far", lambda limit: asyncio.run(go(limit)))
+    assert text_of(result) == f"so far\n[not finished after {seconds * factor:g} seconds; it was ended]"
 
 
 def test_every_tool_of_segue_but_task_can_be_limited():

@@ -11,13 +11,13 @@ import pytest
 import stamina
 
 import segue
-from segue.conversation import Rendered
+from segue._conversation import Rendered
 from segue.emulator import Emulator, start
-from segue.errors import UpstreamCause, UpstreamError
+from segue.errors import ProviderError, ProviderErrorCause
 from segue.runtime import aws
-from segue.runtime.events import Waiting
+from segue.runtime.events import RetryScheduled
+from segue.runtime.provider_client import ProviderClient, RetryPolicy, Timeouts
 from segue.runtime.providers import Endpoint, Secret
-from segue.runtime.upstream import Patience, Timeouts, Upstream
 from segue.wire.registry import WIRES
 
 KEY = "segue-0123456789-key"
@@ -33,7 +33,7 @@ every_api = pytest.mark.parametrize("api", APIS)
 
 @pytest.fixture(autouse=True)
 def _no_waits() -> Iterator[None]:
-    """Waits are told, and not waited for."""
+    """Waits are reported and skipped."""
     with stamina.set_testing(True, attempts=100):
         yield
 
@@ -42,10 +42,10 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(asyncio.wait_for(work, 100))
 
 
-def rendered(api: str, words: str = "How are you?") -> Rendered:
+def rendered(api: str, text: str = "How are you?") -> Rendered:
     chat = segue.Conversation(tools=[{"type": "function", "function": TOOL}])
     chat.options = {"stream": True, "max_tokens": 4096}
-    chat.add_user(words)
+    chat.add_user(text)
     return chat.render(api, WIRES[api].default_model)
 
 
@@ -54,20 +54,20 @@ def endpoint(api: str, base_url: str, **more: Any) -> Endpoint:
     return Endpoint("somebody", WIRES[api].default_model, api, base_url, **given)
 
 
-async def ask(upstream: Upstream, whom: Endpoint, told: list[Waiting] | None = None) -> segue.Reply:
+async def ask(upstream: ProviderClient, target: Endpoint, retries: list[RetryScheduled] | None = None) -> segue.Reply:
     """The whole reply."""
-    request = rendered(whom.api)
-    answering = request.answer()
-    heard = told if told is not None else []
-    async with aclosing(await upstream.open(whom, request.fragments, tell=heard.append)) as stream:
+    request = rendered(target.api)
+    answering = request.open_reader()
+    scheduled = retries if retries is not None else []
+    async with aclosing(await upstream.open(target, request.fragments, on_retry=scheduled.append)) as stream:
         async for data in stream:
             answering.feed(data)
     return answering.close()
 
 
-def played(
+def request_scripted(
     emulator: Emulator,
-    told: list[Waiting] | None = None,
+    retries: list[RetryScheduled] | None = None,
     *,
     key: str | None = KEY,
     attempts: int = 4,
@@ -75,16 +75,16 @@ def played(
     **options: Any,
 ) -> segue.Reply:
     async def play() -> segue.Reply:
-        async with Upstream(patience=Patience(attempts, first), **options) as upstream:
-            whom = endpoint(emulator.api, emulator.base_url, key=None if key is None else Secret(key))
-            return await ask(upstream, whom, told)
+        async with ProviderClient(retry_policy=RetryPolicy(attempts, first), **options) as upstream:
+            target = endpoint(emulator.api, emulator.base_url, key=None if key is None else Secret(key))
+            return await ask(upstream, target, retries)
 
     return run(play())
 
 
-def failed(emulator: Emulator, told: list[Waiting] | None = None, **options: Any) -> UpstreamError:
-    with pytest.raises(UpstreamError) as raised:
-        played(emulator, told, **options)
+def request_error(emulator: Emulator, retries: list[RetryScheduled] | None = None, **options: Any) -> ProviderError:
+    with pytest.raises(ProviderError) as raised:
+        request_scripted(emulator, retries, **options)
     error = raised.value
     assert (error.provider, error.model) == ("somebody", WIRES[emulator.api].default_model)
     assert "\n" not in str(error)
@@ -94,9 +94,9 @@ def failed(emulator: Emulator, told: list[Waiting] | None = None, **options: Any
 
 
 @every_api
-def test_a_reply_comes_as_it_was_said(api: str) -> None:
+def test_reply_matches_the_script(api: str) -> None:
     with start(api, script=SCRIPT, keys=[KEY]) as emulator:
-        reply = played(emulator)
+        reply = request_scripted(emulator)
         (record,) = emulator.requests
     assert reply.text == "Hello there, my friend, and how are you today?"
     assert reply.finish == "stop"
@@ -107,13 +107,13 @@ def test_a_reply_comes_as_it_was_said(api: str) -> None:
 
 @every_api
 def test_the_first_bytes_are_there_when_it_opens(api: str) -> None:
-    """Also where the provider then says nothing more."""
+    """Also if the provider then sends nothing more."""
 
     async def play(emulator: Emulator) -> bytes:
-        async with Upstream() as upstream:
+        async with ProviderClient() as upstream:
             request = rendered(api)
-            whom = endpoint(api, emulator.base_url)
-            async with aclosing(await upstream.open(whom, request.fragments)) as stream:
+            target = endpoint(api, emulator.base_url)
+            async with aclosing(await upstream.open(target, request.fragments)) as stream:
                 return await anext(stream)
 
     with start(api, script=SCRIPT, faults=["stall"], patience=LONG) as emulator:
@@ -122,7 +122,7 @@ def test_the_first_bytes_are_there_when_it_opens(api: str) -> None:
 
 # --------------------------------------------------------------------------------------------------------------- faults
 
-FAULTS: list[tuple[str, UpstreamCause, int]] = [
+FAULTS: list[tuple[str, ProviderErrorCause, int]] = [
     ("rate-limit", "rate-limited", 3),
     ("server-error", "overloaded", 3),
     ("overloaded", "overloaded", 3),
@@ -135,55 +135,55 @@ FAULTS: list[tuple[str, UpstreamCause, int]] = [
 
 @every_api
 @pytest.mark.parametrize(("fault", "cause", "requests"), FAULTS, ids=[fault for fault, *_ in FAULTS])
-def test_every_fault_has_its_cause(api: str, fault: str, cause: UpstreamCause, requests: int) -> None:
-    told: list[Waiting] = []
+def test_every_fault_has_its_cause(api: str, fault: str, cause: ProviderErrorCause, requests: int) -> None:
+    retries: list[RetryScheduled] = []
     with start(api, script=SCRIPT, faults=[fault], patience=LONG) as emulator:
         # Only what has to run out is short.
-        timeouts = Timeouts(first=0.25) if fault == "slow-start" else Timeouts(silence=0.25)
-        error = failed(emulator, told, attempts=3, timeouts=timeouts)
+        timeouts = Timeouts(first_token=0.25) if fault == "slow-start" else Timeouts(idle=0.25)
+        error = request_error(emulator, retries, attempts=3, timeouts=timeouts)
         assert len(emulator.requests) == requests
     assert error.cause == cause
     assert error.retryable
     assert error.retry_after == (1.0 if fault == "rate-limit" else None)
-    assert [waiting.attempt for waiting in told] == list(range(1, requests))
-    assert {waiting.why for waiting in told} <= {error.brief}
+    assert [waiting.attempt for waiting in retries] == list(range(1, requests))
+    assert {waiting.why for waiting in retries} <= {error.brief}
 
 
 @every_api
 @pytest.mark.parametrize("fault", ["rate-limit", "server-error", "overloaded", "reset"])
-def test_what_passes_before_the_reply_is_tried_again(api: str, fault: str) -> None:
-    told: list[Waiting] = []
+def test_temporary_error_before_the_reply_is_retried(api: str, fault: str) -> None:
+    retries: list[RetryScheduled] = []
     with start(api, script=SCRIPT, faults=[f"{fault}@1"], patience=LONG) as emulator:
-        reply = played(emulator, told)
+        reply = request_scripted(emulator, retries)
         assert len(emulator.requests) == 2
     assert reply.text.startswith("Hello there")
-    (waiting,) = told
+    (waiting,) = retries
     assert (waiting.provider, waiting.model) == ("somebody", WIRES[api].default_model)
     assert waiting.attempt == 1
     assert waiting.seconds >= (1.0 if fault == "rate-limit" else 0.25)
 
 
 def test_silence_before_the_reply_is_tried_again() -> None:
-    told: list[Waiting] = []
+    retries: list[RetryScheduled] = []
     with start("openai-chat", script=f"{SCRIPT}\n---\n{SCRIPT}", faults=["slow-start@1"], patience=LONG) as emulator:
-        assert played(emulator, told, timeouts=Timeouts(first=2.0)).text.startswith("Hello there")
+        assert request_scripted(emulator, retries, timeouts=Timeouts(first_token=2.0)).text.startswith("Hello there")
         assert len(emulator.requests) == 2
-    assert [waiting.why for waiting in told] == ["timed out"]
+    assert [waiting.why for waiting in retries] == ["timed out"]
 
 
 @every_api
 @pytest.mark.parametrize("fault", ["cut-arguments", "repeated-ids", "missing-ids", "double-finish", "wrong-type"])
-def test_what_only_spoils_a_reply_is_none_of_its_business(api: str, fault: str) -> None:
+def test_stream_faults_are_not_retried(api: str, fault: str) -> None:
     with start(api, script="say Hm.\ncall look {}", faults=[fault]) as emulator:
-        reply = played(emulator)
+        reply = request_scripted(emulator)
         assert len(emulator.requests) == 1
     assert [call.name for call in reply.calls] == ["look"]
 
 
 @every_api
-def test_an_error_after_the_first_word_is_part_of_the_reply(api: str) -> None:
+def test_error_after_the_first_delta_is_part_of_the_reply(api: str) -> None:
     with start(api, script="say Well, then.\nerror 529 Too much.") as emulator:
-        reply = played(emulator)
+        reply = request_scripted(emulator)
         assert len(emulator.requests) == 1
     assert reply.finish == "error"
 
@@ -191,51 +191,53 @@ def test_an_error_after_the_first_word_is_part_of_the_reply(api: str) -> None:
 @every_api
 def test_a_stream_that_ends_too_early_is_the_readers_business(api: str) -> None:
     with start(api, script="say Well, then, it was\ncut") as emulator:
-        reply = played(emulator)
+        reply = request_scripted(emulator)
         assert len(emulator.requests) == 1
     assert reply.finish == "error"
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 5])
 def test_a_request_is_sent_so_often_and_no_more(attempts: int) -> None:
-    told: list[Waiting] = []
+    retries: list[RetryScheduled] = []
     with start("anthropic", faults=["overloaded"]) as emulator:
-        failed(emulator, told, attempts=attempts)
+        request_error(emulator, retries, attempts=attempts)
         assert len(emulator.requests) == attempts
-    assert len(told) == attempts - 1
+    assert len(retries) == attempts - 1
 
 
-def test_waits_grow_and_are_the_same_for_the_same_chance() -> None:
+def test_waits_grow_and_are_deterministic_per_seed() -> None:
     def waits(drawn: float) -> list[float]:
-        told: list[Waiting] = []
+        retries: list[RetryScheduled] = []
         with start("openai-chat", faults=["server-error"]) as emulator:
-            failed(emulator, told, attempts=4, first=1.0, random=lambda: drawn)
-        return [waiting.seconds for waiting in told]
+            request_error(emulator, retries, attempts=4, first=1.0, random=lambda: drawn)
+        return [waiting.seconds for waiting in retries]
 
     assert waits(1.0) == [1.0, 2.0, 4.0]
     assert waits(0.0) == [0.5, 1.0, 2.0]
 
 
-def test_a_wait_that_is_asked_for_is_kept_to() -> None:
-    told: list[Waiting] = []
+def test_retry_after_wait_is_respected() -> None:
+    retries: list[RetryScheduled] = []
     script = "error 429 Slow down. (retry after 7)\n---\nsay Now."
     with start("anthropic", script=script) as emulator:
-        assert played(emulator, told, first=1.0, random=lambda: 0.5).text == "Now."
-    assert [waiting.seconds for waiting in told] == [7.5]
+        assert request_scripted(emulator, retries, first=1.0, random=lambda: 0.5).text == "Now."
+    assert [waiting.seconds for waiting in retries] == [7.5]
 
 
 def test_a_wait_that_is_too_long_is_not_begun() -> None:
-    told: list[Waiting] = []
+    retries: list[RetryScheduled] = []
     with start("anthropic", script="error 429 Come back tomorrow. (retry after 86400)") as emulator:
-        error = failed(emulator, told)
+        error = request_error(emulator, retries)
         assert len(emulator.requests) == 1
-    assert (error.cause, error.retry_after, error.retryable, told) == ("rate-limited", 86400.0, True, [])
+    assert (error.cause, error.retry_after, error.retryable, retries) == ("rate-limited", 86400.0, True, [])
     assert "86400 s" in str(error)
 
 
-def test_retries_leave_no_trace_elsewhere(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_retries_leave_no_trace_in_the_conversation(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     with start("anthropic", faults=["overloaded@1"], script=SCRIPT) as emulator:
-        played(emulator)
+        request_scripted(emulator)
     assert capfd.readouterr() == ("", "")
     assert caplog.records == []
 
@@ -246,7 +248,7 @@ def test_retries_leave_no_trace_elsewhere(capfd: pytest.CaptureFixture[str], cap
 @every_api
 def test_a_wrong_key_names_the_variable(api: str) -> None:
     with start(api, keys=["another"]) as emulator:
-        error = failed(emulator)
+        error = request_error(emulator)
         assert len(emulator.requests) == 1
     assert error.cause == "auth"
     assert not error.retryable
@@ -256,7 +258,7 @@ def test_a_wrong_key_names_the_variable(api: str) -> None:
 @every_api
 def test_without_a_key_nothing_is_sent(api: str) -> None:
     with start(api) as emulator:
-        error = failed(emulator, key=None)
+        error = request_error(emulator, key=None)
         assert emulator.requests == []
     assert error.cause == "key"
     assert not error.retryable
@@ -264,13 +266,13 @@ def test_without_a_key_nothing_is_sent(api: str) -> None:
 
 
 @every_api
-def test_a_refused_request_is_told_in_the_providers_words(api: str) -> None:
+def test_rejected_request_has_the_provider_message(api: str) -> None:
     async def play(emulator: Emulator) -> None:
-        async with Upstream() as upstream:
+        async with ProviderClient() as upstream:
             await upstream.open(endpoint(api, emulator.base_url), [b'{"stream": true, "wrong": 1}'])
 
     with start(api) as emulator:
-        with pytest.raises(UpstreamError) as raised:
+        with pytest.raises(ProviderError) as raised:
             run(play(emulator))
         (record,) = emulator.requests
     assert raised.value.cause == "refused"
@@ -285,13 +287,13 @@ def test_a_refused_request_is_told_in_the_providers_words(api: str) -> None:
 
 @every_api
 @pytest.mark.parametrize("fault", ["slow-start", "stall"])
-def test_whoever_is_cancelled_leaves_nothing_behind(api: str, fault: str) -> None:
+def test_cancelled_request_leaves_nothing_open(api: str, fault: str) -> None:
     """Before the reply and in its middle; the next request goes through."""
 
     async def play(emulator: Emulator) -> None:
-        async with Upstream() as upstream:
-            whom = endpoint(api, emulator.base_url)
-            task = asyncio.create_task(ask(upstream, whom))
+        async with ProviderClient() as upstream:
+            target = endpoint(api, emulator.base_url)
+            task = asyncio.create_task(ask(upstream, target))
             while not emulator.requests:
                 await asyncio.sleep(0.005)
             # It gets as far as it can.
@@ -299,7 +301,7 @@ def test_whoever_is_cancelled_leaves_nothing_behind(api: str, fault: str) -> Non
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert (await ask(upstream, whom)).text
+            assert (await ask(upstream, target)).text
 
     script = "say One two three.\n---\nsay Four."
     with start(api, script=script, faults=[f"{fault}@1"], patience=LONG) as emulator:
@@ -309,10 +311,12 @@ def test_whoever_is_cancelled_leaves_nothing_behind(api: str, fault: str) -> Non
 
 def test_a_wait_can_be_cancelled() -> None:
     async def play(emulator: Emulator) -> None:
-        async with Upstream() as upstream:
+        async with ProviderClient() as upstream:
             waits = asyncio.Event()
             opening = upstream.open(
-                endpoint("anthropic", emulator.base_url), rendered("anthropic").fragments, tell=lambda _: waits.set()
+                endpoint("anthropic", emulator.base_url),
+                rendered("anthropic").fragments,
+                on_retry=lambda _: waits.set(),
             )
             task = asyncio.create_task(opening)
             await waits.wait()
@@ -332,9 +336,9 @@ def test_a_wait_can_be_cancelled() -> None:
 @every_api
 def test_many_at_once(api: str) -> None:
     async def play(emulator: Emulator) -> Sequence[segue.Reply]:
-        async with Upstream() as upstream:
-            whom = endpoint(api, emulator.base_url)
-            return await asyncio.gather(*(ask(upstream, whom) for _ in range(64)))
+        async with ProviderClient() as upstream:
+            target = endpoint(api, emulator.base_url)
+            return await asyncio.gather(*(ask(upstream, target) for _ in range(64)))
 
     with start(api) as emulator:
         replies = run(play(emulator))
@@ -345,14 +349,16 @@ def test_many_at_once(api: str) -> None:
 
 def test_under_chaos_every_request_ends_well_or_with_an_error() -> None:
     async def play(emulator: Emulator) -> list[Any]:
-        async with Upstream(patience=Patience(3), timeouts=Timeouts(first=5.0, silence=5.0)) as upstream:
-            whom = endpoint(emulator.api, emulator.base_url)
-            return await asyncio.gather(*(ask(upstream, whom) for _ in range(60)), return_exceptions=True)
+        async with ProviderClient(
+            retry_policy=RetryPolicy(3), timeouts=Timeouts(first_token=5.0, idle=5.0)
+        ) as upstream:
+            target = endpoint(emulator.api, emulator.base_url)
+            return await asyncio.gather(*(ask(upstream, target) for _ in range(60)), return_exceptions=True)
 
     faults = {"rate-limit": 0.2, "server-error": 0.1, "reset": 0.1, "reset-in-stream": 0.1, "slow-start": 0.1}
     with start("openai-chat", faults=faults, patience=0.01) as emulator:
         ends = run(play(emulator))
-    causes = [end.cause for end in ends if isinstance(end, UpstreamError)]
+    causes = [end.cause for end in ends if isinstance(end, ProviderError)]
     replies = [end for end in ends if isinstance(end, segue.Reply)]
     assert len(causes) + len(replies) == 60
     assert replies
@@ -364,9 +370,9 @@ def test_amazons_signature_is_taken() -> None:
     credentials = aws.Credentials(Secret("AKIAEXAMPLE"), Secret("s3cret/+="), Secret("a-token"))
 
     async def play(emulator: Emulator, signer: Any) -> segue.Reply:
-        async with Upstream() as upstream:
-            whom = endpoint("bedrock", emulator.base_url, key=None, signer=signer, region="eu-west-1")
-            return await ask(upstream, whom)
+        async with ProviderClient() as upstream:
+            target = endpoint("bedrock", emulator.base_url, key=None, signer=signer, region="eu-west-1")
+            return await ask(upstream, target)
 
     class Fetching:
         """What has to be fetched first."""
@@ -378,7 +384,7 @@ def test_amazons_signature_is_taken() -> None:
         for signer in (credentials, Fetching()):
             assert run(play(emulator, signer)).text
         wrong = aws.Credentials(Secret("AKIAEXAMPLE"), Secret("wrong"))
-        with pytest.raises(UpstreamError) as raised:
+        with pytest.raises(ProviderError) as raised:
             run(play(emulator, wrong))
     assert raised.value.cause == "auth"
 
@@ -386,7 +392,7 @@ def test_amazons_signature_is_taken() -> None:
 @every_api
 def test_a_probe_costs_nothing(api: str) -> None:
     async def play(emulator: Emulator, key: str | None) -> Any:
-        async with Upstream() as upstream:
+        async with ProviderClient() as upstream:
             return await upstream.probe(endpoint(api, emulator.base_url, key=None if key is None else Secret(key)))
 
     with start(api, keys=[KEY]) as emulator:
@@ -404,9 +410,9 @@ def test_a_probe_costs_nothing(api: str) -> None:
     assert (none.accepted, none.error.cause) == (False, "key")
 
 
-def test_a_probe_of_nobody() -> None:
+def test_probe_of_an_unreachable_server() -> None:
     async def play(base_url: str) -> Any:
-        async with Upstream() as upstream:
+        async with ProviderClient() as upstream:
             return await upstream.probe(endpoint("openai-chat", base_url))
 
     with start("openai-chat") as emulator:

@@ -1,4 +1,4 @@
-"""Servers that no emulator plays: garbage, pages, errors in a stream, certificates, proxies, refusals."""
+"""Servers that no emulator covers: garbage, HTML pages, stream errors, certificates, proxies, rejections."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from cryptography.x509.oid import NameOID
 
 from segue.canonical.blocks import Text
 from segue.canonical.request import Reply, Usage
-from segue.errors import UpstreamCause, UpstreamError
+from segue.errors import ProviderError, ProviderErrorCause
 from segue.models import identify
 from segue.render.report import Report
-from segue.runtime import faults
-from segue.runtime.events import Waiting
+from segue.runtime import provider_errors
+from segue.runtime.events import RetryScheduled
+from segue.runtime.provider_client import ProviderClient, RetryPolicy, Timeouts
 from segue.runtime.providers import Endpoint, Secret
-from segue.runtime.upstream import Patience, Timeouts, Upstream
-from segue.wire.base import ApiError, Projection
-from segue.wire.events import Failed, Finished, Opened, Start, TextDelta, events_of
-from segue.wire.idmap import IdMap
+from segue.wire.base import ApiError, RenderContext
+from segue.wire.events import BlockStart, Failed, Finished, ReplyStart, TextDelta, reply_events
+from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES
 from tests.runtime.rude import HANG, RESET, Rude, answer, rude, streamed
 from tests.runtime.test_upstream import KEY, VARIABLES, ask, endpoint, every_api, rendered, run
 
 NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)
-WORDS = (
+TEXT_CHUNK = (
     b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":'
     b'{"role":"assistant","content":"Hello."},"finish_reason":null}]}\n\n'
 )
@@ -48,7 +48,7 @@ END = (
     b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},'
     b'"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 )
-GOOD = streamed(WORDS, END)
+GOOD = streamed(TEXT_CHUNK, END)
 
 
 @pytest.fixture(autouse=True)
@@ -57,14 +57,14 @@ def _no_waits() -> Iterator[None]:
         yield
 
 
-def talk(*answers: bytes, told: list[Waiting] | None = None, **options: Any) -> tuple[Any, Rude]:
+def request_raw(*answers: bytes, retries: list[RetryScheduled] | None = None, **options: Any) -> tuple[Any, Rude]:
     """What came of one request: the reply or the error, and the server."""
 
     async def play() -> tuple[Any, Rude]:
-        async with rude(*answers) as server, Upstream(patience=Patience(3), **options) as upstream:
+        async with rude(*answers) as server, ProviderClient(retry_policy=RetryPolicy(3), **options) as upstream:
             try:
-                return await ask(upstream, endpoint("openai-chat", server.url), told), server
-            except UpstreamError as error:
+                return await ask(upstream, endpoint("openai-chat", server.url), retries), server
+            except ProviderError as error:
                 return error, server
 
     ended, server = run(play())
@@ -73,9 +73,9 @@ def talk(*answers: bytes, told: list[Waiting] | None = None, **options: Any) -> 
     return ended, server
 
 
-def error_of(*answers: bytes, **options: Any) -> UpstreamError:
-    error, _ = talk(*answers, **options)
-    assert isinstance(error, UpstreamError)
+def request_raw_error(*answers: bytes, **options: Any) -> ProviderError:
+    error, _ = request_raw(*answers, **options)
+    assert isinstance(error, ProviderError)
     return error
 
 
@@ -90,13 +90,28 @@ def error_of(*answers: bytes, **options: Any) -> UpstreamError:
         (answer(b"<html><title>Log in</title></html>", kind="text/html"), "broken", 1, "check that http://127.0.0.1"),
         (answer(b"", kind="text/event-stream"), "network", 3, "the response is empty"),
         (streamed(b"data: not JSON\n\n"), "broken", 1, "not JSON"),
-        (streamed(b'data: {"hello": "world"}\n\n', b"data: [DONE]\n\n"), "broken", 1, "did not send a valid openai-chat reply"),
+        (
+            streamed(b'data: {"hello": "world"}\n\n', b"data: [DONE]\n\n"),
+            "broken",
+            1,
+            "did not send a valid openai-chat reply",
+        ),
         (streamed(b": keep-alive\n\n", b": keep-alive\n\n"), "broken", 1, "holds no reply"),
         (RESET, "network", 3, "can't be reached"),
         (streamed(b": keep-alive\n\n", end=b"") + RESET, "network", 3, "closed before the end of the response"),
-        (streamed(WORDS, end=b"") + RESET, "broken", 1, "broke off: the connection was closed before the end of the response"),
-        (streamed(WORDS, end=b"zz\r\n") + RESET, "broken", 1, "somebody/gpt-4.1"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n" + WORDS + RESET, "broken", 1, "closed before the end of the response"),
+        (
+            streamed(TEXT_CHUNK, end=b"") + RESET,
+            "broken",
+            1,
+            "broke off: the connection was closed before the end of the response",
+        ),
+        (streamed(TEXT_CHUNK, end=b"zz\r\n") + RESET, "broken", 1, "somebody/gpt-4.1"),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n" + TEXT_CHUNK + RESET,
+            "broken",
+            1,
+            "closed before the end of the response",
+        ),
         (
             answer(b"", "location: https://evil.example/v1", status="307 Elsewhere"),
             "refused",
@@ -119,26 +134,26 @@ def error_of(*answers: bytes, **options: Any) -> UpstreamError:
         (b"HTTP/1.1 503 Busy\r\ncontent-length: 999\r\n\r\n{" + RESET, "overloaded", 3, "(503)"),
     ],
 )
-def test_whatever_comes_has_a_cause(bad: bytes, cause: UpstreamCause, requests: int, said: str) -> None:
-    error, server = talk(bad)
-    assert isinstance(error, UpstreamError)
+def test_every_response_error_has_a_cause(bad: bytes, cause: ProviderErrorCause, requests: int, expected: str) -> None:
+    error, server = request_raw(bad)
+    assert isinstance(error, ProviderError)
     assert error.cause == cause
     assert len(server.heads) == requests
-    assert said in str(error)
+    assert expected in str(error)
     assert str(error).isprintable()
 
 
 def test_a_long_head_is_no_fault() -> None:
     long = GOOD.replace(b"\r\n", b"\r\nx-policy: " + b"a" * 60_000 + b"\r\n", 1)
-    assert talk(long)[0].text == "Hello."
+    assert request_raw(long)[0].text == "Hello."
 
 
-def test_nobody_is_followed_with_the_key() -> None:
+def test_redirects_are_not_followed_with_the_key() -> None:
     async def play() -> None:
-        async with rude(GOOD) as other, Upstream() as upstream:
+        async with rude(GOOD) as other, ProviderClient() as upstream:
             moved = answer(b"", f"location: {other.url}/chat/completions", status="308 Moved")
             async with rude(moved) as server:
-                with pytest.raises(UpstreamError):
+                with pytest.raises(ProviderError):
                     await ask(upstream, endpoint("openai-chat", server.url))
             assert other.heads == []
 
@@ -148,9 +163,9 @@ def test_nobody_is_followed_with_the_key() -> None:
 # --------------------------------------------------------------------------------------------------- errors in a stream
 
 
-def said_in_stream(api: str, *events: Any) -> bytes:
+def encode_stream(api: str, *events: Any) -> bytes:
     wire = WIRES[api]
-    names = Projection(
+    names = RenderContext(
         IdMap(wire.ids(identify(wire.default_model)), provider=wire.provider), NameMap(ANY_NAME), Report()
     )
     renderer = wire.stream_renderer(names, wire.default_model, None)
@@ -159,21 +174,21 @@ def said_in_stream(api: str, *events: Any) -> bytes:
 
 @every_api
 @pytest.mark.parametrize("whole", [True, False], ids=["at-once", "in-pieces"])
-def test_an_error_before_the_first_word_is_tried_again(api: str, *, whole: bool) -> None:
-    told: list[Waiting] = []
+def test_error_before_the_first_delta_is_retried(api: str, *, whole: bool) -> None:
+    retries: list[RetryScheduled] = []
     busy = ApiError(529, "Overloaded", kind="overloaded_error", code="rate_limit_exceeded")
-    first = said_in_stream(api, Opened("r", "m", 1), Failed(busy))
+    first = encode_stream(api, ReplyStart("r", "m", 1), Failed(busy))
 
     async def play() -> tuple[Any, Rude]:
-        good = said_in_stream(api, *events_of(_hello()))
+        good = encode_stream(api, *reply_events(_hello()))
         pieces = [first] if whole else [first[at : at + 7] for at in range(0, len(first), 7)]
-        async with rude(streamed(*pieces), streamed(good)) as server, Upstream() as upstream:
-            return await ask(upstream, endpoint(api, server.url), told), server
+        async with rude(streamed(*pieces), streamed(good)) as server, ProviderClient() as upstream:
+            return await ask(upstream, endpoint(api, server.url), retries), server
 
     got, server = run(play())
     assert got.text == "Hello."
     assert len(server.heads) == 2
-    assert len(told) == 1
+    assert len(retries) == 1
 
 
 def _hello() -> Reply:
@@ -181,12 +196,12 @@ def _hello() -> Reply:
 
 
 @every_api
-def test_an_error_behind_the_first_word_is_handed_on(api: str) -> None:
+def test_error_after_the_first_delta_is_passed_on(api: str) -> None:
     busy = ApiError(529, "Overloaded", kind="overloaded_error")
-    told = said_in_stream(api, Opened("r", "m", 1), Start(0, Text("")), TextDelta(0, "Hel"), Failed(busy))
+    retries = encode_stream(api, ReplyStart("r", "m", 1), BlockStart(0, Text("")), TextDelta(0, "Hel"), Failed(busy))
 
     async def play() -> tuple[Any, Rude]:
-        async with rude(streamed(told)) as server, Upstream() as upstream:
+        async with rude(streamed(retries)) as server, ProviderClient() as upstream:
             return await ask(upstream, endpoint(api, server.url)), server
 
     got, server = run(play())
@@ -202,16 +217,16 @@ def test_an_error_behind_the_first_word_is_handed_on(api: str) -> None:
         (b'{"error":{"message":"Slow down","type":"rate_limit_error"}}', "rate-limited", 3),
     ],
 )
-def test_an_error_that_comes_with_a_good_status(body: bytes, cause: UpstreamCause, requests: int) -> None:
-    for told in (answer(body), streamed(b"data: " + body + b"\n\n")):
-        error, server = talk(told)
-        assert isinstance(error, UpstreamError)
+def test_an_error_that_comes_with_a_good_status(body: bytes, cause: ProviderErrorCause, requests: int) -> None:
+    for retries in (answer(body), streamed(b"data: " + body + b"\n\n")):
+        error, server = request_raw(retries)
+        assert isinstance(error, ProviderError)
         assert (error.cause, len(server.heads)) == (cause, requests)
 
 
-def test_a_reply_without_a_word_is_a_reply() -> None:
-    empty = said_in_stream("openai-chat", Opened("r", "m", 1), Finished("stop"))
-    reply, server = talk(streamed(empty))
+def test_empty_reply_is_a_reply() -> None:
+    empty = encode_stream("openai-chat", ReplyStart("r", "m", 1), Finished("stop"))
+    reply, server = request_raw(streamed(empty))
     assert (reply.text, reply.finish, len(server.heads)) == ("", "stop", 1)
 
 
@@ -220,19 +235,19 @@ def test_a_reply_without_a_word_is_a_reply() -> None:
 
 def test_signs_of_life_are_no_first_token() -> None:
     hangs = streamed(b": keep-alive\n\n", end=b"") + HANG
-    error, server = talk(hangs, timeouts=Timeouts(first=0.2))
+    error, server = request_raw(hangs, timeouts=Timeouts(first_token=0.2))
     assert (error.cause, len(server.heads)) == ("timeout", 2)
     assert "no first token within 0.2 s" in str(error)
 
 
 def test_silence_in_the_middle() -> None:
-    error, server = talk(streamed(WORDS, end=b"") + HANG, timeouts=Timeouts(silence=0.2))
+    error, server = request_raw(streamed(TEXT_CHUNK, end=b"") + HANG, timeouts=Timeouts(idle=0.2))
     assert (error.cause, len(server.heads)) == ("timeout", 1)
     assert "no more data within 0.2 s" in str(error)
 
 
 def test_a_connection_that_is_never_made() -> None:
-    async def play() -> UpstreamError:
+    async def play() -> ProviderError:
         # A queue of one that is full: nobody takes connections from it.
         with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf:
             place = deaf.getsockname()
@@ -241,8 +256,8 @@ def test_a_connection_that_is_never_made() -> None:
                 for one in waiting:
                     one.setblocking(False)
                     one.connect_ex(place)
-                async with Upstream(patience=Patience(2), timeouts=Timeouts(connect=0.2)) as upstream:
-                    with pytest.raises(UpstreamError) as raised:
+                async with ProviderClient(retry_policy=RetryPolicy(2), timeouts=Timeouts(connect=0.2)) as upstream:
+                    with pytest.raises(ProviderError) as raised:
                         await ask(upstream, endpoint("openai-chat", f"http://127.0.0.1:{place[1]}"))
             finally:
                 for one in waiting:
@@ -257,7 +272,7 @@ def test_a_connection_that_is_never_made() -> None:
 
 def test_a_connection_is_used_again() -> None:
     async def play() -> int:
-        async with rude(GOOD) as server, Upstream() as upstream:
+        async with rude(GOOD) as server, ProviderClient() as upstream:
             for _ in range(5):
                 await ask(upstream, endpoint("openai-chat", server.url))
             return server.connections
@@ -265,33 +280,33 @@ def test_a_connection_is_used_again() -> None:
     assert run(play()) == 1
 
 
-@pytest.mark.parametrize("hangs", [HANG, streamed(WORDS, end=b"") + HANG], ids=["before", "within"])
-def test_whoever_is_cancelled_goes_away(hangs: bytes) -> None:
+@pytest.mark.parametrize("hangs", [HANG, streamed(TEXT_CHUNK, end=b"") + HANG], ids=["before", "within"])
+def test_cancelled_request_disconnects(hangs: bytes) -> None:
     """The provider sees it, and can stop to think."""
 
     async def play() -> None:
-        async with rude(hangs) as server, Upstream() as upstream:
+        async with rude(hangs) as server, ProviderClient() as upstream:
             task = asyncio.create_task(ask(upstream, endpoint("openai-chat", server.url)))
-            await server.asked.wait()
+            await server.request_received.wait()
             await asyncio.sleep(0.02)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await server.left.wait()
+            await server.disconnected.wait()
 
     run(play())
 
 
 def test_a_stream_that_is_closed_early_gives_its_connection_up() -> None:
     async def play() -> None:
-        async with rude(streamed(WORDS, end=b"") + HANG) as server, Upstream() as upstream:
+        async with rude(streamed(TEXT_CHUNK, end=b"") + HANG) as server, ProviderClient() as upstream:
             stream = await upstream.open(endpoint("openai-chat", server.url), rendered("openai-chat").fragments)
             assert await anext(stream)
             await stream.aclose()
             await stream.aclose()
             with pytest.raises(StopAsyncIteration):
                 await anext(stream)
-            await server.left.wait()
+            await server.disconnected.wait()
 
     run(play())
 
@@ -301,7 +316,7 @@ def test_a_stream_that_is_closed_early_gives_its_connection_up() -> None:
 )
 def test_a_body_arrives_whole_and_with_its_length(pieces: list[bytes]) -> None:
     async def play() -> Rude:
-        async with rude(RESET, GOOD) as server, Upstream() as upstream:
+        async with rude(RESET, GOOD) as server, ProviderClient() as upstream:
             stream = await upstream.open(endpoint("openai-chat", server.url), pieces)
             await stream.aclose()
             return server
@@ -313,8 +328,8 @@ def test_a_body_arrives_whole_and_with_its_length(pieces: list[bytes]) -> None:
     assert server.header("transfer-encoding") is None
 
 
-def test_what_is_sent_along() -> None:
-    _, server = talk(GOOD)
+def test_request_headers() -> None:
+    _, server = request_raw(GOOD)
     assert server.header("authorization") == f"Bearer {KEY}"
     assert (server.header("user-agent") or "").startswith("segue/")
     assert server.header("accept-encoding") == "identity"
@@ -324,12 +339,12 @@ def test_what_is_sent_along() -> None:
 # -------------------------------------------------------------------------------------------------------------- proxies
 
 
-def through(monkeypatch: pytest.MonkeyPatch, proxy: str, url: str = "http://provider.example/v1") -> Any:
+def request_through(monkeypatch: pytest.MonkeyPatch, proxy: str, url: str = "http://provider.example/v1") -> Any:
     async def play() -> Any:
-        async with Upstream(patience=Patience(1)) as upstream:
+        async with ProviderClient(retry_policy=RetryPolicy(1)) as upstream:
             try:
                 return await ask(upstream, endpoint("openai-chat", url))
-            except UpstreamError as error:
+            except ProviderError as error:
                 return error
 
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
@@ -348,7 +363,7 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch, tmp
 
     async def play() -> Rude:
         async with rude(GOOD) as server:
-            reply = await through(monkeypatch, server.url)
+            reply = await request_through(monkeypatch, server.url)
             assert reply.text == "Hello."
             return server
 
@@ -361,7 +376,7 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch, tmp
 def test_this_machine_needs_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play() -> None:
         async with rude(GOOD) as server:
-            reply = await through(monkeypatch, "http://127.0.0.1:9", server.url)
+            reply = await request_through(monkeypatch, "http://127.0.0.1:9", server.url)
             assert reply.text == "Hello."
 
     run(play())
@@ -369,9 +384,11 @@ def test_this_machine_needs_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_proxies_that_do_not_work_are_named(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def play() -> list[UpstreamError]:
+    async def play() -> list[ProviderError]:
         url = f"{scheme}://provider.example/v1"
-        return [await through(monkeypatch, proxy, url) for proxy in ("http://127.0.0.1:9", "socks5://127.0.0.1:9")]
+        return [
+            await request_through(monkeypatch, proxy, url) for proxy in ("http://127.0.0.1:9", "socks5://127.0.0.1:9")
+        ]
 
     gone, unknown = run(play())
     assert (gone.cause, gone.retryable) == ("network", False)
@@ -381,9 +398,9 @@ def test_proxies_that_do_not_work_are_named(scheme: str, monkeypatch: pytest.Mon
 
 
 def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def play() -> UpstreamError:
+    async def play() -> ProviderError:
         async with rude(answer(b"", status="407 Proxy Authentication Required")) as server:
-            return await through(monkeypatch, server.url, "https://provider.example/v1")
+            return await request_through(monkeypatch, server.url, "https://provider.example/v1")
 
     error = run(play())
     assert (error.cause, error.retryable) == ("network", False)
@@ -394,7 +411,7 @@ def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def certificate(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """A server's side with a certificate that nobody knows, and the file with it."""
+    """A server context with an untrusted certificate, and its file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     day = dt.timedelta(days=1)
@@ -418,11 +435,11 @@ def certificate(folder: Path) -> tuple[ssl.SSLContext, Path]:
     return context, file
 
 
-def test_a_certificate_that_nobody_knows(tmp_path: Path) -> None:
-    async def play() -> UpstreamError:
+def test_unknown_certificate(tmp_path: Path) -> None:
+    async def play() -> ProviderError:
         context, _ = certificate(tmp_path)
-        async with rude(GOOD, tls=context) as server, Upstream() as upstream:
-            with pytest.raises(UpstreamError) as raised:
+        async with rude(GOOD, tls=context) as server, ProviderClient() as upstream:
+            with pytest.raises(ProviderError) as raised:
                 await ask(upstream, endpoint("openai-chat", server.url))
             assert server.heads == []
         return raised.value
@@ -433,10 +450,13 @@ def test_a_certificate_that_nobody_knows(tmp_path: Path) -> None:
     assert "SSL_CERT_FILE" in str(error)
 
 
-def test_a_server_that_does_not_speak_tls() -> None:
-    async def play() -> UpstreamError:
-        async with rude(GOOD) as server, Upstream(patience=Patience(1), timeouts=Timeouts(connect=0.3)) as upstream:
-            with pytest.raises(UpstreamError) as raised:
+def test_server_without_tls() -> None:
+    async def play() -> ProviderError:
+        async with (
+            rude(GOOD) as server,
+            ProviderClient(retry_policy=RetryPolicy(1), timeouts=Timeouts(connect=0.3)) as upstream,
+        ):
+            with pytest.raises(ProviderError) as raised:
                 await ask(upstream, endpoint("openai-chat", server.url.replace("http:", "https:")))
         return raised.value
 
@@ -446,7 +466,7 @@ def test_a_server_that_does_not_speak_tls() -> None:
 # ------------------------------------------------------------------------------------------------------------- refusals
 
 
-def whom(api: str = "openai-chat", **more: Any) -> Endpoint:
+def make_endpoint_for(api: str = "openai-chat", **more: Any) -> Endpoint:
     return Endpoint("openai", "gpt-5.6-tera", api, "https://x.example", key=Secret(KEY), variables=VARIABLES, **more)
 
 
@@ -557,12 +577,12 @@ def whom(api: str = "openai-chat", **more: Any) -> Endpoint:
         ),
     ],
 )
-def test_what_a_refusal_means(
-    api: str, status: int, body: Any, cause: UpstreamCause, *, retryable: bool, said: str
+def test_error_status_mapping(
+    api: str, status: int, body: Any, cause: ProviderErrorCause, *, retryable: bool, expected: str
 ) -> None:
-    error = faults.answered(whom(api), status, {}, msgspec.json.encode(body), now=NOW)
+    error = provider_errors.response_error(make_endpoint_for(api), status, {}, msgspec.json.encode(body), now=NOW)
     assert (error.cause, error.retryable, error.status) == (cause, retryable, status)
-    assert said in str(error)
+    assert expected in str(error)
     assert KEY not in str(error)
     assert str(error).startswith(f"openai/gpt-5.6-tera {error.brief} ({status}): ")
 
@@ -581,14 +601,21 @@ def test_what_a_refusal_means(
     ],
 )
 def test_amazon_names_its_errors_in_a_header(kind: str, status: int, cause: str) -> None:
-    error = faults.answered(whom("bedrock"), status, {"x-amzn-errortype": kind}, b'{"message":"No."}', now=NOW)
+    error = provider_errors.response_error(
+        make_endpoint_for("bedrock"), status, {"x-amzn-errortype": kind}, b'{"message":"No."}', now=NOW
+    )
     assert error.cause == cause
 
 
-def test_whether_to_try_again_may_be_told_in_a_header() -> None:
+def test_retry_header_overrides_the_status() -> None:
     for asked, wanted in (("true", True), ("false", False)):
         for status in (400, 500):
-            assert faults.answered(whom(), status, {"x-should-retry": asked}, b"{}", now=NOW).retryable == wanted
+            assert (
+                provider_errors.response_error(
+                    make_endpoint_for(), status, {"x-should-retry": asked}, b"{}", now=NOW
+                ).retryable
+                == wanted
+            )
 
 
 @pytest.mark.parametrize(
@@ -611,43 +638,57 @@ def test_whether_to_try_again_may_be_told_in_a_header() -> None:
     ],
 )
 def test_how_long_to_wait(headers: dict[str, str], wanted: float | None) -> None:
-    assert faults.retry_after(headers, now=NOW) == wanted
-    assert faults.answered(whom(), 429, headers, b"{}", now=NOW).retry_after == wanted
+    assert provider_errors.parse_retry_after(headers, now=NOW) == wanted
+    assert provider_errors.response_error(make_endpoint_for(), 429, headers, b"{}", now=NOW).retry_after == wanted
 
 
-def test_google_says_how_long_in_the_body() -> None:
+def test_google_retry_delay_is_read_from_the_body() -> None:
     info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}
     body = {"error": {"code": 429, "message": "Quota", "status": "RESOURCE_EXHAUSTED", "details": [info]}}
-    assert faults.answered(whom("gemini"), 429, {}, msgspec.json.encode([body]), now=NOW).retry_after == 34.5
+    assert (
+        provider_errors.response_error(
+            make_endpoint_for("gemini"), 429, {}, msgspec.json.encode([body]), now=NOW
+        ).retry_after
+        == 34.5
+    )
 
 
-def test_a_payment_that_is_only_late_passes() -> None:
-    error = faults.answered(whom(), 402, {"retry-after": "5"}, b'{"error":{"message":"in flight"}}', now=NOW)
+def test_late_payment_error_is_temporary() -> None:
+    error = provider_errors.response_error(
+        make_endpoint_for(), 402, {"retry-after": "5"}, b'{"error":{"message":"in flight"}}', now=NOW
+    )
     assert error.retryable
 
 
-def failure(cause: UpstreamCause = "overloaded", **more: Any) -> UpstreamError:
-    return UpstreamError("x", cause=cause, **more)
+def make_failure(cause: ProviderErrorCause = "overloaded", **more: Any) -> ProviderError:
+    return ProviderError("x", cause=cause, **more)
 
 
-def test_patience() -> None:
-    patience = Patience(attempts=6, first=1.0, longest=5.0, asked=60.0)
-    assert [patience.wait(count, failure(), 1.0) for count in range(1, 7)] == [1.0, 2.0, 4.0, 5.0, 5.0, None]
-    assert [patience.wait(1, failure(), drawn) for drawn in (0.0, 0.5, 1.0)] == [0.5, 0.75, 1.0]
-    assert patience.wait(1, failure(retry_after=60.0), 0.0) == 60.0
-    assert patience.wait(1, failure(retry_after=60.1), 0.0) is None
-    assert patience.wait(1, failure("refused"), 1.0) is None
-    assert patience.wait(1, failure("broken"), 1.0) is None
-    assert [patience.wait(count, failure("timeout"), 1.0) for count in (1, 2)] == [1.0, None]
-    assert patience.wait(2, failure("timeout", status=504), 1.0) == 2.0
+def test_retry_policy() -> None:
+    patience = RetryPolicy(attempts=6, first_delay=1.0, max_delay=5.0, max_retry_after=60.0)
+    assert [patience.delay_after(count, make_failure(), 1.0) for count in range(1, 7)] == [
+        1.0,
+        2.0,
+        4.0,
+        5.0,
+        5.0,
+        None,
+    ]
+    assert [patience.delay_after(1, make_failure(), drawn) for drawn in (0.0, 0.5, 1.0)] == [0.5, 0.75, 1.0]
+    assert patience.delay_after(1, make_failure(retry_after=60.0), 0.0) == 60.0
+    assert patience.delay_after(1, make_failure(retry_after=60.1), 0.0) is None
+    assert patience.delay_after(1, make_failure("refused"), 1.0) is None
+    assert patience.delay_after(1, make_failure("broken"), 1.0) is None
+    assert [patience.delay_after(count, make_failure("timeout"), 1.0) for count in (1, 2)] == [1.0, None]
+    assert patience.delay_after(2, make_failure("timeout", status=504), 1.0) == 2.0
 
 
-def test_an_error_says_what_passes() -> None:
+def test_error_reports_whether_it_is_temporary() -> None:
     passing = {"rate-limited", "overloaded", "network", "timeout", "broken"}
     for cause in ("auth", "key", "missing", "refused", *passing):
-        assert failure(cause).retryable == (cause in passing)  # type: ignore[arg-type]
-        assert failure(cause).brief  # type: ignore[arg-type]
-    broken = UpstreamError.broken("openai", "m", "it\nwent")
+        assert make_failure(cause).retryable == (cause in passing)  # type: ignore[arg-type]
+        assert make_failure(cause).brief  # type: ignore[arg-type]
+    broken = ProviderError.broken("openai", "m", "it\nwent")
     assert (broken.cause, broken.provider, broken.model, str(broken)) == (
         "broken",
         "openai",
@@ -658,6 +699,6 @@ def test_an_error_says_what_passes() -> None:
 
 def test_the_client_is_loaded_when_it_is_needed() -> None:
     late = {"aiohttp", "stamina", "botocore", "genai_prices"}
-    code = f"import sys, segue.runtime.upstream; print(*({late} & set(sys.modules)))"
+    code = f"import sys, segue.runtime.provider_client; print(*({late} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == ""

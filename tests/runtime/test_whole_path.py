@@ -1,4 +1,4 @@
-"""The whole path, over real HTTP and strict providers: one script gives one history, whoever plays it."""
+"""End to end over real HTTP and strict providers: one script gives one history on every API."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from segue.conversation import Conversation
-from segue.runtime.events import CallEnded, Event, Replied
+from segue._conversation import Conversation
+from segue.runtime.events import CallEnded, Event, ReplyReceived
 from segue.runtime.providers import Endpoint
 from segue.runtime.tooling import Tool
 from tests.each import for_each
@@ -54,21 +54,25 @@ async def _never(arguments: Any, context: Any) -> str:
 SLOW = Tool("slow", "Takes too long.", WORDS, _never, blocking=False, timeout=0.01)
 
 
-def _history_of(api: str, folder: Path) -> tuple[list[Any], list[Any], list[Any]]:
+def _run_script(api: str, folder: Path) -> tuple[list[Any], list[Any], list[Any]]:
     async def play() -> tuple[list[Any], list[Any], list[Any]]:
-        book = Shelf(Conversation(system="Be brief.", reasoning={"effort": "low"}))
-        async with staged({api: SCRIPT}, folder, book=book, tools=(ECHO, FAIL, SLOW)) as stage:
-            ends = [await stage.session.ask(words) for words in ("Go.", "And?")]
-            assert wrong(stage) == []
-            assert unlawful(book) == []
-            outcomes = [(event.tool, event.outcome, event.text) for event in stage.of(CallEnded)]
-            return told(book.messages), sorted(outcomes), [(end.how, end.text, end.turns, end.finish) for end in ends]
+        conversation_log = Shelf(Conversation(system="Be brief.", reasoning={"effort": "low"}))
+        async with staged({api: SCRIPT}, folder, book=conversation_log, tools=(ECHO, FAIL, SLOW)) as harness:
+            ends = [await harness.session.ask(words) for words in ("Go.", "And?")]
+            assert wrong(harness) == []
+            assert unlawful(conversation_log) == []
+            outcomes = [(event.tool, event.outcome, event.text) for event in harness.events_of(CallEnded)]
+            return (
+                told(conversation_log.messages),
+                sorted(outcomes),
+                [(end.outcome, end.text, end.turns, end.finish) for end in ends],
+            )
 
     return asyncio.run(play())
 
 
 def test_the_same_script_writes_the_same_history_at_every_provider(tmp_path: Path) -> None:
-    histories = {api: _history_of(api, tmp_path) for api in APIS}
+    histories = {api: _run_script(api, tmp_path) for api in APIS}
     history, outcomes, ends = histories["openai-chat"]
     assert ends == [
         ("answered", 'Done: heard ünï 💡 "quoted" \\ back.', 3, "stop"),
@@ -87,17 +91,17 @@ def test_the_same_script_writes_the_same_history_at_every_provider(tmp_path: Pat
 
 
 @for_each("api", [api for api in APIS if api != "gemini"])
-def test_a_call_that_was_cut_off_has_its_outcome_and_the_model_hears_of_it(api: str, tmp_path: Path) -> None:
+def test_truncated_call_gets_an_outcome_that_reaches_the_model(api: str, tmp_path: Path) -> None:
     """The limit of tokens came in the middle of a call: nothing runs, and the exchange is not over with half a call."""
     script = 'say    I write.\ncall   echo {"words": "a long te\nend    length\n---\nsay    Shorter, then.'
 
     async def play() -> None:
-        async with staged({api: script}, tmp_path, book=Shelf()) as stage:
-            ended = await stage.session.ask("Go.")
+        async with staged({api: script}, tmp_path, book=Shelf()) as harness:
+            ended = await harness.session.ask("Go.")
             assert ended.text == "Shorter, then."
-            [line] = [line for line in told(stage.session.book.messages) if line[0] == "tool"]
+            [line] = [line for line in told(harness.session.log.messages) if line[0] == "tool"]
             assert line[1] == "error"
-            assert stage.refused == []
+            assert harness.rejections == []
 
     asyncio.run(play())
 
@@ -121,16 +125,16 @@ class Tour:
         self.stops: list[Endpoint] = []
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Replied) and event.calls and self.stops:
+        if isinstance(event, ReplyReceived) and event.calls and self.stops:
             assert self.stage is not None
             self.stage.session.switch(self.stops.pop(0))
 
 
-def _asked(stage: Stage, tour: Tour, stops: list[Endpoint], words: str = "Go.") -> Any:
-    tour.stage = stage
-    stage.session.switch(stops[0])
+def _request_all_stops(harness: Stage, tour: Tour, stops: list[Endpoint], words: str = "Go.") -> Any:
+    tour.stage = harness
+    harness.session.switch(stops[0])
     tour.stops = stops[1:]
-    return stage.session.ask(words)
+    return harness.session.ask(words)
 
 
 def test_switching_at_every_turn_through_all_providers_and_back(tmp_path: Path) -> None:
@@ -150,31 +154,33 @@ def test_switching_at_every_turn_through_all_providers_and_back(tmp_path: Path) 
         def listen(event: Event) -> None:
             tour(event)
             if isinstance(event, CallEnded) and event.text == "heard not for ever":
-                asyncio.get_running_loop().call_soon(stage.session.cancel)
+                asyncio.get_running_loop().call_soon(harness.session.cancel)
 
-        book = Shelf(Conversation(reasoning={"effort": "low"}))
-        async with staged(scripts, tmp_path, book=book, listen=listen) as stage:
-            stops = [endpoint_of(stage.providers[api]) for api in there_and_back]
-            assert (await _asked(stage, tour, stops)).text == "Done."
-            assert (await _asked(stage, tour, [endpoint_of(stage.providers["kimi"])])).how == "cancelled"
-            assert (await _asked(stage, tour, stops)).text == "Done."
-            asked = [event.provider for event in stage.of(Replied)]
+        conversation_log = Shelf(Conversation(reasoning={"effort": "low"}))
+        async with staged(scripts, tmp_path, book=conversation_log, listen=listen) as harness:
+            stops = [endpoint_of(harness.providers[api]) for api in there_and_back]
+            assert (await _request_all_stops(harness, tour, stops)).text == "Done."
+            assert (
+                await _request_all_stops(harness, tour, [endpoint_of(harness.providers["kimi"])])
+            ).how == "cancelled"
+            assert (await _request_all_stops(harness, tour, stops)).text == "Done."
+            asked = [event.provider for event in harness.events_of(ReplyReceived)]
             assert asked == [*there_and_back, "kimi", *there_and_back]
-            assert wrong(stage) == []
-            assert unlawful(book) == []
+            assert wrong(harness) == []
+            assert unlawful(conversation_log) == []
             wanted = [
                 text
                 for api in there_and_back[:-1]
                 for text in (f"heard {api} one", f"no {api} two", f"heard {api} one")
             ]
             cancelled = ["[cancelled before it finished]", "heard not for ever"]
-            assert stage.results == [*wanted, *cancelled, *wanted]
-            # What any provider was told is what happened up to then.
-            for api, provider in stage.providers.items():
+            assert harness.results == [*wanted, *cancelled, *wanted]
+            # Every request has the history up to its time.
+            for api, provider in harness.providers.items():
                 for request in provider.requests:
                     assert request.body is not None
-                    heard = [result.value for result in bodies.results(api, request.body)]
-                    assert heard == stage.results[: len(heard)], f"{api} {request.number}"
+                    result_values = [result.value for result in bodies.results(api, request.body)]
+                    assert result_values == harness.results[: len(result_values)], f"{api} {request.number}"
 
     asyncio.run(play())
 
@@ -192,11 +198,11 @@ def test_many_rounds_of_k2_tool_calls(model: str, tmp_path: Path) -> None:
     script = "\n---\n".join([*rounds, "say    Done.", *rounds, "say    Done."])
 
     async def play() -> None:
-        async with staged({"kimi": script}, tmp_path, models={"kimi": model}, book=Shelf()) as stage:
+        async with staged({"kimi": script}, tmp_path, models={"kimi": model}, book=Shelf()) as harness:
             for _ in range(2):
-                assert (await stage.session.ask("Go.")).text == "Done."
-            assert wrong(stage) == []
-            requests = stage.providers["kimi"].requests
+                assert (await harness.session.ask("Go.")).text == "Done."
+            assert wrong(harness) == []
+            requests = harness.providers["kimi"].requests
             assert [request.confused for request in requests] == [False] * 10
             for number, request in enumerate(requests):
                 assert request.body is not None
@@ -231,14 +237,16 @@ def test_k2_in_mid_task(here: str, there: str, tmp_path: Path) -> None:
 
     async def play() -> None:
         tour = Tour()
-        async with staged(scripts, tmp_path, book=Shelf(), listen=tour) as stage:
-            one, other = (endpoint_of(stage.providers[api]) for api in (here, there))
-            ended = await _asked(stage, tour, [one] * 4 + [other] * 4 + [one] * 5)
+        async with staged(scripts, tmp_path, book=Shelf(), listen=tour) as harness:
+            one, other = (endpoint_of(harness.providers[api]) for api in (here, there))
+            ended = await _request_all_stops(harness, tour, [one] * 4 + [other] * 4 + [one] * 5)
             assert (ended.how, ended.text) == ("answered", "Done: heard b.")
-            assert [event.provider for event in stage.of(Replied)] == [here] * 4 + [there] * 4 + [here] * 5
-            assert stage.results == ["heard a", "heard b", "no c"] * 6
-            assert wrong(stage) == []
-            own = stage.providers["kimi"].requests[-1].body
+            assert [event.provider for event in harness.events_of(ReplyReceived)] == [here] * 4 + [there] * 4 + [
+                here
+            ] * 5
+            assert harness.results == ["heard a", "heard b", "no c"] * 6
+            assert wrong(harness) == []
+            own = harness.providers["kimi"].requests[-1].body
             assert own is not None
             indexes = [int((call.id or "").rpartition(":")[2]) for call in bodies.calls("kimi", own)]
             assert indexes == list(range(len(indexes)))
@@ -291,21 +299,21 @@ def test_tool_calls_in_prose_switched_in_mid_task_to_native_and_back(
 
     async def play() -> None:
         tour = Tour()
-        async with staged({api: script, "anthropic": elsewhere}, tmp_path, book=Shelf(), listen=tour) as stage:
-            plain = endpoint_of(stage.providers[api])
-            prose = endpoint_of(stage.providers[api], tool_format=tool_format)
-            away = endpoint_of(stage.providers["anthropic"])
-            ended = await _asked(stage, tour, [prose, plain, prose, away, prose, prose])
+        async with staged({api: script, "anthropic": elsewhere}, tmp_path, book=Shelf(), listen=tour) as harness:
+            plain = endpoint_of(harness.providers[api])
+            prose = endpoint_of(harness.providers[api], tool_format=tool_format)
+            away = endpoint_of(harness.providers["anthropic"])
+            ended = await _request_all_stops(harness, tour, [prose, plain, prose, away, prose, prose])
             assert (ended.how, ended.text) == ("answered", "Done.")
-            assert stage.results == [f"heard {word}" for word in ("one", "two", "three", "four", "five")]
-            assert wrong(stage) == []
-            called = [line for line in told(stage.session.book.messages) if line[1] == "calls"]
+            assert harness.results == [f"heard {word}" for word in ("one", "two", "three", "four", "five")]
+            assert wrong(harness) == []
+            called = [line for line in told(harness.session.log.messages) if line[1] == "calls"]
             assert called == [
                 ("ai", "calls", "echo", {"words": word}) for word in ("one", "two", "three", "four", "five")
             ]
-            said = [line[1] for line in told(stage.session.book.messages) if line[0] == "ai" and len(line) == 2]
-            assert said == ["Done."]
-            one, two, three, five, last = (request.body for request in stage.providers[api].requests)
+            texts = [line[1] for line in told(harness.session.log.messages) if line[0] == "ai" and len(line) == 2]
+            assert texts == ["Done."]
+            one, two, three, five, last = (request.body for request in harness.providers[api].requests)
             assert two is not None
             assert [result.value for result in bodies.results(api, two)] == ["heard one"]
             for body, words in (

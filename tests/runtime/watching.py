@@ -1,4 +1,4 @@
-"""A session that is watched: its histories by content, and what has to hold of them however it went."""
+"""Checks of a session: its histories by content, and the invariants of every outcome."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import segue
+from segue._conversation import Conversation
 from segue.canonical.blocks import Message, Text, Thinking, ToolCall, ToolResponse, state_of
-from segue.conversation import Conversation
-from segue.runtime.book import Book, Memory
 from segue.runtime.events import CallEnded, CallQueued, Event
+from segue.runtime.log import ConversationLog, InMemoryLog
 from segue.runtime.permissions import Permissions
 from segue.runtime.session import Session
 from segue.runtime.toolbox import Toolbox
@@ -21,21 +21,21 @@ from tests.runtime import bodies
 from tests.runtime.stage import APIS, Stage, endpoint_of, said, staged
 
 
-class Shelf(Memory):
-    """A book that knows the books of its subagents."""
+class Shelf(InMemoryLog):
+    """A log that keeps the logs of its subagents."""
 
     def __init__(self, chat: Conversation | None = None, *, title: str | None = None) -> None:
         super().__init__(chat, title=title)
         self.children: list[Shelf] = []
 
-    def child(self, chat: Conversation, title: str) -> Shelf:
-        made = Shelf(chat, title=title)
-        self.children.append(made)
-        return made
+    def create_child(self, chat: Conversation, title: str) -> Shelf:
+        child = Shelf(chat, title=title)
+        self.children.append(child)
+        return child
 
 
 def told(messages: Iterable[Message], *, thinking: bool = False) -> list[Any]:
-    """A history by content: who spoke, what they said and called, what came of it. Ids and grouping aside."""
+    """A history by content: speaker, text, calls and outcomes, without ids and grouping."""
     lines: list[Any] = []
     for message in messages:
         for block in message.blocks:
@@ -66,10 +66,10 @@ def lacking(messages: Sequence[Message]) -> list[str]:
     ]
 
 
-def unended(heard: Iterable[Event]) -> list[str]:
+def find_unended_calls(events: Iterable[Event]) -> list[str]:
     """Calls that were queued and not ended exactly once, or ended without having been queued."""
     queued, ended = Counter[str](), Counter[str]()
-    for event in heard:
+    for event in events:
         if isinstance(event, CallQueued):
             queued[event.id] += 1
         elif isinstance(event, CallEnded):
@@ -81,8 +81,8 @@ def unended(heard: Iterable[Event]) -> list[str]:
     ]
 
 
-def unlawful(book: Book) -> list[str]:
-    """What any provider would refuse of the history, were it asked now; by the judge and by a stranger's eye."""
+def unlawful(book: ConversationLog) -> list[str]:
+    """Violations in the history rendered for every API, by the checker and by the independent readers."""
     chat = Conversation.load(book.chat.dump())
     found: list[str] = []
     for api in APIS:
@@ -94,10 +94,10 @@ def unlawful(book: Book) -> list[str]:
     return found
 
 
-def unfit(stage: Stage) -> list[str]:
-    """What was wrong with any request that went out, and what a provider said of it."""
-    found = list(stage.refused)
-    for api, provider in stage.providers.items():
+def find_bad_requests(harness: Stage) -> list[str]:
+    """Violations in the requests sent, and the providers' rejections."""
+    found = list(harness.rejections)
+    for api, provider in harness.providers.items():
         for request in provider.requests:
             assert request.body is not None
             found += [f"{api} {request.number} {bad}" for bad in bodies.wrong(api, request.body)]
@@ -106,11 +106,11 @@ def unfit(stage: Stage) -> list[str]:
     return found
 
 
-def wrong(stage: Stage) -> list[str]:
-    """All that may not be, at rest: after any exchange, however it ended."""
-    book = stage.session.book
+def wrong(harness: Stage) -> list[str]:
+    """All broken invariants after an exchange."""
+    book = harness.session.log
     books = [book, *(book.children if isinstance(book, Shelf) else ())]
-    found = [*unfit(stage), *unended(stage.heard)]
+    found = [*find_bad_requests(harness), *find_unended_calls(harness.events)]
     for one in books:
         found += [f"pending: {call.name}" for call in one.pending]
         found += lacking(one.messages)
@@ -124,28 +124,28 @@ async def with_subagents(
     *,
     tools: Sequence[Tool],
     listen: Callable[[Event], None] = lambda event: None,
-    book: Book | None = None,
+    book: ConversationLog | None = None,
     **more: Any,
 ) -> AsyncGenerator[Stage]:
     """A session that may give tasks to the models of the other providers, by the name of their API."""
-    async with staged(scripts, folder, tools=tools) as stage:
+    async with staged(scripts, folder, tools=tools) as harness:
 
-        def hear(event: Event) -> None:
-            stage.heard.append(event)
+        def record_event(event: Event) -> None:
+            harness.events.append(event)
             listen(event)
 
-        first = stage.session
-        stage.session = Session(
+        first = harness.session
+        harness.session = Session(
             book if book is not None else Shelf(),
             first.route,
-            upstream=first.upstream,
+            client=first.client,
             toolbox=Toolbox(tools, folder, Permissions(allow=["task"], folder=folder)),
-            listen=hear,
+            on_event=record_event,
             debug=True,
-            models=lambda name: endpoint_of(stage.providers[name]),
+            models=lambda name: endpoint_of(harness.providers[name]),
             **more,
         )
         try:
-            yield stage
+            yield harness
         finally:
-            await stage.session.close()
+            await harness.session.close()

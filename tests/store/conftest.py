@@ -25,7 +25,7 @@ _names = itertools.count()
 
 
 class Engine:
-    """A place where one store is. `at` says it in words that a child process understands."""
+    """The location of one store. `address` has it as arguments for a child process."""
 
     def __init__(self, kind: str, place: str) -> None:
         self.kind = kind
@@ -34,11 +34,11 @@ class Engine:
         self._opened: list[SqlStore] = []
 
     @property
-    def at(self) -> list[str]:
+    def address(self) -> list[str]:
         return [self.kind, self.place, self.schema]
 
     def open(self, *, clock: Callable[[], int] | None = None, timeout: float = 10.0) -> SqlStore:
-        store = opened(*self.at, clock=clock, timeout=timeout)
+        store = opened(*self.address, clock=clock, timeout=timeout)
         self._opened.append(store)
         return store
 
@@ -87,13 +87,13 @@ def clock() -> Clock:
 
 @pytest.fixture
 def stores(engine: Engine, clock: Clock) -> tuple[SqlStore, SqlStore]:
-    """Two that look at the same."""
+    """Two stores at the same location."""
     return engine.open(clock=clock), engine.open(clock=clock)
 
 
 @pytest.fixture
 def kept(stores: tuple[SqlStore, SqlStore]) -> StoredConversation:
-    """A conversation in the hands of the first, with two calls that wait."""
+    """A conversation leased by the first store, with two pending calls."""
     return begun(stores[0])
 
 

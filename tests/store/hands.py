@@ -1,4 +1,4 @@
-"""A kept conversation in somebody's hands, and somebody else who wants it: for tests of both."""
+"""A leased conversation and a second owner."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Clock:
     def __call__(self) -> int:
         return self.now
 
-    def passes(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         self.now += round(seconds * 1_000_000)
 
 
@@ -45,7 +45,7 @@ def kinds(kept: StoredConversation) -> list[str]:
 
 
 def valid(kept: StoredConversation) -> None:
-    """As it is now it can go anywhere, and a reader sees the same."""
+    """It renders to a valid body for every wire, and a reader renders the same."""
     reader = StoredConversation(kept._store, kept.id)
     assert reader.messages == kept.messages
     for wire in WIRES:

@@ -1,6 +1,6 @@
-"""A process that writes when it is told to: one line in, one line out.
+"""A process that writes on command: one line in, one line out.
 
-python -m tests.store.rival KIND PLACE SCHEMA CONVERSATION
+python -m tests.store.concurrent_writer KIND PLACE SCHEMA CONVERSATION
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 
 from segue.canonical.blocks import Message, Text
 from segue.errors import ConflictError, LeaseError
-from segue.store.events import Said
+from segue.store.events import MessageAdded
 
 from .conftest import opened
 
@@ -22,8 +22,11 @@ def main() -> None:
             word, *rest = line.split()
             try:
                 if word == "append":
-                    said = [Said(Message("human", (Text(rest[1]),))), Said(Message("human", (Text(rest[1]),)))]
-                    print("wrote", store.append(conversation, int(rest[0]), said), flush=True)
+                    events = [
+                        MessageAdded(Message("human", (Text(rest[1]),))),
+                        MessageAdded(Message("human", (Text(rest[1]),))),
+                    ]
+                    print("wrote", store.append(conversation, int(rest[0]), events), flush=True)
                 else:
                     print("holds", store.acquire(conversation, rest[0], 600).owner, flush=True)
             except ConflictError as error:

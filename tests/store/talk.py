@@ -7,28 +7,28 @@ from hypothesis import strategies as st
 from segue.canonical.blocks import Message, Text, ToolCall
 from segue.canonical.request import Options, Reply, Tool
 from segue.store.events import (
-    Broke,
     Cancelled,
     Completed,
-    Compressed,
+    CompressionApplied,
+    CompressionUndone,
     Event,
-    Known,
-    Opened,
-    Published,
+    MessageAdded,
+    Renamed,
+    ReplyBroken,
+    ResultKnown,
+    ResultPublished,
     Rewound,
-    Said,
     Sent,
+    SettingsChanged,
     Switched,
-    Titled,
-    Undone,
     Unknown,
 )
 
 CALL = ToolCall("read_file", {"path": "src/main.py"}, id="hist_tool_fyEG9KYWStZB4DYBUkn4gqR0")
 
 
-def human(text: str) -> Said:
-    return Said(Message("human", (Text(text),)))
+def human(text: str) -> MessageAdded:
+    return MessageAdded(Message("human", (Text(text),)))
 
 
 def result(text: str) -> Completed:
@@ -36,22 +36,24 @@ def result(text: str) -> Completed:
 
 
 EACH_KIND: tuple[Event, ...] = (
-    Opened(
+    SettingsChanged(
         (Text("be brief"),), (Tool("read_file", parameters={"type": "object"}),), Options(max_tokens=5, stop=("x",))
     ),
     human("please read src/main.py"),
     Sent("anthropic", "claude-sonnet-4-5", made_up=("hist_tool_x",)),
-    Said(Message("ai", (Text("I will."), CALL), turn_key="turn-1")),
+    MessageAdded(Message("ai", (Text("I will."), CALL), turn_key="turn-1")),
     result("print('hello')"),
     Cancelled(Message("tool", (CALL.respond(outcome="cancelled"),), turn_key="turn-1")),
-    Broke(Reply((Text("half an ans"),), finish="error", model="m", beside=("logprobs",))),
-    Compressed("drop-oldest", 1000, kept=((1, 3), (4, 5)), replaced=((0, Message("human", (Text("summary"),))),)),
-    Undone(8),
+    ReplyBroken(Reply((Text("half an ans"),), finish="error", model="m", unknown_fields=("logprobs",))),
+    CompressionApplied(
+        "drop-oldest", 1000, kept=((1, 3), (4, 5)), replaced=((0, Message("human", (Text("summary"),))),)
+    ),
+    CompressionUndone(8),
     Rewound("turn-1"),
     Switched("openai-chat", "gpt-5"),
-    Titled("Reading main.py"),
-    Known(Message("tool", (CALL.respond("known early"),), turn_key="turn-1")),
-    Published((CALL.id,)),
+    Renamed("Reading main.py"),
+    ResultKnown(Message("tool", (CALL.respond("known early"),), turn_key="turn-1")),
+    ResultPublished((CALL.id,)),
     Unknown("from-the-future", {"deep": [1, {"a": None}]}),
 )
 
@@ -61,7 +63,7 @@ _texts = st.text(max_size=12) | st.sampled_from(
 any_event: st.SearchStrategy[Event] = st.one_of(
     _texts.map(human),
     _texts.map(result),
-    _texts.map(Titled),
+    _texts.map(Renamed),
     st.builds(Sent, st.just("anthropic"), st.none() | _texts),
     st.builds(Switched, st.just("gemini"), st.none() | _texts),
     st.sampled_from(EACH_KIND),

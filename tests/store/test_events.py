@@ -1,4 +1,4 @@
-"""Events as JSON: what is written comes back, and what is not known stays."""
+"""Events as JSON: they round-trip, unknown fields included."""
 
 from __future__ import annotations
 
@@ -12,13 +12,23 @@ from hypothesis import strategies as st
 from segue import Conversation
 from segue.canonical.blocks import Message, Text
 from segue.errors import InputError
-from segue.store.events import Compressed, Event, Opened, Said, Titled, Unknown, decode_event, dump_event, kind_of
-from segue.store.secrets import withheld
+from segue.store.events import (
+    CompressionApplied,
+    Event,
+    MessageAdded,
+    Renamed,
+    SettingsChanged,
+    Unknown,
+    decode_event,
+    dump_event,
+    event_kind,
+)
+from segue.store.redaction import find_secret_fields
 
 from .talk import EACH_KIND, any_event
 
 
-@pytest.mark.parametrize("event", EACH_KIND, ids=kind_of)
+@pytest.mark.parametrize("event", EACH_KIND, ids=event_kind)
 def test_every_kind_comes_back(event: Event) -> None:
     assert decode_event(dump_event(event)) == event
 
@@ -28,7 +38,7 @@ def test_any_event_comes_back(event: Event) -> None:
     assert decode_event(dump_event(event)) == event
 
 
-@pytest.mark.parametrize("event", EACH_KIND, ids=kind_of)
+@pytest.mark.parametrize("event", EACH_KIND, ids=event_kind)
 def test_unknown_fields_stay(event: Event) -> None:
     stored = {**json.loads(dump_event(event)), "later": {"x": [1]}}
     assert json.loads(dump_event(decode_event(json.dumps(stored)))) == stored
@@ -40,7 +50,7 @@ def test_an_unknown_block_in_a_message_stays() -> None:
 
 
 def test_no_field_of_ours_can_be_taken_for_the_kind() -> None:
-    assert json.loads(dump_event(Titled("x", extra={"type": "said"})))["type"] == "titled"
+    assert json.loads(dump_event(Renamed("x", extra={"type": "said"})))["type"] == "titled"
     assert json.loads(dump_event(Unknown("new", {"type": "said"})))["type"] == "new"
 
 
@@ -54,8 +64,8 @@ def test_a_request_is_opened_and_comes_back_whole() -> None:
         "messages": [{"role": "user", "content": "hi"}],
     }
     request = Conversation.from_body(body, source="anthropic")._request
-    assert decode_event(dump_event(Opened.of(request))) == Opened.of(request)
-    assert Opened.of(request).request == request
+    assert decode_event(dump_event(SettingsChanged.from_request(request))) == SettingsChanged.from_request(request)
+    assert SettingsChanged.from_request(request).request == request
 
 
 @pytest.mark.parametrize(
@@ -67,39 +77,41 @@ def test_a_request_is_opened_and_comes_back_whole() -> None:
         '{"type": "compressed", "strategy": "x", "replaced": [4]}',
     ],
 )
-def test_what_is_no_event_is_refused(stored: str) -> None:
+def test_invalid_event_is_rejected(stored: str) -> None:
     with pytest.raises(InputError):
         decode_event(stored)
 
 
-@pytest.mark.parametrize("event", [Titled("\ud800"), Said(Message("human", (Text("cut \udfff"),)))], ids=kind_of)
+@pytest.mark.parametrize(
+    "event", [Renamed("\ud800"), MessageAdded(Message("human", (Text("cut \udfff"),)))], ids=event_kind
+)
 def test_half_a_character_is_refused(event: Event) -> None:
     with pytest.raises(InputError):
         dump_event(event)
 
 
 @given(st.data())
-def test_a_compression_says_how_to_get_from_one_list_to_the_other(data: st.DataObject) -> None:
+def test_compression_maps_old_messages_to_new(data: st.DataObject) -> None:
     before = [Message("human", (Text(str(number)),)) for number in range(data.draw(st.integers(0, 8)))]
     new = st.builds(lambda text: Message("human", (Text(text),)), st.text(max_size=3))
     after = data.draw(st.lists(st.sampled_from(before) | new if before else new, max_size=10))
-    event = Compressed.between(before, after, strategy="any")
+    event = CompressionApplied.between(before, after, strategy="any")
     again = decode_event(dump_event(event))
-    assert isinstance(again, Compressed)
-    assert again.applied(before) == tuple(after)
+    assert isinstance(again, CompressionApplied)
+    assert again.apply(before) == tuple(after)
 
 
 @pytest.mark.parametrize(
     "event",
     [
-        Compressed("x", kept=((0, 3),)),
-        Compressed("x", kept=((1, 0),)),
-        Compressed("x", replaced=((2, Message("ai", ())),)),
+        CompressionApplied("x", kept=((0, 3),)),
+        CompressionApplied("x", kept=((1, 0),)),
+        CompressionApplied("x", replaced=((2, Message("ai", ())),)),
     ],
 )
-def test_a_compression_of_other_messages_is_refused(event: Compressed) -> None:
+def test_a_compression_of_other_messages_is_refused(event: CompressionApplied) -> None:
     with pytest.raises(InputError):
-        event.applied([Message("human", ())])
+        event.apply([Message("human", ())])
 
 
 # ----------------------------------------------------------------------------------------------------------- secrets
@@ -142,12 +154,14 @@ MCP = {"type": "mcp", "server_label": "l", "server_url": "https://x", "authoriza
 def test_keys_and_authorisation_are_never_written(body: dict[str, Any]) -> None:
     chat = Conversation.from_body(body)
     assert SECRET in str([chat.request, chat.messages])
-    written = [dump_event(event) for event in (Opened.of(chat.request), *map(Said, chat.messages))]
+    written = [
+        dump_event(event) for event in (SettingsChanged.from_request(chat.request), *map(MessageAdded, chat.messages))
+    ]
     assert SECRET.encode() not in b"".join(written)
-    assert withheld(chat.request, chat.messages)
+    assert find_secret_fields(chat.request, chat.messages)
 
 
-def test_an_address_keeps_what_opens_nothing() -> None:
+def test_url_keeps_non_secret_parts() -> None:
     for address, shut in {
         "https://u:p@x:8/a/b?a=1&token=t&b=2#c": "https://x:8/a/b?a=1&b=2#c",
         "https://u@x?apiKey=t": "https://x",
@@ -157,17 +171,17 @@ def test_an_address_keeps_what_opens_nothing() -> None:
         "see https://u:p@x": "see https://u:p@x",
     }.items():
         chat = Conversation.from_body({"model": "gpt-5", "input": "hi", "tools": [{**MCP, "server_url": address}]})
-        written = json.loads(dump_event(Opened.of(chat.request)))
+        written = json.loads(dump_event(SettingsChanged.from_request(chat.request)))
         assert written["native"]["fragment"]["tools"][0]["server_url"] == shut
-        assert ("part of server_url" in withheld(chat.request, ())) == (shut != address)
+        assert ("part of server_url" in find_secret_fields(chat.request, ())) == (shut != address)
 
 
-def test_what_holds_nothing_is_kept_and_not_said_to_be_left_out() -> None:
+def test_empty_value_is_kept_and_not_reported_dropped() -> None:
     more = {"api_key": None, "headers": {}, "token": False, "prompt_cache_key": "k", "max_tokens": 5}
     chat = Conversation.from_body({"messages": [{"role": "user", "content": "hi"}], **more})
-    assert not withheld(chat.request, chat.messages)
-    written = decode_event(dump_event(Opened.of(chat.request)))
-    assert isinstance(written, Opened)
+    assert not find_secret_fields(chat.request, chat.messages)
+    written = decode_event(dump_event(SettingsChanged.from_request(chat.request)))
+    assert isinstance(written, SettingsChanged)
     assert written.request == chat.request
 
 
@@ -180,5 +194,5 @@ def test_the_names_in_a_schema_and_in_arguments_are_the_tools_own() -> None:
         "tools": [{"name": "post", "input_schema": schema}],
     }
     chat = Conversation.from_body(body)
-    for event in (Opened.of(chat.request), *map(Said, chat.messages)):
+    for event in (SettingsChanged.from_request(chat.request), *map(MessageAdded, chat.messages)):
         assert decode_event(dump_event(event)) == event

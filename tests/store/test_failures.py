@@ -1,4 +1,4 @@
-"""What a write that failed leaves behind: nothing, and whoever made it can go on."""
+"""A failed write leaves nothing behind, and its caller can continue."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .voices import reply_body
 # ------------------------------------------------------------------------------------------------------------ conflict
 
 
-def test_who_read_before_another_wrote_ends_the_calls_after_reading_again(stores, kept, clock: Clock) -> None:
+def test_stale_reader_rereads_before_interrupting_calls(stores, kept, clock: Clock) -> None:
     second = other(stores, kept)
     kept.add_result(kept.pending[0], "one")
     kept.add_reply(reply_body("kimi", calls=[("look", "a")]))
-    clock.passes(TTL + 1)
+    clock.advance(TTL + 1)
     with pytest.raises(ConflictError):
         second.add_user("x")
     assert second.messages == kept.messages
@@ -64,7 +64,7 @@ def test_a_conflict_changes_nothing_and_both_go_on(stores, kept, write: Callable
         write(kept)
     reader = other(stores, kept)
     assert kept.messages == reader.messages
-    assert kept.timeline.seq == reader.timeline.seq
+    assert kept.timeline.seq == reader.state.seq
     assert (kept.timeline.title, kept.timeline.target) == (None, "kimi")
     assert kept.chat.request == reader.chat.request
     assert kept.chat.history.ledger == reader.chat.history.ledger
@@ -74,7 +74,7 @@ def test_a_conflict_changes_nothing_and_both_go_on(stores, kept, write: Callable
     valid(kept)
 
 
-def test_what_was_made_up_for_a_request_is_written_when_the_reply_is_kept_at_last(stores, kept) -> None:
+def test_generated_results_are_written_with_the_reply(stores, kept) -> None:
     kept.add_user("never mind")
     kept.render("openai-chat")
     stores[1].append(kept.id, kept.timeline.seq, [Switched("kimi")])
@@ -90,7 +90,7 @@ def test_what_was_made_up_for_a_request_is_written_when_the_reply_is_kept_at_las
 # -------------------------------------------------------------------------------------------------------------- failure
 
 
-def test_what_is_refused_changes_nothing(kept) -> None:
+def test_rejected_input_changes_nothing(kept) -> None:
     before, seq = kept.messages, kept.timeline.seq
     for write in (
         lambda: kept.add_user(5),
@@ -115,7 +115,7 @@ def test_what_is_refused_changes_nothing(kept) -> None:
     valid(kept)
 
 
-def test_a_closed_store_says_so_and_another_goes_on(stores, kept) -> None:
+def test_closed_store_raises_and_another_continues(stores, kept) -> None:
     before = kept.messages
     stores[0].close()
     with pytest.raises(StoreError):
@@ -128,7 +128,7 @@ def test_a_closed_store_says_so_and_another_goes_on(stores, kept) -> None:
     assert again.messages == before
 
 
-def test_what_is_in_hand_is_not_deleted_but_by_its_owner(stores, kept, clock: Clock) -> None:
+def test_leased_conversation_is_deleted_only_by_its_owner(stores, kept, clock: Clock) -> None:
     free = stores[1].create()
     for owner in (None, "the second"):
         with pytest.raises(LeaseError) as caught:
@@ -137,14 +137,14 @@ def test_what_is_in_hand_is_not_deleted_but_by_its_owner(stores, kept, clock: Cl
         assert "1970-01-01T00:17:40.000Z" in str(caught.value)
     assert stores[1].get(free).id == free
     kept.add_user("still here")
-    clock.passes(TTL)
+    clock.advance(TTL)
     stores[1].delete(free, kept.id)
     mine = stores[0].create()
     stores[0].acquire(mine, "me", TTL)
     stores[0].delete(mine, owner="me")
 
 
-def test_a_conversation_that_was_deleted_says_so(stores, kept) -> None:
+def test_deleted_conversation_raises(stores, kept) -> None:
     stores[1].delete(kept.id, owner="the first")
     with pytest.raises(StoreError) as caught:
         kept.add_user("x")
@@ -155,7 +155,7 @@ def test_a_conversation_that_was_deleted_says_so(stores, kept) -> None:
 
 @pytest.mark.parametrize("committed", [False, True])
 def test_a_server_that_is_lost_at_the_commit(stores, kept, monkeypatch: pytest.MonkeyPatch, committed: bool) -> None:
-    """Nobody knows whether it was written: what the store says then is what was."""
+    """Whether it was written is unknown: the store's state decides."""
     append = stores[0].append
 
     def lost(*given: Any) -> int:
@@ -178,7 +178,7 @@ def test_a_server_that_is_lost_at_the_commit(stores, kept, monkeypatch: pytest.M
 def test_interruptions_that_could_not_be_written_are_written_by_the_next_write(
     stores, kept, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock.passes(TTL + 1)
+    clock.advance(TTL + 1)
     second = other(stores, kept)
 
     def full(*_: Any) -> int:
@@ -193,7 +193,7 @@ def test_interruptions_that_could_not_be_written_are_written_by_the_next_write(
     assert states(second) == ["interrupted", "interrupted"]
 
 
-def test_a_conversation_that_could_not_be_taken_in_is_not_there(
+def test_failed_import_leaves_no_conversation(
     stores: tuple[SqlStore, SqlStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = segue.Conversation()
@@ -209,7 +209,7 @@ import segue
 from segue.errors import StoreError
 from segue.store.conversation import StoredConversation
 from segue.store.sqlite import SqliteStore
-from tests.store.voices import reply_body
+from tests.store.reply_bodies import reply_body
 with SqliteStore(sys.argv[1]) as store:
     kept = StoredConversation.create(store, segue.Conversation(tools=[{"name": "look", "input_schema": {}}]))
     kept.add_user("go")
@@ -238,15 +238,15 @@ with SqliteStore(sys.argv[1]) as store:
 
 @pytest.mark.parametrize("room", [250_000, 400_001])
 def test_a_full_disk_leaves_the_conversation_as_it_was(tmp_path, room: int) -> None:
-    *told, name = in_child(FULL, tmp_path / "history.db", room)
-    assert told == ["full", "True", "True", "True"]
+    *output, name = in_child(FULL, tmp_path / "history.db", room)
+    assert output == ["full", "True", "True", "True"]
     with SqliteStore(tmp_path / "history.db") as store:
         kept = StoredConversation(store, name)
         assert set(states(kept)) == {"complete"}
         valid(kept)
 
 
-def test_events_that_do_not_go_together_are_named(stores, kept) -> None:
+def test_inconsistent_events_are_named(stores, kept) -> None:
     stores[0].append(kept.id, kept.timeline.seq, [Rewound("turn-77")])
     with pytest.raises(StoreError, match=r"event \d+, 'rewound'.*turn-77") as caught:
         StoredConversation(stores[1], kept.id)

@@ -1,4 +1,4 @@
-"""The file of an SQLite store: who may read it, what is refused, and that what is refused stays as it is."""
+"""The file of an SQLite store: permissions, and rejected files that stay unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from segue.errors import InputError, StoreError
-from segue.store import default, default_place, open_store
+from segue.store import default_location, open_default_store, open_store
 from segue.store.events import Event
 from segue.store.sqlite import SqliteStore
 from segue.store.sqlite_file import APPLICATION_ID
@@ -71,9 +71,9 @@ def test_an_empty_file_becomes_a_store_of_its_owners(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_file_says_whose_it_is_and_is_safe(tmp_path: Path) -> None:
+def test_file_has_application_id_and_safe_settings(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    with SqliteStore(path) as store, store._reading() as session:
+    with SqliteStore(path) as store, store._read_session() as session:
         asked = {name: session.run(f"PRAGMA {name}")[0][0] for name in ("journal_mode", "synchronous", "secure_delete")}
         assert asked == {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1}
         assert session.run("PRAGMA application_id") == [(APPLICATION_ID,)]
@@ -84,13 +84,13 @@ def test_the_file_says_whose_it_is_and_is_safe(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------ refusals
 
 
-def _foreign(path: Path) -> None:
+def _other_database(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE t (a)")
     connection.close()
 
 
-def _foreign_with_log(path: Path) -> None:
+def _other_database_with_log(path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA application_id = 7")
     connection.execute("PRAGMA journal_mode = WAL")
@@ -137,8 +137,8 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a short text": (lambda path: path.write_text("x", "utf-8"), "foreign"),
     "noise": (lambda path: path.write_bytes(random.Random(2).randbytes(9000)), "foreign"),
     "zeros": (lambda path: path.write_bytes(bytes(8192)), "foreign"),
-    "another program's": (_foreign, "foreign"),
-    "another program's with a log": (_foreign_with_log, "foreign"),
+    "another program's": (_other_database, "foreign"),
+    "another program's with a log": (_other_database_with_log, "foreign"),
     "a head of nothing": (_other_head, "foreign"),
     "cut in the head": (_cut_in_the_head, "corrupt"),
     "cut": (_cut, "corrupt"),
@@ -149,7 +149,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_no_store_is_refused_and_stays_as_it_is(tmp_path: Path, case: str) -> None:
+def test_non_store_file_is_rejected_and_unchanged(tmp_path: Path, case: str) -> None:
     make, cause = REFUSED[case]
     path = tmp_path / "file"
     make(path)
@@ -210,7 +210,7 @@ except StoreError as error:
 """
 
 
-def test_what_may_not_be_read_or_written_is_refused(tmp_path: Path) -> None:
+def test_inaccessible_file_is_rejected(tmp_path: Path) -> None:
     # Root may read everything: another user asks, who can reach neither our modules nor our folders by himself.
     import tempfile
 
@@ -233,14 +233,14 @@ import os, sys
 from segue.errors import StoreError
 from segue.store.conversation import StoredConversation
 from segue.store.sqlite import SqliteStore
-from segue.store.events import Titled
+from segue.store.events import Renamed
 with SqliteStore(sys.argv[1]) as store:
     [row] = store.list()
     print(row.title, len(list(store.events(row.id))), len(store.search("main")), store.lease(row.id))
-    assert StoredConversation(store, row.id).timeline.seq == row.seq
+    assert StoredConversation(store, row.id).state.seq == row.seq
     for write in (
         lambda: store.create("x"),
-        lambda: store.append(row.id, row.seq, [Titled("x")]),
+        lambda: store.append(row.id, row.seq, [Renamed("x")]),
         lambda: store.acquire(row.id, "me", 1),
         lambda: store.fork(row.id, 1),
         lambda: store.delete(row.id),
@@ -254,7 +254,7 @@ with SqliteStore(sys.argv[1]) as store:
 
 
 @pytest.mark.parametrize("closed", ["the file", "the folder", "both", "both, while another writes"])
-def test_what_may_only_be_read_is_read_and_says_so_to_whoever_writes(closed: str) -> None:
+def test_read_only_store_is_readable_and_rejects_writes(closed: str) -> None:
     # Root may write everything: another user asks, as above.
     import tempfile
 
@@ -271,9 +271,9 @@ def test_what_may_only_be_read_is_read_and_says_so_to_whoever_writes(closed: str
         for file in folder.iterdir():
             file.chmod(0o666 if closed == "the folder" else 0o444)
         folder.chmod(0o777 if closed == "the file" else 0o555)
-        told = in_child(script, path)
+        output = in_child(script, path)
         folder.chmod(0o755)
-        assert told == [f"a title {4 if writer else 3} 1 None", *["readonly True"] * 6]
+        assert output == [f"a title {4 if writer else 3} 1 None", *["readonly True"] * 6]
         assert {file.name: file.read_bytes() for file in folder.iterdir() if "shm" not in file.name} == {
             name: data for name, data in before.items() if "shm" not in name
         }
@@ -292,7 +292,7 @@ def test_an_address_that_is_no_store_makes_no_file(tmp_path: Path, monkeypatch: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_may_be_called_what_it_likes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_file_name_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     open_store("./file:foo.db").close()
     open_store(Path("sqlite:bar")).close()
@@ -308,11 +308,11 @@ def test_a_file_that_vanishes_while_in_use_takes_no_more(tmp_path: Path) -> None
             store.append(conversation, 0, [human("into the void")])
 
 
-def test_somebody_who_keeps_writing_is_an_error_worth_retrying(tmp_path: Path) -> None:
+def test_busy_store_is_a_retryable_error(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     with SqliteStore(path) as patient, SqliteStore(path, timeout=0.05) as hasty:
         conversation = patient.create()
-        with patient._writing():
+        with patient._write_session():
             with pytest.raises(StoreError) as caught:
                 hasty.append(conversation, 0, [human("now")])
             assert hasty.get(conversation).seq == 0
@@ -339,27 +339,27 @@ FULL = """
 import resource, sys
 from segue.canonical.blocks import Message, Text
 from segue.errors import StoreError
-from segue.store.events import Said
+from segue.store.events import MessageAdded
 from segue.store.sqlite import SqliteStore
 
-def said(number, words=2000):
-    return Said(Message("human", (Text(f"{number} " + "word " * words),)))
+def message(number, count=2000):
+    return MessageAdded(Message("human", (Text(f"{number} " + "word " * count),)))
 
 path, room = sys.argv[1], int(sys.argv[2])
 with SqliteStore(path) as store:
     conversation = store.create()
-    written = store.append(conversation, 0, [said(0)])
+    written = store.append(conversation, 0, [message(0)])
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
     try:
         while True:
-            written = store.append(conversation, written, [said(written), said(written + 1)])
+            written = store.append(conversation, written, [message(written), message(written + 1)])
     except StoreError as error:
         print(error.cause)
-    print([r.event for r in store.events(conversation)] == [said(0), *(said(n) for n in range(1, written))])
+    print([r.event for r in store.events(conversation)] == [message(0), *(message(n) for n in range(1, written))])
     print(store.get(conversation).seq == written and len(store.search("word", 10_000)) == written)
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    print(store.append(conversation, written, [said(written)]) == written + 1)
+    print(store.append(conversation, written, [message(written)]) == written + 1)
 print(written)
 """
 
@@ -380,10 +380,10 @@ with SqliteStore(sys.argv[1]) as store:
 
 
 @pytest.mark.parametrize("room", [200_000, 300_001, 1_000_000])
-def test_a_full_disk_is_told_and_the_old_state_is_whole(tmp_path: Path, room: int) -> None:
+def test_full_disk_is_reported_and_old_state_kept(tmp_path: Path, room: int) -> None:
     path = tmp_path / "history.db"
-    *told, written = in_child(FULL, path, room)
-    assert told == ["full", "True", "True", "True"]
+    *output, written = in_child(FULL, path, room)
+    assert output == ["full", "True", "True", "True"]
     with SqliteStore(path) as store:
         [summary] = store.list()
         assert len(list(store.events(summary.id))) == summary.seq == int(written) + 1
@@ -401,12 +401,12 @@ def test_where_the_users_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("SEGUE_STORE", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_place().endswith("history.db")
-    assert default_place().startswith(str(tmp_path))
-    assert default_place("/configured.db") == "/configured.db"
+    assert default_location().endswith("history.db")
+    assert default_location().startswith(str(tmp_path))
+    assert default_location("/configured.db") == "/configured.db"
     monkeypatch.setenv("SEGUE_STORE", str(tmp_path / "named.db"))
-    with default("/configured.db") as store:
-        assert store.where == str((tmp_path / "named.db").resolve())
+    with open_default_store("/configured.db") as store:
+        assert store.location == str((tmp_path / "named.db").resolve())
 
 
 def test_a_place_is_a_file_or_a_server(tmp_path: Path) -> None:

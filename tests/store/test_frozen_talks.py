@@ -1,4 +1,4 @@
-"""Conversations that were frozen: every later version reads them as they were, and goes on from there."""
+"""Frozen conversations: every later version reads them unchanged and continues them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import segue
 from segue.store import events
 from segue.store.base import Record
 from segue.store.conversation import StoredConversation
-from segue.store.events import Event, decode_event, kind_of
+from segue.store.events import Event, decode_event, event_kind
+from segue.store.replay import ReplayState, replay_events
 from segue.store.sqlite import SqliteStore
-from segue.store.timeline import Timeline, replayed
 from segue.wire.registry import WIRES
 
 from .freeze_talks import TALKS, VERSION, fill, rendered, told
@@ -56,7 +56,7 @@ def plain(value: object) -> Any:
     return json.loads(json.dumps(value))
 
 
-def same(lines: dict[str, Timeline], version: int) -> None:
+def same(lines: dict[str, ReplayState], version: int) -> None:
     states = frozen(version, ".json")
     assert lines.keys() == states.keys()
     for name, line in lines.items():
@@ -72,18 +72,18 @@ def same(lines: dict[str, Timeline], version: int) -> None:
 
 
 def test_the_file_is_read_as_it_was(store: SqliteStore, version: int) -> None:
-    same({summary.id: StoredConversation(store, summary.id).timeline for summary in store.list(1000)}, version)
+    same({summary.id: StoredConversation(store, summary.id).state for summary in store.list(1000)}, version)
 
 
 def test_the_lines_are_read_as_they_were(version: int) -> None:
-    same({name: replayed(records) for name, records in from_lines(version).items()}, version)
+    same({name: replay_events(records) for name, records in from_lines(version).items()}, version)
 
 
-def test_what_was_frozen_goes_on(store: SqliteStore, version: int) -> None:
+def test_frozen_conversation_continues(store: SqliteStore, version: int) -> None:
     for summary in store.list(1000):
         # The lease that its writer had may still run.
         kept = StoredConversation(store, summary.id).fork()
-        known = set(kept.timeline.turns)
+        known = set(kept.state.turn_ends)
         kept.add_user("going on")
         assert not kept.pending
         for call in kept.add_reply(reply_body("kimi", calls=[("look", "call_1")])).calls:
@@ -93,31 +93,31 @@ def test_what_was_frozen_goes_on(store: SqliteStore, version: int) -> None:
         for wire in WIRES:
             assert segue.check(kept.render(wire).data, wire)
             assert reader.render(wire).data == kept.render(wire).data
-        origin = next(turn for turn in kept.timeline.turns)
-        assert StoredConversation(store, kept.fork(origin).id).timeline.turns.keys() >= {origin}
+        origin = next(turn for turn in kept.state.turn_ends)
+        assert StoredConversation(store, kept.fork(origin).id).state.turn_ends.keys() >= {origin}
 
 
 def test_every_kind_of_event_is_frozen() -> None:
-    kinds = {kind_of(record.event) for records in from_lines(VERSION).values() for record in records}
-    assert kinds == {*events._KINDS, "from-the-future"}
+    kinds = {event_kind(record.event) for records in from_lines(VERSION).values() for record in records}
+    assert kinds == {*events._EVENT_TYPES, "from-the-future"}
     fields = {
-        f"{kind_of(event)}.{name}"
+        f"{event_kind(event)}.{name}"
         for records in from_lines(VERSION).values()
         for event in (record.event for record in records)
-        for name in _said(event)
+        for name in _field_names(event)
     }
-    every = {f"{kind}.{name}" for kind, made in events._KINDS.items() for name in made.__struct_fields__}
+    every = {f"{kind}.{name}" for kind, made in events._EVENT_TYPES.items() for name in made.__struct_fields__}
     # What no conversation says today.
     unsaid = {name for name in every - fields if not name.endswith(".extra")}
-    assert unsaid == {"opened.beside"}, "freeze another version: python -m tests.store.freeze_talks"
+    assert unsaid == {"opened.beside"}, "freeze another version: python -m tests.store.freeze_conversations"
 
 
-def _said(event: Event) -> set[str]:
+def _field_names(event: Event) -> set[str]:
     names = getattr(event, "__struct_fields__", ())
     return {name for name in names if getattr(event, name) not in (None, (), "", {})}
 
 
-def test_what_is_written_now_is_what_was_frozen(tmp_path: Path) -> None:
+def test_current_format_equals_the_frozen_one(tmp_path: Path) -> None:
     """Another way to write events needs another version; only ids and times are new each time."""
     with SqliteStore(tmp_path / "new.db") as store:
         fill(store)

@@ -1,4 +1,4 @@
-"""A conversation that is kept against one that is not: any order of things, read again by anybody at any time."""
+"""A stored conversation against one in memory: any order of operations, reopened at any time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import segue
 from segue.canonical.blocks import Media, Origin, Text, Thinking, ToolCall
 from segue.canonical.compress import STRATEGIES
 from segue.canonical.request import Reply, Usage
-from segue.increments import Increments
+from segue.render_cache import RenderCache
 from segue.store.conversation import StoredConversation
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
@@ -59,8 +59,8 @@ def replies(draw: st.DrawFn) -> Reply:
     for number in range(draw(st.integers(0, 3))):
         origin = Origin(provider, raw_id=draw(raw_ids))
         broken = draw(st.integers(0, 9)) == 0
-        told: dict[str, Any] = {"arguments": None, "arguments_text": '{"n": ', "broken": True} if broken else {}
-        blocks.append(ToolCall(draw(tools), **{"arguments": {"n": number}, **told}, origin=origin))
+        reply_data: dict[str, Any] = {"arguments": None, "arguments_text": '{"n": ', "broken": True} if broken else {}
+        blocks.append(ToolCall(draw(tools), **{"arguments": {"n": number}, **reply_data}, origin=origin))
     usage = draw(st.sampled_from([None, Usage(input=40), Usage(input=2_000)]))
     return Reply(tuple(blocks or [Text("well")]), usage=usage, model=model)
 
@@ -86,19 +86,19 @@ def state(chat: segue.Conversation) -> dict[str, Any]:
         "ledger": dict(history.ledger),
         "order": list(history.ledger),
         "pending": [call.id for call in history.pending],
-        "doubted": set(history.doubted),
+        "doubted": set(history.conflicting),
         "turns": history.turns,
         "settings": chat.request,
-        "cut": history.is_cut,
+        "cut": history.has_gaps,
         "tokens": chat.estimate,
     }
 
 
 def copied(chat: segue.Conversation) -> segue.Conversation:
     made = segue.Conversation.load(chat.dump())
-    made.asked = chat.asked
+    made.last_request = chat.last_request
     # How many results of nobody were taken back stands in no dump, and need not.
-    made.history._pairer._orphans = Counter(chat.history._pairer._orphans)
+    made.history._pairer._orphan_counts = Counter(chat.history._pairer._orphan_counts)
     return made
 
 
@@ -106,7 +106,7 @@ def turn_keys(chat: segue.Conversation) -> list[str]:
     return [key for key in dict.fromkeys(message.turn_key for message in chat.messages) if key is not None]
 
 
-class Lasting(RuleBasedStateMachine):
+class StoredConversationMachine(RuleBasedStateMachine):
     """Every rule is done to the kept conversation, to one in memory, and to what that would be without compressions."""
 
     @staticmethod
@@ -143,16 +143,16 @@ class Lasting(RuleBasedStateMachine):
     def write(
         self, do: Callable[[Any], Any], *, ends: ToolCall | None = None, then: Callable[[], None] | None = None
     ) -> Any:
-        """Does something to all. With the first write, calls that somebody else left open are ended."""
+        """Applies a change to all. The first write interrupts calls that another process left open."""
         done = do(self.live)
-        asked = self.model.asked
+        asked = self.model.last_request
         for chat in (self.model, *self.without):
             if self.fresh:
                 for call in chat.pending:
                     if ends is None or call.id != ends.id:
                         chat.interrupt(call, GONE)
             # What was sent is what was sent, whatever stood in it.
-            chat.asked = asked
+            chat.last_request = asked
             do(chat)
         self.fresh = False
         if then is not None:
@@ -168,9 +168,9 @@ class Lasting(RuleBasedStateMachine):
     def add_reply(self, reply: Reply) -> None:
         self.replied(lambda chat: chat.add_reply(reply))
 
-    @rule(told=bodies())
-    def add_reply_of_a_wire(self, told: tuple[dict[str, Any], str]) -> None:
-        self.replied(lambda chat: chat.add_reply(told[0], source=told[1]))
+    @rule(reply_data=bodies())
+    def add_reply_of_a_wire(self, reply_data: tuple[dict[str, Any], str]) -> None:
+        self.replied(lambda chat: chat.add_reply(reply_data[0], source=reply_data[1]))
 
     def replied(self, do: Callable[[Any], Reply]) -> None:
         reply = self.write(do)
@@ -206,10 +206,10 @@ class Lasting(RuleBasedStateMachine):
         raw_id = named[which % len(named)]
         if raw_id in self.model.history.ledger:
             return
-        self.write(lambda chat: chat.add_result(raw_id, "by raw id"), ends=self.model.call_of(raw_id))
+        self.write(lambda chat: chat.add_result(raw_id, "by raw id"), ends=self.model.find_call(raw_id))
 
     @rule(raw_id=raw_ids, name=st.sampled_from(["look", None]))
-    def add_a_result_that_may_be_nobodys(self, raw_id: str | None, name: str | None) -> None:
+    def add_maybe_orphan_result(self, raw_id: str | None, name: str | None) -> None:
         item = {"type": "function_call_output", "call_id": raw_id or "", "output": "from somewhere"}
         [block] = segue.parse_item(item, "openai", wire_type=None)
         self.write(lambda chat: chat.add_blocks(block))
@@ -227,7 +227,7 @@ class Lasting(RuleBasedStateMachine):
     @rule(wire=targets)
     def send(self, wire: str) -> None:
         self.rendered(wire)
-        self.write(lambda chat: chat.sent() if isinstance(chat, StoredConversation) else chat.settle())
+        self.write(lambda chat: chat.mark_sent() if isinstance(chat, StoredConversation) else chat.settle())
 
     @rule(system=st.sampled_from(["Be brief.", "Be long.", None]), fewer=st.booleans())
     def set(self, system: str | None, fewer: bool) -> None:
@@ -240,15 +240,15 @@ class Lasting(RuleBasedStateMachine):
         self.write(change)
 
     @rule(wire=targets, title=st.sampled_from(["", "another title"]))
-    def what_changes_nothing_that_was_said(self, wire: str, title: str) -> None:
+    def metadata_change(self, wire: str, title: str) -> None:
         def change(chat: Chat) -> None:
             if isinstance(chat, StoredConversation):
                 chat.switch(wire, "some-model")
                 chat.rename(title)
-                chat.broke(Reply((Text("half an ans"),), finish="error"))
+                chat.record_broken(Reply((Text("half an ans"),), finish="error"))
 
         self.write(change)
-        line = self.live.timeline
+        line = self.live.state
         assert (line.target, line.model, line.title) == (wire, "some-model", title or None)
 
     @rule(strategy=st.sampled_from(list(STRATEGIES)), budget=budgets)
@@ -281,9 +281,9 @@ class Lasting(RuleBasedStateMachine):
                 chat.undo()
 
         def back() -> None:
-            asked = self.model.asked
+            asked = self.model.last_request
             self.model = self.without.pop()
-            self.model.asked = asked
+            self.model.last_request = asked
 
         self.write(change, then=back)
 
@@ -299,7 +299,7 @@ class Lasting(RuleBasedStateMachine):
         self.write(change)
         last = max(place for place, message in enumerate(self.model.messages) if message.turn_key == turn)
         assert all(message.speaker == "tool" for message in self.model.messages[last + 1 :])
-        assert not any(entry.taken_back for entry in self.model.history.ledger.values() if entry.call in self.pending())
+        assert not any(entry.rewound for entry in self.model.history.ledger.values() if entry.call in self.pending())
 
     def pending(self) -> list[ToolCall]:
         return self.live.pending
@@ -312,7 +312,7 @@ class Lasting(RuleBasedStateMachine):
             self.tick(3600)
         self.first, self.second = self.second, self.first
         self.live = StoredConversation(self.first, self.live.id)
-        self.model.asked = None, (), None
+        self.model.last_request = None, (), None
         self.fresh = True
         self.compare()
 
@@ -321,7 +321,7 @@ class Lasting(RuleBasedStateMachine):
         fork = self.live.fork()
         self.compare()
         self.live = fork
-        self.model.asked = None, (), None
+        self.model.last_request = None, (), None
         self.fresh = True
         self.compare()
 
@@ -338,10 +338,10 @@ class Lasting(RuleBasedStateMachine):
             assert entry.call == origin[call_id].call
             assert entry.state != "pending" or origin[call_id].state == "pending"
         self.live, self.model, self.without = fork, copied(fork.chat), []
-        self.model.asked = None, (), None
+        self.model.last_request = None, (), None
         self.fresh = True
         self.keys = set(turn_keys(fork.chat))
-        if fork.timeline.compressions:
+        if fork.state.compressions:
             # What it was before those is not known here.
             self.live, self.fresh = StoredConversation.create(self.first, copied(self.model)), False
         self.compare()
@@ -378,12 +378,12 @@ class Lasting(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("kind", ENGINES)
-def test_any_order_of_things(kind: str, quick_folder: Path, request: pytest.FixtureRequest) -> None:
+def test_state_machine(kind: str, quick_folder: Path, request: pytest.FixtureRequest) -> None:
     engine = Engine(kind, request.getfixturevalue("server") if kind == "postgres" else str(quick_folder / "lasting.db"))
     now = [1_000_000_000]
     opened = [engine.open(clock=lambda: now[0]), engine.open(clock=lambda: now[0])]
 
-    class Here(Lasting):
+    class Here(StoredConversationMachine):
         @staticmethod
         def stores() -> list[SqlStore]:
             return opened
@@ -400,7 +400,7 @@ def test_any_order_of_things(kind: str, quick_folder: Path, request: pytest.Fixt
         engine.close()
 
 
-def test_every_conversation_of_the_table_is_kept_as_it_is(quick_folder: Path) -> None:
+def test_every_table_conversation_is_stored_unchanged(quick_folder: Path) -> None:
     """Natives of every wire and all that a body may hold: the same state and bytes, from the store and from a dump."""
     with SqliteStore(quick_folder / "table.db") as store:
         for number, case in enumerate(CASES):
@@ -413,8 +413,8 @@ def test_every_conversation_of_the_table_is_kept_as_it_is(quick_folder: Path) ->
                 assert copied(chat).render(wire).data == data, (case.name, wire)
 
 
-def _late(kept: StoredConversation) -> None:
-    """Another outcome takes the place of one that nobody was told yet."""
+def _add_late_result(kept: StoredConversation) -> None:
+    """Another outcome replaces one that was not sent yet."""
     [call] = kept.add_reply(reply_body("kimi", calls=[("look", "slow")])).calls
     kept.cancel(call)
     agent(kept, 90)
@@ -422,20 +422,20 @@ def _late(kept: StoredConversation) -> None:
     kept.add_result(call, "after all")
 
 
-def _undone(kept: StoredConversation) -> None:
-    assert kept.compress("drop-oldest", 200).notes
+def _undo(kept: StoredConversation) -> None:
+    assert kept.compress("drop-oldest", 200).changes
     kept.undo()
 
 
 CHANGES: dict[str, Callable[[StoredConversation], object]] = {
     **{
-        name: lambda kept, name=name: kept.compress(name, 200, summarise=lambda messages: "in short").notes
+        name: lambda kept, name=name: kept.compress(name, 200, summarise=lambda messages: "in short").changes
         for name in STRATEGIES
     },
-    "undo": _undone,
+    "undo": _undo,
     "rewind": lambda kept: kept.rewind("turn-5"),
     "rewind far": lambda kept: kept.rewind("turn-1"),
-    "late": _late,
+    "late": _add_late_result,
     "set": lambda kept: kept.set(system="Be long."),
     "reload": lambda kept: kept.reload(),
 }
@@ -449,12 +449,14 @@ def agent(kept: StoredConversation, number: int) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_increments_go_on_through_any_change(change: str, quick_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incremental_rendering_survives_any_change(
+    change: str, quick_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Turn by turn, before and after something that was said is changed: the bytes are those of a whole render."""
     grown: list[bool] = []
-    real = Increments.render
+    real = RenderCache.render
 
-    def counted(self: Increments, *given: Any) -> Any:
+    def counted(self: RenderCache, *given: Any) -> Any:
         made = real(self, *given)
         grown.append(made is not None)
         return made
@@ -468,7 +470,7 @@ def test_increments_go_on_through_any_change(change: str, quick_folder: Path, mo
             # As many targets as are kept to go on from.
             for wire in ("openai-chat", "anthropic", "gemini"):
                 with monkeypatch.context() as patch:
-                    patch.setattr(Increments, "render", counted)
+                    patch.setattr(RenderCache, "render", counted)
                     data = kept.render(wire).data
                 assert data == segue.Conversation.load(kept.chat.dump()).render(wire).data, (wire, number)
                 assert segue.check(data, wire)

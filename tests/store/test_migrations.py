@@ -1,4 +1,4 @@
-"""Schema versions: what was stored stays readable, a newer store is refused, an older one is brought up whole."""
+"""Schema versions: old stores are readable and migrated, newer ones are rejected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from segue.errors import ConflictError, LeaseError, StoreError
 from segue.store import migrations
-from segue.store.migrations import Step, latest
+from segue.store.migrations import Migration, latest_version
 from segue.store.postgres import PostgresStore
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
@@ -25,12 +25,12 @@ from .freeze import FROZEN, fill, told
 from .talk import human
 
 VERSIONS = sorted(int(file.stem) for file in FROZEN.glob("*.json"))
-NEXT = Step(
+NEXT = Migration(
     "a note on each conversation",
     sqlite=("ALTER TABLE conversations ADD COLUMN note TEXT", "UPDATE conversations SET note = 'none'"),
     postgres=("ALTER TABLE @conversations ADD COLUMN note text", "UPDATE @conversations SET note = 'none'"),
 )
-BROKEN = Step("breaks half-way", (*NEXT.sqlite, "CREATE nonsense"), (*NEXT.postgres, "CREATE nonsense"))
+BROKEN = Migration("breaks half-way", (*NEXT.sqlite, "CREATE nonsense"), (*NEXT.postgres, "CREATE nonsense"))
 _schemas = itertools.count()
 
 Thaw = Callable[[int], Callable[[], SqlStore]]
@@ -77,7 +77,7 @@ def test_every_version_that_was_ever_stored_is_read(thaw: Thaw, version: int) ->
 
 def _tables(store: SqlStore, kind: str) -> list[tuple]:
     """All that makes up the schema."""
-    with store._reading() as session:
+    with store._read_session() as session:
         if kind == "sqlite":
             return session.run("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'search_%' ORDER BY name")
         assert isinstance(store, PostgresStore)
@@ -93,13 +93,13 @@ def _tables(store: SqlStore, kind: str) -> list[tuple]:
             "ON n.oid = c.connamespace WHERE n.nspname = ? ORDER BY 1",
             schema,
         )
-        return columns + [(name, said.replace(f"{schema}.", "")) for name, said in indexes + rules]
+        return columns + [(name, definition.replace(f"{schema}.", "")) for name, definition in indexes + rules]
 
 
 def test_a_changed_schema_has_a_new_number_and_a_frozen_file(thaw: Thaw, request: pytest.FixtureRequest) -> None:
     kind = request.node.callspec.params["thaw"]
-    assert latest() in VERSIONS, "freeze the new version: python -m tests.store.freeze"
-    with thaw(latest())() as frozen:
+    assert latest_version() in VERSIONS, "freeze the new version: python -m tests.store.freeze"
+    with thaw(latest_version())() as frozen:
         wanted = _tables(frozen, kind)
     engine = Engine(kind, request.getfixturevalue("server") if kind == "postgres" else _folder(request) + "/new.db")
     with engine.open() as store:
@@ -130,10 +130,10 @@ def test_an_older_store_is_brought_up(engine: Engine, monkeypatch: pytest.Monkey
     with engine.open() as store:
         fill(store)
         before = told(store)
-    monkeypatch.setattr(migrations, "STEPS", [*migrations.STEPS, NEXT])
+    monkeypatch.setattr(migrations, "STEPS", [*migrations.MIGRATIONS, NEXT])
     with engine.open() as store, engine.open() as other:
         assert told(store) == told(other) == before
-    assert _version(engine) == (latest(), True)
+    assert _version(engine) == (latest_version(), True)
 
 
 def test_a_step_that_fails_changes_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,17 +141,17 @@ def test_a_step_that_fails_changes_nothing(engine: Engine, monkeypatch: pytest.M
         fill(store)
         before = told(store)
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "STEPS", [*migrations.STEPS, NEXT, BROKEN])
+        patch.setattr(migrations, "STEPS", [*migrations.MIGRATIONS, NEXT, BROKEN])
         with pytest.raises(StoreError):
             engine.open()
-    assert _version(engine) == (latest(), False)
+    assert _version(engine) == (latest_version(), False)
     with engine.open() as store:
         assert told(store) == before
 
 
 def test_a_newer_store_is_refused_and_stays_as_it_is(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "STEPS", [*migrations.STEPS, NEXT])
+        patch.setattr(migrations, "STEPS", [*migrations.MIGRATIONS, NEXT])
         with engine.open() as store:
             store.create("from the future")
     file = Path(engine.place)
@@ -159,6 +159,6 @@ def test_a_newer_store_is_refused_and_stays_as_it_is(engine: Engine, monkeypatch
     with pytest.raises(StoreError) as caught:
         engine.open()
     assert caught.value.cause == "newer"
-    assert all(word in str(caught.value) for word in ("newer segue", str(latest()), str(latest() + 1)))
-    assert _version(engine) == (latest() + 1, True)
+    assert all(word in str(caught.value) for word in ("newer segue", str(latest_version()), str(latest_version() + 1)))
+    assert _version(engine) == (latest_version() + 1, True)
     assert not before or file.read_bytes() == before

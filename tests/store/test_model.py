@@ -20,8 +20,8 @@ from hypothesis.stateful import (
 
 from segue.errors import ConflictError, InputError, LeaseError, StoreError
 from segue.store.base import Summary
-from segue.store.events import Cancelled, Completed, Event, Forked, Known, Said, Sent, Switched, Titled
-from segue.store.rows import storable
+from segue.store.events import Cancelled, Completed, Event, Forked, MessageAdded, Renamed, ResultKnown, Sent, Switched
+from segue.store.rows import sanitize_text
 from segue.store.sql import SqlStore
 from tests.budget import examples
 
@@ -48,13 +48,13 @@ class Modelled:
         title = model = opening = None
         messages = 0
         for _, event in self.events:
-            messages += isinstance(event, Said | Completed | Known | Cancelled)
-            if isinstance(event, Titled):
-                title = storable(event.text) or None
+            messages += isinstance(event, MessageAdded | Completed | ResultKnown | Cancelled)
+            if isinstance(event, Renamed):
+                title = sanitize_text(event.text) or None
             if isinstance(event, Sent | Switched) and event.model is not None:
-                model = storable(event.model)
-            if isinstance(event, Said) and event.message.speaker == "human" and not opening:
-                opening = storable(" ".join(event.message.blocks[0].text.split()))  # pyright: ignore[reportAttributeAccessIssue]
+                model = sanitize_text(event.model)
+            if isinstance(event, MessageAdded) and event.message.speaker == "human" and not opening:
+                opening = sanitize_text(" ".join(event.message.blocks[0].text.split()))  # pyright: ignore[reportAttributeAccessIssue]
         return Summary(name, title, self.created, self.updated, len(self.events), messages, model, opening)
 
 
@@ -93,7 +93,7 @@ class Journal(RuleBasedStateMachine):
             return wanted
         name = self.store(which).create(title, wanted)
         self.model[name] = Modelled(self.now)
-        self.model[name].write(self.now, [Titled(title)] if title else [])
+        self.model[name].write(self.now, [Renamed(title)] if title else [])
         return name
 
     @rule(name=names, which=st.booleans(), events=st.lists(any_event, max_size=4), late=st.integers(0, 2))
@@ -189,7 +189,7 @@ class Journal(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("kind", ENGINES)
-def test_any_order_of_things(kind: str, quick_folder: Path, request: pytest.FixtureRequest) -> None:
+def test_state_machine(kind: str, quick_folder: Path, request: pytest.FixtureRequest) -> None:
     server = request.getfixturevalue("server") if kind == "postgres" else ""
     count = iter(range(10**9))
 

@@ -1,4 +1,4 @@
-"""Pins of a kept conversation: whoever reads it finds the same message held, whatever was compressed or undone."""
+"""Pins of a stored conversation: every reader gets the same pinned messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pinned(kept: StoredConversation) -> list[str]:
     return [text_of(message.blocks).split(" word")[0] for message in kept.messages if message.pinned]
 
 
-def test_a_pin_holds_for_whoever_reads(store: SqlStore) -> None:
+def test_pin_holds_for_every_reader(store: SqlStore) -> None:
     kept = long(store)
     assert kept.pin(kept.messages[4]).pinned
     kept.close()
@@ -48,7 +48,7 @@ def test_a_pin_stays_with_its_message_when_a_compression_before_it_is_undone(sto
     assert len(kept.messages) == 19
 
 
-def test_a_pin_of_what_a_compression_made_goes_with_it(store: SqlStore) -> None:
+def test_pin_of_a_compressed_message_is_undone_with_it(store: SqlStore) -> None:
     kept = long(store)
     kept.compress("middle-out", 300, summarise=lambda _: "much was asked")
     made = next(message for message in kept.messages if "much was asked" in text_of(message.blocks))
@@ -58,7 +58,7 @@ def test_a_pin_of_what_a_compression_made_goes_with_it(store: SqlStore) -> None:
     assert pinned(kept) == []
 
 
-def test_a_kept_conversation_has_every_method_of_one_that_is_not(store: SqlStore) -> None:
+def test_stored_conversation_has_every_conversation_method(store: SqlStore) -> None:
     """But those that make one, and what is looked at through `chat`."""
     kept = long(store)
     others = {"from_body", "load", "resumed", "learn", "settle", "call_of", "outcome_of"}

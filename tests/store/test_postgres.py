@@ -1,4 +1,4 @@
-"""What only a server can do: be lost, be shared with others, be told a password."""
+"""Cases of a database server: lost connections, shared databases, passwords."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from segue.errors import InputError, StoreError
 from segue.store.postgres import PostgresStore
-from segue.store.postgres_server import address
+from segue.store.postgres_server import display_location
 
 from .talk import human
 
@@ -58,7 +58,7 @@ def cut(server: str, database: str) -> None:
     admin(server, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
 
 
-def test_a_connection_that_broke_while_nobody_used_it_is_no_error(store, server, database) -> None:
+def test_idle_connection_loss_is_no_error(store, server, database) -> None:
     conversation = store.create()
     cut(server, database)
     assert store.append(conversation, 0, [human("x")]) == 1
@@ -82,7 +82,7 @@ def test_a_connection_that_breaks_in_the_middle_is_worth_retrying(store, server,
     assert store.append(conversation, 0, [human("x")]) == 1
 
 
-def test_a_server_that_takes_nobody_is_worth_retrying(store, server, database) -> None:
+def test_unavailable_server_is_retryable(store, server, database) -> None:
     conversation = store.create()
     name = conninfo_to_dict(database)["dbname"]
     with PostgresStore(database, timeout=1) as hasty:
@@ -95,23 +95,23 @@ def test_a_server_that_takes_nobody_is_worth_retrying(store, server, database) -
         assert append_when_possible(hasty, conversation) == 1
 
 
-def test_somebody_who_keeps_the_row_is_worth_retrying(database) -> None:
+def test_locked_row_is_retryable(database) -> None:
     with PostgresStore(database) as patient, PostgresStore(database, timeout=1) as hasty:
         assert append_when_possible(hasty, patient.create()) == 1  # it is connected
         conversation = patient.create()
-        with patient._writing() as session:
-            patient._locked(session, conversation)
+        with patient._write_session() as session:
+            patient._lock_row(session, conversation)
             with pytest.raises(StoreError) as caught:
                 hasty.append(conversation, 0, [human("x")])
         assert (caught.value.cause, caught.value.retryable) == ("locked", True)
         assert append_when_possible(hasty, conversation) == 1
 
 
-def test_what_was_acknowledged_is_on_disk_whatever_the_servers_default(server, database) -> None:
+def test_commits_are_synchronous_whatever_the_server_default(server, database) -> None:
     name = conninfo_to_dict(database)["dbname"]
     for given, wanted in (("off", "on"), ("remote_apply", "remote_apply")):
         admin(server, f"ALTER DATABASE {name} SET synchronous_commit = {given}")
-        with PostgresStore(database) as store, store._reading() as session:
+        with PostgresStore(database) as store, store._read_session() as session:
             assert session.run("SHOW synchronous_commit") == [(wanted,)]
     admin(server, f"ALTER DATABASE {name} RESET synchronous_commit")
 
@@ -126,7 +126,7 @@ def test_another_programs_tables_are_left_alone(server, database) -> None:
     assert tables == [("theirs",)]
 
 
-def test_a_schema_that_somebody_made_for_us_is_used(database) -> None:
+def test_existing_empty_schema_is_used(database) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA segue")
     with PostgresStore(database) as store:
@@ -139,7 +139,7 @@ def test_another_encoding_is_refused(server) -> None:
         PostgresStore(make_conninfo(server, dbname="latin"))
 
 
-def test_who_may_not_is_told_so(server, database) -> None:
+def test_missing_privilege_is_reported(server, database) -> None:
     admin(server, "DROP ROLE IF EXISTS guest")
     admin(server, "CREATE ROLE guest LOGIN")
     wrong = (
@@ -168,13 +168,13 @@ def test_two_that_make_the_same_store_at_once(database) -> None:
         store.close()
 
 
-def test_no_password_is_ever_said(server, database) -> None:
+def test_password_is_never_printed(server, database) -> None:
     with PostgresStore(make_conninfo(database, password="hush")) as store:
-        assert "hush" not in store.where
+        assert "hush" not in store.location
         with pytest.raises(StoreError) as caught:
             store.get("nobody")
     assert "hush" not in str(caught.value)
-    assert address("postgresql://me:hush@db.example:5433/history") == "postgresql://db.example:5433/history"
+    assert display_location("postgresql://me:hush@db.example:5433/history") == "postgresql://db.example:5433/history"
     with pytest.raises(InputError) as wrong:
         PostgresStore("postgresql://me:hush@[")
     assert "hush" not in str(wrong.value)

@@ -1,4 +1,4 @@
-"""Who may write, what becomes of calls that somebody left open, and what is remembered."""
+"""Leases, calls left open by another process, and restored state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from segue.canonical.blocks import Text, responses_of
 from segue.canonical.request import Reply, Usage
 from segue.errors import ConflictError, LeaseError
 from segue.store.conversation import StoredConversation
-from segue.store.events import Cancelled, Completed, Said
+from segue.store.events import Cancelled, Completed, MessageAdded
 from segue.wire.registry import WIRES
 
 from .hands import TOOLS, TTL, Clock, kinds, other, states, valid
@@ -21,7 +21,7 @@ from .voices import reply_body
 # ---------------------------------------------------------------------------------------------------------- the lease
 
 
-def test_whoever_made_it_has_it_in_hand_and_ends_none_of_its_own_calls(stores) -> None:
+def test_creator_holds_the_lease_and_keeps_its_calls(stores) -> None:
     chat = segue.Conversation(tools=TOOLS)
     chat.add_user("go")
     chat.add_reply(reply_body("kimi", calls=[("look", "a"), ("run", "b")]))
@@ -32,7 +32,7 @@ def test_whoever_made_it_has_it_in_hand_and_ends_none_of_its_own_calls(stores) -
         other(stores, kept).add_user("me too")
 
 
-def test_while_one_has_it_the_other_reads_and_is_told_who_has_it(stores, kept) -> None:
+def test_second_owner_reads_and_gets_the_lease_holder(stores, kept) -> None:
     reader = other(stores, kept)
     before = kinds(kept)
     assert reader.messages == kept.messages
@@ -40,7 +40,7 @@ def test_while_one_has_it_the_other_reads_and_is_told_who_has_it(stores, kept) -
     assert reader.render("gemini").data == kept.render("gemini").data
     for write in (
         lambda: reader.add_user("x"),
-        reader.sent,
+        reader.mark_sent,
         lambda: reader.rename("mine"),
         lambda: reader.cancel(reader.pending[0]),
         lambda: reader.compress("drop-oldest", 0),
@@ -58,22 +58,22 @@ def test_while_one_has_it_the_other_reads_and_is_told_who_has_it(stores, kept) -
     assert states(reader) == states(kept) == ["complete", "pending"]
 
 
-def test_the_heartbeat_keeps_it(stores, kept, clock: Clock) -> None:
+def test_heartbeat_renews_the_lease(stores, kept, clock: Clock) -> None:
     second = other(stores, kept)
     for _ in range(3):
-        clock.passes(TTL - 1)
+        clock.advance(TTL - 1)
         kept.keep()
         with pytest.raises(LeaseError):
             second.add_user("x")
-    clock.passes(TTL - 1)
+    clock.advance(TTL - 1)
     kept.add_result(kept.pending[0], "writing keeps it too")
-    clock.passes(TTL - 1)
+    clock.advance(TTL - 1)
     with pytest.raises(LeaseError):
         second.add_user("x")
 
 
 def test_reading_ends_no_call_and_the_first_write_does(stores, kept, clock: Clock) -> None:
-    clock.passes(TTL + 1)
+    clock.advance(TTL + 1)
     before = kinds(kept)
     second = other(stores, kept)
     for wire in WIRES:
@@ -82,16 +82,16 @@ def test_reading_ends_no_call_and_the_first_write_does(stores, kept, clock: Cloc
     assert states(second) == ["pending", "pending"]
     second.add_user("go on")
     assert states(second) == ["interrupted", "interrupted"]
-    told = [entry.completion.synthetic for entry in second.chat.history.ledger.values() if entry.completion]
-    assert told == ["interrupted: the process that ran it is gone"] * 2
+    synthetic = [entry.completion.synthetic for entry in second.chat.history.ledger.values() if entry.completion]
+    assert synthetic == ["interrupted: the process that ran it is gone"] * 2
     assert kinds(second)[len(before) :] == ["Cancelled", "Cancelled", "Said"]
     valid(second)
 
 
-def test_a_call_whose_outcome_is_known_is_never_said_to_be_interrupted(stores, kept, clock: Clock) -> None:
+def test_recorded_outcome_is_never_interrupted(stores, kept, clock: Clock) -> None:
     look, run = kept.pending
     kept.add_result(look, "one")
-    clock.passes(TTL + 1)
+    clock.advance(TTL + 1)
     second = other(stores, kept)
     # The very first thing that is written is the other outcome.
     second.add_result(run, "two")
@@ -101,12 +101,12 @@ def test_a_call_whose_outcome_is_known_is_never_said_to_be_interrupted(stores, k
 
 @pytest.mark.parametrize("by", ["call", "id", "raw id"])
 def test_only_the_call_that_is_named_is_not_interrupted(stores, kept, clock: Clock, by: str) -> None:
-    clock.passes(TTL + 1)
+    clock.advance(TTL + 1)
     second = other(stores, kept)
     look = second.pending[0]
     second.add_result({"call": look, "id": look.id, "raw id": look.raw_id}[by], "one")
     assert states(second) == ["complete", "interrupted"]
-    # What comes after all takes the place of what nobody has been told.
+    # A late result replaces one that was not sent.
     second.add_result("toolu_2", "two")
     assert states(second) == ["complete", "complete"]
     valid(second)
@@ -114,7 +114,7 @@ def test_only_the_call_that_is_named_is_not_interrupted(stores, kept, clock: Clo
 
 def test_an_older_call_of_the_same_raw_id_is_interrupted_too(stores, kept, clock: Clock) -> None:
     kept.add_reply(reply_body("anthropic", calls=[("look", "toolu_1")]))
-    clock.passes(TTL + 1)
+    clock.advance(TTL + 1)
     second = other(stores, kept)
     waiting = [call.id for call in second.pending]
     second.add_result("toolu_1", "the newest")
@@ -123,13 +123,13 @@ def test_an_older_call_of_the_same_raw_id_is_interrupted_too(stores, kept, clock
     assert ledger[waiting[-1]].state == "complete"
 
 
-def test_who_wakes_up_is_told_and_can_go_on(stores, kept, clock: Clock) -> None:
+def test_expired_owner_gets_an_error_and_can_resume(stores, kept, clock: Clock) -> None:
     look = kept.pending[0]
-    clock.passes(TTL + 1)
+    clock.advance(TTL + 1)
     second = other(stores, kept)
     second.render("openai-chat")
     second.add_user("go on")
-    second.sent()
+    second.mark_sent()
     with pytest.raises(LeaseError, match="the second"):
         kept.add_result(look, "too late")
     assert kept.messages == second.messages
@@ -146,8 +146,8 @@ def test_who_wakes_up_is_told_and_can_go_on(stores, kept, clock: Clock) -> None:
     valid(kept)
 
 
-def test_who_wakes_up_when_the_other_has_gone_again_is_told_too(stores, kept, clock: Clock) -> None:
-    clock.passes(TTL + 1)
+def test_expired_owner_gets_an_error_after_release_too(stores, kept, clock: Clock) -> None:
+    clock.advance(TTL + 1)
     second = other(stores, kept)
     with second:
         second.add_user("go on")
@@ -158,13 +158,13 @@ def test_who_wakes_up_when_the_other_has_gone_again_is_told_too(stores, kept, cl
     assert [m.speaker for m in kept.messages] == ["human", "ai", "tool", "tool", "human", "human"]
 
 
-def test_nobody_took_it_and_it_goes_on(stores, kept, clock: Clock) -> None:
-    clock.passes(TTL * 100)
+def test_expired_lease_is_renewed_if_not_taken(stores, kept, clock: Clock) -> None:
+    clock.advance(TTL * 100)
     kept.add_result(kept.pending[0], "slow")
     assert states(kept) == ["complete", "pending"]
 
 
-def test_a_conversation_that_is_let_go_can_be_taken_up_again(stores, kept) -> None:
+def test_released_conversation_can_be_leased_again(stores, kept) -> None:
     kept.close()
     kept.close()
     second = other(stores, kept)
@@ -179,7 +179,7 @@ def test_a_conversation_that_is_let_go_can_be_taken_up_again(stores, kept) -> No
 # ------------------------------------------------------------------------------------------------- what is remembered
 
 
-def test_what_was_learned_of_tokens_is_known_to_the_next(stores, kept) -> None:
+def test_token_calibration_is_restored(stores, kept) -> None:
     kept.add_user("words " * 100)
     kept.render("openai-chat")
     kept.add_reply(Reply((Text("x"),), usage=Usage(input=900), model="gpt-4.1"))
@@ -190,7 +190,7 @@ def test_what_was_learned_of_tokens_is_known_to_the_next(stores, kept) -> None:
     assert segue.Conversation.load(kept.chat.dump()).estimate == learned
 
 
-def test_a_result_for_a_call_that_was_taken_back_goes_to_no_other(stores, kept) -> None:
+def test_result_for_a_rewound_call_matches_no_other(stores, kept) -> None:
     """The same raw id in two turns: the later one is taken back, and its result comes then."""
     kept.add_reply(reply_body("anthropic", calls=[("look", "toolu_1")]))
     gone = kept.pending[-1]
@@ -212,7 +212,7 @@ def test_a_result_for_a_call_that_was_taken_back_goes_to_no_other(stores, kept) 
     valid(kept)
 
 
-def test_an_id_that_was_taken_back_bears_no_results_by_its_name(stores, kept) -> None:
+def test_rewound_id_gets_no_results_by_name(stores, kept) -> None:
     item = {"type": "function_call_output", "call_id": "toolu_1", "output": "found"}
     kept.add_result("toolu_1", "one")
     kept.add_reply(reply_body("anthropic", calls=[("look", "toolu_1")]))
@@ -229,7 +229,7 @@ def test_an_id_that_was_taken_back_bears_no_results_by_its_name(stores, kept) ->
 
 
 @pytest.mark.parametrize("way", ["dump", "create", "events"])
-def test_a_call_that_was_dropped_is_known_to_whoever_goes_on(stores, kept, way: str) -> None:
+def test_dropped_call_is_restored(stores, kept, way: str) -> None:
     """Its id stays its own, and a result of it never goes to a later call of the same raw id."""
     reply = kept.add_reply(reply_body("kimi", calls=[("look", "hist_tool_own"), ("look", "c")]))
     for call in kept.pending:
@@ -257,7 +257,7 @@ def test_a_call_that_was_dropped_is_known_to_whoever_goes_on(stores, kept, way: 
 
 
 @pytest.mark.parametrize("strategy", ["truncate-results", "drop-oldest", "middle-out", "dense"])
-def test_what_compressions_did_is_known_to_whoever_reads(stores, kept, strategy: str) -> None:
+def test_compressions_are_restored_for_readers(stores, kept, strategy: str) -> None:
     for _ in range(4):
         kept.add_reply(reply_body("anthropic", calls=[("look", "a"), ("look", "b")], tokens=3000))
         for call in kept.pending:
@@ -299,7 +299,7 @@ def test_a_result_that_came_before_its_call_and_went_again(stores, kept, how: st
     valid(kept)
 
 
-def test_rewinding_keeps_late_results_of_calls_that_stay_and_goes_on_in_increments(stores, kept) -> None:
+def test_rewind_keeps_late_results_and_incremental_rendering(stores, kept) -> None:
     look, run = kept.pending
     kept.add_result(look, "one")
     kept.add_user("hurry")
@@ -309,7 +309,7 @@ def test_rewinding_keeps_late_results_of_calls_that_stay_and_goes_on_in_incremen
     kept.rewind("turn-1")
     assert [message.speaker for message in kept.messages] == ["human", "ai", "tool", "tool"]
     assert states(kept)[:2] == ["complete", "complete"]
-    assert not kept.chat.history.is_cut
+    assert not kept.chat.history.has_gaps
     for number in range(5):
         for call in kept.add_reply(reply_body("kimi", calls=[("look", str(number))])).calls:
             kept.add_result(call, "found")
@@ -319,7 +319,7 @@ def test_rewinding_keeps_late_results_of_calls_that_stay_and_goes_on_in_incremen
     valid(kept)
 
 
-def test_a_fork_at_a_turn_is_told_what_came_late_and_what_was_undone(stores, kept) -> None:
+def test_fork_at_a_turn_includes_late_results_and_undos(stores, kept) -> None:
     look, run = kept.pending
     kept.add_user("hurry")
     third = kept.add_reply(reply_body("kimi", calls=[("look", "a"), ("look", "b"), ("run", "c")])).calls
@@ -344,7 +344,7 @@ def test_a_fork_at_a_turn_is_told_what_came_late_and_what_was_undone(stores, kep
     assert StoredConversation(stores[1], kept.fork().id).messages == kept.messages
 
 
-def test_orphans_get_other_ids_whoever_writes_them(stores, kept) -> None:
+def test_orphans_get_distinct_ids_in_every_process(stores, kept) -> None:
     item = {"type": "function_call_output", "call_id": "nobody", "output": "lost"}
     for number in range(4):
         [block] = segue.parse_item({**item, "output": f"lost {number}"}, "openai")
@@ -357,10 +357,10 @@ def test_orphans_get_other_ids_whoever_writes_them(stores, kept) -> None:
     valid(kept)
 
 
-def test_keys_stay_with_whoever_has_them_and_are_not_kept(stores) -> None:
+def test_keys_are_not_stored(stores) -> None:
     server = {"type": "url", "url": "https://x.example/mcp", "name": "x", "authorization_token": "hush"}
-    said = {"role": "user", "content": "go"}
-    body = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": [said], "mcp_servers": [server]}
+    user_message = {"role": "user", "content": "go"}
+    body = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": [user_message], "mcp_servers": [server]}
     kept = StoredConversation.create(stores[0], segue.Conversation.from_body(body, source="anthropic"))
     assert b"hush" in kept.render("anthropic").data
     kept.add_user("on")
@@ -380,4 +380,4 @@ def test_a_turn_is_several_appends_the_reply_before_its_results(kept) -> None:
         kept.add_result(call, f"{number}")
         [record] = kept._store.tail(kept.id, 1)
         assert (record.seq, type(record.event)) == (seq + 1, Completed)
-    assert [type(r.event) for r in kept._store.events(kept.id)].count(Said) == 2
+    assert [type(r.event) for r in kept._store.events(kept.id)].count(MessageAdded) == 2

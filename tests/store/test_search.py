@@ -1,4 +1,4 @@
-"""Finding words, in both engines: the same words find the same events."""
+"""Search in both engines: the same terms find the same events."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from segue.canonical.blocks import Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Reply
-from segue.store.events import Broke, Cancelled, Completed, Event, Opened, Said, Titled
+from segue.store.events import Cancelled, Completed, Event, MessageAdded, Renamed, ReplyBroken, SettingsChanged
+from segue.store.search_text import PART_SIZE, index_parts, make_snippet, parse_query, searchable_text
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
-from segue.store.words import PART, parts_of, query_of, show, text_of_event
 
 from .talk import human
 
-TALK: tuple[Event, ...] = (
-    Opened((Text("systemword"),)),
-    Titled("A title about Weather"),
+EVENTS: tuple[Event, ...] = (
+    SettingsChanged((Text("systemword"),)),
+    Renamed("A title about Weather"),
     human("Please call get_weather for Zürich, ÎLE and 東京タワー; it's 3.5 degrees"),
-    Said(
+    MessageAdded(
         Message(
             "ai",
             (
@@ -39,13 +39,13 @@ TALK: tuple[Event, ...] = (
     Completed(Message("tool", (ToolResponse("x", content=(Text("sunny with clouds"),)),))),
     Completed(Message("tool", (ToolResponse("x", structured={"humidity": "moist"}),))),
     Cancelled(Message("tool", (ToolResponse("x", content=(Text("partial output"),), outcome="cancelled"),))),
-    Broke(Reply((Text("brokenword"),))),
+    ReplyBroken(Reply((Text("brokenword"),))),
 )
 
 
 @pytest.fixture
-def talk(store: SqlStore) -> SqlStore:
-    store.append(store.create(), 0, TALK)
+def conversation_id(store: SqlStore) -> SqlStore:
+    store.append(store.create(), 0, EVENTS)
     return store
 
 
@@ -97,30 +97,30 @@ NOTHING = (
 )
 
 
-def test_words_find_events(talk: SqlStore) -> None:
-    assert {words: [hit.seq for hit in talk.search(words)] for words in FOUND} == FOUND
+def test_search_finds_events(conversation_id: SqlStore) -> None:
+    assert {words: [hit.seq for hit in conversation_id.search(words)] for words in FOUND} == FOUND
 
 
-def test_signs_and_operators_are_only_signs(talk: SqlStore) -> None:
-    assert [words for words in SUNNY if [hit.seq for hit in talk.search(words)] != [5]] == []
-    assert [words for words in NOTHING if talk.search(words)] == []
+def test_signs_and_operators_are_only_signs(conversation_id: SqlStore) -> None:
+    assert [words for words in SUNNY if [hit.seq for hit in conversation_id.search(words)] != [5]] == []
+    assert [words for words in NOTHING if conversation_id.search(words)] == []
 
 
 @given(words=st.text(max_size=30))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_any_query_is_a_query(talk: SqlStore, words: str) -> None:
-    for hit in talk.search(words):
-        assert hit.shown.text
+def test_any_query_is_a_query(conversation_id: SqlStore, words: str) -> None:
+    for hit in conversation_id.search(words):
+        assert hit.snippet.text
 
 
-def test_a_hit_shows_where_and_marks_the_words(store: SqlStore) -> None:
+def test_hit_marks_the_match(store: SqlStore) -> None:
     long = "lorem ipsum " * 50 + "the Größe\nof read_file\x1b[31m matters " + "dolor sit " * 50
     conversation = store.create("t")
     store.append(conversation, 1, [human(long)])
     [hit] = store.search("groß read_fi")
     assert (hit.conversation, hit.title, hit.seq) == (conversation, "t", 2)
-    text = hit.shown.text
-    assert [text[start:end] for start, end in hit.shown.marks] == ["Größe", "read_file"]
+    text = hit.snippet.text
+    assert [text[start:end] for start, end in hit.snippet.marks] == ["Größe", "read_file"]
     assert text.startswith("…")
     assert text.endswith("…")
     assert "\n" not in text
@@ -129,12 +129,12 @@ def test_a_hit_shows_where_and_marks_the_words(store: SqlStore) -> None:
 
 
 @pytest.mark.parametrize("text", ["QUJD" * 30_000, "x " * 300 + "QUJD" * 30_000, "東" * 9_000 + " QUJD"])
-def test_what_is_found_is_shown_by_its_beginning_however_long_it_is(store: SqlStore, text: str) -> None:
+def test_long_hit_is_shown_by_its_beginning(store: SqlStore, text: str) -> None:
     store.append(store.create(), 0, [human(text)])
     [hit] = store.search("qujd")
-    assert len(hit.shown.text) < 300
-    [(start, end)] = hit.shown.marks
-    assert hit.shown.text[start:end].startswith("QUJD")
+    assert len(hit.snippet.text) < 300
+    [(start, end)] = hit.snippet.marks
+    assert hit.snippet.text[start:end].startswith("QUJD")
 
 
 def test_more_are_found_than_a_statement_has_places_for(quick_folder: Path) -> None:
@@ -145,7 +145,7 @@ def test_more_are_found_than_a_statement_has_places_for(quick_folder: Path) -> N
         assert len(store.search("common", 5_000)) == 1_100
 
 
-def test_the_last_written_is_found_first_and_no_more_than_asked(store: SqlStore) -> None:
+def test_search_is_newest_first_and_limited(store: SqlStore) -> None:
     one, two = store.create(), store.create()
     store.append(one, 0, [human("pear 1")])
     store.append(two, 0, [human("pear 2")])
@@ -155,32 +155,32 @@ def test_the_last_written_is_found_first_and_no_more_than_asked(store: SqlStore)
     assert list(store.search("pear", 0)) == []
 
 
-def test_a_result_of_many_words_is_found_to_its_end_and_once(store: SqlStore) -> None:
-    words = [f"w{number}" for number in range(3 * PART)]
+def test_long_result_is_indexed_to_its_end_once(store: SqlStore) -> None:
+    words = [f"w{number}" for number in range(3 * PART_SIZE)]
     conversation = store.create()
     store.append(conversation, 0, [human(" ".join([*words, "w w w", "x" * 5000, "needle"])), human("w1")])
     assert [hit.seq for hit in store.search("needle")] == [1]
-    assert [hit.seq for hit in store.search(f"w{3 * PART - 1}")] == [1]
+    assert [hit.seq for hit in store.search(f"w{3 * PART_SIZE - 1}")] == [1]
     assert [hit.seq for hit in store.search("w")] == [2, 1]
     assert [hit.seq for hit in store.search("x" * 100)] == [1]
     assert len(store.search("w", 1)) == 1
 
 
 @given(st.text())
-def test_words_are_letters_and_digits(text: str) -> None:
-    for part in parts_of(text):
+def test_terms_are_letters_and_digits(text: str) -> None:
+    for part in index_parts(text):
         assert all(word.isalnum() and len(word) <= 64 for word in part)
 
 
 @given(st.text(min_size=1), st.text(), st.text())
-def test_a_text_is_found_by_its_own_words(text: str, before: str, after: str) -> None:
+def test_text_is_found_by_its_own_terms(text: str, before: str, after: str) -> None:
     whole = f"{before} {text} {after}"
-    query = query_of(text)
-    shown = show(whole, query)
+    query = parse_query(text)
+    shown = make_snippet(whole, query)
     assert bool(shown.marks) == bool(query)
     for start, end in shown.marks:
         assert 0 <= start < end <= len(shown.text)
 
 
-def test_what_has_no_words_has_no_text() -> None:
-    assert text_of_event(Opened()) == ""
+def test_blank_content_has_no_search_text() -> None:
+    assert searchable_text(SettingsChanged()) == ""

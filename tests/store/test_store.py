@@ -13,11 +13,11 @@ from contextlib import contextmanager
 import pytest
 
 from segue.errors import ConflictError, InputError, LeaseError, StoreError
-from segue.store.base import Summary, iso
-from segue.store.events import Event, Forked, Said, Sent, Switched, Titled
-from segue.store.owners import is_gone, own_name
-from segue.store.rows import crc_of
-from segue.store.sql import Session, SqlStore
+from segue.store.base import Summary, format_time
+from segue.store.events import Event, Forked, MessageAdded, Renamed, Sent, Switched
+from segue.store.lease_owner import has_ended, new_owner
+from segue.store.rows import row_checksum
+from segue.store.sql import SqlSession, SqlStore
 
 from .conftest import Engine
 from .talk import EACH_KIND, human, result
@@ -49,7 +49,7 @@ def test_every_kind_of_event_comes_back_in_a_new_store(engine: Engine) -> None:
     assert [record.seq for record in records] == list(range(1, len(EACH_KIND) + 1))
 
 
-def test_a_stale_writer_is_told_who_is_where(store: SqlStore) -> None:
+def test_stale_writer_gets_the_actual_sequence(store: SqlStore) -> None:
     conversation = store.create()
     store.append(conversation, 0, [human("one"), human("two")])
     with pytest.raises(ConflictError) as caught:
@@ -62,7 +62,7 @@ def test_a_stale_writer_is_told_who_is_where(store: SqlStore) -> None:
     assert store.append(conversation, 2, [human("three")]) == 3
 
 
-def test_an_append_of_nothing_only_asks(store: SqlStore) -> None:
+def test_empty_append_only_checks(store: SqlStore) -> None:
     conversation = store.create()
     before = store.get(conversation)
     assert store.append(conversation, 0, []) == 0
@@ -74,7 +74,7 @@ def test_an_append_of_nothing_only_asks(store: SqlStore) -> None:
 def test_an_append_is_whole_or_not_at_all(store: SqlStore) -> None:
     conversation = store.create()
     with pytest.raises(InputError):
-        store.append(conversation, 0, [human("good"), Titled("\ud800")])
+        store.append(conversation, 0, [human("good"), Renamed("\ud800")])
     assert store.get(conversation).seq == 0
 
     # The index comes after the events: what was written before it failed has to go again.
@@ -91,16 +91,16 @@ def test_an_append_is_whole_or_not_at_all(store: SqlStore) -> None:
 
 def test_stretches_and_tails(store: SqlStore) -> None:
     conversation = store.create()
-    said = [human(str(number)) for number in range(1, 601)]
-    store.append(conversation, 0, said)
-    assert events_of(store, conversation) == said
-    assert events_of(store, conversation, 10, 13) == said[10:13]
-    assert events_of(store, conversation, 598) == said[598:]
-    assert events_of(store, conversation, -5, 2) == said[:2]
+    messages = [human(str(number)) for number in range(1, 601)]
+    store.append(conversation, 0, messages)
+    assert events_of(store, conversation) == messages
+    assert events_of(store, conversation, 10, 13) == messages[10:13]
+    assert events_of(store, conversation, 598) == messages[598:]
+    assert events_of(store, conversation, -5, 2) == messages[:2]
     assert events_of(store, conversation, 600) == events_of(store, conversation, 7, 7) == []
-    assert events_of(store, conversation, 0, 10_000) == said
-    assert [record.event for record in store.tail(conversation, 3)] == said[-3:]
-    assert [record.event for record in store.tail(conversation, 10_000)] == said
+    assert events_of(store, conversation, 0, 10_000) == messages
+    assert [record.event for record in store.tail(conversation, 3)] == messages[-3:]
+    assert [record.event for record in store.tail(conversation, 10_000)] == messages
     assert list(store.tail(conversation, 0)) == list(store.tail(conversation, -1)) == []
 
 
@@ -144,7 +144,7 @@ def test_a_conversation_that_is_not_there_is_missing(store: SqlStore) -> None:
         assert caught.value.cause == "missing"
 
 
-def test_a_closed_store_says_so(engine: Engine) -> None:
+def test_closed_store_raises(engine: Engine) -> None:
     store = engine.open()
     store.close()
     store.close()
@@ -189,10 +189,13 @@ def test_times_are_the_stores_and_never_go_back(engine: Engine) -> None:
     store.append(conversation, 2, [human("three")])
     assert [record.at / 1e6 for record in store.events(conversation)] == [1_000, 1_000, 1_100.5]
     summary = store.get(conversation)
-    assert (iso(summary.created), iso(summary.updated)) == ("1970-01-01T00:16:40.000Z", "1970-01-01T00:18:20.500Z")
+    assert (format_time(summary.created), format_time(summary.updated)) == (
+        "1970-01-01T00:16:40.000Z",
+        "1970-01-01T00:18:20.500Z",
+    )
 
 
-def test_what_happened_earlier_may_say_when(engine: Engine) -> None:
+def test_earlier_events_may_have_times(engine: Engine) -> None:
     now = 2_000_000_000
     store = engine.open(clock=lambda: now)
     conversation = store.create("old", at=1_000)
@@ -213,7 +216,7 @@ def test_what_happened_earlier_may_say_when(engine: Engine) -> None:
     assert store.get(conversation).seq == 7
 
 
-def test_no_number_is_too_large_to_ask_with(store: SqlStore) -> None:
+def test_no_number_is_too_large(store: SqlStore) -> None:
     conversation = store.create("the title")
     many = 10**30
     assert len(store.list(many)) == len(store.search("title", many)) == len(store.tail(conversation, many)) == 1
@@ -221,7 +224,7 @@ def test_no_number_is_too_large_to_ask_with(store: SqlStore) -> None:
     assert len(list(store.events(conversation, 0, many))) == 1
 
 
-def test_without_a_clock_of_ours_the_time_is_now(store: SqlStore) -> None:
+def test_default_clock_is_the_current_time(store: SqlStore) -> None:
     import time
 
     before = time.time()
@@ -242,7 +245,7 @@ def test_ids_sort_by_time_and_are_short(engine: Engine) -> None:
     assert all(store.find(name[:7]) == name for name in names)
 
 
-def test_a_beginning_finds_the_one_that_has_it(store: SqlStore) -> None:
+def test_id_prefix_finds_its_conversation(store: SqlStore) -> None:
     for name in ("alpha", "alphabet", "beta_1", "betaX1", "Gamma"):
         assert store.create(id=name) == name
     assert store.find("alpha") == "alpha"
@@ -270,19 +273,19 @@ def test_an_id_is_given_once(store: SqlStore) -> None:
         store.create(id="mine")
 
 
-def test_the_list_says_what_a_conversation_is_about(store: SqlStore) -> None:
+def test_list_has_conversation_summaries(store: SqlStore) -> None:
     conversation = store.create("first title")
     assert store.get(conversation).seq == 1
-    assert events_of(store, conversation) == [Titled("first title")]
+    assert events_of(store, conversation) == [Renamed("first title")]
     store.append(
         conversation, 1, [Sent("anthropic", "claude"), human("  Hello\n there  "), human("again"), result("r")]
     )
-    store.append(conversation, 5, [Switched("gemini"), Titled("second\0title")])
+    store.append(conversation, 5, [Switched("gemini"), Renamed("second\0title")])
     [summary] = store.list()
     assert summary == store.get(conversation)
     assert (summary.title, summary.seq, summary.messages) == ("second\ufffdtitle", 7, 3)
     assert (summary.model, summary.opening) == ("claude", "Hello there")
-    store.append(conversation, 7, [Titled(""), Switched("gemini", "gemini-3")])
+    store.append(conversation, 7, [Renamed(""), Switched("gemini", "gemini-3")])
     assert (store.get(conversation).title, store.get(conversation).model) == (None, "gemini-3")
 
 
@@ -308,11 +311,11 @@ def test_the_last_written_comes_first_and_pages_follow(engine: Engine) -> None:
 # ------------------------------------------------------------------------------------------------- forks and deletion
 
 
-def test_a_fork_has_the_beginning_and_goes_its_own_way(engine: Engine) -> None:
+def test_fork_shares_the_prefix_and_diverges(engine: Engine) -> None:
     clock = Clock()
     store = engine.open(clock=clock)
     origin = store.create("title")
-    store.append(origin, 1, [human("banana"), Sent("anthropic", "claude"), result("cherry"), Titled("late")])
+    store.append(origin, 1, [human("banana"), Sent("anthropic", "claude"), result("cherry"), Renamed("late")])
     before = list(store.events(origin))
     clock.seconds += 60
     fork = store.fork(origin, 3)
@@ -345,7 +348,7 @@ def test_forks_of_forks_and_of_nothing(store: SqlStore) -> None:
             store.fork(origin, seq)
 
 
-def test_what_is_deleted_is_gone(store: SqlStore) -> None:
+def test_deleted_conversation_is_gone(store: SqlStore) -> None:
     gone, stays = store.create("apple"), store.create("apple")
     store.append(gone, 1, [human("apricot")])
     store.acquire(gone, "me", 60)
@@ -403,7 +406,7 @@ def test_a_lease_is_held_renewed_released_and_taken_over(engine: Engine) -> None
     store.acquire(conversation, "one", 10)
 
 
-def test_who_has_it_in_hand_is_told_without_taking_it(engine: Engine) -> None:
+def test_lease_holder_is_readable_without_acquiring(engine: Engine) -> None:
     clock = Clock()
     store = engine.open(clock=clock)
     conversation = store.create()
@@ -421,44 +424,44 @@ def test_who_has_it_in_hand_is_told_without_taking_it(engine: Engine) -> None:
 
 def test_the_lease_of_a_process_that_is_gone_is_free_at_once(store: SqlStore) -> None:
     conversation = store.create()
-    mine = own_name()
-    assert not is_gone(mine)
+    mine = new_owner()
+    assert not has_ended(mine)
     store.acquire(conversation, mine, 1000)
     with pytest.raises(LeaseError, match="--fork"):
         store.acquire(conversation, "another", 1000)
     store.release(conversation, mine)
-    program = "from segue.store.owners import own_name; print(own_name())"
+    program = "from segue.store.lease_owner import new_owner; print(new_owner())"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         dead = process.stdout.read().strip()
         deadline = time.monotonic() + 100
-        while not is_gone(dead) and time.monotonic() < deadline:  # a zombie too has gone
+        while not has_ended(dead) and time.monotonic() < deadline:  # a zombie too has gone
             time.sleep(0.01)
         store.acquire(conversation, dead, 1000)
         assert store.lease(conversation) is None
         assert store.acquire(conversation, "another", 1000).owner == "another"
-    assert is_gone(dead)
+    assert has_ended(dead)
 
 
 @pytest.mark.parametrize("at", [0, 2])
-def test_of_a_process_elsewhere_nothing_is_known(at: int) -> None:
-    parts = own_name().split(":")
+def test_process_on_another_host_is_unknown(at: int) -> None:
+    parts = new_owner().split(":")
     parts[1] = "999999999"
-    assert is_gone(":".join(parts))
+    assert has_ended(":".join(parts))
     parts[at] = f"x{parts[at]}"
-    assert not is_gone(":".join(parts))
+    assert not has_ended(":".join(parts))
 
 
-def test_a_number_that_was_given_again_is_another_process() -> None:
-    host, pid, place, rest = own_name().rsplit(":", 3)
+def test_reused_pid_is_another_process() -> None:
+    host, pid, place, rest = new_owner().rsplit(":", 3)
     if place.endswith("-"):
         pytest.skip("the system does not tell when a process began")
-    assert is_gone(f"{host}:{pid}:{place}1:{rest}")
-    assert not is_gone("somebody")
-    assert not is_gone("host:1:abcdef01")
+    assert has_ended(f"{host}:{pid}:{place}1:{rest}")
+    assert not has_ended("somebody")
+    assert not has_ended("host:1:abcdef01")
 
 
-def test_an_expired_lease_that_nobody_took_can_be_renewed(engine: Engine) -> None:
+def test_expired_free_lease_can_be_renewed(engine: Engine) -> None:
     clock = Clock()
     store = engine.open(clock=clock)
     conversation = store.create()
@@ -493,10 +496,10 @@ def test_a_lease_needs_an_owner_and_a_time(store: SqlStore) -> None:
 @contextmanager
 def watched(store: SqlStore, log: list[tuple[str, tuple[object, ...], int]]) -> Generator[None]:
     """Notes each statement, its values, and how many rows came back."""
-    reading = store._reading
+    reading = store._read_session
 
     class Watched:
-        def __init__(self, session: Session) -> None:
+        def __init__(self, session: SqlSession) -> None:
             self.session = session
 
         def run(self, sql: str, *values: object) -> list:
@@ -508,7 +511,7 @@ def watched(store: SqlStore, log: list[tuple[str, tuple[object, ...], int]]) -> 
             self.session.many(sql, rows)
 
     @contextmanager
-    def noting() -> Generator[Session]:
+    def noting() -> Generator[SqlSession]:
         with reading() as session:
             yield Watched(session)
 
@@ -519,13 +522,13 @@ def watched(store: SqlStore, log: list[tuple[str, tuple[object, ...], int]]) -> 
 
 def plan_of(store: SqlStore, engine: Engine, sql: str, values: tuple[object, ...]) -> str:
     word = "EXPLAIN QUERY PLAN" if engine.kind == "sqlite" else "EXPLAIN"
-    with store._reading() as session:
+    with store._read_session() as session:
         return "\n".join(str(row) for row in session.run(f"{word} {sql}", *values))
 
 
 def test_ten_thousand_conversations_list_by_an_index(engine: Engine) -> None:
     store = engine.open()
-    with store._writing() as session:
+    with store._write_session() as session:
         session.many(
             "INSERT INTO @conversations (id, created, updated, seq, messages) VALUES (?, 0, ?, 0, 0)",
             [(f"c{number:05}", number // 2) for number in range(10_000)],
@@ -539,7 +542,7 @@ def test_ten_thousand_conversations_list_by_an_index(engine: Engine) -> None:
     assert [summary.id for summary in seen] == [f"c{number:05}" for number in reversed(range(10_000))]
     assert [rows for _, _, rows in log] == [2_500] * 4 + [0, 1]
     if engine.kind == "postgres":
-        with store._writing() as session:
+        with store._write_session() as session:
             session.run("ANALYZE @conversations")
     for sql, values, _ in (log[0], log[1]):
         plan = plan_of(store, engine, sql, (*values[:-1], 50))
@@ -552,7 +555,7 @@ def test_of_a_hundred_thousand_messages_only_those_shown_are_read(engine: Engine
     store = engine.open()
     conversation = store.create()
     store.append(conversation, 0, [human("the first words")])
-    with store._writing() as session:
+    with store._write_session() as session:
         # A hundred thousand of the same: the numbers in a row, made by the engine itself.
         numbers = (
             "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT -i, "
@@ -562,9 +565,11 @@ def test_of_a_hundred_thousand_messages_only_those_shown_are_read(engine: Engine
         session.run("UPDATE @conversations SET seq = 100000, messages = 100000")
         [(at, kind, data)] = session.run("SELECT at, kind, data FROM @events WHERE seq = 1")
         read = [*range(50_001, 50_021), *range(99_991, 100_001)]
-        session.many("UPDATE @events SET crc = ? WHERE id = ?", [(crc_of(seq, at, kind, data), -seq) for seq in read])
+        session.many(
+            "UPDATE @events SET crc = ? WHERE id = ?", [(row_checksum(seq, at, kind, data), -seq) for seq in read]
+        )
     if engine.kind == "postgres":
-        with store._writing() as session:
+        with store._write_session() as session:
             session.run("ANALYZE @events")
     log: list[tuple[str, tuple[object, ...], int]] = []
     with watched(store, log):
@@ -580,4 +585,4 @@ def test_of_a_hundred_thousand_messages_only_those_shown_are_read(engine: Engine
             assert "Seq Scan" not in plan
     fork = store.fork(conversation, 100_000)
     assert store.get(fork).messages == 100_000
-    assert isinstance(store.tail(fork, 2)[0].event, Said)
+    assert isinstance(store.tail(fork, 2)[0].event, MessageAdded)

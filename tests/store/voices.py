@@ -1,4 +1,4 @@
-"""What a model says, in the words of each API: reply bodies of all ten wires."""
+"""Reply bodies of all ten wires."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def arguments(number: int) -> dict[str, Any]:
 def _chat(wire: str, thought: str, text: str, calls: Calls, tokens: int) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": text or None}
     if thought and wire == "mistral":
-        said = [{"type": "text", "text": text}] if text else []
-        message["content"] = [{"type": "thinking", "thinking": [{"type": "text", "text": thought}]}, *said]
+        text_parts = [{"type": "text", "text": text}] if text else []
+        message["content"] = [{"type": "thinking", "thinking": [{"type": "text", "text": thought}]}, *text_parts]
     elif thought and wire != "openai-chat":
         message["reasoning_content"] = thought
     made = [
@@ -67,8 +67,10 @@ def _responses(wire: str, thought: str, text: str, calls: Calls, tokens: int) ->
     sealed = {"encrypted_content": f"sealed {thought}", "summary": [{"type": "summary_text", "text": thought}]}
     items: list[dict[str, Any]] = [{"type": "reasoning", "id": f"rs_{len(calls)}", **sealed}] if thought else []
     if text:
-        said = [{"type": "output_text", "text": text, "annotations": []}]
-        items.append({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": said})
+        text_parts = [{"type": "output_text", "text": text, "annotations": []}]
+        items.append(
+            {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": text_parts}
+        )
     for number, (name, raw_id) in enumerate(calls):
         item = {"type": "function_call", "id": f"fc_{number}", "name": name, "arguments": json.dumps(arguments(number))}
         items.append({**item, "call_id": raw_id or f"call_{number}", "status": "completed"})

@@ -38,12 +38,12 @@ def begin(index: Any, **block: Any) -> dict[str, Any]:
     return {"type": "content_block_start", "index": index, "content_block": block}
 
 
-def delta(index: Any, kind: str, **said: Any) -> dict[str, Any]:
-    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **said}}
+def delta(index: Any, kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **fields}}
 
 
-def say(index: Any, words: str) -> dict[str, Any]:
-    return delta(index, "text_delta", text=words)
+def say(index: Any, text: str) -> dict[str, Any]:
+    return delta(index, "text_delta", text=text)
 
 
 def put(index: Any, piece: str) -> dict[str, Any]:
@@ -97,12 +97,12 @@ RECORDED = [
 
 
 def served(*payloads: Any, named: bool = True) -> bytes:
-    """Payloads as the service sends them, under their names."""
+    """Payloads as the service sends them, with event names."""
     return sse(*payloads, named=named)
 
 
 def told(*payloads: Any) -> tuple[Any, Reply]:
-    """What is read of a stream, which is the same however its bytes are cut; it keeps the rules of events."""
+    """Events and reply of a stream, equal in every split of its bytes; the event rules are checked."""
     return however_cut(ANTHROPIC, served(*payloads))
 
 

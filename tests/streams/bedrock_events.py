@@ -7,7 +7,7 @@ from typing import Any
 
 from segue.canonical.request import Reply
 from segue.wire.bedrock import BEDROCK
-from segue.wire.framing import event_message
+from segue.wire.framing import encode_aws_message
 
 from .reading import however_cut, read, taken
 
@@ -21,20 +21,20 @@ CITATION = {
 }
 
 
-def delta(index: Any, **said: Any) -> dict[str, Any]:
-    return {"contentBlockDelta": {"contentBlockIndex": index, "delta": said, "p": "ab"}}
+def delta(index: Any, **fields: Any) -> dict[str, Any]:
+    return {"contentBlockDelta": {"contentBlockIndex": index, "delta": fields, "p": "ab"}}
 
 
-def say(index: Any, words: str) -> dict[str, Any]:
-    return delta(index, text=words)
+def say(index: Any, text: str) -> dict[str, Any]:
+    return delta(index, text=text)
 
 
 def put(index: Any, piece: Any) -> dict[str, Any]:
     return delta(index, toolUse={"input": piece})
 
 
-def think(index: Any, **said: Any) -> dict[str, Any]:
-    return delta(index, reasoningContent=said)
+def think(index: Any, **fields: Any) -> dict[str, Any]:
+    return delta(index, reasoningContent=fields)
 
 
 def begin(index: Any, **start: Any) -> dict[str, Any]:
@@ -75,16 +75,16 @@ def framed(*payloads: Any) -> bytes:
     """Payloads as the service sends them; exceptions are messages of their own kind."""
     messages: list[bytes] = []
     for payload in payloads:
-        ((kind, said),) = payload.items()
+        ((kind, fields),) = payload.items()
         headers = {"event_type": kind, "content_type": "application/json", "message_type": "event"}
         if kind.endswith("Exception"):
             headers = {"exception_type": kind, "content_type": "application/json", "message_type": "exception"}
-        messages.append(event_message(json.dumps(said).encode(), **headers))
+        messages.append(encode_aws_message(json.dumps(fields).encode(), **headers))
     return b"".join(messages)
 
 
 def told(*payloads: Any) -> tuple[Any, Reply]:
-    """What is read of a stream: the same whether it is framed, cut anywhere, or given as boto3 decodes it."""
+    """Events and reply of a stream: the same framed, split anywhere, or decoded by boto3."""
     events, reply = however_cut(BEDROCK, framed(*payloads))
     assert taken(BEDROCK, payloads) == (events, reply)
     lines = "\n".join(json.dumps(payload) for payload in payloads).encode()

@@ -9,7 +9,7 @@ from .reading import Body, sse
 
 
 def streamed(chunks: Iterable[Body], *, done: bool = True) -> bytes:
-    """Chunks as servers send them, with the mark of the end."""
+    """Chunks as servers send them, with the `[DONE]` marker."""
     return sse(*chunks, done=done)
 
 
@@ -26,8 +26,8 @@ def calls(*entries: Body) -> Body:
 def entry(index: Any = None, raw_id: Any = None, name: Any = None, arguments: Any = None) -> Body:
     given = {"index": index, "id": raw_id, "type": "function" if raw_id is not None else None}
     function = {"name": name, "arguments": arguments}
-    told = {key: value for key, value in given.items() if value is not None}
-    return {**told, "function": {key: value for key, value in function.items() if value is not None}}
+    fields = {key: value for key, value in given.items() if value is not None}
+    return {**fields, "function": {key: value for key, value in function.items() if value is not None}}
 
 
 STOP, TOOLS = chunk({}, "stop"), chunk({}, "tool_calls")

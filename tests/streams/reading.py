@@ -1,4 +1,4 @@
-"""What tests of streams read with: payloads to bytes, bytes in any pieces to events, and the rules that events keep."""
+"""Test helpers that parse streams: payloads to bytes, bytes in any split to events, and the event rules."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, Tool
 from segue.canonical.request import Reply
 from segue.wire.base import Wire
 from segue.wire.events import (
-    End,
+    BlockEnd,
+    BlockStart,
     Event,
     Failed,
     Finished,
     InputDelta,
-    Opened,
-    Start,
+    ReplyStart,
     TextDelta,
     ThinkingDelta,
-    UsageTold,
-    Whole,
+    UsageUpdate,
+    WholeBlock,
     arguments_text,
 )
 from segue.wire.registry import WIRES
@@ -36,16 +36,16 @@ _KINDS = {TextDelta: Text, ThinkingDelta: Thinking, InputDelta: ToolCall}
 
 
 def sse(*payloads: Any, named: bool = False, done: bool = False) -> bytes:
-    """Payloads as server-sent events: under the name of their type, and with the mark of the end, where wanted."""
-    told = [
+    """Payloads as server-sent events, optionally with event names and the `[DONE]` marker."""
+    deltas = [
         (f"event: {payload['type']}\n" if named and "type" in payload else "") + f"data: {json.dumps(payload)}\n\n"
         for payload in payloads
     ]
-    return "".join([*told, "data: [DONE]\n\n" if done else ""]).encode()
+    return "".join([*deltas, "data: [DONE]\n\n" if done else ""]).encode()
 
 
 def payloads_of(data: bytes) -> list[Body]:
-    """What stands behind `data:` in server-sent events."""
+    """The decoded `data:` payloads of server-sent events."""
     lines = [line[6:] for line in data.decode().split("\n") if line.startswith("data: ")]
     return [json.loads(line) for line in lines if line != "[DONE]"]
 
@@ -67,7 +67,7 @@ def splits(data: bytes) -> Iterator[list[bytes]]:
 
 
 def read(wire: Wire | str, data: bytes | Iterable[bytes], turn_key: str = TURN) -> tuple[list[Event], Reply]:
-    """Events and reply of a stream, by the rules. `wire` may be its name."""
+    """Events and reply of a stream; the event rules are checked. `wire` may be its name."""
     parser = (WIRES[wire] if isinstance(wire, str) else wire).open_stream(turn_key)
     events: list[Event] = []
     for piece in [data] if isinstance(data, bytes) else data:
@@ -80,10 +80,10 @@ def read(wire: Wire | str, data: bytes | Iterable[bytes], turn_key: str = TURN) 
 
 
 def taken(wire: Wire, payloads: Iterable[Any]) -> tuple[list[Event], Reply]:
-    """The same of payloads that somebody decoded already."""
+    """The same for decoded payloads."""
     parser = wire.open_stream(TURN)
     for payload in payloads:
-        parser.take(payload)
+        parser.feed_payload(payload)
     reply = parser.close()
     events = parser.events()
     obey_the_rules(events, reply)
@@ -91,7 +91,7 @@ def taken(wire: Wire, payloads: Iterable[Any]) -> tuple[list[Event], Reply]:
 
 
 def however_cut(wire: Wire, data: bytes) -> tuple[list[Event], Reply]:
-    """Events and reply of a stream, told block by block, and the same where its bytes come one at a time."""
+    """Events and reply of a stream, checked block by block, and equal when fed byte by byte."""
     events, reply = read(wire, data)
     tell_each_block(events, reply)
     assert read(wire, one_by_one(data)) == (events, reply)
@@ -99,7 +99,7 @@ def however_cut(wire: Wire, data: bytes) -> tuple[list[Event], Reply]:
 
 
 def joined(found: tuple[list[Event], Reply]) -> tuple[list[Event], Reply]:
-    """A reading in which deltas that follow one another are one: how many came at once is up to the bytes."""
+    """The events with adjacent deltas joined: their number depends on the split of the bytes."""
     events: list[Event] = []
     for event in found[0]:
         last: Any = events[-1] if events else None
@@ -113,34 +113,34 @@ def joined(found: tuple[list[Event], Reply]) -> tuple[list[Event], Reply]:
 def _continues(last: Any, event: Any) -> bool:
     if type(event) not in _KINDS or type(last) is not type(event) or last.index != event.index:
         return False
-    return not (isinstance(event, TextDelta) and (event.beside or last.beside))
+    return not (isinstance(event, TextDelta) and (event.extras or last.beside))
 
 
 def obey_the_rules(events: Sequence[Event], reply: Reply | None = None) -> None:
-    """The rules of `segue.wire.events`, and that they tell of this reply."""
-    assert isinstance(events[0], Opened)
+    """Checks the rules of `segue.wire.events`, and that the events match this reply."""
+    assert isinstance(events[0], ReplyStart)
     assert isinstance(events[-1], Finished | Failed)
-    assert sum(isinstance(event, Opened) for event in events) == 1
+    assert sum(isinstance(event, ReplyStart) for event in events) == 1
     assert sum(isinstance(event, Finished | Failed) for event in events) == 1
-    assert all(at == len(events) - 2 for at, event in enumerate(events) if isinstance(event, UsageTold))
+    assert all(at == len(events) - 2 for at, event in enumerate(events) if isinstance(event, UsageUpdate))
     grown: dict[int, tuple[Block, list[str]]] = {}
     begun = 0
     for event in events:
         match event:
-            case Start(index, block):
+            case BlockStart(index, block):
                 assert index == begun
                 begun += 1
                 grown[index] = (block, [])
-            case Whole(index):
+            case WholeBlock(index):
                 assert index == begun
                 begun += 1
             case TextDelta() | ThinkingDelta() | InputDelta():
-                block, told = grown[event.index]
+                block, deltas = grown[event.index]
                 assert isinstance(block, _KINDS[type(event)])
-                told.append(event.text)
-            case End(index, block):
-                first, told = grown.pop(index)
-                _check_end(first, block, "".join(told))
+                deltas.append(event.text)
+            case BlockEnd(index, block):
+                first, deltas = grown.pop(index)
+                _check_end(first, block, "".join(deltas))
             case _:
                 pass
     assert not grown
@@ -148,17 +148,17 @@ def obey_the_rules(events: Sequence[Event], reply: Reply | None = None) -> None:
         _check_reply(reply, events)
 
 
-def _check_end(begun: Block, block: Text | Thinking | ToolCall, told: str) -> None:
+def _check_end(begun: Block, block: Text | Thinking | ToolCall, deltas: str) -> None:
     assert type(begun) is type(block)
     if not isinstance(block, ToolCall) or not isinstance(begun, ToolCall):
-        assert told == getattr(block, "text", None)
+        assert deltas == getattr(block, "text", None)
         return
     assert (begun.id, begun.name, begun.kind) == (block.id, block.name, block.kind)
     assert begun.id.startswith("hist_tool_")
     if block.broken and block.kind != "custom":
-        assert (block.arguments, block.arguments_text) == (None, told)
+        assert (block.arguments, block.arguments_text) == (None, deltas)
     else:
-        assert _value(told) == _value(arguments_text(block))
+        assert _value(deltas) == _value(arguments_text(block))
 
 
 def _value(text: str) -> Any:
@@ -169,29 +169,29 @@ def _value(text: str) -> Any:
 
 
 def _check_reply(reply: Reply, events: Sequence[Event]) -> None:
-    for kinds in ((Start, Whole), (End, Whole)):
-        told = [event.block for event in events if isinstance(event, kinds)]
-        calls = [block.id for block in told if isinstance(block, ToolCall)]
+    for kinds in ((BlockStart, WholeBlock), (BlockEnd, WholeBlock)):
+        deltas = [event.block for event in events if isinstance(event, kinds)]
+        calls = [block.id for block in deltas if isinstance(block, ToolCall)]
         assert sorted(calls) == sorted(call.id for call in reply.calls)
-    assert [event.usage for event in events if isinstance(event, UsageTold)] == ([reply.usage] if reply.usage else [])
+    assert [event.usage for event in events if isinstance(event, UsageUpdate)] == ([reply.usage] if reply.usage else [])
     if isinstance(events[-1], Finished):
-        assert (events[-1].finish, events[-1].cause) == (reply.finish, reply.cause)
+        assert (events[-1].finish, events[-1].cause) == (reply.finish, reply.raw_finish)
     else:
         assert reply.finish == "error"
 
 
 def tell_each_block(events: Sequence[Event], reply: Reply) -> None:
-    """What was told block by block is what the reply holds, and where a call comes from was known from the first."""
-    begun = {event.index: event.block for event in events if isinstance(event, Start)}
-    told = {event.index: event.block for event in events if isinstance(event, End | Whole)}
-    assert [told[index] for index in range(len(told))] == list(reply.blocks)
+    """Checks that the finished blocks equal the reply's, and that a call's origin is set from its start."""
+    begun = {event.index: event.block for event in events if isinstance(event, BlockStart)}
+    deltas = {event.index: event.block for event in events if isinstance(event, BlockEnd | WholeBlock)}
+    assert [deltas[index] for index in range(len(deltas))] == list(reply.blocks)
     for index, first in begun.items():
-        last = told[index]
+        last = deltas[index]
         assert not isinstance(first, ToolCall) or (isinstance(last, ToolCall) and first.origin == last.origin)
 
 
 def call_begun(event: Event) -> ToolCall:
-    assert isinstance(event, Start)
+    assert isinstance(event, BlockStart)
     assert isinstance(event.block, ToolCall)
     return event.block
 
@@ -205,7 +205,7 @@ def only_call(reply: Reply) -> ToolCall:
 
 
 def bare(reply: Reply) -> Reply:
-    """A reply without ids, and of what its API said around it only what is not odd."""
+    """A reply without ids and without unknown fields."""
 
     def plain(block: Any) -> Any:
         if isinstance(block, ToolCall):
@@ -213,13 +213,13 @@ def bare(reply: Reply) -> Reply:
         return msgspec.structs.replace(block, call_id="") if isinstance(block, ToolResponse) else block
 
     native = reply.native and Native(reply.native.api, {}, reply.native.intact)
-    return msgspec.structs.replace(reply, blocks=tuple(map(plain, reply.blocks)), native=native, beside=())
+    return msgspec.structs.replace(reply, blocks=tuple(map(plain, reply.blocks)), native=native, unknown_fields=())
 
 
 _IGNORED = ("native", "id", "call_id", "extra", "broken", "origin")
 
 
 def content_of(reply: Reply) -> list[Body]:
-    """The blocks of a reply without ids, fragments, and what only the end of a stream can know."""
+    """The blocks of a reply without ids, native fragments, and fields known only at the end of a stream."""
     made = [(type(block).__name__, msgspec.to_builtins(block)) for block in reply.blocks]
-    return [{"kind": kind, **{key: said[key] for key in said if key not in _IGNORED}} for kind, said in made]
+    return [{"kind": kind, **{key: fields[key] for key in fields if key not in _IGNORED}} for kind, fields in made]

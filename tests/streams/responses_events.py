@@ -1,4 +1,4 @@
-"""Events of the Responses API: a response as OpenAI streams it, and what its events say."""
+"""Events of the Responses API: a response as OpenAI streams it, and helpers that read its events."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from segue.canonical.blocks import ToolCall
 from segue.wire.dialects.foundry import AZURE_FOUNDRY
 from segue.wire.events import (
+    BlockStart,
     Event,
     InputDelta,
-    Start,
     TextDelta,
 )
 from segue.wire.openai_responses import OPENAI_RESPONSES
-from segue.wire.openai_responses.stream_parts import INPUTS
+from segue.wire.openai_responses.stream_parts import INPUT_KEYS
 from tests.conversations.replies import responses_reply
 
 from .reading import (
@@ -42,8 +42,8 @@ def custom(text: str) -> Body:
 
 
 def reasoning(*summary: str, **more: Any) -> Body:
-    told = [{"type": "summary_text", "text": text} for text in summary]
-    return {"id": "rs_1", "type": "reasoning", "summary": told, **more}
+    payloads = [{"type": "summary_text", "text": text} for text in summary]
+    return {"id": "rs_1", "type": "reasoning", "summary": payloads, **more}
 
 
 SEARCH = {
@@ -82,33 +82,35 @@ def cut(text: str, size: int) -> list[str]:
 
 
 def by_the_book(body: Body, size: int = 3) -> list[Body]:
-    """A response as OpenAI streams it, written from its documents and not by what is tested here."""
-    told: list[Body] = []
+    """A response as OpenAI streams it, built from the documentation, independent of the tested code."""
+    payloads: list[Body] = []
     empty = {**body, "output": [], "usage": None, "status": "in_progress"}
-    told += [{"type": "response.created", "response": empty}, {"type": "response.in_progress", "response": empty}]
+    payloads += [{"type": "response.created", "response": empty}, {"type": "response.in_progress", "response": empty}]
     for index, item in enumerate(body["output"]):
-        told += item_events(item, index, size)
-    told.append({"type": f"response.{body['status']}", "response": body})
-    return [{**one, "sequence_number": number} for number, one in enumerate(told)]
+        payloads += item_events(item, index, size)
+    payloads.append({"type": f"response.{body['status']}", "response": body})
+    return [{**one, "sequence_number": number} for number, one in enumerate(payloads)]
 
 
 def item_events(item: Body, index: int, size: int) -> list[Body]:
     kind, at = item["type"], {"item_id": item["id"], "output_index": index}
     bare = {**item, "status": "in_progress"} if "status" in item else dict(item)
-    told: list[Body] = []
+    payloads: list[Body] = []
     if kind == "message":
         bare["content"] = []
         for number, part in enumerate(item["content"]):
             place = {**at, "content_index": number}
             key, name = ("refusal", "refusal") if part["type"] == "refusal" else ("text", "output_text")
-            told.append({"type": "response.content_part.added", **place, "part": {**part, key: "", "annotations": []}})
-            told += [{"type": f"response.{name}.delta", **place, "delta": one} for one in cut(part[key], size)]
-            told += [
+            payloads.append(
+                {"type": "response.content_part.added", **place, "part": {**part, key: "", "annotations": []}}
+            )
+            payloads += [{"type": f"response.{name}.delta", **place, "delta": one} for one in cut(part[key], size)]
+            payloads += [
                 {"type": "response.output_text.annotation.added", **place, "annotation_index": n, "annotation": one}
                 for n, one in enumerate(part.get("annotations", []))
             ]
-            told.append({"type": f"response.{name}.done", **place, key: part[key]})
-            told.append({"type": "response.content_part.done", **place, "part": part})
+            payloads.append({"type": f"response.{name}.done", **place, key: part[key]})
+            payloads.append({"type": "response.content_part.done", **place, "part": part})
     elif kind == "reasoning":
         bare = {"id": item["id"], "type": kind, "summary": [], "encrypted_content": "not yet"}
         for listed, numbered, part, text in (
@@ -117,18 +119,20 @@ def item_events(item: Body, index: int, size: int) -> list[Body]:
         ):
             for number, entry in enumerate(item.get(listed) or []):
                 place = {**at, numbered: number}
-                told.append({"type": f"response.{part}.added", **place, "part": {**entry, "text": ""}})
-                told += [{"type": f"response.{text}.delta", **place, "delta": one} for one in cut(entry["text"], size)]
-                told.append({"type": f"response.{text}.done", **place, "text": entry["text"]})
-                told.append({"type": f"response.{part}.done", **place, "part": entry})
+                payloads.append({"type": f"response.{part}.added", **place, "part": {**entry, "text": ""}})
+                payloads += [
+                    {"type": f"response.{text}.delta", **place, "delta": one} for one in cut(entry["text"], size)
+                ]
+                payloads.append({"type": f"response.{text}.done", **place, "text": entry["text"]})
+                payloads.append({"type": f"response.{part}.done", **place, "part": entry})
     elif kind in ("function_call", "custom_tool_call"):
-        key = INPUTS[kind]
+        key = INPUT_KEYS[kind]
         name = "function_call_arguments" if kind == "function_call" else "custom_tool_call_input"
         bare[key] = ""
-        told += [{"type": f"response.{name}.delta", **at, "delta": one} for one in cut(item[key], size)]
-        told.append({"type": f"response.{name}.done", **at, key: item[key]})
+        payloads += [{"type": f"response.{name}.delta", **at, "delta": one} for one in cut(item[key], size)]
+        payloads.append({"type": f"response.{name}.done", **at, key: item[key]})
     added = {"type": "response.output_item.added", "output_index": index, "item": bare}
-    return [added, *told, {"type": "response.output_item.done", "output_index": index, "item": item}]
+    return [added, *payloads, {"type": "response.output_item.done", "output_index": index, "item": item}]
 
 
 def same_as_at_once(body: Body, data: bytes, *, finish: str | None = None) -> list[Event]:
@@ -155,13 +159,13 @@ def inputs(events: list[Event]) -> str:
 
 
 def begun(events: list[Event]) -> list[str]:
-    """The ids of calls in the order in which they begin."""
-    return [event.block.id for event in events if isinstance(event, Start) and isinstance(event.block, ToolCall)]
+    """The ids of calls in the order of their start."""
+    return [event.block.id for event in events if isinstance(event, BlockStart) and isinstance(event.block, ToolCall)]
 
 
-def only(told: list[Body], *kinds: str) -> list[Body]:
-    return [one for one in told if one["type"].removeprefix("response.") in kinds]
+def only(payloads: list[Body], *kinds: str) -> list[Body]:
+    return [one for one in payloads if one["type"].removeprefix("response.") in kinds]
 
 
-def without(told: list[Body], *words: str) -> list[Body]:
-    return [one for one in told if not any(word in one["type"] for word in words)]
+def without(payloads: list[Body], *kinds: str) -> list[Body]:
+    return [one for one in payloads if not any(word in one["type"] for word in kinds)]

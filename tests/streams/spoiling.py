@@ -1,5 +1,5 @@
-"""What tests of streams spoil with: payloads with odd values in odd places. All that may come of it is a value or a
-`RemoteProtocolError`; and what is a value can be written."""
+"""Corrupts payloads with odd values in odd places. Parsing gives a value or a `RemoteProtocolError`, and a value can be
+rendered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ODD: list[Any] = [
 
 
 def read_or_refuse(wire: Wire | str, data: bytes) -> tuple[list[Event], Reply] | None:
-    """Events and reply, by the rules; None if this is no stream of the API."""
+    """Events and reply; None if this is no stream of the API."""
     try:
         return read(wire, data)
     except RemoteProtocolError:
@@ -34,7 +34,7 @@ def read_or_refuse(wire: Wire | str, data: bytes) -> tuple[list[Event], Reply] |
 
 
 def read_and_write_or_refuse(wire: Wire, data: bytes) -> None:
-    """What is a stream of the API is told block by block, and can be written."""
+    """A valid stream of the API passes the block checks and can be rendered."""
     found = read_or_refuse(wire, data)
     if found is not None:
         tell_each_block(*found)
@@ -51,7 +51,7 @@ def refuse_random_bytes(wire: Wire) -> None:
 
 
 def mutants(payloads: Sequence[Any], seed: int) -> list[Any]:
-    """The payloads with a value somewhere replaced, some left out, some told twice or in another place."""
+    """The payloads with some values replaced and some payloads removed, duplicated or moved."""
     chance = random.Random(seed)
     changed: list[Any] = json.loads(json.dumps(payloads))
     for _ in range(chance.randint(1, 4)):
@@ -70,25 +70,28 @@ def mutants(payloads: Sequence[Any], seed: int) -> list[Any]:
     return changed
 
 
-def garbled(wire: Wire, told: Sequence[Any], times: int, *abroad: Wire) -> int:
-    """Reads streams of some of these payloads with odd values in them; gives how many of them were replies, and could
-    be written at home and abroad."""
+def garbled(wire: Wire, payloads: Sequence[Any], times: int, *others: Wire) -> int:
+    """Reads streams of some of these payloads with odd values in them; returns how many were replies, all of which
+    can be rendered for every given wire."""
     chance = random.Random(7)
     replies = 0
     for _ in range(times):
-        some = [json.loads(json.dumps(one)) for one in chance.sample(told, chance.randrange(1, min(12, len(told)) + 1))]
+        some = [
+            json.loads(json.dumps(one))
+            for one in chance.sample(payloads, chance.randrange(1, min(12, len(payloads)) + 1))
+        ]
         for _ in range(chance.randrange(1, 4)):
             _corrupt(chance.choice(some), chance)
         if (found := read_or_refuse(wire, sse(*some))) is None:
             continue
-        for one in (wire, *abroad):
+        for one in (wire, *others):
             assert written(one, found[0])
         replies += 1
     return replies
 
 
 def _corrupt(value: Any, chance: random.Random) -> None:
-    """Puts an odd value somewhere into this one, or takes one out."""
+    """Puts an odd value somewhere into this one, or removes one."""
     while isinstance(value, dict | list) and value:
         key: Any = chance.choice(list(value) if isinstance(value, dict) else range(len(value)))
         if chance.random() < 0.4 or not isinstance(value[key], dict | list) or not value[key]:

@@ -1,4 +1,4 @@
-"""Streams of Anthropic: how its servers, and those that speak like them, tell a message."""
+"""Parsing streams of Anthropic and of servers with the same API."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from segue.canonical.request import Usage
 from segue.errors import RemoteProtocolError
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.events import (
-    End,
+    BlockEnd,
+    BlockStart,
     Failed,
     Finished,
     InputDelta,
-    Opened,
-    Start,
+    ReplyStart,
     TextDelta,
     ThinkingDelta,
-    UsageTold,
-    Whole,
+    UsageUpdate,
+    WholeBlock,
 )
 from tests.conversations.build import text, thinking, use
 from tests.conversations.replies import anthropic_reply
+from tests.each import for_each
 
 from .anthropic_events import (
     CITATION,
@@ -78,8 +79,8 @@ def test_recorded_stream_equals_the_whole_reply() -> None:
     assert reply.native == Native("anthropic", body)
     assert bare(reply) == bare(ANTHROPIC.parse_reply(body))
     assert [type(event) for event in events if not isinstance(event, InputDelta)] == [
-        *(Opened, Start, ThinkingDelta, ThinkingDelta, End, Start, TextDelta, TextDelta, End),
-        *(Whole, Whole, Start, End, UsageTold, Finished),
+        *(ReplyStart, BlockStart, ThinkingDelta, ThinkingDelta, BlockEnd, BlockStart, TextDelta, TextDelta, BlockEnd),
+        *(WholeBlock, WholeBlock, BlockStart, BlockEnd, UsageUpdate, Finished),
     ]
 
 
@@ -150,7 +151,7 @@ def test_missing_block_stops() -> None:
 
 def test_a_missing_message_stop() -> None:
     reply = spoken(begin_text(0), say(0, "Hm."), stop(0), end())
-    assert (reply.text, reply.finish, reply.cause) == ("Hm.", "stop", "end_turn")
+    assert (reply.text, reply.finish, reply.raw_finish) == ("Hm.", "stop", "end_turn")
 
 
 @pytest.mark.parametrize(("block", "finish"), [(begin_text(0), "stop"), (begin_call(0), "tool_calls")])
@@ -206,7 +207,7 @@ def test_input_without_a_call_is_not_added_to_another_call() -> None:
 
 @pytest.mark.parametrize("index", [0, 1, None])
 def test_text_after_a_call(index: int | None) -> None:
-    """Whatever index they are told under, with a beginning of their own or without."""
+    """Under any index, with a block start or without."""
     reply = spoken(begin_call(0), put(0, '{"path": "a"}'), stop(0), say(index, "And"), say(index, " so."), end(), STOP)
     assert [type(block) for block in reply.blocks] == [ToolCall, Text]
     assert (reply.text, only_call(reply).arguments) == ("And so.", {"path": "a"})
@@ -236,7 +237,7 @@ def test_an_error_inside_the_reply(error: Any) -> None:
     tell_each_block(events, reply)
     assert isinstance(events[-1], Failed)
     assert events[-1].error.message == "Overloaded"
-    assert (reply.text, reply.finish, reply.cause) == ("Hm.", "error", "Overloaded")
+    assert (reply.text, reply.finish, reply.raw_finish) == ("Hm.", "error", "Overloaded")
     assert only_call(reply).broken
     assert only_call(reply).arguments_text == '{"path": "a'
 
@@ -260,7 +261,7 @@ def test_a_stream_that_ends_early_keeps_what_arrived(at: int) -> None:
     tell_each_block(events, reply)
     whole = read(ANTHROPIC, served(*RECORDED))[1]
     assert whole.text.startswith(reply.text)
-    # Only what says how it ended is an end.
+    # Only an event with a stop reason is an end.
     assert (reply.finish == "error") is (at < len(RECORDED) - 1)
     for call in reply.calls:
         ended = call.arguments in ({"query": "sky"}, {"path": "ä\n", "n": [1]})
@@ -269,9 +270,9 @@ def test_a_stream_that_ends_early_keeps_what_arrived(at: int) -> None:
 
 def test_reasoning_that_is_redacted_comes_whole() -> None:
     events, reply = told(START, begin(0, type="redacted_thinking", data="c2VhbGVk"), stop(0), end(), STOP)
-    assert [type(event) for event in events] == [Opened, Start, End, UsageTold, Finished]
+    assert [type(event) for event in events] == [ReplyStart, BlockStart, BlockEnd, UsageUpdate, Finished]
     assert isinstance(reply.blocks[0], Thinking)
-    assert reply.blocks[0].sealed == "c2VhbGVk"
+    assert reply.blocks[0].encrypted == "c2VhbGVk"
 
 
 def test_reasoning_that_is_not_shown_has_a_signature_only() -> None:
@@ -307,7 +308,7 @@ def test_hosted_blocks_are_emitted_whole() -> None:
         stop(2),
     ]
     events, reply = told(START, *blocks, end("pause_turn"), STOP)
-    assert [type(event) for event in events[1:-2]] == [Whole, Whole, Whole]
+    assert [type(event) for event in events[1:-2]] == [WholeBlock, WholeBlock, WholeBlock]
     search, results, echo = reply.blocks
     assert isinstance(search, ToolCall)
     assert isinstance(results, ToolResponse)
@@ -325,7 +326,7 @@ def test_a_compaction() -> None:
         stop(0),
     ]
     events, reply = told(START, *payloads, end("compaction"), STOP)
-    assert isinstance(events[1], Whole)
+    assert isinstance(events[1], WholeBlock)
     assert reply.blocks[0].native is not None
     assert reply.blocks[0].native.fragment == {"type": "compaction", "content": "So far: sky."}
     assert reply.finish == "pause"
@@ -347,7 +348,7 @@ def test_usage_is_put_together_from_beginning_and_end() -> None:
     events, reply = told(START, begin_text(0), stop(0), end(cache_read_input_tokens=None), STOP)
     used = Usage(input=15, output=7, cache_read=4)
     assert reply.usage == used
-    assert [event for event in events if isinstance(event, UsageTold)] == [UsageTold(used)]
+    assert [event for event in events if isinstance(event, UsageUpdate)] == [UsageUpdate(used)]
     reply = spoken(end(input_tokens=20, cache_read_input_tokens=0, output_tokens_details={"thinking_tokens": 3}), STOP)
     assert reply.usage == Usage(input=20, output=7, reasoning=3)
 
@@ -398,9 +399,9 @@ def test_unknown_delta_types_are_kept_for_same_api() -> None:
 
 
 def test_envelope_fields_are_kept() -> None:
-    said = {**end(), "context_management": {"applied_edits": [{"type": "x"}]}}
-    said["delta"] = {**said["delta"], "container": {"id": "c_1", "expires_at": "2026-01-01T00:00:00Z"}}
-    events, reply = told(START, begin_text(0), say(0, "Hm."), stop(0), said, {**STOP, "metrics": {"ms": 3}})
+    content = {**end(), "context_management": {"applied_edits": [{"type": "x"}]}}
+    content["delta"] = {**content["delta"], "container": {"id": "c_1", "expires_at": "2026-01-01T00:00:00Z"}}
+    events, reply = told(START, begin_text(0), say(0, "Hm."), stop(0), content, {**STOP, "metrics": {"ms": 3}})
     assert reply.native is not None
     assert {"context_management", "container", "metrics"} <= reply.native.fragment.keys()
     again = read(ANTHROPIC, written(ANTHROPIC, events))[1]
@@ -430,7 +431,7 @@ def test_half_a_character_in_each_of_two_deltas() -> None:
     assert read(ANTHROPIC, data + served(stop(0), end(), STOP))[1].text == "a🌍b"
 
 
-@pytest.mark.parametrize("seed", range(400))
+@for_each("seed", range(400))
 def test_mutated_streams_give_a_value_or_a_remote_error(seed: int) -> None:
     read_and_write_or_refuse(ANTHROPIC, sse(*mutants(RECORDED, seed)))
 
@@ -444,7 +445,7 @@ def test_random_bytes_give_a_value_or_a_remote_error(data: bytes) -> None:
 
 
 def test_the_cost_of_a_call_in_a_hundred_thousand_pieces_is_linear() -> None:
-    """With joining at each piece this would take minutes."""
+    """With joining at each delta this would take minutes."""
     parser = ANTHROPIC.open_stream("turn-7")
     parser.feed(served(START, begin_call(0), put(0, '{"a": "')))
     piece = served(put(0, "x" * 50), delta(0, "odd_delta", more="y" * 50)) * 100

@@ -1,4 +1,4 @@
-"""Streams of Anthropic that segue writes: its own client reads back what was said."""
+"""Rendering streams of Anthropic: the vendor's client reads back the same reply."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from segue.canonical.request import Reply, Usage
 from segue.models import identify
 from segue.render.report import Report
 from segue.wire.anthropic import ANTHROPIC
-from segue.wire.base import ApiError, Projection
+from segue.wire.base import ApiError, RenderContext
 from segue.wire.events import (
-    End,
+    BlockEnd,
+    BlockStart,
     Failed,
     Finished,
     InputDelta,
-    Opened,
-    Start,
-    events_of,
+    ReplyStart,
+    reply_events,
 )
-from segue.wire.idmap import IdMap
+from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
 from tests.conversations.build import text, thinking, use
 from tests.conversations.replies import anthropic_reply
@@ -94,7 +94,7 @@ REQUEST: dict[str, Any] = {
 
 
 def sdk(data: bytes, *, beta: bool = False) -> list[Any]:
-    """The events that the vendor's client fires, and at the end the message that it put together."""
+    """The events that the vendor's client fires, and the message that it assembles."""
     (server,) = _SERVER
     server.answers = [data]
     client = anthropic.Anthropic(api_key="none", base_url=server.url, max_retries=0, timeout=100)
@@ -104,13 +104,13 @@ def sdk(data: bytes, *, beta: bool = False) -> list[Any]:
 
 
 def contents(message: Any) -> list[dict[str, Any]]:
-    """The blocks of a message as the client has them, without what says nothing."""
+    """The blocks of a message as the client has them, without empty ones."""
     blocks = [block.to_dict() for block in message.content]
     return [{key: value for key, value in block.items() if key != "parsed_output"} for block in blocks]
 
 
 def same_to_the_client(body: dict[str, Any], *, beta: bool = False) -> None:
-    """A body in the wire's own stream: read back by segue it is the same reply, and by the vendor's client too."""
+    """A body rendered as a stream is the same reply when read by segue and by the vendor's client."""
     reply = read(ANTHROPIC, json.dumps(body).encode())[1]
     data, replies = there_and_back(ANTHROPIC, reply)
     for again in replies:
@@ -206,7 +206,7 @@ def test_live_conversion_equals_the_whole_stream() -> None:
     out = live(ANTHROPIC, ANTHROPIC, served(*RECORDED))
     assert read(ANTHROPIC, out)[1] == read(ANTHROPIC, served(*RECORDED))[1]
     first, last = sdk(out)[0].message, sdk(out)[-1]
-    # What was not known at the beginning is not said there.
+    # Fields not known at the start are absent there.
     assert (first.usage.input_tokens, first.usage.output_tokens, first.stop_reason) == (11, 1, None)
     assert (last.usage.input_tokens, last.usage.output_tokens, last.stop_reason) == (12, 7, "tool_use")
 
@@ -232,8 +232,8 @@ def test_cross_api_reply() -> None:
     message = sdk(data)[-1]
     assert message.id.startswith("msg_")
     assert message.model == "gpt-4.1"
-    (said, used) = contents(message)
-    assert said == {"type": "text", "text": "Hm."}
+    (content, used) = contents(message)
+    assert content == {"type": "text", "text": "Hm."}
     assert used == {"type": "tool_use", "id": used["id"], "name": "read_file", "input": {"path": "a"}}
     assert used["id"].startswith("toolu_")
     assert (message.stop_reason, message.usage.input_tokens, message.usage.output_tokens) == ("tool_use", 7, 7)
@@ -250,17 +250,17 @@ def test_unsupported_blocks_are_dropped_as_in_a_whole_reply() -> None:
     data = written(ANTHROPIC, events, report)
     whole, expected = told_at_once(Reply(blocks, "tool_calls", Usage(11, 7, 4)), ANTHROPIC)
     assert [finding.message for finding in report.findings] == [finding.message for finding in expected.findings]
-    said = contents(sdk(data)[-1])
-    for block in [*said, *whole["content"]]:
+    content = contents(sdk(data)[-1])
+    for block in [*content, *whole["content"]]:
         block.pop("id", None)
-    assert said == whole["content"]
+    assert content == whole["content"]
 
 
 def test_unknown_block_keys_are_reported_as_in_a_whole_reply() -> None:
     body = anthropic_reply({**text("Hm."), "mood": "blue"}, use("toolu_1", "f", {"a": 1}, mood="red"))
     reply = read(ANTHROPIC, json.dumps(body).encode())[1]
     report = Report(target=ANTHROPIC.name)
-    data = written(ANTHROPIC, events_of(reply), report)
+    data = written(ANTHROPIC, reply_events(reply), report)
     _, expected = told_at_once(reply, ANTHROPIC)
     assert [finding.message for finding in report.findings] == [finding.message for finding in expected.findings]
     assert len(report.findings) == 2
@@ -271,9 +271,14 @@ def test_parallel_blocks_are_rendered_in_sequence() -> None:
     first, second = (msgspec.structs.replace(CALL, id=f"hist_tool_{at}") for at in "ab")
     bare_call = [msgspec.structs.replace(call, arguments={}) for call in (first, second)]
     events = [
-        Opened(None, "m"),
-        *(Start(0, bare_call[0]), Start(1, bare_call[1]), InputDelta(1, '{"path":'), InputDelta(0, '{"path"')),
-        *(InputDelta(1, '"a"}'), End(1, second), InputDelta(0, ':"a"}'), End(0, first)),
+        ReplyStart(None, "m"),
+        *(
+            BlockStart(0, bare_call[0]),
+            BlockStart(1, bare_call[1]),
+            InputDelta(1, '{"path":'),
+            InputDelta(0, '{"path"'),
+        ),
+        *(InputDelta(1, '"a"}'), BlockEnd(1, second), InputDelta(0, ':"a"}'), BlockEnd(0, first)),
         Finished("tool_calls"),
     ]
     for step in (1, AT_ONCE):
@@ -336,11 +341,11 @@ def test_cross_api_stop_sequence() -> None:
 
 
 def test_requested_model_where_the_reply_has_none() -> None:
-    projection = Projection(
+    projection = RenderContext(
         IdMap(ANTHROPIC.ids(identify(None)), provider="x"), NameMap(ANTHROPIC.names(identify(None))), Report()
     )
     renderer = ANTHROPIC.stream_renderer(projection, "claude-haiku-4-5", None)
-    assert b'"model":"claude-haiku-4-5"' in renderer.render([Opened()])
+    assert b'"model":"claude-haiku-4-5"' in renderer.render([ReplyStart()])
 
 
 blocks: Any = st.one_of(
@@ -351,7 +356,7 @@ blocks: Any = st.one_of(
 
 
 def in_pieces(body: dict[str, Any], chance: random.Random) -> list[Any]:
-    """A body as its server would stream it, cut anywhere."""
+    """A body as its server would stream it, split anywhere."""
     message = {**body, "content": [], "stop_reason": None, "usage": {"input_tokens": 11, "output_tokens": 1}}
     payloads: list[Any] = [{"type": "message_start", "message": message}]
     for index, block in enumerate(body["content"]):
@@ -379,14 +384,14 @@ def test_any_reply_in_any_pieces(content: Sequence[Any], chance: random.Random) 
     same_as_at_once(ANTHROPIC, served(*in_pieces(body, chance)), body)
 
 
-def test_another_model_continues() -> None:
+def test_fallback_model_is_recorded() -> None:
     block = {"type": "fallback", "from": {"model": "claude-opus-4-6"}, "to": {"model": "claude-haiku-4-5"}}
     events, reply = told(START, begin(0, **block), stop(0), begin_call(1), stop(1), end("tool_use"), STOP)
     assert (reply.model, only_call(reply).origin.model) == ("claude-haiku-4-5", "claude-haiku-4-5")
     assert sdk(written(ANTHROPIC, events), beta=True)[-1].model == "claude-haiku-4-5"
 
 
-def test_truncated_reply_stays_truncated_for_same_api() -> None:
+def test_truncated_reply_ends_with_max_tokens() -> None:
     _, reply = read(ANTHROPIC, served(START, begin_text(0), say(0, "Hm.")))
-    data = written(ANTHROPIC, events_of(reply))
+    data = written(ANTHROPIC, reply_events(reply))
     assert sdk(data)[-1].stop_reason == "max_tokens"

@@ -1,4 +1,4 @@
-"""Streams of Converse: how the service tells a reply."""
+"""Parsing streams of Converse."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from segue.errors import RemoteProtocolError
 from segue.wire.base import ApiError
 from segue.wire.bedrock import BEDROCK
 from segue.wire.events import (
-    End,
+    BlockEnd,
+    BlockStart,
     Failed,
     Finished,
     InputDelta,
-    Opened,
-    Start,
+    ReplyStart,
     TextDelta,
     ThinkingDelta,
-    UsageTold,
-    Whole,
+    UsageUpdate,
+    WholeBlock,
 )
-from segue.wire.framing import event_message
+from segue.wire.framing import encode_aws_message
 from tests.conversations.build import PNG, thought, tool_use
 from tests.conversations.replies import bedrock_reply
+from tests.each import for_each
 
 from .bedrock_events import (
     CITATION,
@@ -74,8 +75,8 @@ def test_recorded_stream_equals_the_whole_reply() -> None:
     assert reply.native == Native("bedrock", body)
     assert bare(reply) == bare(BEDROCK.parse_reply(body))
     assert [type(event) for event in events if not isinstance(event, InputDelta)] == [
-        *(Opened, Start, ThinkingDelta, ThinkingDelta, End, Start, TextDelta, TextDelta, End),
-        *(Start, End, UsageTold, Finished),
+        *(ReplyStart, BlockStart, ThinkingDelta, ThinkingDelta, BlockEnd, BlockStart, TextDelta, TextDelta, BlockEnd),
+        *(BlockStart, BlockEnd, UsageUpdate, Finished),
     ]
 
 
@@ -142,16 +143,16 @@ def test_redacted_reasoning() -> None:
     sealed = base64.b64encode(b"sealed").decode()
     reply = spoken(think(0, redactedContent=sealed), stop(0), say(1, "So."), stop(1), end())
     assert isinstance(reply.blocks[0], Thinking)
-    assert reply.blocks[0].sealed == sealed
+    assert reply.blocks[0].encrypted == sealed
     payloads = [START, think(0, redactedContent=b"sea"), think(0, redactedContent=b"led"), stop(0), end()]
     (block,) = taken(BEDROCK, payloads)[1].blocks
     assert isinstance(block, Thinking)
-    assert block.sealed == sealed
+    assert block.encrypted == sealed
 
 
 def test_reasoning_and_redacted_reasoning_under_one_index() -> None:
     reply = spoken(think(0, text="Hm."), think(0, redactedContent="c2VhbGVk"), stop(0), end())
-    assert [(block.text, block.sealed) for block in reply.blocks if isinstance(block, Thinking)] == [
+    assert [(block.text, block.encrypted) for block in reply.blocks if isinstance(block, Thinking)] == [
         ("Hm.", None),
         ("", "c2VhbGVk"),
     ]
@@ -162,7 +163,7 @@ def test_usage_and_metrics_come_after_the_stop() -> None:
     meta = {"metadata": {**META["metadata"], "usage": used}}
     events, reply = told(START, say(0, "Hm."), stop(0), end(), meta)
     assert reply.usage == Usage(16, 7, 3, 2)
-    assert events[-2] == UsageTold(Usage(16, 7, 3, 2))
+    assert events[-2] == UsageUpdate(Usage(16, 7, 3, 2))
     assert reply.native is not None
     assert reply.native.fragment["metrics"] == {"latencyMs": 551}
 
@@ -182,7 +183,7 @@ def test_an_exception_inside_the_reply(name: str) -> None:
     events, reply = told(*payloads, {name: {"message": "No more."}})
     status, kind = EXCEPTIONS[name]
     assert events[-1] == Failed(ApiError(status, "No more.", kind=kind))
-    assert (reply.text, reply.finish, reply.cause) == ("Hm.", "error", "No more.")
+    assert (reply.text, reply.finish, reply.raw_finish) == ("Hm.", "error", "No more.")
     assert only_call(reply).broken
     assert only_call(reply).arguments_text == '{"path": "a'
 
@@ -196,14 +197,14 @@ def test_an_exception_before_the_reply(name: str) -> None:
 
 
 def test_an_error_that_stands_in_the_headers() -> None:
-    data = event_message(b"", message_type="error", error_code="InternalFailure", error_message="Out of order.")
+    data = encode_aws_message(b"", message_type="error", error_code="InternalFailure", error_message="Out of order.")
     events, reply = read(BEDROCK, framed(START, say(0, "Hm.")) + data)
     assert isinstance(events[-1], Failed)
-    assert (events[-1].error.kind, reply.cause) == ("InternalFailure", "Out of order.")
+    assert (events[-1].error.kind, reply.raw_finish) == ("InternalFailure", "Out of order.")
 
 
 def test_an_exception_without_a_payload() -> None:
-    data = event_message(b"", message_type="exception", exception_type="throttlingException")
+    data = encode_aws_message(b"", message_type="exception", exception_type="throttlingException")
     events, _ = read(BEDROCK, framed(START, say(0, "Hm.")) + data)
     assert isinstance(events[-1], Failed)
     assert events[-1].error.status == 429
@@ -291,7 +292,7 @@ def test_hosted_blocks_are_emitted_whole() -> None:
         stop(1),
     ]
     events, reply = told(START, *payloads, end(), META)
-    assert [type(event) for event in events[1:-2]] == [Whole, Whole]
+    assert [type(event) for event in events[1:-2]] == [WholeBlock, WholeBlock]
     call, result = reply.blocks
     assert isinstance(call, ToolCall)
     assert isinstance(result, ToolResponse)
@@ -336,7 +337,7 @@ def test_unknown_events_are_ignored() -> None:
     assert spoken(odd, say(0, "Hm."), odd, stop(0), end()).text == "Hm."
 
 
-@pytest.mark.parametrize("seed", range(300))
+@for_each("seed", range(300))
 def test_mutated_streams_give_a_value_or_a_remote_error(seed: int) -> None:
     server = [begin_call(3, type="server_tool_use"), put(3, "{}"), stop(3), begin(4, image={"format": "png"})]
     payloads = mutants([*RECORDED[:-2], *server, delta(4, image={"source": {"bytes": PNG}}), *RECORDED[-2:]], seed)
@@ -349,7 +350,7 @@ def test_random_bytes_give_a_value_or_a_remote_error(data: bytes) -> None:
     read_or_refuse(BEDROCK, data)
     read_or_refuse(BEDROCK, framed(START, begin_call(0)) + data)
     headers = {"event_type": "contentBlockDelta", "message_type": "event"}
-    read_or_refuse(BEDROCK, framed(START) + event_message(data, **headers))
+    read_or_refuse(BEDROCK, framed(START) + encode_aws_message(data, **headers))
 
 
 def test_a_damaged_message_is_a_remote_error() -> None:

@@ -1,4 +1,4 @@
-"""Streams of Converse that segue writes: botocore's own parser reads back what was said."""
+"""Rendering streams of Converse: botocore's own parser reads back the same reply."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import ApiError
 from segue.wire.bedrock import BEDROCK
 from segue.wire.events import (
-    End,
+    BlockEnd,
+    BlockStart,
     Failed,
     Finished,
-    Opened,
-    Start,
+    ReplyStart,
     TextDelta,
 )
 from tests.conversations.build import PNG, thought, tool_result, tool_use
@@ -105,19 +105,19 @@ def sdk(data: bytes) -> list[dict[str, Any]]:
 
 
 def put_together(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The blocks as a client of boto3 puts them together; nothing that the service model does not know."""
+    """The blocks as a boto3 client assembles them; only members of the service model."""
     blocks: dict[int, dict[str, Any]] = {}
     for event in events:
         assert len(event) == 1
         assert "SDK_UNKNOWN_MEMBER" not in event
         if "contentBlockStart" in event:
-            said = event["contentBlockStart"]
-            assert said["contentBlockIndex"] == len(blocks)
-            blocks[said["contentBlockIndex"]] = {key: dict(value) for key, value in said["start"].items()}
+            content = event["contentBlockStart"]
+            assert content["contentBlockIndex"] == len(blocks)
+            blocks[content["contentBlockIndex"]] = {key: dict(value) for key, value in content["start"].items()}
         elif "contentBlockDelta" in event:
-            said = event["contentBlockDelta"]
-            block = blocks.setdefault(said["contentBlockIndex"], {})
-            ((kind, value),) = said["delta"].items()
+            content = event["contentBlockDelta"]
+            block = blocks.setdefault(content["contentBlockIndex"], {})
+            ((kind, value),) = content["delta"].items()
             match kind:
                 case "text":
                     block["text"] = block.get("text", "") + value
@@ -137,7 +137,7 @@ def put_together(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def as_streamed(block: dict[str, Any]) -> dict[str, Any]:
-    """A block of an answer at once, as it is when its stream is put together."""
+    """A block of a whole reply, as it is when assembled from its stream."""
     match block:
         case {"toolUse": used}:
             return {"toolUse": {**used, "input": used["input"]}}
@@ -163,7 +163,7 @@ def with_values(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def same_to_the_client(body: dict[str, Any]) -> None:
-    """A body in the wire's own stream: read back by segue it is the same reply, and by botocore too."""
+    """A body rendered as a stream is the same reply when read by segue and by botocore."""
     reply = read(BEDROCK, json.dumps(body).encode())[1]
     data, replies = there_and_back(BEDROCK, reply)
     for again in replies:
@@ -244,8 +244,8 @@ def test_cross_api_reply() -> None:
     report = Report(target=BEDROCK.name)
     data = written(BEDROCK, from_abroad(Text(" \n"), Text("Hm."), CALL, finish="tool_calls"), report)
     fired = sdk(data)
-    said, used = with_values(put_together(fired))
-    assert said == {"text": "Hm."}
+    content, used = with_values(put_together(fired))
+    assert content == {"text": "Hm."}
     assert used["toolUse"]["toolUseId"].startswith("tooluse_")
     assert (used["toolUse"]["name"], used["toolUse"]["input"]) == ("read_file", {"path": "a"})
     assert fired[-2] == {"messageStop": {"stopReason": "tool_use"}}
@@ -255,21 +255,21 @@ def test_cross_api_reply() -> None:
 
 def test_live_stream_from_anthropic() -> None:
     out = live(ANTHROPIC, BEDROCK, sse(*THEIRS, named=True))
-    said, used = with_values(put_together(sdk(out)))
-    assert said == {"text": "Reading it… é"}
+    content, used = with_values(put_together(sdk(out)))
+    assert content == {"text": "Reading it… é"}
     assert used["toolUse"]["input"] == {"path": "ä\n", "n": [1]}
 
 
 def test_blank_text_is_held_back() -> None:
     events = [
-        Opened(),
-        Start(0, Text("")),
+        ReplyStart(),
+        BlockStart(0, Text("")),
         TextDelta(0, "\n"),
         TextDelta(0, " "),
         TextDelta(0, "Hm."),
         TextDelta(0, " "),
     ]
-    data = written(BEDROCK, [*events, End(0, Text("\n Hm. ")), Finished("stop")])
+    data = written(BEDROCK, [*events, BlockEnd(0, Text("\n Hm. ")), Finished("stop")])
     assert put_together(sdk(data)) == [{"text": "\n Hm. "}]
 
 
@@ -282,11 +282,11 @@ def test_unsupported_blocks_are_dropped_as_in_a_whole_reply() -> None:
     data = written(BEDROCK, from_abroad(*blocks, finish="tool_calls"), report)
     whole, expected = told_at_once(Reply(blocks, "tool_calls", Usage(11, 7, 4)), BEDROCK)
     assert [finding.message for finding in report.findings] == [finding.message for finding in expected.findings]
-    said = with_values(put_together(sdk(data)))
+    value = with_values(put_together(sdk(data)))
     content = whole["output"]["message"]["content"]
-    for block in [*said, *content]:
+    for block in [*value, *content]:
         block.get("toolUse", {}).pop("toolUseId", None)
-    assert said == content
+    assert value == content
 
 
 @pytest.mark.parametrize(
@@ -338,15 +338,15 @@ blocks: Any = st.one_of(
 
 
 def in_pieces(body: dict[str, Any], chance: random.Random) -> list[Any]:
-    """A body as the service would stream it, cut anywhere."""
+    """A body as the service would stream it, split anywhere."""
     payloads: list[Any] = [START]
     for index, block in enumerate(body["output"]["message"]["content"]):
         match block:
             case {"toolUse": used}:
                 payloads.append(begin_call(index, used["toolUseId"], used["name"]))
                 payloads += [put(index, piece) for piece in cut(json.dumps(used["input"], ensure_ascii=False), chance)]
-            case {"text": words}:
-                payloads += [say(index, piece) for piece in cut(words, chance)]
+            case {"text": text}:
+                payloads += [say(index, piece) for piece in cut(text, chance)]
             case {"reasoningContent": {"reasoningText": thinking}}:
                 payloads += [think(index, text=piece) for piece in cut(thinking["text"], chance)]
                 payloads.append(think(index, signature=thinking["signature"]))

@@ -1,4 +1,4 @@
-"""Streams as careless callers use them, and what clients count on."""
+"""Misuse of streams, and what clients rely on."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_non_bytes_input_is_rejected(data: Any) -> None:
 
 def test_stream_can_fail_with_a_message() -> None:
     stream = segue.convert(asked("openai-chat"), source="openai-chat", target="anthropic").stream()
-    told = stream.feed(STREAM[:-200]) + stream.fail("the network is down")
-    assert b"the network is down" in told
+    output = stream.feed(STREAM[:-200]) + stream.fail("the network is down")
+    assert b"the network is down" in output
     assert stream.close() == b""
 
 

@@ -1,4 +1,4 @@
-"""Chat completions as servers stream them: each of their ways by name."""
+"""Chat completions as servers stream them: each server's quirks by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import segue
 from segue.canonical.blocks import Text, Thinking, ToolCall
 from segue.errors import RemoteProtocolError
-from segue.wire.events import End, Failed, InputDelta, Start, TextDelta, UsageTold
+from segue.wire.events import BlockEnd, BlockStart, Failed, InputDelta, TextDelta, UsageUpdate
 
 from .chat_events import STOP, TOOLS, X, calls, chunk, entry, streamed
 from .reading import TURN, Body, joined, read, splits
@@ -205,15 +205,15 @@ QUIRKS: dict[str, tuple[list[Body], list[tuple[str | None, str, Any]]]] = {
 
 @pytest.mark.parametrize("quirk", QUIRKS)
 def test_quirk(quirk: str) -> None:
-    chunks, wanted = QUIRKS[quirk]
+    chunks, expected = QUIRKS[quirk]
     data = streamed(chunks)
     events, reply = read("openai-chat", data)
-    assert [(call.raw_id, call.name, call.arguments) for call in reply.calls] == wanted
+    assert [(call.raw_id, call.name, call.arguments) for call in reply.calls] == expected
     assert not any(call.broken for call in reply.calls)
-    assert reply.finish == ("tool_calls" if wanted else "stop")
-    assert len({call.id for call in reply.calls}) == len(wanted)
-    told = [event.block for event in events if isinstance(event, End) and isinstance(event.block, ToolCall)]
-    assert [(call.id, call.arguments) for call in told] == [(call.id, call.arguments) for call in reply.calls]
+    assert reply.finish == ("tool_calls" if expected else "stop")
+    assert len({call.id for call in reply.calls}) == len(expected)
+    calls_ended = [event.block for event in events if isinstance(event, BlockEnd) and isinstance(event.block, ToolCall)]
+    assert [(call.id, call.arguments) for call in calls_ended] == [(call.id, call.arguments) for call in reply.calls]
     for pieces in splits(data):
         assert joined(read("openai-chat", pieces)) == joined((events, reply))
 
@@ -221,16 +221,16 @@ def test_quirk(quirk: str) -> None:
 def test_a_call_has_its_canonical_id_from_its_start() -> None:
     chunks = [calls(entry(0, "a", "f", "")), calls(entry(0, arguments='{"x":1}')), TOOLS]
     events, _ = read("openai-chat", streamed(chunks))
-    start = next(event for event in events if isinstance(event, Start))
+    start = next(event for event in events if isinstance(event, BlockStart))
     assert isinstance(start.block, ToolCall)
-    wanted = segue.canonical_tool_id(provider="openai", raw_id="a", tool_name="f", turn_key=TURN, call_index=0)
-    assert start.block.id == wanted
+    expected = segue.canonical_tool_id(provider="openai", raw_id="a", tool_name="f", turn_key=TURN, call_index=0)
+    assert start.block.id == expected
 
 
 def test_assemble_names_calls_by_the_documented_turn() -> None:
     reply = segue.assemble(streamed(QUIRKS["by the book"][0]), "openai-chat")
-    wanted = segue.canonical_tool_id(provider="openai", raw_id="a", tool_name="f", turn_key="turn-0", call_index=0)
-    assert reply.calls[0].id == wanted
+    expected = segue.canonical_tool_id(provider="openai", raw_id="a", tool_name="f", turn_key="turn-0", call_index=0)
+    assert reply.calls[0].id == expected
 
 
 # ---------------------------------------------------------------------------------------------------------- cut off
@@ -240,7 +240,7 @@ def test_arguments_cut_off_by_the_length_limit() -> None:
     events, reply = read("openai-chat", streamed([calls(entry(0, "a", "f", '{"x":')), chunk({}, "length")]))
     (call,) = reply.calls
     assert (call.broken, call.arguments, call.arguments_text, reply.finish) == (True, None, '{"x":', "length")
-    assert [event.block for event in events if isinstance(event, End)] == [
+    assert [event.block for event in events if isinstance(event, BlockEnd)] == [
         ToolCall("f", None, call.id, '{"x":', origin=call.origin, broken=True)
     ]
 
@@ -262,7 +262,7 @@ def test_a_stream_without_an_end_keeps_what_came(arguments: str) -> None:
 def test_an_error_in_the_middle() -> None:
     chunks = [chunk({"content": "Hel"}), {"error": {"message": "overloaded", "type": "server_error", "code": 503}}]
     events, reply = read("openai-chat", streamed(chunks))
-    assert (reply.text, reply.finish, reply.cause) == ("Hel", "error", "overloaded")
+    assert (reply.text, reply.finish, reply.raw_finish) == ("Hel", "error", "overloaded")
     assert isinstance(events[-1], Failed)
     assert events[-1].error.message == "overloaded"
 
@@ -286,7 +286,7 @@ def test_text_between_calls() -> None:
     chunks = [chunk({"content": "a"}), calls(entry(0, "a", "f", '{"x":1}')), chunk({"content": "b"}), STOP]
     events, reply = read("openai-chat", streamed(chunks))
     assert reply.text == "ab"
-    kinds = [type(event.block) for event in events if isinstance(event, End)]
+    kinds = [type(event.block) for event in events if isinstance(event, BlockEnd)]
     assert kinds == [Text, ToolCall, Text] or kinds == [Text, Text, ToolCall]
 
 
@@ -301,7 +301,7 @@ def test_usage_and_role_alone() -> None:
     events, reply = read("openai-chat", streamed(chunks))
     assert reply.usage is not None
     assert (reply.usage.input, reply.usage.output) == (3, 4)
-    assert isinstance(events[-2], UsageTold)
+    assert isinstance(events[-2], UsageUpdate)
 
 
 def test_kimi_usage_in_the_choice() -> None:
@@ -318,7 +318,7 @@ def test_reasoning_by_either_key(key: str) -> None:
         "openai-chat", streamed([chunk({key: "hm"}), chunk({key: "m"}), chunk({"content": "hi"}), STOP])
     )
     assert (reply.thinking, reply.text) == ("hmm", "hi")
-    assert [type(event.block) for event in events if isinstance(event, End)] == [Thinking, Text]
+    assert [type(event.block) for event in events if isinstance(event, BlockEnd)] == [Thinking, Text]
 
 
 def test_reasoning_between_tags() -> None:
@@ -385,7 +385,7 @@ def test_other_choices_are_counted() -> None:
     other = chunk({"content": "no"})
     other["choices"][0]["index"] = 1
     _, reply = read("openai-chat", streamed([chunk({"content": "yes"}), other, STOP]))
-    assert (reply.text, reply.others) == ("yes", 1)
+    assert (reply.text, reply.other_choices) == ("yes", 1)
 
 
 def test_whole_reply_where_a_stream_was_requested() -> None:
@@ -409,11 +409,11 @@ def test_decoded_payloads() -> None:
 
 
 def test_kimi_tokens_that_leak_into_text_are_calls() -> None:
-    words = (
+    text = (
         "I look.<|tool_calls_section_begin|><|tool_call_begin|>functions.read_file:3<|tool_call_argument_begin|>"
         '{"path": "a"}<|tool_call_end|><|tool_calls_section_end|>'
     )
-    chunks = [chunk({"content": words[start : start + 5]}) for start in range(0, len(words), 5)]
+    chunks = [chunk({"content": text[start : start + 5]}) for start in range(0, len(text), 5)]
     reply = segue.assemble(streamed([*chunks, STOP]), "kimi")
     assert [(call.raw_id, call.name, call.arguments) for call in reply.calls] == [
         ("functions.read_file:3", "read_file", {"path": "a"})

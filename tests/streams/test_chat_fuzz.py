@@ -1,4 +1,4 @@
-"""Chat completions that no server should send: a value or a `RemoteProtocolError`, and what is a value can be told."""
+"""Chat completions that no server should send: a value or a `RemoteProtocolError`, and a value can be rendered."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def recorded(api: str) -> list[list[Any]]:
     at_once = {"id": "c", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
     failed = [chunk({"content": "Hel"}), {"error": {"message": "overloaded", "type": "server_error", "code": 503}}]
     streams = [everything, everything, everything, [at_once], failed, *(chunks for chunks, _ in QUIRKS.values())]
-    # As this dialect's own renderer tells them, too.
-    told = [written(api, read(api, streamed(chunks))[0]) for chunks in streams if chunks != failed]
-    return [*streams, *map(payloads_of, told)]
+    # Also as rendered by this dialect's own renderer.
+    rendered = [written(api, read(api, streamed(chunks))[0]) for chunks in streams if chunks != failed]
+    return [*streams, *map(payloads_of, rendered)]
 
 
 def spoiled(api: str, seed: int) -> bytes:
@@ -58,16 +58,16 @@ def spoiled(api: str, seed: int) -> bytes:
 
 @pytest.mark.parametrize("api", CHATS)
 def test_spoiled_streams_give_a_value_or_a_remote_error(api: str) -> None:
-    """And what is a value can be told to a client of every API."""
-    told = 0
+    """And a value can be rendered for a client of every API."""
+    rendered = 0
     for seed in range(150):
         found = read_or_refuse(api, spoiled(api, seed))
         if found is None:
             continue
-        told += 1
+        rendered += 1
         for target in WIRES:
             assert written(target, found[0])
-    assert told > 100
+    assert rendered > 100
 
 
 @examples(100, items=len(CHATS))

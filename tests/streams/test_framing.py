@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.errors import RemoteProtocolError
-from segue.wire.framing import Frame, Frames, event_message, server_sent
+from segue.wire.framing import Frame, FrameDecoder, encode_aws_message, encode_sse
 
 
 def framed(data: bytes, cuts: list[int] | None = None) -> list[Frame]:
-    frames = Frames()
+    frames = FrameDecoder()
     places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts or [])})
-    told: list[Frame] = []
+    found_frames: list[Frame] = []
     for start, stop in pairwise(places):
-        told += frames.feed(data[start:stop])
-    return told + frames.close()
+        found_frames += frames.feed(data[start:stop])
+    return found_frames + frames.close()
 
 
 SSE = {
@@ -50,11 +50,11 @@ SSE = {
 
 @pytest.mark.parametrize("case", SSE)
 def test_server_sent_events_in_every_split(case: str) -> None:
-    data, wanted = SSE[case]
-    assert framed(data) == wanted
-    assert framed(data, list(range(len(data)))) == wanted
+    data, expected = SSE[case]
+    assert framed(data) == expected
+    assert framed(data, list(range(len(data)))) == expected
     for cut in range(len(data)):
-        assert framed(data, [cut]) == wanted
+        assert framed(data, [cut]) == expected
 
 
 JSON = {
@@ -70,11 +70,11 @@ JSON = {
 @pytest.mark.parametrize("case", JSON)
 def test_json_values_in_every_split(case: str) -> None:
     data = JSON[case]
-    wanted = framed(data)
-    assert [list(json.loads(payload)) for _, payload in wanted] == [["a"], ["b"]]
-    assert framed(data, list(range(len(data)))) == wanted
+    expected = framed(data)
+    assert [list(json.loads(payload)) for _, payload in expected] == [["a"], ["b"]]
+    assert framed(data, list(range(len(data)))) == expected
     for cut in range(len(data)):
-        assert framed(data, [cut]) == wanted
+        assert framed(data, [cut]) == expected
 
 
 def test_truncated_value_is_ignored() -> None:
@@ -84,9 +84,13 @@ def test_truncated_value_is_ignored() -> None:
 def test_event_streams_as_botocore_reads_them_in_every_split() -> None:
     data = b"".join(
         [
-            event_message(b'{"a":1}', event_type="messageStart", content_type="application/json", message_type="event"),
-            event_message(b'{"b":2}', event_type="messageStop", content_type="application/json", message_type="event"),
-            event_message(b'{"message":"slow"}', exception_type="throttlingException", message_type="exception"),
+            encode_aws_message(
+                b'{"a":1}', event_type="messageStart", content_type="application/json", message_type="event"
+            ),
+            encode_aws_message(
+                b'{"b":2}', event_type="messageStop", content_type="application/json", message_type="event"
+            ),
+            encode_aws_message(b'{"message":"slow"}', exception_type="throttlingException", message_type="exception"),
         ]
     )
     theirs = EventStreamBuffer()
@@ -95,18 +99,18 @@ def test_event_streams_as_botocore_reads_them_in_every_split() -> None:
         ("messageStart", b'{"a":1}'),
         ("messageStop", b'{"b":2}'),
     ]
-    wanted = [
+    expected = [
         ("messageStart", b'{"a":1}'),
         ("messageStop", b'{"b":2}'),
         ("exception:throttlingException", b'{"message":"slow"}'),
     ]
-    assert framed(data) == wanted
-    assert framed(data, list(range(len(data)))) == wanted
+    assert framed(data) == expected
+    assert framed(data, list(range(len(data)))) == expected
 
 
 @pytest.mark.parametrize("place", [3, 9, 20, -2])
 def test_damaged_event_stream_is_a_remote_protocol_error(place: int) -> None:
-    data = bytearray(event_message(b'{"a":1}', event_type="messageStart", message_type="event"))
+    data = bytearray(encode_aws_message(b'{"a":1}', event_type="messageStart", message_type="event"))
     data[place] ^= 1
     with pytest.raises(RemoteProtocolError):
         framed(bytes(data))
@@ -122,10 +126,10 @@ payloads = st.lists(
 @given(payloads, st.lists(st.integers(0, 5000), max_size=20))
 def test_any_payloads_in_any_framing_and_split(values: list[dict[str, Any]], cuts: list[int]) -> None:
     texts = [json.dumps(value, ensure_ascii=False).encode() for value in values]
-    assert [payload for _, payload in framed(b"".join(server_sent(text, "x") for text in texts), cuts)] == texts
+    assert [payload for _, payload in framed(b"".join(encode_sse(text, "x") for text in texts), cuts)] == texts
     assert [payload for _, payload in framed(b"\n".join(texts), cuts)] == texts
     assert [payload for _, payload in framed(b"[" + b" ,\n".join(texts) + b"]", cuts)] == texts
-    messages = [event_message(text, event_type="x", message_type="event") for text in texts]
+    messages = [encode_aws_message(text, event_type="x", message_type="event") for text in texts]
     assert framed(b"".join(messages), cuts) == [("x", text) for text in texts]
 
 

@@ -1,4 +1,4 @@
-"""Streams of Gemini: chunks in all their ways, and chunks that clients take."""
+"""Streams of Gemini: parsing every form of chunk, and rendering chunks that clients accept."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from segue.errors import RemoteProtocolError
 from segue.render.report import Report
 from segue.wire.base import ApiError
 from segue.wire.events import (
-    End,
+    BlockEnd,
+    BlockStart,
     Event,
     Failed,
     Finished,
     InputDelta,
-    Opened,
-    Start,
+    ReplyStart,
     TextDelta,
     ThinkingDelta,
-    UsageTold,
-    Whole,
-    events_of,
+    UsageUpdate,
+    WholeBlock,
+    reply_events,
 )
 from segue.wire.gemini import GEMINI
-from segue.wire.gemini.traits import PLACEHOLDER
+from segue.wire.gemini.capabilities import PLACEHOLDER_SIGNATURE
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from tests.catalog.originals import samples
 from tests.conversations.replies import gemini_reply
@@ -91,7 +91,7 @@ def test_a_reply_in_chunks() -> None:
     assert (reply.finish, reply.cause, reply.id, reply.model) == ("tool_calls", "STOP", "r1", "gemini-3-pro")
     assert texts(events) == ["Let me ", "look, wörld 😀."]
     assert [event.text for event in events if isinstance(event, ThinkingDelta)] == ["**Plan**\n", "Read it."]
-    assert isinstance(events[0], Opened)
+    assert isinstance(events[0], ReplyStart)
 
 
 @pytest.mark.parametrize("pieces", list(splits(sse(*TOLD))))
@@ -152,7 +152,9 @@ def test_whole_calls_have_an_id_of_their_own_each() -> None:
     events, reply = read_chunks(chunk(same), chunk(same, same), chunk(finish="STOP"))
     ids = [one.id for one in reply.calls]
     assert len(set(ids)) == 3
-    assert [event.block.id for event in events if isinstance(event, End) and isinstance(event.block, ToolCall)] == ids
+    assert [
+        event.block.id for event in events if isinstance(event, BlockEnd) and isinstance(event.block, ToolCall)
+    ] == ids
 
 
 def test_a_call_that_is_repeated_under_its_id_is_one() -> None:
@@ -168,7 +170,9 @@ def test_parts_of_one_chunk_stay_apart() -> None:
 
 def test_server_that_repeats_its_text() -> None:
     growing = ["I", "I will", "I will look", "I will look at it."]
-    events, reply = read_chunks(*(chunk({"text": text}) for text in growing), chunk({"text": growing[-1]}, finish="STOP"))
+    events, reply = read_chunks(
+        *(chunk({"text": text}) for text in growing), chunk({"text": growing[-1]}, finish="STOP")
+    )
     assert reply.text == "I will look at it."
     assert texts(events) == ["I", " will look", " at it."]
 
@@ -186,7 +190,7 @@ def test_a_server_that_repeats_a_long_text_and_a_call() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "content",
     [
         ["ha", "haha", "hahaha"],
         ["-", "---", "-----"],
@@ -196,9 +200,9 @@ def test_a_server_that_repeats_a_long_text_and_a_call() -> None:
         ["a" * 40, "a" * 50],
     ],
 )
-def test_a_text_that_only_looks_repeated_is_kept(said: list[str]) -> None:
-    _, reply = read_chunks(*(chunk({"text": text}) for text in said), chunk(finish="STOP"))
-    assert reply.text == "".join(said)
+def test_a_text_that_only_looks_repeated_is_kept(content: list[str]) -> None:
+    _, reply = read_chunks(*(chunk({"text": text}) for text in content), chunk(finish="STOP"))
+    assert reply.text == "".join(content)
 
 
 def test_a_signature_on_an_empty_text_at_the_end() -> None:
@@ -212,7 +216,9 @@ def test_a_signature_on_an_empty_text_at_the_end() -> None:
 
 def test_signed_and_unsigned_texts_are_never_one() -> None:
     signed = {"text": "b", "thoughtSignature": "c2ln"}
-    _, reply = read_chunks(chunk({"text": "a"}), chunk(signed), chunk({"text": "c"}), chunk({"text": "d"}, finish="STOP"))
+    _, reply = read_chunks(
+        chunk({"text": "a"}), chunk(signed), chunk({"text": "c"}), chunk({"text": "d"}, finish="STOP")
+    )
     assert reply.native.fragment["candidates"][0]["content"]["parts"] == [{"text": "a"}, signed, {"text": "cd"}]
 
 
@@ -244,7 +250,7 @@ def test_a_prompt_that_was_blocked() -> None:
 def test_of_all_usage_the_last_counts() -> None:
     events, reply = read_chunks(*TOLD)
     assert (reply.usage.input, reply.usage.output) == (11, 7)
-    assert sum(isinstance(event, UsageTold) for event in events) == 1
+    assert sum(isinstance(event, UsageUpdate) for event in events) == 1
 
 
 def test_a_last_chunk_without_parts() -> None:
@@ -254,7 +260,9 @@ def test_a_last_chunk_without_parts() -> None:
 
 
 def test_usage_alone_in_the_last_chunk() -> None:
-    _, reply = read_chunks(chunk({"text": "Hi"}, finish="STOP"), {"usageMetadata": {**USAGE, "candidatesTokenCount": 9}})
+    _, reply = read_chunks(
+        chunk({"text": "Hi"}, finish="STOP"), {"usageMetadata": {**USAGE, "candidatesTokenCount": 9}}
+    )
     assert reply.usage.output == 9
 
 
@@ -264,7 +272,7 @@ def test_an_empty_reply() -> None:
 
 
 def test_arguments_in_pieces() -> None:
-    """Vertex streams them by path where it is asked to."""
+    """Vertex streams them by path on request."""
     grown = [
         {"functionCall": {"name": "book", "id": "call_1", "willContinue": True}, "thoughtSignature": "c2ln"},
         _piece("$.city", stringValue="Lis", willContinue=True),
@@ -286,7 +294,7 @@ def test_arguments_in_pieces() -> None:
     }
     assert (first.name, first.origin.raw_id, first.broken, second.arguments) == ("book", "call_1", False, {"x": 1})
     assert [type(block) for block in reply.blocks] == [Thinking, ToolCall, ToolCall]
-    assert [type(event) for event in events[:4]] == [Opened, Start, End, Start]
+    assert [type(event) for event in events[:4]] == [ReplyStart, BlockStart, BlockEnd, BlockStart]
 
 
 def _piece(path: str, **value: Any) -> Body:
@@ -333,7 +341,7 @@ def test_paths_that_lead_nowhere(path: str) -> None:
 )
 def test_non_streaming_parts_are_emitted_whole(part: Body) -> None:
     events, reply = read_chunks(chunk({"text": "a"}), chunk(part), chunk({"text": "b"}), chunk(finish="STOP"))
-    (whole,) = [event.block for event in events if isinstance(event, Whole)]
+    (whole,) = [event.block for event in events if isinstance(event, WholeBlock)]
     assert whole.native is not None
     assert whole.native.fragment == part
     assert [type(block).__name__ for block in reply.blocks][::2] == ["Text", "Text"]
@@ -431,17 +439,17 @@ def test_whole_reply_is_unchanged_for_same_api() -> None:
     )
     reply = read(WIRE, json.dumps(body).encode())[1]
     assert content_of(reply) == content_of(WIRE.parse_reply(body))
-    again = read(WIRE, written(WIRE, events_of(reply)))[1]
+    again = read(WIRE, written(WIRE, reply_events(reply)))[1]
     assert again.native is not None
     assert again.native.fragment["candidates"][0]["content"]["parts"] == body["candidates"][0]["content"]["parts"]
 
 
 def test_first_cross_api_call_is_signed() -> None:
-    """GEM-15, GEM-17: the client sends it back, and the API refuses it without."""
+    """GEM-15, GEM-17: the client sends it back, and the API rejects it unsigned."""
     calls = [ToolCall("f", {"a": at}, id=f"hist_tool_{at}") for at in range(2)]
     data = written(WIRE, from_abroad(Text("Hi"), *calls, finish="tool_calls"))
     parts = [part for one in payloads_of(data) for part in one["candidates"][0]["content"]["parts"]]
-    assert [part.get("thoughtSignature") for part in parts] == [None, PLACEHOLDER, None]
+    assert [part.get("thoughtSignature") for part in parts] == [None, PLACEHOLDER_SIGNATURE, None]
     assert parts[1]["functionCall"] == {"id": "call_0", "name": "f", "args": {"a": 0}}
 
 
@@ -495,13 +503,13 @@ def test_image_is_emitted_whole() -> None:
 
 def test_calls_that_grow_at_once_keep_their_order() -> None:
     events: list[Event] = [
-        Opened("x", "m"),
-        Start(0, ToolCall("f", id="hist_tool_0")),
-        Start(1, Text("")),
+        ReplyStart("x", "m"),
+        BlockStart(0, ToolCall("f", id="hist_tool_0")),
+        BlockStart(1, Text("")),
         TextDelta(1, "Hi"),
         InputDelta(0, '{"a":1}'),
-        End(1, Text("Hi")),
-        End(0, ToolCall("f", {"a": 1}, id="hist_tool_0")),
+        BlockEnd(1, Text("Hi")),
+        BlockEnd(0, ToolCall("f", {"a": 1}, id="hist_tool_0")),
         Finished("tool_calls"),
     ]
     for step in (1, 3, 8):
@@ -524,7 +532,7 @@ def test_catalog_parts_survive_a_round_trip(sample: Any) -> None:
     whole = WIRE.parse_reply(body)
     events, reply = read(WIRE, json.dumps(body).encode())
     assert content_of(reply) == content_of(whole)
-    for some in (events, events_of(reply)):
+    for some in (events, reply_events(reply)):
         obey_the_rules(some)
         again = read(WIRE, written(WIRE, some))[1]
         assert content_of(again) == content_of(whole)

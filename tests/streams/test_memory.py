@@ -1,4 +1,4 @@
-"""What a stream takes up is bounded by the reply that it tells: not by how many payloads tell it, nor by those that say
+"""The memory of a stream is bounded by its reply: not by the number of payloads, nor by payloads that carry
 nothing."""
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pytest
 import segue
 from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
-from segue.wire.events import events_of
-from segue.wire.framing import event_message
+from segue.wire.events import reply_events
+from segue.wire.framing import encode_aws_message
 from segue.wire.registry import WIRES
 
 from .reading import TURN, sse
@@ -68,15 +68,15 @@ def bridging(client: str, server: str) -> Callable[[bytes], object]:
     return converted(client, server).stream().feed
 
 
-# -------------------------------------------------------------------------------------------- payloads that say nothing
+# -------------------------------------------------------------------------------------------- ignored payloads
 
 
-def framed(kind: str, **said: Any) -> bytes:
-    return event_message(json.dumps(said).encode(), event_type=kind, message_type="event")
+def framed(kind: str, **fields: Any) -> bytes:
+    return encode_aws_message(json.dumps(fields).encode(), event_type=kind, message_type="event")
 
 
-def chunk(number: int, *choices: Any, **said: Any) -> bytes:
-    return sse({"id": "r1", "object": "chat.completion.chunk", "model": "m", "choices": choices, **said})
+def chunk(number: int, *choices: Any, **fields: Any) -> bytes:
+    return sse({"id": "r1", "object": "chat.completion.chunk", "model": "m", "choices": choices, **fields})
 
 
 def anthropic_delta(kind: str, key: str) -> bytes:
@@ -146,9 +146,9 @@ LITTLE = 4 * MANY
 
 
 def begun(api: str) -> list[bytes]:
-    """The beginning of a reply, in the middle of its words."""
+    """The beginning of a reply, up to the middle of its text."""
     reply = Reply((Text("A few words. " * 8),), "stop", Usage(3, 7), "r1", "m")
-    return written_in_steps(api, in_pieces(events_of(reply), 9))[:9]
+    return written_in_steps(api, in_pieces(reply_events(reply), 9))[:9]
 
 
 @pytest.mark.parametrize(("api", "idle"), CASES)
@@ -174,11 +174,11 @@ BOUND = 7 * SIZE + 16_000
 
 
 def replies(provider: str) -> dict[str, Block]:
-    words = PIECE * DELTAS
+    text = PIECE * DELTAS
     return {
-        "words": Text(words),
-        "reasoning": Thinking(words, signature="c2ln", origin=Origin(provider, identity="absent")),
-        "a call": ToolCall("read_file", {"path": words}, "hist_tool_1", origin=Origin(provider, raw_id="call_9")),
+        "words": Text(text),
+        "reasoning": Thinking(text, signature="c2ln", origin=Origin(provider, identity="absent")),
+        "a call": ToolCall("read_file", {"path": text}, "hist_tool_1", origin=Origin(provider, raw_id="call_9")),
     }
 
 
@@ -186,11 +186,11 @@ def replies(provider: str) -> dict[str, Block]:
 def streamed(api: str, kind: str) -> list[bytes]:
     block = replies(WIRES[api].provider)[kind]
     reply = Reply((block,), "tool_calls" if kind == "a call" else "stop", Usage(3, 7), "r1", "m")
-    return written_in_steps(api, in_pieces(events_of(reply), len(PIECE)), ids="native")
+    return written_in_steps(api, in_pieces(reply_events(reply), len(PIECE)), ids="native")
 
 
 def most_held(feed: Callable[[bytes], object], pieces: Iterable[bytes]) -> int:
-    """The most that is held between two pieces, looked at now and then."""
+    """The peak memory held between two chunks, sampled."""
     most = 0
     with traced() as held:
         for number, piece in enumerate(pieces):

@@ -1,4 +1,4 @@
-"""A streamed answer of every API, told to the client of every other: words, calls, results of counting, ids."""
+"""A streamed reply of every API converted for the client of every other: text, calls, usage, ids."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import segue
+from segue._stream import render_reply_body
 from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.errors import RemoteProtocolError
-from segue.streaming import reply_body
-from segue.wire.framing import Frames, server_sent
+from segue.wire.framing import FrameDecoder, encode_sse
 from segue.wire.registry import WIRES
 from tests.budget import examples
 
@@ -80,85 +80,89 @@ def replies(draw: Any, api: str) -> Reply:
 @given(data=st.data())
 def test_a_streamed_answer_is_the_same_on_both_sides(client: str, server: str, data: st.DataObject) -> None:
     reply = data.draw(replies(server))
-    told = streamed(server, reply, data.draw(st.sampled_from([1, 5, 1000])))
-    note(repr(told))
+    data_sent = streamed(server, reply, data.draw(st.sampled_from([1, 5, 1000])))
+    note(repr(data_sent))
     converted = segue.convert(asked(client), source=client, target=server)
     stream = converted.stream()
-    cut = data.draw(st.lists(st.integers(0, len(told)), max_size=4).map(sorted))
-    sent = b"".join(stream.feed(told[start:stop]) for start, stop in zip([0, *cut], [*cut, len(told)], strict=True))
+    cut = data.draw(st.lists(st.integers(0, len(data_sent)), max_size=4).map(sorted))
+    sent = b"".join(
+        stream.feed(data_sent[start:stop]) for start, stop in zip([0, *cut], [*cut, len(data_sent)], strict=True)
+    )
     sent += stream.close()
     note(repr(sent))
-    heard = segue.assemble(sent, client)
-    assert heard.text == reply.text
-    assert [(call.name, call.arguments) for call in heard.calls] == [
+    client_reply = segue.assemble(sent, client)
+    assert client_reply.text == reply.text
+    assert [(call.name, call.arguments) for call in client_reply.calls] == [
         (call.name, call.arguments) for call in reply.calls
     ]
-    assert heard.finish == reply.finish
-    assert heard.usage is not None
+    assert client_reply.finish == reply.finish
+    assert client_reply.usage is not None
     assert reply.usage is not None
-    assert (heard.usage.input, heard.usage.output) == (reply.usage.input, reply.usage.output)
+    assert (client_reply.usage.input, client_reply.usage.output) == (reply.usage.input, reply.usage.output)
     # Claude Code loops for ever where an id comes a second time.
-    ids = [call.raw_id for call in heard.calls]
+    ids = [call.raw_id for call in client_reply.calls]
     assert len(set(ids)) == len(ids)
     history = json.dumps(asked(client))
     assert not any(f'"{raw_id}"' in history for raw_id in ids if raw_id is not None)
-    at_once = converted.reply(reply_body(segue.assemble(told, server), server)[0])
+    at_once = converted.reply(render_reply_body(segue.assemble(data_sent, server), server)[0])
     whole = WIRES[client].parse_reply(at_once)
-    assert (whole.text, whole.thinking) == (heard.text, heard.thinking)
-    assert [call.arguments for call in whole.calls] == [call.arguments for call in heard.calls]
+    assert (whole.text, whole.thinking) == (client_reply.text, client_reply.thinking)
+    assert [call.arguments for call in whole.calls] == [call.arguments for call in client_reply.calls]
 
 
 @EVERY_PAIR
 def test_a_stream_that_breaks_is_never_a_whole_call(client: str, server: str) -> None:
     arguments = {"path": "a" * 40}
     call = ToolCall("read_file", arguments, id="hist_tool_a", origin=Origin(WIRES[server].provider, raw_id="call_9"))
-    told = streamed(server, Reply((Text("I look."), call), "tool_calls", Usage(1, 1), "r1", "m"))
-    whole = len(told)
+    data_sent = streamed(server, Reply((Text("I look."), call), "tool_calls", Usage(1, 1), "r1", "m"))
+    whole = len(data_sent)
     for stop in range(0, whole, max(1, whole // 60)):
         stream = segue.convert(asked(client), source=client, target=server).stream()
         try:
-            sent = stream.feed(told[:stop]) + stream.close()
+            sent = stream.feed(data_sent[:stop]) + stream.close()
         except RemoteProtocolError:
             continue
         try:
-            heard = segue.assemble(sent, client)
+            client_reply = segue.assemble(sent, client)
         except RemoteProtocolError:
             continue
-        for found in heard.calls:
+        for found in client_reply.calls:
             assert found.broken or found.arguments == arguments
-        if heard.finish != "error":
-            assert [found.arguments for found in heard.calls] == [arguments]
+        if client_reply.finish != "error":
+            assert [found.arguments for found in client_reply.calls] == [arguments]
 
 
 # A chunk of Gemini's looks the same as a body at once.
 @pytest.mark.parametrize("api", [api for api in WIRES if api != "gemini"])
 def test_no_events_after_a_whole_reply(api: str) -> None:
-    """A stream was asked for, and a body came; whatever follows it is no second reply."""
+    """A stream was requested and a whole body came; whatever follows is no second reply."""
     call = ToolCall("search", {"query": "a"}, id="hist_tool_a", origin=Origin(WIRES[api].provider, raw_id="call_9"))
     reply = Reply((Text("I look."), call), "tool_calls", Usage(1, 1), "r1", "m")
-    body, _ = reply_body(reply, api)
-    told = [(name, json.loads(data)) for name, data in Frames().feed(streamed(api, reply)) if data != b"[DONE]"]
+    body, _ = render_reply_body(reply, api)
+    data_sent = [
+        (name, json.loads(data)) for name, data in FrameDecoder().feed(streamed(api, reply)) if data != b"[DONE]"
+    ]
     parser = WIRES[api].open_stream("turn-1")
-    for name, payload in ((None, body), (None, body), *told):
-        parser.take(payload, name)
-    heard = parser.close()
-    obey_the_rules(parser.events(), heard)
-    assert (heard.text, [one.arguments for one in heard.calls]) == ("I look.", [{"query": "a"}])
+    for name, payload in ((None, body), (None, body), *data_sent):
+        parser.feed_payload(payload, name)
+    client_reply = parser.close()
+    obey_the_rules(parser.events(), client_reply)
+    assert (client_reply.text, [one.arguments for one in client_reply.calls]) == ("I look.", [{"query": "a"}])
 
 
 @pytest.mark.parametrize("api", WIRES)
 def test_lone_half_of_a_character_at_the_end_is_replaced(api: str) -> None:
-    """It is put where the word HALF stands, so that each API has it in its own places."""
+    """It replaces the word HALF, so that each API has it in its own fields."""
     call = ToolCall("search", {"query": "HALF"}, id="hist_tool_a", origin=Origin(WIRES[api].provider, raw_id="call_9"))
     reply = Reply((Text("I look HALF"), call), "tool_calls", Usage(1, 1), "r1", "m")
     parser = WIRES[api].open_stream("turn-1")
-    for name, data in Frames().feed(streamed(api, reply, 1000)):
+    for name, data in FrameDecoder().feed(streamed(api, reply, 1000)):
         if data != b"[DONE]":
-            parser.feed(server_sent(data.replace(b"HALF", rb"\ud83d"), name))
-    heard = parser.close()
+            parser.feed(encode_sse(data.replace(b"HALF", rb"\ud83d"), name))
+    client_reply = parser.close()
     events = parser.events()
-    obey_the_rules(events, heard)
-    assert heard.text == "I look \ufffd"
-    assert [one.arguments for one in heard.calls] == [{"query": "\ufffd"}]
+    obey_the_rules(events, client_reply)
+    assert client_reply.text == "I look \ufffd"
+    assert [one.arguments for one in client_reply.calls] == [{"query": "\ufffd"}]
     for target in WIRES:
         assert written(target, events)

@@ -30,10 +30,10 @@ from .spoiling import garbled, refuse_random_bytes
 
 
 def test_done_marker_without_terminal_event() -> None:
-    """Gateways that speak the Chat API elsewhere end with it, and leave the terminal event out."""
+    """Gateways that also serve the Chat API end with it and omit the terminal event."""
     body = responses_reply(message("Hi"), function('{"path": "a"}'))
-    told = by_the_book(body)[:-1]
-    _, reply = read(WIRE, sse(*told) + b"data: [DONE]\n\n")
+    payloads = by_the_book(body)[:-1]
+    _, reply = read(WIRE, sse(*payloads) + b"data: [DONE]\n\n")
     assert (reply.finish, reply.text, reply.calls[0].broken) == ("tool_calls", "Hi", False)
 
 
@@ -88,8 +88,8 @@ def test_cancelled() -> None:
     ],
 )
 def test_an_error_in_the_stream(error: Body) -> None:
-    told = by_the_book(responses_reply(function('{"path": "a"}')))
-    events, reply = read(WIRE, sse(*told[:5], error))
+    payloads = by_the_book(responses_reply(function('{"path": "a"}')))
+    events, reply = read(WIRE, sse(*payloads[:5], error))
     assert isinstance(events[-1], Failed)
     assert (events[-1].error.code, events[-1].error.message) == ("server_error", "Oh no.")
     assert [call.broken for call in reply.calls] == [True]
@@ -105,13 +105,15 @@ def test_an_error_instead_of_a_stream() -> None:
 
 @pytest.mark.parametrize("stop", range(1, 40))
 def test_a_stream_that_is_cut_off_anywhere(stop: int) -> None:
-    told = by_the_book(EVERYTHING)
-    stop = stop * (len(told) - 1) // 40 + 1
-    events, reply = read(WIRE, sse(*told[:stop]))
+    payloads = by_the_book(EVERYTHING)
+    stop = stop * (len(payloads) - 1) // 40 + 1
+    events, reply = read(WIRE, sse(*payloads[:stop]))
     assert reply.finish == "error"
     assert isinstance(events[-1], Failed)
-    done = {one["item"]["id"] for one in told[:stop] if one["type"] == "response.output_item.done"}
-    argued = {one["item_id"] for one in told[:stop] if "arguments.done" in one["type"] or "input.done" in one["type"]}
+    done = {one["item"]["id"] for one in payloads[:stop] if one["type"] == "response.output_item.done"}
+    argued = {
+        one["item_id"] for one in payloads[:stop] if "arguments.done" in one["type"] or "input.done" in one["type"]
+    }
     for call in reply.calls:
         if call.kind != "hosted":
             whole = call.origin.item_id in done | argued or isinstance(call.arguments, dict)
@@ -128,11 +130,11 @@ def test_ids_are_those_of_the_turn() -> None:
 
 def test_characters_cut_in_two() -> None:
     body = responses_reply(message("a 😀 b"))
-    told = by_the_book(body)
-    deltas = [one for one in told if one["type"].endswith("text.delta")]
+    payloads = by_the_book(body)
+    deltas = [one for one in payloads if one["type"].endswith("text.delta")]
     halves = [{**deltas[0], "delta": "a \ud83d"}, {**deltas[0], "delta": "\ude00 b"}]
-    at = told.index(deltas[0])
-    assert texts(same_as_at_once(body, sse(*told[:at], *halves, *told[at + len(deltas) :]))) == ["a ", "😀 b"]
+    at = payloads.index(deltas[0])
+    assert texts(same_as_at_once(body, sse(*payloads[:at], *halves, *payloads[at + len(deltas) :]))) == ["a ", "😀 b"]
 
 
 def test_garbage_is_a_value_or_a_remote_protocol_error() -> None:
@@ -141,9 +143,9 @@ def test_garbage_is_a_value_or_a_remote_protocol_error() -> None:
 
 @pytest.mark.parametrize("depth", [600, 5000])
 def test_nesting_without_end_is_refused(depth: int) -> None:
-    told = '{"type":"response.completed","response":{"a":' + "[" * depth + "]" * depth + "}}"
+    payloads = '{"type":"response.completed","response":{"a":' + "[" * depth + "]" * depth + "}}"
     with pytest.raises(RemoteProtocolError, match="nested too deep"):
-        WIRE.open_stream("turn-1").feed(f"data: {told}\n\n".encode())
+        WIRE.open_stream("turn-1").feed(f"data: {payloads}\n\n".encode())
 
 
 def test_random_bytes() -> None:

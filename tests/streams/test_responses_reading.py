@@ -1,4 +1,4 @@
-"""Streams of the Responses API: every way that servers tell a response in."""
+"""Parsing streams of the Responses API in every variant that servers send."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 from segue.canonical.blocks import Text, Thinking, ToolCall, ToolResponse
 from segue.wire.events import (
-    End,
+    BlockEnd,
+    BlockStart,
     Finished,
-    Opened,
-    Start,
+    ReplyStart,
     TextDelta,
     ThinkingDelta,
-    Whole,
-    events_of,
+    WholeBlock,
+    reply_events,
 )
 from tests.conversations.replies import responses_reply
 
@@ -55,7 +55,7 @@ from .writing import written
 
 def test_documented_event_order() -> None:
     events = same_as_at_once(EVERYTHING, sse(*by_the_book(EVERYTHING), named=True))
-    assert isinstance(events[0], Opened)
+    assert isinstance(events[0], ReplyStart)
     assert (events[0].id, events[0].model) == ("resp_1", "gpt-5.1")
     assert "".join(texts(events)) == "Hello wörld 😀 and moreBye."
     assert len(texts(events)) > 5
@@ -64,24 +64,24 @@ def test_documented_event_order() -> None:
 
 
 def test_many_similar_deltas() -> None:
-    """Those are read by their text alone; what is not quite like them still is read."""
+    """Similar deltas are parsed by their text alone; slightly different ones are still parsed."""
     text = 'Words "and" \\ signs, wörld 😀\n' * 20
     arguments = json.dumps({"path": text, "list": list(range(50))})
     body = responses_reply(reasoning(text, text), message(text, text), function(arguments), custom(text))
-    told = by_the_book(body)
-    padded = [{**one, "obfuscation": "x" * (at % 7)} if "delta" in one else one for at, one in enumerate(told)]
-    for some in (told, padded):
+    payloads = by_the_book(body)
+    padded = [{**one, "obfuscation": "x" * (at % 7)} if "delta" in one else one for at, one in enumerate(payloads)]
+    for some in (payloads, padded):
         events = same_as_at_once(body, sse(*some, named=True))
         assert len(events) > 1000
     odd = [
         {**one, "logprobs": [{"token": "x"}]} if at % 50 == 0 and "text.delta" in one["type"] else one
-        for at, one in enumerate(told)
+        for at, one in enumerate(payloads)
     ]
     _, reply = read(WIRE, sse(*odd))
     assert reply.text == text * 2
-    scored = [{**one, "logprobs": [{"token": "x"}]} if "text.delta" in one["type"] else one for one in told]
+    scored = [{**one, "logprobs": [{"token": "x"}]} if "text.delta" in one["type"] else one for one in payloads]
     events, _ = read(WIRE, sse(*scored))
-    assert all(event.beside for event in events if isinstance(event, TextDelta))
+    assert all(event.extras for event in events if isinstance(event, TextDelta))
 
 
 @pytest.mark.parametrize("pieces", list(splits(sse(*by_the_book(EVERYTHING), named=True))))
@@ -96,20 +96,20 @@ def test_response_is_unchanged_for_same_api() -> None:
 
 
 def test_type_only_in_the_event_name() -> None:
-    told = by_the_book(EVERYTHING)
-    bare = [(one["type"], {key: value for key, value in one.items() if key != "type"}) for one in told]
+    payloads = by_the_book(EVERYTHING)
+    bare = [(one["type"], {key: value for key, value in one.items() if key != "type"}) for one in payloads]
     data = "".join(f"event: {name}\ndata: {json.dumps(value)}\n\n" for name, value in bare).encode()
     same_as_at_once(EVERYTHING, data)
 
 
 def test_without_deltas_only_items() -> None:
-    told = only(by_the_book(EVERYTHING), "created", "output_item.added", "output_item.done", "completed")
-    same_as_at_once(EVERYTHING, sse(*told))
+    payloads = only(by_the_book(EVERYTHING), "created", "output_item.added", "output_item.done", "completed")
+    same_as_at_once(EVERYTHING, sse(*payloads))
 
 
 def test_without_deltas_only_done_items() -> None:
-    told = only(by_the_book(EVERYTHING), "created", "output_item.done", "completed")
-    same_as_at_once(EVERYTHING, sse(*told))
+    payloads = only(by_the_book(EVERYTHING), "created", "output_item.done", "completed")
+    same_as_at_once(EVERYTHING, sse(*payloads))
 
 
 def test_only_the_end_with_the_whole_response() -> None:
@@ -125,24 +125,26 @@ def test_a_body_at_once_in_an_event() -> None:
 
 
 def test_the_end_without_the_output() -> None:
-    told = by_the_book(EVERYTHING)
-    told[-1] = {**told[-1], "response": {**EVERYTHING, "output": []}}
-    same_as_at_once(EVERYTHING, sse(*told))
+    payloads = by_the_book(EVERYTHING)
+    payloads[-1] = {**payloads[-1], "response": {**EVERYTHING, "output": []}}
+    same_as_at_once(EVERYTHING, sse(*payloads))
 
 
 def test_only_deltas_and_an_empty_end() -> None:
-    """Neither `added` nor `done`: what kind of item it is, the deltas say."""
+    """Neither `added` nor `done`: the deltas give the kind of item."""
     body = responses_reply(message("Hello you"))
-    told = only(by_the_book(body), "created", "output_text.delta", "completed")
-    told[-1] = {**told[-1], "response": {**body, "output": []}}
-    _, reply = read(WIRE, sse(*told))
+    payloads = only(by_the_book(body), "created", "output_text.delta", "completed")
+    payloads[-1] = {**payloads[-1], "response": {**body, "output": []}}
+    _, reply = read(WIRE, sse(*payloads))
     assert reply.text == "Hello you"
     assert reply.finish == "stop"
 
 
 def test_missing_sequence_numbers() -> None:
-    told = [{key: value for key, value in one.items() if key != "sequence_number"} for one in by_the_book(EVERYTHING)]
-    same_as_at_once(EVERYTHING, sse(*told))
+    payloads = [
+        {key: value for key, value in one.items() if key != "sequence_number"} for one in by_the_book(EVERYTHING)
+    ]
+    same_as_at_once(EVERYTHING, sse(*payloads))
 
 
 def test_output_indexes_out_of_order() -> None:
@@ -150,37 +152,37 @@ def test_output_indexes_out_of_order() -> None:
     body = responses_reply(function('{"path": "a"}'), function('{"path": "b"}', "fc_2", "call_2"))
     first, second = item_events(body["output"][0], 0, 4), item_events(body["output"][1], 1, 4)
     mixed = [one for pair in zip(second, first, strict=True) for one in pair]
-    told = by_the_book({**body, "output": []})
-    told[-1] = {**told[-1], "response": {**body, "output": []}}
-    events, reply = read(WIRE, sse(*told[:2], *mixed, told[-1]))
+    payloads = by_the_book({**body, "output": []})
+    payloads[-1] = {**payloads[-1], "response": {**body, "output": []}}
+    events, reply = read(WIRE, sse(*payloads[:2], *mixed, payloads[-1]))
     assert [call.arguments for call in reply.calls] == [{"path": "a"}, {"path": "b"}]
     assert [call.id for call in reply.calls] == begun(events)[::-1]
 
 
 def test_the_same_output_index_for_all() -> None:
-    told = [{**one, "output_index": 0} if "output_index" in one else one for one in by_the_book(EVERYTHING)]
-    same_as_at_once(EVERYTHING, sse(*told))
+    payloads = [{**one, "output_index": 0} if "output_index" in one else one for one in by_the_book(EVERYTHING)]
+    same_as_at_once(EVERYTHING, sse(*payloads))
 
 
 def test_item_ids_alone() -> None:
-    told = [{key: value for key, value in one.items() if key != "output_index"} for one in by_the_book(EVERYTHING)]
-    same_as_at_once(EVERYTHING, sse(*told))
+    payloads = [{key: value for key, value in one.items() if key != "output_index"} for one in by_the_book(EVERYTHING)]
+    same_as_at_once(EVERYTHING, sse(*payloads))
 
 
 def test_output_indexes_alone() -> None:
-    told = [{key: value for key, value in one.items() if key != "item_id"} for one in by_the_book(EVERYTHING)]
-    same_as_at_once(EVERYTHING, sse(*told))
+    payloads = [{key: value for key, value in one.items() if key != "item_id"} for one in by_the_book(EVERYTHING)]
+    same_as_at_once(EVERYTHING, sse(*payloads))
 
 
 def test_another_item_id_in_each_event() -> None:
-    told: list[Body] = []
+    payloads: list[Body] = []
     for number, one in enumerate(by_the_book(EVERYTHING)):
         if "item_id" in one:
             one = {**one, "item_id": f"x{number}"}
         if "item" in one:
             one = {**one, "item": {**one["item"], "id": f"x{number}"}}
-        told.append(one)
-    _, reply = read(WIRE, sse(*told))
+        payloads.append(one)
+    _, reply = read(WIRE, sse(*payloads))
     assert reply.text == WIRE.parse_reply(EVERYTHING).text
     assert len(reply.blocks) == len(WIRE.parse_reply(EVERYTHING).blocks)
 
@@ -188,74 +190,76 @@ def test_another_item_id_in_each_event() -> None:
 def test_the_call_id_in_done_alone() -> None:
     """The id of a call is canonical from the first moment, so its beginning waits for what it is made of."""
     body = responses_reply(function('{"path": "a"}'))
-    told = by_the_book(body)
-    told[2]["item"] = {key: value for key, value in told[2]["item"].items() if key != "call_id"}
-    events = same_as_at_once(body, sse(*told))
+    payloads = by_the_book(body)
+    payloads[2]["item"] = {key: value for key, value in payloads[2]["item"].items() if key != "call_id"}
+    events = same_as_at_once(body, sse(*payloads))
     whole = same_as_at_once(body, sse(*by_the_book(body)))
     assert begun(events) == begun(whole)
 
 
 def test_arguments_in_done_alone() -> None:
     body = responses_reply(function('{"path": "a"}'))
-    told = without(by_the_book(body), "arguments.delta")
-    told = [{**one, "response": {**body, "output": []}} if "completed" in one["type"] else one for one in told]
-    told = [{**one, "item": {**one["item"], "arguments": ""}} if "item.done" in one["type"] else one for one in told]
-    events, reply = read(WIRE, sse(*told))
+    payloads = without(by_the_book(body), "arguments.delta")
+    payloads = [{**one, "response": {**body, "output": []}} if "completed" in one["type"] else one for one in payloads]
+    payloads = [
+        {**one, "item": {**one["item"], "arguments": ""}} if "item.done" in one["type"] else one for one in payloads
+    ]
+    events, reply = read(WIRE, sse(*payloads))
     assert [call.arguments for call in reply.calls] == [{"path": "a"}]
     assert inputs(events) == '{"path": "a"}'
 
 
 def test_arguments_whole_in_added_and_again_in_deltas() -> None:
     body = responses_reply(function('{"path": "a"}'))
-    told = by_the_book(body)
-    told[2]["item"]["arguments"] = '{"path": "a"}'
-    assert inputs(same_as_at_once(body, sse(*told))) == '{"path": "a"}'
+    payloads = by_the_book(body)
+    payloads[2]["item"]["arguments"] = '{"path": "a"}'
+    assert inputs(same_as_at_once(body, sse(*payloads))) == '{"path": "a"}'
 
 
 def test_arguments_that_begin_in_added() -> None:
     body = responses_reply(function('{"path": "a"}'))
-    told = by_the_book(body)
-    told[2]["item"]["arguments"] = '{"p'
-    del told[3]
-    assert inputs(same_as_at_once(body, sse(*told))) == '{"path": "a"}'
+    payloads = by_the_book(body)
+    payloads[2]["item"]["arguments"] = '{"p'
+    del payloads[3]
+    assert inputs(same_as_at_once(body, sse(*payloads))) == '{"path": "a"}'
 
 
 @pytest.mark.parametrize("lost", [3, 4, 5, 6])
 def test_arguments_that_lost_a_delta_are_never_a_valid_call(lost: int) -> None:
-    """What a client was told is not what was meant, and may even be JSON."""
-    told = by_the_book(responses_reply(function('{"paa": "a"}')), 1 if lost == 6 else 3)
-    del told[lost]
-    _, reply = read(WIRE, sse(*told))
+    """The client got incomplete arguments, which may even be valid JSON."""
+    payloads = by_the_book(responses_reply(function('{"paa": "a"}')), 1 if lost == 6 else 3)
+    del payloads[lost]
+    _, reply = read(WIRE, sse(*payloads))
     assert [(call.arguments, call.broken) for call in reply.calls] == [(None, True)]
 
 
 def test_free_text_that_lost_a_delta_is_never_a_valid_call() -> None:
-    told = by_the_book(responses_reply(custom("rm -r /tmp/x")))
-    del told[4]
-    _, reply = read(WIRE, sse(*told))
+    payloads = by_the_book(responses_reply(custom("rm -r /tmp/x")))
+    del payloads[4]
+    _, reply = read(WIRE, sse(*payloads))
     assert [(call.arguments, call.broken) for call in reply.calls] == [(None, True)]
 
 
 def test_arguments_whose_end_is_only_in_done() -> None:
     body = responses_reply(function('{"path": "a"}'))
-    told = by_the_book(body)
-    del told[6:8]
-    assert inputs(same_as_at_once(body, sse(*told))) == '{"path": "a"}'
+    payloads = by_the_book(body)
+    del payloads[6:8]
+    assert inputs(same_as_at_once(body, sse(*payloads))) == '{"path": "a"}'
 
 
 def test_free_text_input_deltas() -> None:
     body = responses_reply(custom("*** Begin Patch\n*** End Patch"))
     events = same_as_at_once(body, sse(*by_the_book(body)))
-    first = next(event.block for event in events if isinstance(event, Start))
+    first = next(event.block for event in events if isinstance(event, BlockStart))
     assert isinstance(first, ToolCall)
     assert first.kind == "custom"
     assert inputs(events) == "*** Begin Patch\n*** End Patch"
 
 
 def test_refusal_deltas() -> None:
-    said = {**message(), "content": [{"type": "refusal", "refusal": "I can't do that."}]}
-    events = same_as_at_once(responses_reply(said), sse(*by_the_book(responses_reply(said))))
-    first = next(event.block for event in events if isinstance(event, Start))
+    content = {**message(), "content": [{"type": "refusal", "refusal": "I can't do that."}]}
+    events = same_as_at_once(responses_reply(content), sse(*by_the_book(responses_reply(content))))
+    first = next(event.block for event in events if isinstance(event, BlockStart))
     assert isinstance(first, Text)
     assert first.refusal
 
@@ -274,36 +278,39 @@ def test_reasoning_text() -> None:
 
 
 def test_encrypted_content_is_that_of_the_done_item() -> None:
-    """OAI-RESP-22: before that it is not whole."""
+    """OAI-RESP-22: before that it is incomplete."""
     body = responses_reply(reasoning("Hm.", encrypted_content="whole"), message("Hi"))
-    told = by_the_book(body)
-    told[-1] = {**told[-1], "response": responses_reply(reasoning("Hm.", encrypted_content="other"), message("Hi"))}
-    _, reply = read(WIRE, sse(*told))
-    assert [block.sealed for block in reply.blocks if isinstance(block, Thinking)] == ["whole"]
+    payloads = by_the_book(body)
+    payloads[-1] = {
+        **payloads[-1],
+        "response": responses_reply(reasoning("Hm.", encrypted_content="other"), message("Hi")),
+    }
+    _, reply = read(WIRE, sse(*payloads))
+    assert [block.encrypted for block in reply.blocks if isinstance(block, Thinking)] == ["whole"]
 
 
 def test_encrypted_content_that_was_never_done_is_none() -> None:
-    told = by_the_book(responses_reply(reasoning("Hm.", encrypted_content="whole"), message("Hi")))
-    _, reply = read(WIRE, sse(*told[:5]))
-    assert [block.sealed for block in reply.blocks if isinstance(block, Thinking)] == [None]
+    payloads = by_the_book(responses_reply(reasoning("Hm.", encrypted_content="whole"), message("Hi")))
+    _, reply = read(WIRE, sse(*payloads[:5]))
+    assert [block.encrypted for block in reply.blocks if isinstance(block, Thinking)] == [None]
 
 
 def test_reasoning_without_text() -> None:
     body = responses_reply(reasoning(encrypted_content="gAAA"), message("Hi"))
     events = same_as_at_once(body, sse(*by_the_book(body)))
     assert not any(isinstance(event, ThinkingDelta) for event in events)
-    assert isinstance(events[2], End)
+    assert isinstance(events[2], BlockEnd)
     assert isinstance(events[2].block, Thinking)
-    assert events[2].block.sealed == "gAAA"
+    assert events[2].block.encrypted == "gAAA"
 
 
 def test_annotations() -> None:
     body = responses_reply(message("Hello", annotations=[CITED]))
     same_as_at_once(body, sse(*by_the_book(body)))
-    told = without(by_the_book(body), "part.done", "item.done")
-    told[-1] = {**told[-1], "response": {**body, "output": []}}
-    events, _ = read(WIRE, sse(*told))
-    (block,) = [event.block for event in events if isinstance(event, End)]
+    payloads = without(by_the_book(body), "part.done", "item.done")
+    payloads[-1] = {**payloads[-1], "response": {**body, "output": []}}
+    events, _ = read(WIRE, sse(*payloads))
+    (block,) = [event.block for event in events if isinstance(event, BlockEnd)]
     assert block.native is not None
     assert block.native.fragment["content"][0]["annotations"] == [CITED]
 
@@ -312,7 +319,7 @@ def test_annotations() -> None:
 def test_hosted_items_are_emitted_whole(item: Body) -> None:
     body = responses_reply(item, message("Hi"))
     events = same_as_at_once(body, sse(*by_the_book(body)))
-    whole = [event.block for event in events if isinstance(event, Whole)]
+    whole = [event.block for event in events if isinstance(event, WholeBlock)]
     assert [type(block) for block in whole] in ([ToolCall], [ToolCall, ToolResponse])
     assert whole[0].native is not None
     assert whole[0].native.fragment == item
@@ -332,29 +339,29 @@ def test_deltas_of_hosted_tools_are_no_events() -> None:
         {"type": "response.mcp_call.in_progress", **at},
         {"type": "response.code_interpreter_call_code.delta", "item_id": "ci_1", "output_index": 1, "delta": "1+1"},
     ]
-    told = by_the_book(body)
-    same_as_at_once(body, sse(*told[:3], *more[:2], *told[3:5], more[2], *told[5:]))
+    payloads = by_the_book(body)
+    same_as_at_once(body, sse(*payloads[:3], *more[:2], *payloads[3:5], more[2], *payloads[5:]))
 
 
 def test_unknown_item_is_kept() -> None:
     odd = {"id": "odd_1", "type": "dream", "text": "of sheep"}
     body = responses_reply(odd, message("Hi"))
     events = same_as_at_once(body, sse(*by_the_book(body)))
-    (whole,) = [event.block for event in events if isinstance(event, Whole)]
+    (whole,) = [event.block for event in events if isinstance(event, WholeBlock)]
     assert whole.native is not None
     assert whole.native.fragment == odd
 
 
 def test_unknown_events_are_ignored() -> None:
-    told = by_the_book(EVERYTHING)
+    payloads = by_the_book(EVERYTHING)
     odd = [{"type": "keepalive"}, {"type": "response.dreams.delta", "delta": "x"}, {"no": "type"}, {"type": 7}]
-    same_as_at_once(EVERYTHING, sse(*told[:4], *odd, *told[4:]))
+    same_as_at_once(EVERYTHING, sse(*payloads[:4], *odd, *payloads[4:]))
 
 
 def test_parallel_parts_are_emitted_in_sequence() -> None:
     body = responses_reply(message("Hello", "World"))
     events = same_as_at_once(body, sse(*by_the_book(body)))
-    kinds = [type(event).__name__ for event in events if isinstance(event, Start | End)]
+    kinds = [type(event).__name__ for event in events if isinstance(event, BlockStart | BlockEnd)]
     assert kinds == ["Start", "End", "Start", "End"]
 
 
@@ -364,10 +371,10 @@ assert len(ITEMS_OF_OLD) >= 42
 
 @pytest.mark.parametrize("case", ITEMS_OF_OLD, ids=lambda case: case["name"])
 def test_items_of_requests_as_a_reply(case: Body) -> None:
-    """Whatever stands in a reply is told, and comes home as it was."""
+    """Any item in a reply is emitted, and unchanged for the same API."""
     body = responses_reply(*case["input"])
     whole = WIRE.parse_reply(body)
     events, reply = read(WIRE, json.dumps(body).encode())
     assert content_of(reply) == content_of(whole)
-    for told in (events, events_of(reply)):
-        assert content_of(read(WIRE, written(WIRE, told))[1]) == content_of(whole)
+    for payloads in (events, reply_events(reply)):
+        assert content_of(read(WIRE, written(WIRE, payloads))[1]) == content_of(whole)

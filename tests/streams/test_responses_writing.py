@@ -1,4 +1,4 @@
-"""Streams of the Responses API that segue writes, in the order that its clients take."""
+"""Rendering streams of the Responses API in the order that its clients accept."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from segue.render.report import Report
 from segue.wire.base import ApiError
 from segue.wire.dialects.foundry import AZURE_FOUNDRY
 from segue.wire.events import (
-    End,
+    BlockEnd,
+    BlockStart,
     Event,
     Failed,
     Finished,
     InputDelta,
-    Opened,
-    Start,
+    ReplyStart,
     TextDelta,
-    Whole,
-    events_of,
+    WholeBlock,
+    reply_events,
 )
 from segue.wire.openai_chat import OPENAI_CHAT
 from tests.catalog.originals import samples
@@ -51,7 +51,7 @@ def rendered(body: Body) -> list[Body]:
 
 
 def test_stream_is_unchanged_for_same_api() -> None:
-    """Items, ids and envelope go out again, and what is read of it is the same reply."""
+    """Items, ids and envelope are rendered again, and parse to the same reply."""
     events, reply = read(WIRE, sse(*by_the_book(EVERYTHING)))
     data = written(WIRE, events)
     assert read(WIRE, data)[1].blocks == reply.blocks
@@ -63,8 +63,8 @@ def test_stream_is_unchanged_for_same_api() -> None:
 
 
 def test_order_names_and_numbers_of_the_events() -> None:
-    told = rendered(responses_reply(message("Hello"), function('{"a": 1}')))
-    assert [one["type"].removeprefix("response.") for one in told] == [
+    payloads = rendered(responses_reply(message("Hello"), function('{"a": 1}')))
+    assert [one["type"].removeprefix("response.") for one in payloads] == [
         "created",
         "in_progress",
         "output_item.added",
@@ -79,7 +79,7 @@ def test_order_names_and_numbers_of_the_events() -> None:
         "output_item.done",
         "completed",
     ]
-    assert [one["sequence_number"] for one in told] == list(range(len(told)))
+    assert [one["sequence_number"] for one in payloads] == list(range(len(payloads)))
 
 
 def test_each_event_has_its_name() -> None:
@@ -93,39 +93,43 @@ def test_ids_are_the_same_at_start_and_end(wire: Any) -> None:
     entry = {"id": "call_9", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
     reply = chat_reply(entry, content="Hi")
     reply["choices"][0]["message"]["reasoning_content"] = "Hm."
-    told = payloads_of(written(wire, events_of(read(OPENAI_CHAT, json.dumps(reply).encode())[1])))
-    added = [one["item"]["id"] for one in told if one["type"] == "response.output_item.added"]
-    done = [one["item"]["id"] for one in told if one["type"] == "response.output_item.done"]
-    last = told[-1]["response"]
+    payloads = payloads_of(written(wire, reply_events(read(OPENAI_CHAT, json.dumps(reply).encode())[1])))
+    added = [one["item"]["id"] for one in payloads if one["type"] == "response.output_item.added"]
+    done = [one["item"]["id"] for one in payloads if one["type"] == "response.output_item.done"]
+    last = payloads[-1]["response"]
     assert added == done == [item["id"] for item in last["output"]]
     assert len(set(added)) == 3
     assert last["id"].startswith("caresp_" if wire is AZURE_FOUNDRY else "resp_")
-    assert {one["response"]["id"] for one in told if "response" in one} == {last["id"]}
+    assert {one["response"]["id"] for one in payloads if "response" in one} == {last["id"]}
 
 
 def test_adjacent_texts_are_parts_of_one_message() -> None:
     events = [
-        Opened("x", "m"),
-        *(one for at in range(2) for one in (Start(at, Text("")), TextDelta(at, f"t{at}"), End(at, Text(f"t{at}")))),
+        ReplyStart("x", "m"),
+        *(
+            one
+            for at in range(2)
+            for one in (BlockStart(at, Text("")), TextDelta(at, f"t{at}"), BlockEnd(at, Text(f"t{at}")))
+        ),
         Finished("stop"),
     ]
-    told = payloads_of(written(WIRE, events))
-    (item,) = told[-1]["response"]["output"]
+    payloads = payloads_of(written(WIRE, events))
+    (item,) = payloads[-1]["response"]["output"]
     assert [part["text"] for part in item["content"]] == ["t0", "t1"]
-    assert [one["content_index"] for one in told if one["type"] == "response.output_text.delta"] == [0, 1]
+    assert [one["content_index"] for one in payloads if one["type"] == "response.output_text.delta"] == [0, 1]
 
 
 def test_parallel_calls_are_rendered_in_sequence() -> None:
     calls = [ToolCall(f"f{at}", {"a": at}, id=f"hist_tool_{at}") for at in range(2)]
     events: list[Event] = [
-        Opened("x", "m"),
-        Start(0, ToolCall("f0", id="hist_tool_0")),
-        Start(1, ToolCall("f1", id="hist_tool_1")),
+        ReplyStart("x", "m"),
+        BlockStart(0, ToolCall("f0", id="hist_tool_0")),
+        BlockStart(1, ToolCall("f1", id="hist_tool_1")),
         InputDelta(1, '{"a":'),
         InputDelta(0, '{"a":0}'),
         InputDelta(1, "1}"),
-        End(1, calls[1]),
-        End(0, calls[0]),
+        BlockEnd(1, calls[1]),
+        BlockEnd(0, calls[0]),
         Finished("tool_calls"),
     ]
     for step in (1, 3, 9):
@@ -136,26 +140,26 @@ def test_parallel_calls_are_rendered_in_sequence() -> None:
 def test_a_broken_call_is_left_as_the_api_leaves_it() -> None:
     half = ToolCall("f", None, id="hist_tool_0", arguments_text='{"a', broken=True)
     events: list[Event] = [
-        Opened("x", "m"),
-        Start(0, ToolCall("f", id="hist_tool_0")),
+        ReplyStart("x", "m"),
+        BlockStart(0, ToolCall("f", id="hist_tool_0")),
         InputDelta(0, '{"a'),
-        End(0, half),
+        BlockEnd(0, half),
         Finished("length"),
     ]
     data = written(WIRE, events)
-    told = payloads_of(data)
-    assert told[-1]["type"] == "response.incomplete"
-    assert told[-1]["response"]["incomplete_details"] == {"reason": "max_output_tokens"}
-    assert told[-1]["response"]["output"][0]["status"] == "incomplete"
+    payloads = payloads_of(data)
+    assert payloads[-1]["type"] == "response.incomplete"
+    assert payloads[-1]["response"]["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert payloads[-1]["response"]["output"][0]["status"] == "incomplete"
     assert [call.broken for call in read(WIRE, data)[1].calls] == [True]
 
 
 def test_failure_is_rendered_as_an_error() -> None:
     events: list[Event] = [
-        Opened("x", "m"),
-        Start(0, Text("")),
+        ReplyStart("x", "m"),
+        BlockStart(0, Text("")),
         TextDelta(0, "Hi"),
-        End(0, Text("Hi")),
+        BlockEnd(0, Text("Hi")),
         Failed(ApiError(429, "Too fast.", code="rate_limit_exceeded")),
     ]
     data = written(WIRE, events)
@@ -167,8 +171,8 @@ def test_failure_is_rendered_as_an_error() -> None:
 
 
 def test_failure_before_any_content() -> None:
-    (told,) = payloads_of(written(WIRE, [Failed(ApiError(500, "Oh no.", code="server_error"))]))
-    assert told == {
+    (payloads,) = payloads_of(written(WIRE, [Failed(ApiError(500, "Oh no.", code="server_error"))]))
+    assert payloads == {
         "type": "error",
         "code": "server_error",
         "message": "Oh no.",
@@ -180,17 +184,17 @@ def test_failure_before_any_content() -> None:
 def test_hosted_call_of_another_provider_is_dropped_and_reported() -> None:
     report = Report(target=WIRE.name)
     hosted = ToolCall("web_search", {"q": 1}, id="hist_tool_0", kind="hosted")
-    events = [Opened("x", "m"), Whole(0, hosted), Whole(1, hosted.respond("found")), Finished("stop")]
-    told = payloads_of(written(WIRE, events, report))
-    assert told[-1]["response"]["output"] == []
+    events = [ReplyStart("x", "m"), WholeBlock(0, hosted), WholeBlock(1, hosted.respond("found")), Finished("stop")]
+    payloads = payloads_of(written(WIRE, events, report))
+    assert payloads[-1]["response"]["output"] == []
     assert len(report.findings) == 2
 
 
 def test_cross_api_reasoning_without_text_is_dropped() -> None:
     events: list[Event] = [
-        Opened("x", "m"),
-        Start(0, Thinking()),
-        End(0, Thinking(signature="sig")),
+        ReplyStart("x", "m"),
+        BlockStart(0, Thinking()),
+        BlockEnd(0, Thinking(signature="sig")),
         Finished("stop"),
     ]
     assert payloads_of(written(WIRE, events))[-1]["response"]["output"] == []
@@ -213,9 +217,9 @@ def test_catalog_items_survive_a_round_trip(sample: Any) -> None:
     whole = wire.parse_reply(body)
     events, reply = read(wire, json.dumps(body).encode())
     assert content_of(reply) == content_of(whole)
-    obey_the_rules(events_of(reply))
-    for told in (events, events_of(reply)):
-        again = read(wire, written(wire, told))[1]
+    obey_the_rules(reply_events(reply))
+    for payloads in (events, reply_events(reply)):
+        again = read(wire, written(wire, payloads))[1]
         assert content_of(again) == content_of(whole)
         assert again.native is not None
         items = [_without_made_id(item) for item in again.native.fragment["output"]]
@@ -229,7 +233,7 @@ def _without_made_id(item: Body) -> Body:
 
 
 def _as_streamed(item: Body) -> Body:
-    """An item whose arguments are text: a stream knows no other."""
+    """An item whose arguments are text: a stream has no other form."""
     given = item.get("arguments")
     streamed = item["type"] == "function_call" and isinstance(given, dict)
     return {**item, "arguments": json.dumps(given, separators=(",", ":"))} if streamed else item

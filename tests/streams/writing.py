@@ -1,4 +1,4 @@
-"""What tests of streams write with: events to the bytes of an API's stream."""
+"""Test helpers that render events to the bytes of an API's stream."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from segue.canonical.blocks import Block, Media, Opaque, Origin, Text, ToolCall,
 from segue.canonical.request import Reply, Usage
 from segue.models import identify
 from segue.render.report import Report
-from segue.wire.base import ApiError, Projection, Wire
+from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.events import (
-    End,
+    BlockEnd,
+    BlockStart,
     Event,
     Failed,
     Finished,
     InputDelta,
-    Opened,
-    Start,
+    ReplyStart,
     TextDelta,
     ThinkingDelta,
-    Whole,
-    events_of,
+    WholeBlock,
+    reply_events,
 )
-from segue.wire.idmap import IdMap
+from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES
 
@@ -36,7 +36,7 @@ from .reading import TURN, Body, bare, read, tell_each_block
 AT_ONCE = 1_000_000
 CALL = ToolCall("read_file", {"path": "a"}, "hist_tool_1", origin=Origin("openai", raw_id="call_1"))
 FREE = ToolCall("patch", 'a "quoted"\nline', "hist_tool_1", kind="custom", origin=Origin("openai"))
-# What the clients of other APIs can't be told, but for the call.
+# Blocks that clients of other APIs do not support, except the call.
 FROM_OPENAI: tuple[Block, ...] = (
     Text(""),
     ToolCall("web_search", {}, "hist_tool_2", kind="hosted", origin=Origin("openai")),
@@ -53,41 +53,41 @@ json_values: Any = st.recursive(
 )
 
 
-def from_abroad(*blocks: Any, finish: Any = "stop", **said: Any) -> list[Event]:
-    """A reply of an API that is at home nowhere here."""
-    return events_of(Reply(blocks, finish, Usage(11, 7, 4), "chatcmpl-1", "gpt-4.1", **said))
+def from_abroad(*blocks: Any, finish: Any = "stop", **fields: Any) -> list[Event]:
+    """The events of a reply of another API."""
+    return reply_events(Reply(blocks, finish, Usage(11, 7, 4), "chatcmpl-1", "gpt-4.1", **fields))
 
 
 def growing(call: ToolCall, pieces: Sequence[str], finish: Any = "tool_calls") -> list[Event]:
-    """A reply of one call, its arguments in these pieces."""
+    """A reply of one call, its arguments in these deltas."""
     begun = msgspec.structs.replace(call, arguments={}, arguments_text=None, broken=False)
-    told = [InputDelta(0, piece) for piece in pieces]
-    return [Opened(), Start(0, begun), *told, End(0, call), Finished(finish)]
+    deltas = [InputDelta(0, piece) for piece in pieces]
+    return [ReplyStart(), BlockStart(0, begun), *deltas, BlockEnd(0, call), Finished(finish)]
 
 
 def cut_off(pieces: Sequence[str]) -> ToolCall:
-    """A call of whose arguments no more came."""
+    """A call whose arguments were cut off."""
     return msgspec.structs.replace(CALL, arguments=None, arguments_text="".join(pieces), broken=True)
 
 
 def failing(error: ApiError) -> list[Event]:
-    """A few words, and then an error."""
-    return [Opened(), Start(0, Text("")), TextDelta(0, "Hm."), End(0, Text("Hm.")), Failed(error)]
+    """A short text, and then an error."""
+    return [ReplyStart(), BlockStart(0, Text("")), TextDelta(0, "Hm."), BlockEnd(0, Text("Hm.")), Failed(error)]
 
 
-def cut(said: str, chance: random.Random) -> list[str]:
-    """A text in pieces of a few characters."""
+def cut(fields: str, chance: random.Random) -> list[str]:
+    """A text in chunks of a few characters."""
     pieces: list[str] = []
-    while said:
+    while fields:
         size = chance.randint(1, 4)
-        pieces, said = [*pieces, said[:size]], said[size:]
+        pieces, fields = [*pieces, fields[:size]], fields[size:]
     return pieces
 
 
 def written(
     wire: Wire | str, events: Iterable[Event], report: Report | None = None, *, step: int = 1, ids: str = "auto"
 ) -> bytes:
-    """What the wire's renderer makes of the events, given so many at a time. `wire` may be its name."""
+    """The stream rendered from the events, `step` at a time. `wire` may be its name."""
     return b"".join(written_in_steps(wire, events, report, step=step, ids=ids))
 
 
@@ -95,16 +95,16 @@ def written_in_steps(
     wire: Wire | str, events: Iterable[Event], report: Report | None = None, *, step: int = 1, ids: str = "auto"
 ) -> list[bytes]:
     wire = WIRES[wire] if isinstance(wire, str) else wire
-    told = list(events)
+    deltas = list(events)
     projection = _projection(wire, report, ids)
-    _name_calls(projection.ids, told)
+    _name_calls(projection.ids, deltas)
     renderer = wire.stream_renderer(projection, "a-model", None)
-    return [renderer.render(told[at : at + step]) for at in range(0, len(told), step)]
+    return [renderer.render(deltas[at : at + step]) for at in range(0, len(deltas), step)]
 
 
 def streamed(api: str, reply: Reply, size: int = 7) -> bytes:
-    """A reply as the API streams it, a few characters at a time, calls under the ids that it gave them."""
-    return written(api, in_pieces(events_of(reply), size), ids="native")
+    """A reply as the API streams it, a few characters at a time, with the API's own call ids."""
+    return written(api, in_pieces(reply_events(reply), size), ids="native")
 
 
 def in_pieces(events: Iterable[Event], size: int) -> Iterator[Event]:
@@ -117,7 +117,7 @@ def in_pieces(events: Iterable[Event], size: int) -> Iterator[Event]:
 
 
 def live(source: Wire, target: Wire, data: bytes) -> bytes:
-    """A stream written while it is read, one byte at a time."""
+    """A stream rendered while it is parsed, one byte at a time."""
     projection = _projection(target, None, "auto")
     renderer = target.stream_renderer(projection, None, None)
     parser = source.open_stream(TURN)
@@ -137,8 +137,8 @@ def live(source: Wire, target: Wire, data: bytes) -> bytes:
 
 
 def there_and_back(wire: Wire, reply: Reply) -> tuple[bytes, list[Reply]]:
-    """The wire's own stream of a reply, and what is read of it; also where it is written event by event."""
-    streams = [written(wire, events_of(reply), step=step) for step in (1, AT_ONCE)]
+    """The stream of a reply and the replies parsed from it, rendered at once and event by event."""
+    streams = [written(wire, reply_events(reply), step=step) for step in (1, AT_ONCE)]
     found = [read(wire, data) for data in streams]
     for events, again in found:
         tell_each_block(events, again)
@@ -146,7 +146,7 @@ def there_and_back(wire: Wire, reply: Reply) -> tuple[bytes, list[Reply]]:
 
 
 def same_as_at_once(wire: Wire, data: bytes, body: Body) -> None:
-    """A stream is the reply that this body is, and written again it is the same."""
+    """A stream parses to the same reply as this body, also after rendering it again."""
     events, reply = read(wire, data)
     tell_each_block(events, reply)
     at_once = wire.parse_reply(body)
@@ -156,19 +156,19 @@ def same_as_at_once(wire: Wire, data: bytes, body: Body) -> None:
 
 
 def at_once(wire: Wire, reply: Reply) -> Body:
-    """What the wire makes of the whole reply."""
+    """The whole reply rendered by the wire."""
     projection = _projection(wire, None, "auto")
     for call in reply.calls:
         projection.ids.assign(call, call.name)
     return wire.render_reply(reply, projection)
 
 
-def _projection(wire: Wire, report: Report | None, policy: str) -> Projection:
-    ids = IdMap(wire.ids(identify(wire.default_model)), provider=wire.provider, policy=policy, repeats=True)
-    return Projection(ids, NameMap(ANY_NAME), report if report is not None else Report(target=wire.name))
+def _projection(wire: Wire, report: Report | None, policy: str) -> RenderContext:
+    ids = IdMap(wire.ids(identify(wire.default_model)), provider=wire.provider, policy=policy, unique_per_turn=True)
+    return RenderContext(ids, NameMap(ANY_NAME), report if report is not None else Report(target=wire.name))
 
 
 def _name_calls(ids: IdMap, events: Iterable[Event]) -> None:
     for event in events:
-        if isinstance(event, Start | Whole) and isinstance(event.block, ToolCall):
+        if isinstance(event, BlockStart | WholeBlock) and isinstance(event.block, ToolCall):
             ids.assign(event.block, event.block.name)

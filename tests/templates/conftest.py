@@ -1,4 +1,4 @@
-"""Without templates there is nothing to judge by; the reason that is given is the one of the download."""
+"""Skips these tests when the templates are missing, with the reason of the failed download."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """Chat templates run as transformers runs them: the same switches, filters and functions.
 
-What llama.cpp's own copies need beside that they have here too: `from_json`, lists that may grow, and `tojson` of what
+Also supported, for llama.cpp's own copies: `from_json`, lists that may grow, and `tojson` of what
 `map` gives.
 """
 
@@ -34,7 +34,7 @@ def _tojson(value: Any, ensure_ascii: bool = False, indent: int | None = None, *
 
 
 class _Generation(Extension):
-    """What a model writes itself stands in tags of its own, for training. Here they say nothing."""
+    """The `generation` tag marks model output for training; it has no effect here."""
 
     tags = {"generation"}  # noqa: RUF012
 
@@ -58,6 +58,6 @@ def _template(name: str) -> Template:
 
 
 def prompt(name: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None = None, **more: Any) -> str:
-    """What the model gets to read. `tools` are not handed over where there are none, as transformers has it."""
+    """The prompt of the model. `tools` is not passed where there are none, as in transformers."""
     given = {"tools": tools} if tools else {}
     return _template(name).render(messages=messages, bos_token=BOS, eos_token=EOS, **given, **more)

@@ -1,4 +1,4 @@
-"""Histories for templates: calls with arguments that are hard to tell, and what a template makes of a turn of them."""
+"""Histories for templates: calls with difficult arguments, and the prompt that a template renders for a turn."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered
-from segue.wire.text.typed import Declared
+from segue.wire.text.base import ResultText
+from segue.wire.text.declared_tools import DeclaredTools
 from tests.templates.engine import prompt
 
 Message = dict[str, Any]
@@ -56,7 +56,7 @@ TOOLS: list[dict[str, Any]] = [
 DECLARATIONS = [
     Tool(tool["function"]["name"], tool["function"]["description"], tool["function"]["parameters"]) for tool in TOOLS
 ]
-DECLARED = Declared(DECLARATIONS)
+DECLARED = DeclaredTools(DECLARATIONS)
 
 CALLS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "one": [("get_weather", {"city": "Paris"})],
@@ -80,25 +80,25 @@ def made(calls: list[tuple[str, dict[str, Any]]]) -> list[ToolCall]:
 
 
 def identity(number: int) -> str:
-    """An id that all templates take: nine letters and digits."""
+    """An id that all templates accept: nine letters and digits."""
     return f"callabc{number:02d}"
 
 
-def asked(calls: list[ToolCall], words: str = "") -> Message:
-    """A message of an assistant, with arguments as objects, which all templates take."""
+def asked(calls: list[ToolCall], text: str = "") -> Message:
+    """An assistant message with arguments as objects, which all templates accept."""
     listed = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in calls
     ]
-    return {"role": "assistant", "content": words, "tool_calls": listed}
+    return {"role": "assistant", "content": text, "tool_calls": listed}
 
 
-def answered(results: list[Answered]) -> Messages:
+def answered(results: list[ResultText]) -> Messages:
     return [{"role": "tool", "tool_call_id": one.id, "name": one.name, "content": one.text} for one in results]
 
 
 def added(name: str, before: Messages, messages: Messages, **more: Any) -> str:
-    """What a template says of messages that follow others, with their header and end."""
+    """The text that a template adds for these messages after others, with header and end."""
     without, whole = prompt(name, before, **more), prompt(name, [*before, *messages], **more)
     same = takewhile(lambda signs: signs[0] == signs[1], zip(without, whole, strict=False))
     return whole[sum(1 for _ in same) :]
@@ -109,6 +109,6 @@ def bare(text: str) -> str:
     return "".join(text.split())
 
 
-def results_of(calls: list[ToolCall]) -> list[Answered]:
+def results_of(calls: list[ToolCall]) -> list[ResultText]:
     texts = ('{"degrees": 4}', "It is\nblue.")
-    return [Answered(call.name, call.id, texts[number % 2]) for number, call in enumerate(calls)]
+    return [ResultText(call.name, call.id, texts[number % 2]) for number, call in enumerate(calls)]

@@ -1,4 +1,4 @@
-"""Which templates write which format. All that the text formats are meant for is here, and some kin."""
+"""The text format of each template, including related models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation told in words is, to the model, the prompt that its own template makes of the structured one.
+"""A conversation rendered as text gives the prompt that the model's own template renders for the structured one.
 
 `segue.convert(…, tool_format=…)` makes plain messages; the model's template is run on them, and on the structured
 history with its tools. The prompts are the same but for white space and for the differences that are named here: each
@@ -40,17 +40,17 @@ _QUESTION_TEXT = str(QUESTION[1]["content"])
 
 
 class Difference(Struct, frozen=True):
-    """Why the template's prompt is another one, and how it becomes ours."""
+    """Why the template's prompt differs, and how it is rewritten to ours."""
 
     why: str
     rewrite: Callable[[str], str]
 
 
-def _message_text(old: str, new: str) -> Callable[[str], str]:
+def _replace(old: str, new: str) -> Callable[[str], str]:
     return lambda text: text.replace(old, new)
 
 
-def _matched(pattern: str, new: str) -> Callable[[str], str]:
+def _substitute(pattern: str, new: str) -> Callable[[str], str]:
     return lambda text: re.sub(pattern, new, text, flags=re.DOTALL)
 
 
@@ -58,13 +58,13 @@ _ROLE = "a server without tools has no role for results: a human tells them"
 
 
 def _role(old: str, new: str) -> Difference:
-    return Difference(_ROLE, _message_text(old, new))
+    return Difference(_ROLE, _replace(old, new))
 
 
 _QWEN = (
     Difference(
         "Python's words are printed; JSON's are told from text more surely",
-        _matched(r"(?<=>\n)True(?=\n<)", "true"),
+        _substitute(r"(?<=>\n)True(?=\n<)", "true"),
     ),
 )
 _LLAMA = (
@@ -75,16 +75,20 @@ _LLAMA = (
     ),
 )
 _KIMI = (
-    Difference(_ROLE, _matched(r"<\|im_system\|>\w+<\|im_middle\|>## Return", "<|im_user|>user<|im_middle|>## Return")),
+    Difference(
+        _ROLE, _substitute(r"<\|im_system\|>\w+<\|im_middle\|>## Return", "<|im_user|>user<|im_middle|>## Return")
+    ),
     Difference(
         "each result is a turn of its own; turns of one speaker would follow one another here",
-        _matched(
+        _substitute(
             r"<\|im_end\|><\|im_user\|>user<\|im_middle\|>## Return of functions.look:1",
             "## Return of functions.look:1",
         ),
     ),
 )
-_MISTRAL = (Difference(_ROLE, _matched(r"((?:\[TOOL_RESULTS\](?:(?!\[/).)*\[/TOOL_RESULTS\])+)", r"[INST]\1[/INST]")),)
+_MISTRAL = (
+    Difference(_ROLE, _substitute(r"((?:\[TOOL_RESULTS\](?:(?!\[/).)*\[/TOOL_RESULTS\])+)", r"[INST]\1[/INST]")),
+)
 DIFFERENCES: dict[str, tuple[Difference, ...]] = {
     **dict.fromkeys((models.QWEN_25, models.QWEN_3, models.QWQ), ()),
     **dict.fromkeys((models.HERMES_2, models.HERMES_3), (_role("<|im_start|>tool\n", "<|im_start|>user\n"),)),
@@ -93,17 +97,17 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
     models.MINIMAX_M2: (_role("]~b]tool\n", "]~b]user\n"),),
     **dict.fromkeys((models.LLAMA_31, models.LLAMA_32, models.LLAMA_33), _LLAMA),
     models.GEMMA_4: (
-        Difference(_ROLE, _message_text("<tool_call|><|tool_response>", "<tool_call|><turn|><|turn>user<|tool_response>")),
+        Difference(_ROLE, _replace("<tool_call|><|tool_response>", "<tool_call|><turn|><|turn>user<|tool_response>")),
         Difference(
             "the model's turn goes on behind results; here it begins anew",
-            _matched(r"<tool_response\|>(?!<\|tool_response>)", "<tool_response|><turn|><|turn>model"),
+            _substitute(r"<tool_response\|>(?!<\|tool_response>)", "<tool_response|><turn|><|turn>model"),
         ),
     ),
     models.DEEPSEEK_31: (
-        Difference(_ROLE, _matched("(?<!<｜tool▁output▁end｜>)(?=<｜tool▁output▁begin｜>)", "<｜User｜>")),
+        Difference(_ROLE, _substitute("(?<!<｜tool▁output▁end｜>)(?=<｜tool▁output▁begin｜>)", "<｜User｜>")),
         Difference(
             "the model's turn goes on behind results; here it begins anew, and that with a thought",
-            _matched(
+            _substitute(
                 "<｜tool▁output▁end｜>(?!<｜tool▁output▁begin｜>)",
                 "<｜tool▁output▁end｜><｜Assistant｜><think></think>",
             ),
@@ -112,17 +116,18 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
     models.KIMI_K2: (
         *_KIMI,
         Difference(
-            "TPL-09: this copy numbers the calls of each message from 0", _message_text("functions.look:0", "functions.look:2")
+            "TPL-09: this copy numbers the calls of each message from 0",
+            _replace("functions.look:0", "functions.look:2"),
         ),
         Difference(
-            "the copy has a back slash and an n for a line break", _matched(r"(## Return of \S+?:\d)\\n", r"\1 ")
+            "the copy has a back slash and an n for a line break", _substitute(r"(## Return of \S+?:\d)\\n", r"\1 ")
         ),
     ),
     **dict.fromkeys((models.KIMI_K2_NEW, models.KIMI_THINKING), _KIMI),
     **dict.fromkeys((models.DEVSTRAL, models.MINISTRAL_3), _MISTRAL),
 }
 
-# The system turn holds the same, but not in the same place or words; test_rendering judges the declarations.
+# The system turn holds the same, but in another place or wording; test_rendering checks the declarations.
 OTHER_HEADS = {
     **dict.fromkeys((models.HERMES_2, models.HERMES_3), "the template has its own system turn, with or without tools"),
     **dict.fromkeys((models.QWEN_CODER, models.QWEN_35), "the words are ours; Qwen 3.5 lists JSON"),
@@ -135,19 +140,19 @@ OTHER_HEADS = {
     **dict.fromkeys((models.DEVSTRAL, models.MINISTRAL_3), "tools stand behind the system turn, not in it"),
 }
 
-# The template drops words beside calls, or says them behind the results.
+# The template drops text beside calls, or puts it after the results.
 NO_TEXT = {models.HERMES_2, models.HERMES_3, models.LLAMA_31, models.LLAMA_32, models.LLAMA_33, models.GEMMA_4}
 
 
-def _history(form: TextFormat, words: str) -> Messages:
-    """Two rounds of calls. Where one call is all that a reply may hold, the first round holds one."""
+def _history(form: TextFormat, text: str) -> Messages:
+    """Two rounds of calls; the first has one call where a reply may have only one."""
     first = made(CALLS["several" if form is not LLAMA else "one"])
     second = [ToolCall(name, arguments, identity(2)) for name, arguments in CALLS["quotes and lines"][:1]]
     return [
         *QUESTION,
-        asked(first, words),
+        asked(first, text),
         *answered(results_of(first)),
-        asked(second, words),
+        asked(second, text),
         *answered(results_of(second)),
         {"role": "assistant", "content": "It is cold."},
         {"role": "user", "content": "And tomorrow?"},
@@ -155,7 +160,7 @@ def _history(form: TextFormat, words: str) -> Messages:
 
 
 def _with_kimis_ids(messages: Messages) -> Messages:
-    """The ids that Kimi makes itself, as its own API has them in histories."""
+    """The ids that Kimi generates, as its API has them in histories."""
     calls = [call for message in messages for call in message.get("tool_calls", ())]
     ids = {call["id"]: f"functions.{call['function']['name']}:{number}" for number, call in enumerate(calls)}
     text = json.dumps(messages)
@@ -175,17 +180,17 @@ def _body(messages: Messages) -> dict[str, Any]:
     return body
 
 
-def _prompts(template: str, words: str) -> tuple[str, str]:
+def _prompts(template: str, text: str) -> tuple[str, str]:
     form = WRITTEN[template]
-    messages = _history(form, words)
+    messages = _history(form, text)
     if form.name == "kimi-text":
         messages = _with_kimis_ids(messages)
-    told = segue.convert(
+    converted = segue.convert(
         _body(messages), source="openai-chat", target="openai-chat", tool_format=form.name, model=template
     ).body
-    assert "tools" not in told
+    assert "tools" not in converted
     theirs = prompt(template, messages, TOOLS, add_generation_prompt=True, **options_of(template))
-    return theirs, prompt(template, told["messages"], add_generation_prompt=True)
+    return theirs, prompt(template, converted["messages"], add_generation_prompt=True)
 
 
 CASES = [
@@ -196,9 +201,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("template", "words"), CASES)
-def test_a_conversation(template: str, words: str) -> None:
-    theirs, ours = _prompts(template, words)
+@pytest.mark.parametrize(("template", "text"), CASES)
+def test_a_conversation(template: str, text: str) -> None:
+    theirs, ours = _prompts(template, text)
     their_head, _, theirs = theirs.partition(_QUESTION_TEXT)
     our_head, _, ours = ours.partition(_QUESTION_TEXT)
     for difference in DIFFERENCES[template]:
@@ -212,5 +217,5 @@ def test_a_conversation(template: str, words: str) -> None:
 
 
 def test_every_format_is_compared() -> None:
-    """But for a copy of Gemma 4's that tells results without names (test_rendering)."""
+    """Except a copy of Gemma 4's that renders results without names (test_rendering)."""
     assert WRITTEN.keys() - DIFFERENCES.keys() == {models.GEMMA_4_OLD}

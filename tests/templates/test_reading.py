@@ -1,12 +1,12 @@
-"""What a model's own template writes for calls, the format's reader reads as the very same calls."""
+"""The text that a model's own template renders for calls is parsed back to the same calls."""
 
 from __future__ import annotations
 
 import pytest
 
-from segue.wire.text.base import Found, Lost
-from segue.wire.text.registry import format_of
-from segue.wire.text.scan import CallScanner, pieces_of
+from segue.wire.text.base import BrokenCall, FoundCall
+from segue.wire.text.registry import detect_format
+from segue.wire.text.scan import CallScanner, scan_text
 from tests.templates import models
 from tests.templates.histories import CALLS, DECLARED, QUESTION, added, answered, asked, identity, made, results_of
 
@@ -16,33 +16,33 @@ CASES = [
     (template, odd)
     for template, form in models.FORMAT_OF.items()
     for odd, calls in CALLS.items()
-    if len(calls) == 1 or not form.one_call
+    if len(calls) == 1 or not form.one_call_per_reply
     # M3's template leaves out what is null.
     if template != models.MINIMAX_M3 or not any(None in arguments.values() for _, arguments in calls)
 ]
 
 
-def _turn(template: str, odd: str, words: str) -> str:
-    return added(template, QUESTION, [asked(made(CALLS[odd]), words)])
+def _turn(template: str, odd: str, text: str) -> str:
+    return added(template, QUESTION, [asked(made(CALLS[odd]), text)])
 
 
 @pytest.mark.parametrize(("template", "odd"), CASES)
 def test_calls(template: str, odd: str) -> None:
     form = models.FORMAT_OF[template]
-    pieces = pieces_of(_turn(template, odd, ""), form, DECLARED)
-    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == CALLS[odd]
-    assert not any(isinstance(piece, Lost) for piece in pieces)
+    pieces = scan_text(_turn(template, odd, ""), form, DECLARED)
+    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)] == CALLS[odd]
+    assert not any(isinstance(piece, BrokenCall) for piece in pieces)
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_calls_in_single_characters(template: str) -> None:
-    odd = "several" if not models.FORMAT_OF[template].one_call else "one"
+    odd = "several" if not models.FORMAT_OF[template].one_call_per_reply else "one"
     scanner = CallScanner(models.FORMAT_OF[template], DECLARED)
     pieces = [piece for sign in _turn(template, odd, "") for piece in scanner.feed(sign)] + scanner.close()
-    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == CALLS[odd]
+    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)] == CALLS[odd]
 
 
-# Their templates have no place for words beside calls, or R1's for calls beside words.
+# Their templates have no place for text beside calls, or R1's for calls beside text.
 NO_TEXT = {
     models.HERMES_2,
     models.HERMES_3,
@@ -58,21 +58,21 @@ NO_TEXT = {
 
 @pytest.mark.parametrize("template", [template for template in TEMPLATES if template not in NO_TEXT])
 def test_text_beside_calls_stays_text(template: str) -> None:
-    pieces = pieces_of(_turn(template, "several", "I have a look."), models.FORMAT_OF[template], DECLARED)
-    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == CALLS["several"]
+    pieces = scan_text(_turn(template, "several", "I have a look."), models.FORMAT_OF[template], DECLARED)
+    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)] == CALLS["several"]
     assert "I have a look." in "".join(piece for piece in pieces if isinstance(piece, str))
 
 
 @pytest.mark.parametrize("template", [models.NEMO, models.SMALL_32])
 def test_ids_in_the_text(template: str) -> None:
-    pieces = pieces_of(_turn(template, "several", ""), models.FORMAT_OF[template], DECLARED)
-    assert [piece.raw_id for piece in pieces if isinstance(piece, Found)] == [identity(0), identity(1)]
+    pieces = scan_text(_turn(template, "several", ""), models.FORMAT_OF[template], DECLARED)
+    assert [piece.raw_id for piece in pieces if isinstance(piece, FoundCall)] == [identity(0), identity(1)]
 
 
 @pytest.mark.parametrize("template", [models.KIMI_K2, models.KIMI_K2_NEW, models.KIMI_THINKING])
 def test_ids_that_are_made_of_names(template: str) -> None:
-    pieces = pieces_of(_turn(template, "several", ""), models.FORMAT_OF[template], DECLARED)
-    assert [piece.raw_id for piece in pieces if isinstance(piece, Found)] == [
+    pieces = scan_text(_turn(template, "several", ""), models.FORMAT_OF[template], DECLARED)
+    assert [piece.raw_id for piece in pieces if isinstance(piece, FoundCall)] == [
         "functions.get_weather:0",
         "functions.look:1",
     ]
@@ -80,7 +80,7 @@ def test_ids_that_are_made_of_names(template: str) -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_format_is_found_by_its_markers(template: str) -> None:
-    found = format_of(_turn(template, "one", ""))
+    found = detect_format(_turn(template, "one", ""))
     assert found is not None
     assert found.name == models.FORMAT_OF[template].name
 
@@ -98,9 +98,9 @@ def test_a_whole_history_holds_its_calls_and_no_others(template: str) -> None:
         {"role": "assistant", "content": "It is cold."},
         {"role": "user", "content": "Thanks."},
     ]
-    pieces = pieces_of(added(template, QUESTION, messages), form, DECLARED)
-    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == [
+    pieces = scan_text(added(template, QUESTION, messages), form, DECLARED)
+    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)] == [
         *CALLS["one"],
         *CALLS["markup"],
     ]
-    assert not any(isinstance(piece, Lost) for piece in pieces)
+    assert not any(isinstance(piece, BrokenCall) for piece in pieces)

@@ -1,6 +1,6 @@
-"""Calls, results and declarations are written as the models' own templates write them, but for white space.
+"""Calls, results and declarations are rendered like the models' own templates, except for white space.
 
-Where the words of a declaration are free, tags, keys and layout are still the template's.
+Where the text of a declaration is free, tags, keys and layout are still the template's.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from segue.wire.text.base import Found, TextFormat
+from segue.wire.text.base import FoundCall, TextFormat
 from segue.wire.text.deepseek import DEEPSEEK_TEXT
 from segue.wire.text.gemma import GEMMA
 from segue.wire.text.hermes import HERMES
 from segue.wire.text.kimi import KIMI_TEXT
 from segue.wire.text.llama import LLAMA
 from segue.wire.text.mistral import MISTRAL_TEXT
-from segue.wire.text.scan import pieces_of
-from segue.wire.text.xml_render import SPELLINGS
+from segue.wire.text.scan import scan_text
+from segue.wire.text.xml_render import XML_VARIANTS
 from tests.templates import models
 from tests.templates.engine import prompt
 from tests.templates.histories import (
@@ -36,7 +36,7 @@ from tests.templates.histories import (
     results_of,
 )
 
-QWEN, GLM, MINIMAX = SPELLINGS["qwen"], SPELLINGS["glm"], SPELLINGS["minimax"]
+QWEN, GLM, MINIMAX = XML_VARIANTS["qwen"], XML_VARIANTS["glm"], XML_VARIANTS["minimax"]
 WRITTEN: dict[str, TextFormat] = {
     **dict.fromkeys((models.QWEN_25, models.QWEN_3, models.QWQ, models.HERMES_2, models.HERMES_3), HERMES),
     **dict.fromkeys((models.QWEN_CODER, models.QWEN_35), QWEN),
@@ -54,19 +54,19 @@ CASES = [
     (template, odd)
     for template, form in WRITTEN.items()
     for odd, calls in CALLS.items()
-    if len(calls) == 1 or not form.one_call
+    if len(calls) == 1 or not form.one_call_per_reply
 ]
 
 
 def _calls(template: str, odd: str) -> list[Any]:
-    """Calls under ids that Kimi's templates give themselves; no other of these templates writes any."""
+    """Calls with the ids that Kimi's templates generate; no other of these templates renders ids."""
     calls = made(CALLS[odd])
     if WRITTEN[template] is not KIMI_TEXT:
         return calls
     return [replace(call, id=f"functions.{call.name}:{number}") for number, call in enumerate(calls)]
 
 
-# Qwen's templates print Python's words. JSON's are told from text more surely, by any reader and by any schema.
+# Qwen's templates print Python literals. JSON literals are distinguished from text more reliably.
 JSON = {"True": "true", "False": "false", "None": "null"}
 PYTHON = re.compile("(?<=>\n)(?:True|False|None)(?=\n<)")
 
@@ -74,8 +74,8 @@ PYTHON = re.compile("(?<=>\n)(?:True|False|None)(?=\n<)")
 @pytest.mark.parametrize(("template", "odd"), CASES)
 def test_calls(template: str, odd: str) -> None:
     form, calls = WRITTEN[template], _calls(template, odd)
-    pieces = pieces_of(added(template, QUESTION, [asked(calls)]), form, DECLARED)
-    theirs = "".join(piece.written for piece in pieces if isinstance(piece, Found))
+    pieces = scan_text(added(template, QUESTION, [asked(calls)]), form, DECLARED)
+    theirs = "".join(piece.raw_text for piece in pieces if isinstance(piece, FoundCall))
     if form is QWEN:
         theirs = PYTHON.sub(lambda word: JSON[word[0]], theirs)
     assert bare(theirs).removesuffix("<|eot_id|>") == bare(form.render_calls(calls))
@@ -94,7 +94,7 @@ NOT_THEIRS = {
 
 @pytest.mark.parametrize("template", [template for template in WRITTEN if template not in NOT_THEIRS])
 def test_results(template: str) -> None:
-    form, calls = WRITTEN[template], _calls(template, "several" if not WRITTEN[template].one_call else "one")
+    form, calls = WRITTEN[template], _calls(template, "several" if not WRITTEN[template].one_call_per_reply else "one")
     results = results_of(calls)
     theirs = bare(prompt(template, [*QUESTION, asked(calls), *answered(results)]))
     if form is KIMI_TEXT:
@@ -106,7 +106,7 @@ def test_results(template: str) -> None:
 
 @pytest.mark.parametrize("template", NOT_THEIRS)
 def test_results_with_a_known_difference(template: str) -> None:
-    """The differences are there, and they are what is said of them: without them the texts are the same."""
+    """The documented differences exist; without them the texts are the same."""
     form, calls = WRITTEN[template], _calls(template, "one")
     (result,) = results_of(calls)
     theirs, ours = added(template, [*QUESTION, asked(calls)], answered([result])), form.render_results([result])
@@ -135,7 +135,7 @@ WHOLE = (
 
 
 def options_of(template: str) -> dict[str, Any]:
-    """What has to be told a template for that: Llama's would put tools before the first words of the human."""
+    """Template options: Llama's would put tools before the first user text."""
     return {"tools_in_user_message": False} if WRITTEN[template] is LLAMA else {}
 
 
@@ -162,7 +162,7 @@ def test_declarations_with_a_free_text(template: str, start: str, end: str) -> N
 
 @pytest.mark.parametrize("template", [models.DEEPSEEK_31])
 def test_a_template_that_declares_nothing(template: str) -> None:
-    """V3.1's leaves the declarations to the system text, so no template can say how they are laid out."""
+    """V3.1's leaves the declarations to the system text, so no template defines their layout."""
     assert prompt(template, QUESTION, TOOLS) == prompt(template, QUESTION)
     called = DEEPSEEK_TEXT.render_calls(made([("tool_call_name", {})]))
     assert called.replace("{}", "tool_call_arguments") in DEEPSEEK_TEXT.render_tools(DECLARATIONS)

@@ -1,6 +1,6 @@
-"""TPL-01 to TPL-16: each rule shown by the template that it is about, and that what segue says keeps it.
+"""TPL-01 to TPL-16: each rule shown with its template, and that segue's output complies.
 
-`served` is what a server makes of a body of segue's before it runs the template: arguments are read (COMP-14, COMP-17),
+`served` is a server's preparation of a segue body before it runs the template: arguments are parsed (COMP-14, COMP-17),
 and parts of text are joined for templates that take nothing but text.
 """
 
@@ -15,8 +15,8 @@ from jinja2.exceptions import TemplateError, UndefinedError
 
 import segue
 from segue.canonical.blocks import ToolCall
-from segue.wire.text.base import Found
-from segue.wire.text.scan import pieces_of
+from segue.wire.text.base import FoundCall
+from segue.wire.text.scan import scan_text
 from tests.templates import models
 from tests.templates.engine import prompt
 from tests.templates.histories import (
@@ -55,13 +55,13 @@ def served(messages: Messages, *, model: str, **how: Any) -> Messages:
         "messages": [as_text(message) if "tool_calls" in message else message for message in messages],
         "tools": TOOLS,
     }
-    said = segue.convert(body, source="openai-chat", target="openai-chat", model=model, **how).body["messages"]
-    for message in said:
+    rendered = segue.convert(body, source="openai-chat", target="openai-chat", model=model, **how).body["messages"]
+    for message in rendered:
         if isinstance(message["content"], list):
             message["content"] = "\n".join(part["text"] for part in message["content"])
         for call in message.get("tool_calls", ()):
             call["function"]["arguments"] = json.loads(call["function"]["arguments"])
-    return said
+    return rendered
 
 
 def by_llama_cpp(messages: Messages, *, model: str) -> Messages:
@@ -69,26 +69,26 @@ def by_llama_cpp(messages: Messages, *, model: str) -> Messages:
 
 
 def found(text: str, template: str) -> list[tuple[str, Any]]:
-    pieces = pieces_of(text, models.FORMAT_OF[template], DECLARED)
-    return [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)]
+    pieces = scan_text(text, models.FORMAT_OF[template], DECLARED)
+    return [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)]
 
 
 @pytest.mark.parametrize("template", [models.QWEN_25, models.QWEN_3, models.QWQ, models.HERMES_2, models.HERMES_3])
 def test_tpl_01_json_between_tags_without_ids(template: str) -> None:
-    said = added(template, QUESTION, ANSWERED[2:])
-    assert '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}\n</tool_call>' in said
-    assert "<tool_response>\nIt is\nblue.\n</tool_response>" in said
-    assert not any(call.id in said for call in TWO)
+    rendered = added(template, QUESTION, ANSWERED[2:])
+    assert '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}\n</tool_call>' in rendered
+    assert "<tool_response>\nIt is\nblue.\n</tool_response>" in rendered
+    assert not any(call.id in rendered for call in TWO)
     header = "tool" if template in (models.HERMES_2, models.HERMES_3) else "user"
-    assert re.search(rf"<\|im_start\|>{header}\s+<tool_response>", said)
+    assert re.search(rf"<\|im_start\|>{header}\s+<tool_response>", rendered)
 
 
 @pytest.mark.parametrize("template", [models.QWEN_25, models.QWEN_3, models.QWQ, models.HERMES_2, models.HERMES_3])
 def test_tpl_01_arguments_as_text_are_read_as_well(template: str) -> None:
-    """Qwen 2.5's template encodes them twice, and that is read all the same."""
-    said = added(template, QUESTION, [as_text(asked(TWO))])
-    assert ("\\" in said) == (template in (models.QWEN_25, models.QWQ))
-    assert found(said, template) == CALLS["several"]
+    """Qwen 2.5's template encodes them twice, which is parsed as well."""
+    rendered = added(template, QUESTION, [as_text(asked(TWO))])
+    assert ("\\" in rendered) == (template in (models.QWEN_25, models.QWQ))
+    assert found(rendered, template) == CALLS["several"]
 
 
 @pytest.mark.parametrize("template", [models.LLAMA_31, models.LLAMA_32, models.LLAMA_33])
@@ -97,8 +97,8 @@ def test_tpl_02_one_call_a_message(template: str) -> None:
         prompt(template, ANSWERED)
     in_words = prompt(template, served(ANSWERED, model="some-model", tool_format="llama"))
     natively = prompt(template, by_llama_cpp(ANSWERED, model="Llama-3.1-8B-Instruct"), TOOLS)
-    for said in (in_words, natively):
-        behind = said[said.index("What is it like?") :]
+    for rendered in (in_words, natively):
+        behind = rendered[rendered.index("What is it like?") :]
         assert found(behind, template) == CALLS["several"]
         assert re.search("get_weather.*degrees.*look.*blue", behind, re.DOTALL)
     assert "ipython<|end_header_id|>" in natively
@@ -106,15 +106,15 @@ def test_tpl_02_one_call_a_message(template: str) -> None:
 
 def test_tpl_02_the_models_own_tools_have_a_tag() -> None:
     call = [ToolCall("brave_search", {"query": "snow"}, "callabc00")]
-    said = added(models.LLAMA_31, QUESTION, [asked(call)], builtin_tools=["brave_search"])
-    assert '<|python_tag|>brave_search.call(query="snow")<|eom_id|>' in said
-    assert found(said, models.LLAMA_31) == [("brave_search", {"query": "snow"})]
+    rendered = added(models.LLAMA_31, QUESTION, [asked(call)], builtin_tools=["brave_search"])
+    assert '<|python_tag|>brave_search.call(query="snow")<|eom_id|>' in rendered
+    assert found(rendered, models.LLAMA_31) == [("brave_search", {"query": "snow"})]
 
 
 def test_tpl_02_arguments_as_text_are_encoded_twice() -> None:
-    said = added(models.LLAMA_31, QUESTION, [as_text(asked(ONE))])
-    assert '"parameters": "{\\"city\\"' in said
-    assert found(said, models.LLAMA_31) == CALLS["several"][:1]
+    rendered = added(models.LLAMA_31, QUESTION, [as_text(asked(ONE))])
+    assert '"parameters": "{\\"city\\"' in rendered
+    assert found(rendered, models.LLAMA_31) == CALLS["several"][:1]
 
 
 @pytest.mark.parametrize("template", [models.QWEN_CODER, models.QWEN_35])
@@ -124,9 +124,9 @@ def test_tpl_03_arguments_must_be_a_mapping(template: str) -> None:
     assert "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n" in prompt(
         template, [*QUESTION, asked(ONE)]
     )
-    # In words nothing is left that could be of the wrong kind.
-    told = prompt(template, served(ANSWERED, model="some-model", tool_format="xml"))
-    assert "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n" in told
+    # As text there is no value that could have a wrong type.
+    text_prompt = prompt(template, served(ANSWERED, model="some-model", tool_format="xml"))
+    assert "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n" in text_prompt
 
 
 def test_tpl_04_user_message_is_required_and_system_comes_first() -> None:
@@ -138,8 +138,8 @@ def test_tpl_04_user_message_is_required_and_system_comes_first() -> None:
         prompt(models.QWEN_35, later)
     for messages in (silent, later):
         assert prompt(models.QWEN_35, by_llama_cpp(messages, model="Qwen3.5-4B"), TOOLS)
-    told = served(later, model="Qwen3.5-4B", profile="llama.cpp", tool_format="xml")
-    assert "Be brief." in prompt(models.QWEN_35, told).partition("Well.")[2]
+    text_prompt = served(later, model="Qwen3.5-4B", profile="llama.cpp", tool_format="xml")
+    assert "Be brief." in prompt(models.QWEN_35, text_prompt).partition("Well.")[2]
 
 
 def test_tpl_05_glm_takes_no_text_for_arguments() -> None:
@@ -162,8 +162,8 @@ def test_tpl_06_minimax_takes_no_orphan_and_no_text_for_arguments(template: str)
         prompt(template, ORPHAN)
     with pytest.raises(UndefinedError, match="items"):
         prompt(template, [*QUESTION, as_text(asked(ONE))])
-    for said in (by_llama_cpp(ORPHAN, model=template), served(ORPHAN, model=template, tool_format="xml")):
-        assert "degrees" in prompt(template, said)
+    for rendered in (by_llama_cpp(ORPHAN, model=template), served(ORPHAN, model=template, tool_format="xml")):
+        assert "degrees" in prompt(template, rendered)
 
 
 def test_tpl_06_m3_has_tags_of_its_own() -> None:
@@ -186,10 +186,10 @@ def test_tpl_07_the_names_of_r1_and_of_v31() -> None:
 
 
 def test_tpl_07_v31_encodes_text_twice() -> None:
-    """So arguments must be objects for it. What it wrote of text is read all the same."""
-    said = added(models.DEEPSEEK_31, QUESTION, [as_text(asked(ONE))])
-    assert '<｜tool▁sep｜>"{\\"city\\"' in said
-    assert found(said, models.DEEPSEEK_31) == CALLS["several"][:1]
+    """So it needs arguments as objects. Its double encoding is parsed as well."""
+    rendered = added(models.DEEPSEEK_31, QUESTION, [as_text(asked(ONE))])
+    assert '<｜tool▁sep｜>"{\\"city\\"' in rendered
+    assert found(rendered, models.DEEPSEEK_31) == CALLS["several"][:1]
     assert '<｜tool▁sep｜>{"city"' in prompt(
         models.DEEPSEEK_31, served(ANSWERED, model="deepseek-v3.1", tool_format="deepseek-text")
     )
@@ -197,9 +197,9 @@ def test_tpl_07_v31_encodes_text_twice() -> None:
 
 def test_tpl_08_elements_and_where_results_stand() -> None:
     older, newer = prompt(models.DEEPSEEK_32, ANSWERED), prompt(models.DEEPSEEK_4, ANSWERED)
-    for said in (older, newer):
-        assert '<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="city" string="true">Paris<' in said
-        assert '<｜DSML｜parameter name="days" string="false">3</｜DSML｜parameter>' in said
+    for rendered in (older, newer):
+        assert '<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="city" string="true">Paris<' in rendered
+        assert '<｜DSML｜parameter name="days" string="false">3</｜DSML｜parameter>' in rendered
     assert "<｜DSML｜function_calls>" in older
     assert '<function_results>\n<result>{"degrees": 4}</result>' in older
     assert "<｜DSML｜tool_calls>" in newer
@@ -214,22 +214,22 @@ def test_tpl_09_which_copies_of_kimi_k2_are_patched() -> None:
     """
     history: Messages = [*ANSWERED, asked(ONE), *answered(results_of(ONE))]
     for template in (models.KIMI_K2_NEW, models.KIMI_THINKING):
-        said = prompt(template, history)
-        assert re.findall(r"begin\|>(functions\S+?)<", said) == [
+        rendered = prompt(template, history)
+        assert re.findall(r"begin\|>(functions\S+?)<", rendered) == [
             "functions.get_weather:0",
             "functions.look:1",
             "functions.get_weather:2",
         ]
-        assert re.findall("## Return of (.*)", said) == re.findall(r"begin\|>(functions\S+?)<", said)
+        assert re.findall("## Return of (.*)", rendered) == re.findall(r"begin\|>(functions\S+?)<", rendered)
         nameless = [{key: value for key, value in message.items() if key != "name"} for message in ORPHAN]
         assert "## Return of functions.unknown:0" in prompt(template, nameless)
-    said = prompt(models.KIMI_K2, history)
-    assert re.findall(r"begin\|>(functions\S+?)<", said) == [
+    rendered = prompt(models.KIMI_K2, history)
+    assert re.findall(r"begin\|>(functions\S+?)<", rendered) == [
         "functions.get_weather:0",
         "functions.look:1",
         "functions.get_weather:0",
     ]
-    assert "## Return of callabc00" in said
+    assert "## Return of callabc00" in rendered
 
     ours = by_llama_cpp(history, model="Kimi-K2-Instruct")
     ids = [call["id"] for message in ours for call in message.get("tool_calls", ())]
@@ -242,36 +242,39 @@ def test_tpl_09_which_copies_of_kimi_k2_are_patched() -> None:
 
 def test_tpl_10_kimi_k3_sorts_results_by_their_ids() -> None:
     history: Messages = [*SWAPPED, asked(ONE), *answered(results_of(ONE))]
-    said = prompt(models.KIMI_K3, history)
-    assert re.findall(r'call tool="(\w+)" index="(\d)"', said) == [
+    rendered = prompt(models.KIMI_K3, history)
+    assert re.findall(r'call tool="(\w+)" index="(\d)"', rendered) == [
         ("get_weather", "1"),
         ("look", "2"),
         ("get_weather", "1"),
     ]
-    results = re.findall(r'role="tool" tool="(\w+)" index="(\d)"<\|sep\|>(\S+)', said)
+    results = re.findall(r'role="tool" tool="(\w+)" index="(\d)"<\|sep\|>(\S+)', rendered)
     assert [(name, index) for name, index, _ in results] == [("get_weather", "1"), ("look", "2"), ("get_weather", "1")]
     assert results[0][2].startswith('{"degrees"')
 
 
 def test_tpl_11_gemma_4_has_results_in_the_models_turn() -> None:
-    said = prompt(models.GEMMA_4, ANSWERED)
-    assert '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>' in said
-    assert "<tool_call|><|tool_response>response:get_weather" in said
+    rendered = prompt(models.GEMMA_4, ANSWERED)
+    assert '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>' in rendered
+    assert "<tool_call|><|tool_response>response:get_weather" in rendered
 
 
 def test_tpl_11_gemma_4_drops_orphans_and_spoils_text() -> None:
     assert "degrees" not in prompt(models.GEMMA_4, ORPHAN)
-    for said in (by_llama_cpp(ORPHAN, model="gemma-4-31b-it"), served(ORPHAN, model="gemma-4", tool_format="gemma")):
-        assert "degrees" in prompt(models.GEMMA_4, said)
+    for rendered in (
+        by_llama_cpp(ORPHAN, model="gemma-4-31b-it"),
+        served(ORPHAN, model="gemma-4", tool_format="gemma"),
+    ):
+        assert "degrees" in prompt(models.GEMMA_4, rendered)
     spoilt = added(models.GEMMA_4, QUESTION, [as_text(asked(TWO))])
     assert 'call:get_weather{{"city": "Paris"' in spoilt
     assert found(spoilt, models.GEMMA_4) != CALLS["several"]
-    told = prompt(models.GEMMA_4, served(ANSWERED, model="gemma-4", tool_format="gemma"))
-    assert found(told.partition("What is it like?")[2], models.GEMMA_4) == CALLS["several"]
+    text_prompt = prompt(models.GEMMA_4, served(ANSWERED, model="gemma-4", tool_format="gemma"))
+    assert found(text_prompt.partition("What is it like?")[2], models.GEMMA_4) == CALLS["several"]
 
 
 def test_tpl_11_gemma_2_has_no_system() -> None:
-    """Nothing of segue's speaks to this template: llama.cpp's server puts system text before the human's by itself."""
+    """segue has no profile for this template: llama.cpp's server puts system text before the user's by itself."""
     with pytest.raises(TemplateError, match="System role not supported"):
         prompt(models.GEMMA_2, QUESTION)
     folded = [{"role": "user", "content": f"{QUESTION[0]['content']}\n\n{QUESTION[1]['content']}"}]
@@ -279,16 +282,16 @@ def test_tpl_11_gemma_2_has_no_system() -> None:
 
 
 def test_tpl_12_gpt_oss_writes_the_first_call_alone() -> None:
-    """The other call is lost, and its result stands under the first one's name."""
-    said = prompt(models.GPT_OSS, ANSWERED)
-    assert "to=functions.get_weather" in said
-    assert "to=functions.look" not in said
-    assert said.count("<|start|>functions.get_weather to=assistant") == 2
-    said = prompt(models.GPT_OSS, by_llama_cpp(ANSWERED, model="openai/gpt-oss-120b"), TOOLS)
+    """The other call is lost, and its result is under the first one's name."""
+    rendered = prompt(models.GPT_OSS, ANSWERED)
+    assert "to=functions.get_weather" in rendered
+    assert "to=functions.look" not in rendered
+    assert rendered.count("<|start|>functions.get_weather to=assistant") == 2
+    rendered = prompt(models.GPT_OSS, by_llama_cpp(ANSWERED, model="openai/gpt-oss-120b"), TOOLS)
     assert re.search(
         "to=functions.get_weather.*<.start.>functions.get_weather to=assistant.*degrees.*"
         "to=functions.look.*<.start.>functions.look to=assistant.*blue",
-        said,
+        rendered,
         re.DOTALL,
     )
 
@@ -302,12 +305,12 @@ def test_tpl_13_gpt_oss_accepts_text_or_reasoning_beside_calls() -> None:
         prompt(models.GPT_OSS, [*QUESTION, silent])
     thought = {**asked(ONE, "I have a look."), "reasoning_content": "It is winter."}
     for message in (thought, silent):
-        said = by_llama_cpp([*QUESTION, message, *answered(results_of(ONE))], model="gpt-oss-120b")
-        for part in said:
+        rendered = by_llama_cpp([*QUESTION, message, *answered(results_of(ONE))], model="gpt-oss-120b")
+        for part in rendered:
             # So the server hands reasoning on.
             if (thinking := part.pop("reasoning_content", None)) is not None:
                 part["thinking"] = thinking
-        whole = prompt(models.GPT_OSS, said, TOOLS)
+        whole = prompt(models.GPT_OSS, rendered, TOOLS)
         assert "to=functions.get_weather" in whole
         assert ("I have a look." in whole) == ("It is winter." in whole) == (message is thought)
 
@@ -370,7 +373,7 @@ def test_tpl_16_results_are_distinguished_by_order(template: str) -> None:
 
 
 def test_tpl_16_gemma_4_names_what_it_reorders() -> None:
-    """Here names tell results apart, unless one tool was called twice."""
+    """Names distinguish results, unless one tool was called twice."""
     twice = made(CALLS["the same twice"])
     swapped: Messages = [*QUESTION, asked(twice), *answered(results_of(twice))[::-1]]
     assert prompt(models.GEMMA_4, swapped).index("blue") < prompt(models.GEMMA_4, swapped).index("degrees")

@@ -1,7 +1,7 @@
 """`make templates`: the models' own chat templates, out of a source package on PyPI into a cache that git ignores.
 
-Nothing is built, and nothing of it becomes part of the project. Without a network there is a note instead that says
-why, and the tests that need the templates skip with it.
+Nothing is built, and nothing of it becomes part of the project. Without a network a note has the reason instead, and
+the tests that need the templates skip with it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WAIT = 300
 
 
 def why_not() -> str:
-    """Why there are no templates; empty if there are."""
+    """The reason why there are no templates; empty if there are."""
     if FOLDER.is_dir():
         return ""
     return _NOTE.read_text("utf-8") if _NOTE.is_file() else "no templates yet: make templates"
@@ -35,8 +35,8 @@ def why_not() -> str:
 def _download(folder: str) -> Path:
     """The source package. pip asks its build backend for the name and version, and goes no further than that."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--timeout=20", "--retries=2", "download"]
-    wanted = ["--quiet", "--no-deps", "--no-binary=:all:", f"--dest={folder}", f"--requirement={_PINS}"]
-    subprocess.run([*command, *wanted], check=True, capture_output=True, text=True, timeout=_WAIT)
+    arguments = ["--quiet", "--no-deps", "--no-binary=:all:", f"--dest={folder}", f"--requirement={_PINS}"]
+    subprocess.run([*command, *arguments], check=True, capture_output=True, text=True, timeout=_WAIT)
     (package,) = Path(folder).glob("*.tar.gz")
     return package
 
@@ -55,7 +55,7 @@ def _unpack(package: Path, folder: Path) -> int:
 
 
 def _last_line(error: BaseException) -> str:
-    """What went wrong, in a line: pip's own last word, if it had one."""
+    """The error in one line: pip's last line of output, if any."""
     lines = error.stderr.strip().splitlines() if isinstance(error, subprocess.CalledProcessError) else []
     return next((line for line in lines if line.startswith("ERROR")), str(error))
 
@@ -70,7 +70,7 @@ def main() -> None:
         try:
             count = _unpack(_download(folder), unpacked)
         except (OSError, subprocess.SubprocessError, tarfile.TarError) as error:
-            _NOTE.write_text(f"the models' templates could not be downloaded: {_said(error)}", "utf-8")
+            _NOTE.write_text(f"the models' templates could not be downloaded: {_last_line(error)}", "utf-8")
             print(f"{why_not()}\nthe tests that need them will be skipped", file=sys.stderr)
             return
         if count == 0:

@@ -1,4 +1,4 @@
-"""Amazon's client in a tool loop: boto3 is botocore with another door, so botocore it is."""
+"""Amazon's client (botocore, which boto3 wraps) in a tool loop."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ def _messages_go_on(body: Body, reply: Body, answer: Callable[[Called], str]) ->
     uses = [block for block in reply["content"] if block["type"] == "tool_use"]
     calls = [Called(block["id"], block["name"], block["input"]) for block in uses]
     results = [{"type": "tool_result", "tool_use_id": call.id, "content": answer(call)} for call in calls]
-    said = [*body["messages"], {"role": "assistant", "content": reply["content"]}]
-    return {**body, "messages": [*said, *([{"role": "user", "content": results}] if results else [])]}, calls
+    history = [*body["messages"], {"role": "assistant", "content": reply["content"]}]
+    return {**body, "messages": [*history, *([{"role": "user", "content": results}] if results else [])]}, calls
 
 
 def _responses_start(tools: list[str]) -> Body:
@@ -95,8 +95,8 @@ def _gemini_go_on(body: Body, reply: Body, answer: Callable[[Called], str]) -> t
         }
         for call in calls
     ]
-    said = [*body["contents"], content]
-    return {**body, "contents": [*said, *([{"role": "user", "parts": parts}] if parts else [])]}, calls
+    history = [*body["contents"], content]
+    return {**body, "contents": [*history, *([{"role": "user", "parts": parts}] if parts else [])]}, calls
 
 
 _CHAT = Client(_chat_start, _chat_go_on)

@@ -89,8 +89,8 @@ def _arguments(function: Any) -> dict[str, Any]:
 
 
 def openai_create(url: str, model: str = "gpt-4.1") -> None:
-    client, said = _openai(url), [{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}]
-    history: list[Any] = list(said)
+    client, messages = _openai(url), [{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}]
+    history: list[Any] = list(messages)
     while True:
         message = client.chat.completions.create(model=model, messages=history, tools=chat_tools()).choices[0].message
         history.append(message)

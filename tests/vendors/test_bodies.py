@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue.conformance import judge
+from segue.conformance import check_body
 from segue.wire.registry import WIRES
 from tests.each import for_each
 from tests.properties import checks
@@ -28,14 +28,14 @@ def model_of(sent: Sent) -> str | None:
 
 
 @EVERY_RECORDING
-def test_the_judge_takes_what_a_vendor_sends(name: str) -> None:
+def test_checker_accepts_vendor_bodies(name: str) -> None:
     for sent in recorded(name):
-        verdict = judge(json.loads(sent.body), RECORDINGS[name].api, model=model_of(sent))
+        verdict = check_body(json.loads(sent.body), RECORDINGS[name].api, model=model_of(sent))
         assert verdict, str(verdict)
 
 
 @EVERY_RECORDING
-def test_home_is_unchanged(name: str) -> None:
+def test_same_api_is_unchanged(name: str) -> None:
     api = RECORDINGS[name].api
     for sent in recorded(name):
         home = segue.convert(sent.body, source=api, target=api, model=model_of(sent))
@@ -44,10 +44,10 @@ def test_home_is_unchanged(name: str) -> None:
 
 
 @EVERY_RECORDING
-def test_the_source_is_told_by_its_shape(name: str) -> None:
+def test_source_api_is_detected(name: str) -> None:
     for sent in recorded(name):
-        told = segue.convert(sent.body, target="openai-chat").source
-        assert told == RECORDINGS[name].api
+        source = segue.convert(sent.body, target="openai-chat").source
+        assert source == RECORDINGS[name].api
 
 
 @EVERY_RECORDING
@@ -56,16 +56,16 @@ def test_every_api_takes_it(name: str, target: str) -> None:
     for sent in recorded(name):
         out = segue.convert(sent.body, source=RECORDINGS[name].api, target=target)
         model = json.loads(sent.body).get("model") if target == RECORDINGS[name].api else None
-        assert judge(out.body, target, model=model), str(judge(out.body, target, model=model))
+        assert check_body(out.body, target, model=model), str(check_body(out.body, target, model=model))
         assert len(out.report.emitted_calls) == len(set(out.report.emitted_calls))
 
 
 @EVERY_RECORDING
 @EVERY_TARGET
-def test_every_word_and_every_pair_arrives(name: str, target: str) -> None:
+def test_every_text_and_every_pair_arrives(name: str, target: str) -> None:
     last = recorded(name)[-1]
     out = segue.convert(last.body, source=RECORDINGS[name].api, target=target)
-    for word in _told(json.loads(last.body)):
+    for word in _find_markers(json.loads(last.body)):
         assert word in _plain(out.body), f"{word!r} is lost"
     if name not in THREADS:
         assert [emitted[0] for emitted in out.report.emitted_calls] == out.report.seen
@@ -75,7 +75,7 @@ def test_every_word_and_every_pair_arrives(name: str, target: str) -> None:
 WORDS = ("12:00 in Europe/Oslo", "Lisbon: 6 °C,\n“mild”", "Oslo: 4 °C,\n“mild”", "get_time", "get_weather", "Be brief.")
 
 
-def _told(body: Any) -> list[str]:
+def _find_markers(body: Any) -> list[str]:
     return [word for word in WORDS if word in _plain(body)]
 
 

@@ -1,4 +1,4 @@
-"""botocore's own client sends what segue wrote for Converse, and what it puts on the wire goes home unchanged."""
+"""botocore's client sends the bodies segue renders for Converse, and its own bodies round-trip unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODEL = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 NAMES = ("parallel_calls", "bedrock_one_call", "bedrock_documents", "gemini_one_call", "responses_two_servers")
 
 
-def asked(url: str, **parameters: Any) -> dict[str, Any]:
+def request_parameters(url: str, **parameters: Any) -> dict[str, Any]:
     return boto.connected(url).converse(**parameters)
 
 
@@ -31,25 +31,25 @@ def asked(url: str, **parameters: Any) -> dict[str, Any]:
 def test_botocore_sends_what_segue_wrote(name: str) -> None:
     body = {**convert(BY_NAME[name], "bedrock").body, "modelId": MODEL}
     with canned([bedrock_reply({"text": "Hello."})]) as server:
-        asked(server.url, **converse.as_parameters(body))
+        request_parameters(server.url, **converse.as_parameters(body))
     ((path, sent),) = server.asked
     assert unquote(path) == f"/model/{MODEL}/converse"
     assert json.loads(sent) == {key: value for key, value in body.items() if key != "modelId"}
     assert segue.check(sent, "bedrock", model=MODEL)
 
 
-def test_a_client_with_bytes_goes_on_with_what_it_was_given() -> None:
+def test_client_with_bytes_continues_the_conversation() -> None:
     """Reply and request as boto3 has them: blobs are bytes, and the reply's message is appended as it is."""
     sealed = {"reasoningContent": {"redactedContent": base64.b64encode(b"sealed").decode()}}
     answer = bedrock_reply(thought("Hm."), sealed, tool_use("tooluse_1", value={"path": "a"}))
     picture = {"image": {"format": "png", "source": {"bytes": base64.b64decode(PNG)}}}
     first = bedrock(to_converse(picture, "Read it."), model=MODEL)
     with canned([answer, bedrock_reply({"text": "Done."})]) as server:
-        reply = asked(server.url, **first)
+        reply = request_parameters(server.url, **first)
         message = reply["output"]["message"]
         assert message["content"][1]["reasoningContent"]["redactedContent"] == b"sealed"
         longer = {**first, "messages": [*first["messages"], message, to_converse(tool_result("tooluse_1", "A"))]}
-        asked(server.url, **longer)
+        request_parameters(server.url, **longer)
     sent = json.loads(server.asked[1][1])
     assert segue.convert(longer, source="bedrock", target="bedrock").body == {**sent, "modelId": MODEL}
     assert segue.convert(sent, target="bedrock", model=MODEL).body == {**sent, "modelId": MODEL}
@@ -69,7 +69,7 @@ def test_botocore_reads_a_reply_that_segue_wrote() -> None:
         "usage": {"input_tokens": 11, "output_tokens": 7, "cache_read_input_tokens": 5},
     }
     with canned([out.reply(given)]) as server:
-        reply = asked(server.url, **bedrock(to_converse("Go."), model=MODEL))
+        reply = request_parameters(server.url, **bedrock(to_converse("Go."), model=MODEL))
     assert reply["stopReason"] == "tool_use"
     assert reply["output"]["message"]["content"][0]["toolUse"]["input"] == {"path": "a"}
     assert reply["usage"] == {"inputTokens": 11, "outputTokens": 7, "totalTokens": 23, "cacheReadInputTokens": 5}

@@ -56,12 +56,12 @@ def upstream(api: str, turn: int) -> bytes:
 
 
 class Bridge:
-    """Takes the requests of a client of one API, says them to another, and tells the answers as they come."""
+    """Converts the requests of a client of one API to another, and streams the replies back."""
 
     def __init__(self, source: str, target: str) -> None:
         self.source = source
         self.target = target
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.passed_on: list[dict[str, Any]] = []
         self.faults: list[BaseException] = []
 
@@ -73,14 +73,14 @@ class Bridge:
             raise
 
     def _answer(self, path: str, body: dict[str, Any]) -> bytes:
-        self.asked.append(body)
+        self.requests.append(body)
         if self.source == "bedrock":
             body = {**body, "modelId": unquote(path).split("/")[2]}
         converted = segue.convert(body, source=self.source, target=self.target, model=WIRES[self.target].default_model)
         self.passed_on.append(converted.body)
-        told = upstream(self.target, len(self.asked) - 1)
+        stream_data = upstream(self.target, len(self.requests) - 1)
         stream = converted.stream()
-        sent = [stream.feed(told[start : start + 100]) for start in range(0, len(told), 100)]
+        sent = [stream.feed(stream_data[start : start + 100]) for start in range(0, len(stream_data), 100)]
         return b"".join([*sent, stream.close()])
 
 
@@ -236,7 +236,7 @@ def test_a_tool_loop(client: tuple[str, Any, Canned], target: str) -> None:
     assert last == WORDS[-1]
     assert not server.answers, "the client asked less often than it was expected to"
 
-    for turn, (asked, passed_on) in enumerate(zip(bridge.asked, bridge.passed_on, strict=True)):
+    for turn, (asked, passed_on) in enumerate(zip(bridge.requests, bridge.passed_on, strict=True)):
         assert (verdict := segue.check(asked, source)), str(verdict)
         assert (verdict := segue.check(passed_on, target)), str(verdict)
         done = sum(map(len, CALLS[:turn]))
@@ -244,7 +244,7 @@ def test_a_tool_loop(client: tuple[str, Any, Canned], target: str) -> None:
             assert [(one.name, one.arguments) for one in reading.interactions] == RAN[:done]
             assert _texts(reading) == RESULTS[:done]
             assert not reading.surplus
-    ids = read(bridge.asked[-1], source).ids
+    ids = read(bridge.requests[-1], source).ids
     assert all(isinstance(one, str) and one for one in ids)
     assert len(set(ids)) == len(RAN), "the client was given one id twice"
 

@@ -17,7 +17,7 @@ import segue
 from segue.canonical.blocks import Text
 from segue.canonical.request import Reply
 from segue.wire.base import ApiError
-from segue.wire.events import Failed, events_of
+from segue.wire.events import Failed, reply_events
 from segue.wire.registry import WIRES
 from tests.conversations.build import call
 from tests.conversations.replies import chat_reply
@@ -80,13 +80,13 @@ BODIES: dict[str, Callable[[str], Any]] = {
     "words that were filtered": lambda _api: chat_reply(content=WORDS, finish="content_filter"),
     "nothing": lambda _api: chat_reply(content=""),
 }
-SAID = [(api, name) for api in (*OPENAIS, "mistral") for name in BODIES]
-OPENAI_SAID = [*((api, name) for api, name in SAID if api != "mistral"), ("openai-chat", "a refusal")]
+REPLIES = [(api, name) for api in (*OPENAIS, "mistral") for name in BODIES]
+OPENAI_REPLIES = [*((api, name) for api, name in REPLIES if api != "mistral"), ("openai-chat", "a refusal")]
 BODIES["a refusal"] = _refused
 
 
 def _replies(api: str, name: str) -> Iterable[Reply]:
-    """The reply as it came from this vendor, and as if it had come from nobody known."""
+    """The reply from this vendor, and the same from an unknown source."""
     reply = segue.assemble([BODIES[name](api)], api)
     yield reply
     yield msgspec.structs.replace(
@@ -145,7 +145,7 @@ def _completed(completion: Any) -> Seen:
 
 def _joined(chunks: Iterable[ChatCompletionChunk]) -> Seen:
     """What everybody's own loop over chunks puts together: calls by their index, id and name from their first delta."""
-    said = {"content": "", "reasoning_content": "", "refusal": ""}
+    texts = {"content": "", "reasoning_content": "", "refusal": ""}
     calls: dict[int, list[str]] = {}
     finish, usage = "", None
     for chunk in chunks:
@@ -154,8 +154,8 @@ def _joined(chunks: Iterable[ChatCompletionChunk]) -> Seen:
         for choice in chunk.choices:
             assert not finish, "something was said after the end"
             finish = choice.finish_reason or finish
-            for key in said:
-                said[key] += getattr(choice.delta, key, None) or ""
+            for key in texts:
+                texts[key] += getattr(choice.delta, key, None) or ""
             for delta in choice.delta.tool_calls or []:
                 assert delta.function is not None
                 if delta.index not in calls:
@@ -165,14 +165,14 @@ def _joined(chunks: Iterable[ChatCompletionChunk]) -> Seen:
                 calls[delta.index][2] += delta.function.arguments or ""
     assert [*calls] == [*range(len(calls))]
     made = [(raw_id, name, json.loads(arguments)) for raw_id, name, arguments in calls.values()]
-    return Seen(said["content"], said["reasoning_content"], said["refusal"], made, finish, usage)
+    return Seen(texts["content"], texts["reasoning_content"], texts["refusal"], made, finish, usage)
 
 
 # What its accumulator makes of replies that are not at their end.
 UNFINISHED = {"length": openai.LengthFinishReasonError, "content_filter": openai.ContentFilterFinishReasonError}
 
 
-@pytest.mark.parametrize(("api", "name"), OPENAI_SAID)
+@pytest.mark.parametrize(("api", "name"), OPENAI_REPLIES)
 def test_openai_reads_the_same_reply(provider: Canned, client: openai.OpenAI, api: str, name: str) -> None:
     for reply in _replies(api, name):
         expected = _expected(reply)
@@ -229,13 +229,16 @@ def test_openai_reads_a_call_that_was_cut_off(provider: Canned, client: openai.O
 
 @pytest.mark.parametrize("api", OPENAIS)
 def test_openai_reads_a_failure(provider: Canned, client: openai.OpenAI, api: str) -> None:
-    told = [*events_of(WIRES[api].parse_reply(chat_reply(content="Hi")))[:-2], Failed(ApiError(429, "Slow down."))]
-    provider.answers = [written(api, told)]
+    events_sent = [
+        *reply_events(WIRES[api].parse_reply(chat_reply(content="Hi")))[:-2],
+        Failed(ApiError(429, "Slow down.")),
+    ]
+    provider.answers = [written(api, events_sent)]
     with pytest.raises(openai.APIError, match=r"Slow down\."):
         list(client.chat.completions.create(**ASKED, stream=True))
 
 
-@pytest.mark.parametrize(("api", "name"), OPENAI_SAID)
+@pytest.mark.parametrize(("api", "name"), OPENAI_REPLIES)
 def test_chunks_of_openais_types_are_read(provider: Canned, client: openai.OpenAI, api: str, name: str) -> None:
     """As its client has them, dumped with everything that is null, and dumped without."""
     (reply, _) = _replies(api, name)
@@ -250,7 +253,7 @@ def test_chunks_of_openais_types_are_read(provider: Canned, client: openai.OpenA
 # -------------------------------------------------------------------------------------------------------------- Mistral
 
 
-def _mistral_said(events: Iterable[Any]) -> Seen:
+def _join_mistral(events: Iterable[Any]) -> Seen:
     """What a client of Mistral puts together: calls come whole, reasoning stands among the parts."""
     text, thinking, finish, usage = "", "", "", None
     calls: list[tuple[str, str, Any]] = []
@@ -279,12 +282,12 @@ def _mistral_said(events: Iterable[Any]) -> Seen:
 
 
 # Its client has no word for a filter, and reads what it does not know as it is.
-@pytest.mark.parametrize("name", [name for api, name in SAID if api == "mistral"])
+@pytest.mark.parametrize("name", [name for api, name in REPLIES if api == "mistral"])
 def test_mistral_reads_the_same_reply(provider: Canned, mistral: Mistral, name: str) -> None:
     for reply in _replies("mistral", name):
         provider.answers = [streamed("mistral", reply, 5)]
         with mistral.chat.stream(**ASKED) as stream:
-            assert _mistral_said(stream) == _expected(reply)
+            assert _join_mistral(stream) == _expected(reply)
 
 
 def test_mistrals_asynchronous_client_reads_the_same_reply(provider: Canned) -> None:
@@ -295,10 +298,10 @@ def test_mistrals_asynchronous_client_reads_the_same_reply(provider: Canned) -> 
         async with Mistral(api_key="x", server_url=provider.url) as client:
             return [event async for event in await client.chat.stream_async(**ASKED)]
 
-    assert _mistral_said(asyncio.run(listen())) == _expected(reply)
+    assert _join_mistral(asyncio.run(listen())) == _expected(reply)
 
 
-@pytest.mark.parametrize("name", [name for api, name in SAID if api == "mistral"])
+@pytest.mark.parametrize("name", [name for api, name in REPLIES if api == "mistral"])
 def test_events_of_mistrals_types_are_read(provider: Canned, mistral: Mistral, name: str) -> None:
     (reply, _) = _replies("mistral", name)
     provider.answers = [streamed("mistral", reply, 5)]

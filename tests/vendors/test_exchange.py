@@ -1,4 +1,4 @@
-"""A whole exchange, the caller in one API and the model in another: every request lawful, every name and id at home."""
+"""An exchange with caller and model on two APIs: every request valid, every name and id mapped back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue.conformance import judge
+from segue.conformance import check_body
 from segue.wire.registry import WIRES
 from tests.properties.readers import read
 
@@ -43,7 +43,7 @@ NAMES: dict[str, tuple[str, str]] = {
 }
 
 
-def spelled(answer: Any, request: Any, caller: tuple[str, str], names: dict[str, str]) -> Any:
+def with_declared_names(answer: Any, request: Any, caller: tuple[str, str], names: dict[str, str]) -> Any:
     """The model's answer with the tools called as this request declares them."""
     text = json.dumps(answer)
     for own, name in zip(("get_weather", "get_time"), caller, strict=True):
@@ -64,18 +64,18 @@ def test_an_exchange(source: str, target: str) -> None:
 
     for reply in ANSWERS[target]():
         out = segue.convert(body, source=source, target=target)
-        assert judge(out.body, target), str(judge(out.body, target))
+        assert check_body(out.body, target), str(check_body(out.body, target))
         names = {str(finding.subject): finding.message.split("'")[3] for finding in out.report.of("name")}
-        back = out.reply(spelled(reply, out.body, tools, names))
+        back = out.reply(with_declared_names(reply, out.body, tools, names))
         body, calls = client.go_on(body, back, answer)
-        assert not calls or judge(body, source), str(judge(body, source))
+        assert not calls or check_body(body, source), str(check_body(body, source))
 
     assert [call.tool for call in answered] == [tools[0], tools[0], tools[1]]
     assert [call.arguments for call in answered] == [{"city": "Lisbon"}, {"city": "Oslo"}, {"zone": "Europe/Oslo"}]
     given = [call.id for call in answered if call.id is not None]
     assert len(set(given)) == len(given), "the caller was given one id twice"
     last = segue.convert(body, source=source, target=target)
-    assert judge(last.body, target), str(judge(last.body, target))
+    assert check_body(last.body, target), str(check_body(last.body, target))
     reading = read(last.body, target).interactions
     assert [one.text for one in reading] == [f"result {n} of {call.tool}" for n, call in enumerate(answered, 1)]
     assert not last.report.of("synthetic", "orphan", "dedupe", "reordered")

@@ -27,7 +27,7 @@ from .server import canned
 WORDS = "Hello wörld 😀"
 
 
-ABROAD = from_abroad(
+CROSS_API = from_abroad(
     Thinking("Hm."),
     Text("Hello "),
     Text("wörld 😀"),
@@ -49,7 +49,7 @@ def _streamed(data: bytes) -> tuple[list[Any], Any]:
         return events, events[-1].response
 
 
-def test_openai_reads_a_response_that_comes_home() -> None:
+def test_openai_reads_a_same_api_response() -> None:
     events, response = _streamed(written(OPENAI_RESPONSES, read(OPENAI_RESPONSES, sse(*by_the_book(EVERYTHING)))[0]))
     assert response.output_text == "Hello wörld 😀 and moreBye."
     assert [item.type for item in response.output] == [item["type"] for item in EVERYTHING["output"]]
@@ -60,8 +60,8 @@ def test_openai_reads_a_response_that_comes_home() -> None:
 
 
 @pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.name)
-def test_openai_reads_a_reply_from_abroad(wire: Any) -> None:
-    events, response = _streamed(written(wire, ABROAD))
+def test_openai_reads_a_cross_api_reply(wire: Any) -> None:
+    events, response = _streamed(written(wire, CROSS_API))
     assert response.output_text == WORDS
     assert [item.type for item in response.output] == [
         "reasoning",
@@ -92,38 +92,38 @@ def test_openai_reads_how_it_ended(finish: Any, kind: str, reason: str) -> None:
 
 
 def test_openai_reads_a_failure() -> None:
-    told = [*from_abroad(Text("Hi"))[:-2], Failed(ApiError(429, "Slow down.", code="rate_limit_exceeded"))]
-    events, response = _streamed(written(OPENAI_RESPONSES, told))
+    events_sent = [*from_abroad(Text("Hi"))[:-2], Failed(ApiError(429, "Slow down.", code="rate_limit_exceeded"))]
+    events, response = _streamed(written(OPENAI_RESPONSES, events_sent))
     assert events[-1].type == "response.failed"
     assert (response.error.code, response.error.message) == ("rate_limit_exceeded", "Slow down.")
 
 
-def test_openai_types_know_every_event() -> None:
+def test_openai_types_have_every_event() -> None:
     """Each payload is a valid event of the client's own models, none of them unknown."""
     from openai.types.responses import ResponseStreamEvent
     from pydantic import TypeAdapter
 
     adapter: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
-    for events in (ABROAD, read(OPENAI_RESPONSES, sse(*by_the_book(EVERYTHING)))[0]):
+    for events in (CROSS_API, read(OPENAI_RESPONSES, sse(*by_the_book(EVERYTHING)))[0]):
         for payload in payloads_of(written(OPENAI_RESPONSES, events)):
             assert adapter.validate_python(payload).type == payload["type"]
 
 
 @pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.name)
 @pytest.mark.parametrize(
-    "events", [ABROAD, from_abroad(), from_abroad(Text("Hi"), finish="length"), from_abroad(finish="error")]
+    "events", [CROSS_API, from_abroad(), from_abroad(Text("Hi"), finish="length"), from_abroad(finish="error")]
 )
-def test_azure_takes_the_order_of_events(wire: Any, events: list[Event]) -> None:
+def test_azure_accepts_the_event_order(wire: Any, events: list[Event]) -> None:
     """AZF-12."""
     machine = pytest.importorskip("azure.ai.agentserver.responses.streaming._state_machine")
     validator = machine.EventStreamValidator()
-    told = payloads_of(written(wire, events))
-    for payload in told:
+    events_sent = payloads_of(written(wire, events))
+    for payload in events_sent:
         validator.validate_next(payload)
     assert validator._terminal_seen
 
 
-def test_azure_takes_the_order_of_a_response_that_comes_home() -> None:
+def test_azure_accepts_the_event_order_of_a_same_api_response() -> None:
     machine = pytest.importorskip("azure.ai.agentserver.responses.streaming._state_machine")
     for wire in DIALECTS:
         machine._validate_response_event_stream(
@@ -154,7 +154,7 @@ def _parts(chunks: Sequence[types.GenerateContentResponse]) -> list[types.Part]:
     ]
 
 
-def test_google_reads_a_reply_that_comes_home() -> None:
+def test_google_reads_a_same_api_reply() -> None:
     chunks = _generated(written(GEMINI, read(GEMINI, sse(*TOLD))[0]))
     parts = _parts(chunks)
     assert "".join(part.text or "" for part in parts if not part.thought) == "Let me look, wörld 😀."
@@ -173,8 +173,8 @@ def test_google_reads_a_reply_that_comes_home() -> None:
     assert {chunk.response_id for chunk in chunks} == {"r1"}
 
 
-def test_google_reads_a_reply_from_abroad() -> None:
-    chunks = _generated(written(GEMINI, ABROAD))
+def test_google_reads_a_cross_api_reply() -> None:
+    chunks = _generated(written(GEMINI, CROSS_API))
     parts = _parts(chunks)
     assert "".join(part.text or "" for part in parts if not part.thought) == WORDS
     calls = [part.function_call for part in parts if part.function_call]
@@ -186,9 +186,9 @@ def test_google_reads_a_reply_from_abroad() -> None:
 
 
 def test_google_reads_a_failure() -> None:
-    told = [*from_abroad(Text("Hi"))[:-2], Failed(ApiError(429, "Slow down."))]
+    events_sent = [*from_abroad(Text("Hi"))[:-2], Failed(ApiError(429, "Slow down."))]
     with pytest.raises(errors.APIError, match=r"Slow down\."):
-        _generated(written(GEMINI, told))
+        _generated(written(GEMINI, events_sent))
 
 
 def test_google_runs_the_calls_of_a_stream_by_itself() -> None:
@@ -214,10 +214,10 @@ def test_google_runs_the_calls_of_a_stream_by_itself() -> None:
         second = "".join(chunk.text or "" for chunk in chat.send_message_stream("Thanks."))
         bodies = [json.loads(body) for _, body in server.asked]
     assert (asked, first, second) == (["a", "b"], "Let me see. They differ.", "Bye.")
-    said = [part for content in bodies[1]["contents"] for part in content["parts"]]
-    results = [part["functionResponse"] for part in said if "functionResponse" in part]
+    sent_parts = [part for content in bodies[1]["contents"] for part in content["parts"]]
+    results = [part["functionResponse"] for part in sent_parts if "functionResponse" in part]
     assert [one["response"] for one in results] == [{"result": "content of a"}, {"result": "content of b"}]
-    assert [part["functionCall"]["id"] for part in said if "functionCall" in part] == ["call_a", "call_b"]
+    assert [part["functionCall"]["id"] for part in sent_parts if "functionCall" in part] == ["call_a", "call_b"]
     last = [part.get("text") for content in bodies[2]["contents"] for part in content["parts"]]
     assert last[-1] == "Thanks."
     assert "differ." in last

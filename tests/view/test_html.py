@@ -1,4 +1,4 @@
-"""The page: nothing that was said is ever markup, and nothing on it is fetched."""
+"""The HTML page: message text never becomes markup, and nothing is fetched."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from segue.canonical.blocks import (
     ToolResponse,
 )
 from segue.canonical.request import Request, Tool
-from segue.view.html import html
+from segue.view.html import render_html
 from segue.view.page import Page
 
 EVIL = "</title></style></pre></details><script>alert(1)</script><img onerror=alert(2)>\" onload='alert(3)' &lt;b&gt;"
@@ -30,15 +30,15 @@ VOID = {"meta", "img", "br", "hr"}
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
 
 
-class Seen(HTMLParser):
+class ParsedPage(HTMLParser):
     """What a browser makes of the page: its elements, their attributes, and whether they close as they should."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, render_page: str) -> None:
         super().__init__(convert_charrefs=True)
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self.open: list[str] = []
-        self.feed(page)
+        self.feed(render_page)
         self.close()
         assert self.open == []
 
@@ -57,9 +57,9 @@ class Seen(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def page(*blocks: Block, speaker: Any = "ai", **more: Any) -> str:
+def render_page(*blocks: Block, speaker: Any = "ai", **more: Any) -> str:
     made: dict[str, Any] = {"title": "T", "facts": (), "request": Request(()), **more}
-    return html(Page(messages=(Message(speaker, blocks),), **made))
+    return render_html(Page(messages=(Message(speaker, blocks),), **made))
 
 
 CALL = ToolCall("read", {"path": "x"}, id="c1")
@@ -74,48 +74,48 @@ ATTRIBUTES = {
     *("controls", "start"),
 }
 FIELDS: dict[str, str] = {
-    "text": page(Text(EVIL)),
-    "refusal": page(Text(EVIL, refusal=True)),
-    "text in a fence": page(Text(f"```{EVIL}\n{EVIL}\n```\n`{EVIL}` **{EVIL}**")),
-    "lists, tables and headings": page(
+    "text": render_page(Text(EVIL)),
+    "refusal": render_page(Text(EVIL, refusal=True)),
+    "text in a fence": render_page(Text(f"```{EVIL}\n{EVIL}\n```\n`{EVIL}` **{EVIL}**")),
+    "lists, tables and headings": render_page(
         Text(f"# {EVIL}\n\n- {EVIL}\n\n|{EVIL}|\n|--:|\n|{EVIL}|\n\n> {EVIL}\n\n~~{EVIL}~~")
     ),
-    "links": page(Text(f'[{EVIL}](https://x/{EVIL} "{EVIL}") ![{EVIL}](https://x/"onerror=1) <https://x/"y>')),
-    "links to scripts": page(
+    "links": render_page(Text(f'[{EVIL}](https://x/{EVIL} "{EVIL}") ![{EVIL}](https://x/"onerror=1) <https://x/"y>')),
+    "links to scripts": render_page(
         Text("[a](javascript:alert(1)) ![b](data:text/html,x) <javascript:alert(1)> [c](vbscript:x)")
     ),
-    "references": page(Text(f"[a] ![b][a]\n\n[a]: https://x/{EVIL} '{EVIL}'")),
-    "what a human says": page(Text(EVIL), speaker="human"),
-    "what a system says": page(Text(EVIL), speaker="system"),
-    "name": html(Page("T", (), Request(()), (Message("human", (Text("x"),), name=EVIL),))),
-    "thinking": page(Thinking(EVIL, signature=EVIL, origin=Origin(EVIL, EVIL))),
-    "code": page(Code(EVIL, EVIL)),
-    "opaque": page(Opaque(EVIL, Native(EVIL, {EVIL: EVIL}), EVIL)),
-    "call": page(ToolCall(EVIL, {EVIL: [EVIL]}, id=EVIL)),
-    "free text": page(ToolCall("f", EVIL, id="c", kind="custom")),
-    "arguments that are no JSON": page(ToolCall("f", arguments_text=EVIL, id="c")),
-    "result": page(CALL, CALL.respond(EVIL)),
-    "failed result": page(CALL, CALL.respond(EVIL, error=True, synthetic=EVIL)),
-    "structured result": page(CALL, CALL.respond((), structured={EVIL: [EVIL]})),
-    "blocks in a result": page(CALL, CALL.respond((Code(EVIL, EVIL), Opaque(EVIL, text=EVIL), Thinking(EVIL)))),
-    "result without a call": page(ToolResponse("gone", EVIL, (Text(EVIL),)), speaker="tool"),
-    "title": page(Text("x"), title=EVIL),
-    "facts": page(Text("x"), facts=((EVIL, EVIL),)),
-    "system text": page(Text("x"), request=Request((), system=(Text(EVIL),))),
-    "tools": page(Text("x"), request=Request((), tools=(Tool(EVIL, EVIL, {"x": EVIL}),))),
-    "address": page(Media("image", EVIL, url=EVIL, name=EVIL)),
-    "https address": page(Media("image", url=f"https://x/{EVIL}", name=EVIL)),
-    "script address": page(Media("document", url="javascript:alert(1)", name="n")),
-    "data": page(Media("image", "image/png", data=f'{PIXEL}"{EVIL}')),
-    "media type": page(Media("image", f'image/png"{EVIL}', data=PIXEL)),
-    "data address": page(Media("image", url=f"data:text/html;base64,{PIXEL}")),
-    "file id": page(Media("document", file_id=EVIL)),
+    "references": render_page(Text(f"[a] ![b][a]\n\n[a]: https://x/{EVIL} '{EVIL}'")),
+    "what a human says": render_page(Text(EVIL), speaker="human"),
+    "what a system says": render_page(Text(EVIL), speaker="system"),
+    "name": render_html(Page("T", (), Request(()), (Message("human", (Text("x"),), name=EVIL),))),
+    "thinking": render_page(Thinking(EVIL, signature=EVIL, origin=Origin(EVIL, EVIL))),
+    "code": render_page(Code(EVIL, EVIL)),
+    "opaque": render_page(Opaque(EVIL, Native(EVIL, {EVIL: EVIL}), EVIL)),
+    "call": render_page(ToolCall(EVIL, {EVIL: [EVIL]}, id=EVIL)),
+    "free text": render_page(ToolCall("f", EVIL, id="c", kind="custom")),
+    "arguments that are no JSON": render_page(ToolCall("f", arguments_text=EVIL, id="c")),
+    "result": render_page(CALL, CALL.respond(EVIL)),
+    "failed result": render_page(CALL, CALL.respond(EVIL, error=True, synthetic=EVIL)),
+    "structured result": render_page(CALL, CALL.respond((), structured={EVIL: [EVIL]})),
+    "blocks in a result": render_page(CALL, CALL.respond((Code(EVIL, EVIL), Opaque(EVIL, text=EVIL), Thinking(EVIL)))),
+    "result without a call": render_page(ToolResponse("gone", EVIL, (Text(EVIL),)), speaker="tool"),
+    "title": render_page(Text("x"), title=EVIL),
+    "facts": render_page(Text("x"), facts=((EVIL, EVIL),)),
+    "system text": render_page(Text("x"), request=Request((), system=(Text(EVIL),))),
+    "tools": render_page(Text("x"), request=Request((), tools=(Tool(EVIL, EVIL, {"x": EVIL}),))),
+    "address": render_page(Media("image", EVIL, url=EVIL, name=EVIL)),
+    "https address": render_page(Media("image", url=f"https://x/{EVIL}", name=EVIL)),
+    "script address": render_page(Media("document", url="javascript:alert(1)", name="n")),
+    "data": render_page(Media("image", "image/png", data=f'{PIXEL}"{EVIL}')),
+    "media type": render_page(Media("image", f'image/png"{EVIL}', data=PIXEL)),
+    "data address": render_page(Media("image", url=f"data:text/html;base64,{PIXEL}")),
+    "file id": render_page(Media("document", file_id=EVIL)),
 }
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_nothing_that_is_said_becomes_markup(field: str):
-    seen = Seen(FIELDS[field])
+def test_no_message_text_becomes_markup(field: str):
+    seen = ParsedPage(FIELDS[field])
     assert {tag for tag, _ in seen.elements} <= ALLOWED
     assert {name for _, attributes in seen.elements for name in attributes} <= ATTRIBUTES
     for _, attributes in seen.elements:
@@ -127,13 +127,13 @@ def test_nothing_that_is_said_becomes_markup(field: str):
 
 @pytest.mark.parametrize("field", ["text", "call", "result", "title", "system text", "tools", "thinking"])
 def test_it_is_there_to_be_read(field: str):
-    text = Seen(FIELDS[field]).text
+    text = ParsedPage(FIELDS[field]).text
     assert "<script>alert(1)</script>" in text
     assert "&lt;b&gt;" in text
 
 
 def test_the_page_forbids_scripts_and_needs_nothing():
-    seen = Seen(FIELDS["text"])
+    seen = ParsedPage(FIELDS["text"])
     [policy] = [meta["content"] or "" for meta in seen.all("meta") if meta.get("http-equiv")]
     assert policy.startswith("default-src 'none'")
     assert "script-src" not in policy
@@ -143,7 +143,7 @@ def test_the_page_forbids_scripts_and_needs_nothing():
 
 
 def test_a_call_is_folded_with_its_result():
-    seen = Seen(page(Text("before"), CALL, CALL.respond("the result")))
+    seen = ParsedPage(render_page(Text("before"), CALL, CALL.respond("the result")))
     [details] = seen.all("details")
     assert details["class"] == "call complete"
     assert "open" not in details
@@ -160,34 +160,34 @@ def test_a_call_is_folded_with_its_result():
     ],
 )
 def test_how_a_call_ended_is_seen(response: ToolResponse | None, state: str, note: str):
-    seen = Seen(page(CALL, *([response] if response else [])))
+    seen = ParsedPage(render_page(CALL, *([response] if response else [])))
     assert [details["class"] for details in seen.all("details")] == [f"call {state}"]
     assert note in seen.text
 
 
-def test_a_result_whose_call_is_gone_is_shown_where_it_stands():
-    seen = Seen(page(ToolResponse("gone", "read", (Text("left over"),)), speaker="tool"))
+def test_orphan_result_is_shown_in_place():
+    seen = ParsedPage(render_page(ToolResponse("gone", "read", (Text("left over"),)), speaker="tool"))
     assert [details["class"] for details in seen.all("details")] == ["call orphan"]
     assert "left over" in seen.text
 
 
 def test_pictures_are_inside_the_page_and_others_only_linked():
-    inline = Seen(
-        page(Media("image", "image/png", data=PIXEL), CALL, CALL.respond((Media("image", "image/png", PIXEL),)))
+    inline = ParsedPage(
+        render_page(Media("image", "image/png", data=PIXEL), CALL, CALL.respond((Media("image", "image/png", PIXEL),)))
     )
     assert [image["src"] for image in inline.all("img")] == [f"data:image/png;base64,{PIXEL}"] * 2
-    by_address = Seen(page(Media("image", url=f"data:image/jpeg;base64,{PIXEL}")))
+    by_address = ParsedPage(render_page(Media("image", url=f"data:image/jpeg;base64,{PIXEL}")))
     assert [image["src"] for image in by_address.all("img")] == [f"data:image/jpeg;base64,{PIXEL}"]
-    elsewhere = Seen(page(Media("image", url="https://example.com/a.png?b=1&c=2")))
+    elsewhere = ParsedPage(render_page(Media("image", url="https://example.com/a.png?b=1&c=2")))
     assert elsewhere.all("img") == []
     [link] = elsewhere.all("a")
     assert (link["href"], link["rel"]) == ("https://example.com/a.png?b=1&c=2", "noreferrer noopener")
-    sound = Seen(page(Media("audio", "audio/wav", data=PIXEL)))
+    sound = ParsedPage(render_page(Media("audio", "audio/wav", data=PIXEL)))
     assert [audio["src"] for audio in sound.all("audio")] == [f"data:audio/wav;base64,{PIXEL}"]
 
 
-def test_code_is_set_apart_and_words_keep_their_lines():
-    seen = Seen(page(Text("First.\n\n```python\nprint('<b>')\n```\nThen `x < y` and **so**.")))
+def test_code_is_separated_and_text_keeps_line_breaks():
+    seen = ParsedPage(render_page(Text("First.\n\n```python\nprint('<b>')\n```\nThen `x < y` and **so**.")))
     assert [pre.get("data-label") for pre in seen.all("pre")] == ["python"]
     assert len(seen.all("code")) == 2
     assert len(seen.all("strong")) == 1
@@ -205,28 +205,28 @@ def test_code_is_set_apart_and_words_keep_their_lines():
     ],
 )
 def test_fences_end_where_they_end(text: str, codes: list[str], words: str):
-    shown = page(Text(text))
+    shown = render_page(Text(text))
     found = [part.split("<code>")[1].split("</code>")[0] for part in shown.split("<pre")[1:]]
     assert found == codes
     assert words in shown
 
 
 def test_control_characters_do_not_reach_the_page():
-    shown = page(Text("a\x00b\x1b[2J\u202ec"), title="t\x07")
+    shown = render_page(Text("a\x00b\x1b[2J\u202ec"), title="t\x07")
     assert not set("\x00\x1b\x07\u202e") & set(shown)
 
 
 def test_light_dark_and_paper_are_thought_of():
-    shown = page(Text("x"))
+    shown = render_page(Text("x"))
     assert "prefers-color-scheme: dark" in shown
     assert "@media print" in shown
     assert "details::details-content" in shown
 
 
-def test_what_a_model_writes_is_read_as_markdown():
+def test_model_text_is_rendered_as_markdown():
     text = "# Head\n\nWords *so*,\nnext line\n\n---\n\n1. one\n   - two\n\n"
     text += "| a | b |\n|--:|---|\n| 1 | 2 |\n\n[here](https://x.y) <b>"
-    seen = Seen(page(Text(text)))
+    seen = ParsedPage(render_page(Text(text)))
     tags = [tag for tag, _ in seen.elements]
     for tag in ("h3", "em", "br", "hr", "ol", "ul", "table", "th", "td", "a"):
         assert tag in tags, tag
@@ -238,13 +238,13 @@ def test_what_a_model_writes_is_read_as_markdown():
     assert tags.count("h2") == 1
 
 
-def test_what_a_human_writes_stands_as_it_was_written():
+def test_user_text_is_shown_verbatim():
     text = "Rename *.py to *.txt\n    and __init__ too\n# not a heading"
-    assert text in Seen(page(Text(text), speaker="human")).text
+    assert text in ParsedPage(render_page(Text(text), speaker="human")).text
 
 
-def test_a_picture_that_somebody_names_is_not_fetched():
-    seen = Seen(page(Text("![a cat](https://x.y/cat.png)")))
+def test_linked_image_is_not_fetched():
+    seen = ParsedPage(render_page(Text("![a cat](https://x.y/cat.png)")))
     assert seen.all("img") == []
     assert [link["href"] for link in seen.all("a")] == ["https://x.y/cat.png"]
     assert "a cat" in seen.text
@@ -252,19 +252,21 @@ def test_a_picture_that_somebody_names_is_not_fetched():
 
 def test_a_result_is_shown_in_its_order():
     picture = Media("image", "image/png", PIXEL)
-    shown = page(CALL, CALL.respond((Text("before"), picture, Text("between"), Text("two"), picture, Text("after"))))
+    shown = render_page(
+        CALL, CALL.respond((Text("before"), picture, Text("between"), Text("two"), picture, Text("after")))
+    )
     shown = shown[shown.index("<article") :]
     places = [shown.index(word) for word in ("before", "<img", "between", "two", "after")]
     assert places == sorted(places)
     assert shown.rindex("<img") > shown.index("two")
-    structured = page(CALL, CALL.respond((picture,), structured={"n": 1}))
+    structured = render_page(CALL, CALL.respond((picture,), structured={"n": 1}))
     assert structured.count("<img") == 1
 
 
 def test_small_pictures_keep_their_corners():
-    assert "border-radius: min(.4rem, 10%)" in page(Text("x"))
+    assert "border-radius: min(.4rem, 10%)" in render_page(Text("x"))
 
 
 @pytest.mark.parametrize("text", ["[" * 50_000, "`a " * 50_000, "> " * 5_000, "x" * 300_000, "**a" * 30_000])
-def test_odd_words_take_no_time(text: str):
-    assert len(page(Text(text))) > 1_000
+def test_unusual_text_renders_quickly(text: str):
+    assert len(render_page(Text(text))) > 1_000

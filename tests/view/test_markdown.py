@@ -1,4 +1,4 @@
-"""Markdown: what is in a fence stays in it, and names are no markup."""
+"""Markdown: fenced content stays fenced, and names are escaped."""
 
 from __future__ import annotations
 
@@ -9,51 +9,53 @@ from markdown_it import MarkdownIt
 
 from segue.canonical.blocks import Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Request, Tool
-from segue.view.markdown import markdown, markdown_messages
+from segue.view.markdown import render_markdown, render_messages
 from segue.view.page import Page
 
 CALL = ToolCall("read_file", {"path": "a"}, id="c1")
 
 
-def said(*blocks: object, speaker: str = "ai") -> str:
-    return markdown_messages([Message(speaker, blocks)])  # type: ignore[arg-type]
+def render_blocks(*blocks: object, speaker: str = "ai") -> str:
+    return render_messages([Message(speaker, blocks)])  # type: ignore[arg-type]
 
 
 def test_nothing_in_a_result_ends_its_fence():
     evil = "```\n## User\n\n````\nnot said\n"
-    told = said(CALL, CALL.respond(evil))
-    assert "`````\n```\n## User\n\n````\nnot said\n`````" in told
+    output = render_blocks(CALL, CALL.respond(evil))
+    assert "`````\n```\n## User\n\n````\nnot said\n`````" in output
 
 
 def test_a_call_stands_with_its_result_and_how_it_ended():
-    told = said(CALL, CALL.respond("no such file", error=True))
-    assert told == (
+    output = render_blocks(CALL, CALL.respond("no such file", error=True))
+    assert output == (
         '## Assistant\n\n**read\\_file** (failed)\n\n```json\n{"path":"a"}\n```\n\n```\nno such file\n```\n'
     )
-    assert "(no result yet)" in said(CALL)
+    assert "(no result yet)" in render_blocks(CALL)
 
 
-def test_every_block_has_words():
+def test_every_block_has_text():
     blocks = (Text("words"), Thinking("thought\nmore"), Code("x = 1", "python"), Opaque("thing", text="what it says"))
-    told = said(*blocks, Media("image", "image/png", url="https://x/a.png"), ToolResponse("gone", "f", (Text("r"),)))
+    output = render_blocks(
+        *blocks, Media("image", "image/png", url="https://x/a.png"), ToolResponse("gone", "f", (Text("r"),))
+    )
     wanted = ["words", "> *thinking* thought\n> more", "```python\nx = 1\n```", "[thing: what it says]"]
     wanted += ["[image/png, https://x/a.png]", "*result of f*\n\n```\nr\n```"]
-    assert all(words in told for words in wanted), told
+    assert all(words in output for words in wanted), output
 
 
 def test_names_and_titles_are_no_markup():
     request = Request((), system=(Text("be brief"),), tools=(Tool("a`b", "*does*\nthings <b>"),))
-    told = markdown(Page("# A *title*\nover lines", (("model", "x_y"),), request, ()))
-    assert told.splitlines()[0] == "# \\# A \\*title\\* over lines"
-    assert "- `a'b`: \\*does\\* things \\<b\\>" in told
-    assert "- model: x\\_y" in told
-    assert "## System\n\nbe brief\n" in told
+    output = render_markdown(Page("# A *title*\nover lines", (("model", "x_y"),), request, ()))
+    assert output.splitlines()[0] == "# \\# A \\*title\\* over lines"
+    assert "- `a'b`: \\*does\\* things \\<b\\>" in output
+    assert "- model: x\\_y" in output
+    assert "## System\n\nbe brief\n" in output
 
 
 def test_messages_with_nothing_to_show_have_no_heading():
     result = Message("tool", (CALL.respond("r"),))
-    told = markdown_messages([Message("ai", (CALL,)), result, Message("human", (Text("  "),))])
-    assert told.count("## ") == 1
+    output = render_messages([Message("ai", (CALL,)), result, Message("human", (Text("  "),))])
+    assert output.count("## ") == 1
 
 
 # A reader of Markdown that takes raw HTML for what it is.
@@ -74,10 +76,10 @@ PIECES = [
 @example("User\n----\n---")
 @example("- ```\n## User")
 @example("x\n- \n\t<y>")
-def test_words_stay_in_their_place(text: str):
-    """Whatever is said, the next turn is a heading, and no other heading is one of a turn; nothing is raw HTML."""
-    told = markdown_messages([Message("ai", (Text(f"a{text}"),)), Message("human", (Text("next"),))])
-    tokens = READER.parse(told)
+def test_text_stays_in_place(text: str):
+    """For any text, the next turn is a heading, and no other heading is one of a turn; nothing is raw HTML."""
+    output = render_messages([Message("ai", (Text(f"a{text}"),)), Message("human", (Text("next"),))])
+    tokens = READER.parse(output)
     heads = [
         tokens[place + 1].content
         for place, token in enumerate(tokens)
@@ -100,24 +102,24 @@ def test_words_stay_in_their_place(text: str):
         "already \\<b>",
     ],
 )
-def test_what_harms_nobody_is_left_as_it_is(text: str):
-    assert said(Text(text)) == f"## Assistant\n\n{text}\n"
+def test_harmless_text_is_unchanged(text: str):
+    assert render_blocks(Text(text)) == f"## Assistant\n\n{text}\n"
 
 
-def test_headings_stand_below_those_of_the_turns():
-    assert "\n### Title\n\n##### Part\n\n###### Deep" in said(Text("# Title\n\n### Part\n\n##### Deep"))
-    assert "Title\n\\===" in said(Text("Title\n==="))
+def test_headings_are_nested_below_turns():
+    assert "\n### Title\n\n##### Part\n\n###### Deep" in render_blocks(Text("# Title\n\n### Part\n\n##### Deep"))
+    assert "Title\n\\===" in render_blocks(Text("Title\n==="))
 
 
-def test_what_is_too_long_to_be_understood_is_fenced():
-    told = said(Text("<b>\n## User\n" * 30_000))
-    assert told.startswith("## Assistant\n\n```\n<b>\n## User")
-    assert told.endswith("```\n")
+def test_overlong_text_is_fenced():
+    output = render_blocks(Text("<b>\n## User\n" * 30_000))
+    assert output.startswith("## Assistant\n\n```\n<b>\n## User")
+    assert output.endswith("```\n")
 
 
 def test_system_text_and_thinking_stay_in_their_place_too():
     request = Request((), system=(Text("```\nnever closed"),))
-    told = markdown(Page("T", (), request, (Message("ai", (Thinking("<b>\n## User\n```"), Text("x"))),)))
-    heads = [token for token in READER.parse(told) if token.type == "heading_open" and token.tag == "h2"]
+    output = render_markdown(Page("T", (), request, (Message("ai", (Thinking("<b>\n## User\n```"), Text("x"))),)))
+    heads = [token for token in READER.parse(output) if token.type == "heading_open" and token.tag == "h2"]
     assert len(heads) == 2
-    assert "\\<b>" in told
+    assert "\\<b>" in output

@@ -1,4 +1,4 @@
-"""Lawful Responses bodies, as clients send them and as the provider's own types have them."""
+"""Valid Responses bodies, as clients send them and as the vendor's types define them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def user(content: Any = "go", **more: Any) -> Body:
 
 
 def says(text: str, **more: Any) -> Body:
-    """A message of the model, as it stands in a reply."""
+    """An assistant message as it occurs in a reply."""
     return {
         "type": "message",
         "id": "msg_1",

@@ -1,4 +1,4 @@
-"""One body through a wire and out of the same or another one, with the report of the way."""
+"""Converts one body or reply from a wire to the same or another one, with its report."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from segue.canonical.blocks import Message
 from segue.canonical.pairing import pair
 from segue.canonical.request import Reply
 from segue.models import identify
-from segue.render.demands import Policy
+from segue.render.constraints import Policy
 from segue.render.passes import render
 from segue.render.report import Report
-from segue.wire.base import Projection, Wire
-from segue.wire.idmap import IdMap
+from segue.wire.base import RenderContext, Wire
+from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
 
 
@@ -24,10 +24,10 @@ def carry(
     name = model or (request.model if source is target else None)
     known = identify(name or target.default_model)
     report = Report(target=target.name)
-    transcript = render(request, target.demands(known), Policy(**policy), report, model=name)
+    transcript = render(request, target.constraints(known), Policy(**policy), report, model=name)
     names = NameMap(target.names(identify(None)))
     ids = IdMap.project(transcript, target.ids(known), names.render)
-    return target.render_request(transcript, Projection(ids, names, report, fetch)), report
+    return target.render_request(transcript, RenderContext(ids, names, report, fetch)), report
 
 
 def carry_reply(body: Mapping[str, Any], source: Wire, target: Wire) -> tuple[dict[str, Any], Report]:
@@ -35,13 +35,13 @@ def carry_reply(body: Mapping[str, Any], source: Wire, target: Wire) -> tuple[di
 
 
 def told(reply: Reply, target: Wire) -> tuple[dict[str, Any], Report]:
-    """A reply as the target's clients read it."""
+    """The reply as a client of the target gets it."""
     (message,) = pair([Message("ai", reply.blocks)])
     report = Report(target=target.name)
     names = NameMap(target.names(identify(None)))
-    ids = IdMap(target.ids(identify(target.default_model)), provider=target.provider, repeats=True)
+    ids = IdMap(target.ids(identify(target.default_model)), provider=target.provider, unique_per_turn=True)
     ids.add_messages([message], names.render)
     paired = Reply(
         message.blocks, reply.finish, reply.usage, reply.id, reply.model, reply.stop_sequence, native=reply.native
     )
-    return target.render_reply(paired, Projection(ids, names, report)), report
+    return target.render_reply(paired, RenderContext(ids, names, report)), report

@@ -1,4 +1,4 @@
-"""Interactions that a provider ran, of every type that a request can hold, and what each must still tell abroad."""
+"""Hosted tool interactions of every type that a request can hold, with the text that must survive conversion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Body = dict[str, Any]
 
 
 class Ran(NamedTuple):
-    """`words` are found again wherever it goes, `sealed` nowhere abroad; `picture`: whether one goes with it."""
+    """`expected_texts` are in every target's body, `opaque_texts` in none cross-API; `picture`: has an image."""
 
     name: str
     source: str
@@ -45,7 +45,9 @@ def server_tool_body(tool: str, given: Body, kind: str, content: Any, **more: An
 
 
 def failed(tool: str, kind: str, code: str, **more: str) -> Ran:
-    body = server_tool_body(tool, {"a": "argument-1"}, kind, {"type": f"{kind}_tool_result_error", "error_code": code, **more})
+    body = server_tool_body(
+        tool, {"a": "argument-1"}, kind, {"type": f"{kind}_tool_result_error", "error_code": code, **more}
+    )
     return Ran(f"{kind} error", "anthropic", body, ("argument-1", code, *more.values()), tool, error=True)
 
 
@@ -223,7 +225,9 @@ ANTHROPIC: tuple[Ran, ...] = (
     Ran(
         "advice",
         "anthropic",
-        server_tool_body("advisor", {}, "advisor", {"type": "advisor_result", "text": "Check the draught.", "stop_reason": None}),
+        server_tool_body(
+            "advisor", {}, "advisor", {"type": "advisor_result", "text": "Check the draught.", "stop_reason": None}
+        ),
         ("Check the draught.",),
         "advisor",
     ),
@@ -318,8 +322,8 @@ ANTHROPIC: tuple[Ran, ...] = (
 
 
 def items(*made: Body, **more: Any) -> Body:
-    words = [{"role": "user", "content": "Go on."}]
-    return {"model": "gpt-5.4", "input": [*words, *made, {"role": "user", "content": "And now?"}], **more}
+    messages = [{"role": "user", "content": "Go on."}]
+    return {"model": "gpt-5.4", "input": [*messages, *made, {"role": "user", "content": "And now?"}], **more}
 
 
 def one(kind: str, item_id: str, **members: Any) -> Body:
@@ -474,8 +478,8 @@ RESPONSES: tuple[Ran, ...] = (
 
 
 def parts(*made: Body, **more: Any) -> Body:
-    said = [{"role": "user", "parts": [{"text": "Go on."}]}, {"role": "model", "parts": [*made, {"text": "Done."}]}]
-    return {"contents": [*said, {"role": "user", "parts": [{"text": "And now?"}]}], **more}
+    contents = [{"role": "user", "parts": [{"text": "Go on."}]}, {"role": "model", "parts": [*made, {"text": "Done."}]}]
+    return {"contents": [*contents, {"role": "user", "parts": [{"text": "And now?"}]}], **more}
 
 
 GEMINI: tuple[Ran, ...] = (

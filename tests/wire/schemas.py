@@ -179,7 +179,7 @@ _ONE = st.recursive(_LEAF.filter(lambda schema: "$ref" not in schema), _typed_no
 
 @st.composite
 def typed_objects(draw: st.DrawFn) -> dict[str, Any]:
-    """An object all of whose parts name their types, as strict modes want them; now and then one that is open."""
+    """An object schema with a type on every node, as strict modes require; sometimes an open one."""
     properties = draw(_PROPERTIES)
     one = draw(_ONE)
     root = {"type": "object", "properties": properties, "additionalProperties": False, "$defs": {"one": one}}
@@ -192,7 +192,7 @@ def _loops(one: Schema) -> bool:
 
 
 def is_valid(value: Any, schema: Schema) -> bool:
-    """The verdict of an outside judge."""
+    """The verdict of an independent validator."""
     return jsonschema.Draft202012Validator(schema).is_valid(value)
 
 
@@ -222,8 +222,8 @@ def subschemas(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
 
 
 def types(node: dict[str, Any]) -> list[str]:
-    said = node.get("type", [])
-    return said if isinstance(said, list) else [said]
+    types_ = node.get("type", [])
+    return types_ if isinstance(types_, list) else [types_]
 
 
 def _references_lead_somewhere(schema: Schema, key: str = "$defs") -> Iterator[str]:
@@ -273,7 +273,7 @@ def _closed(schema: Schema, *, all_required: bool) -> Iterator[str]:
                 yield f"{path}: 'required' must include every key in properties"
 
 
-def _words_of(schema: Schema, allowed: frozenset[str]) -> Iterator[str]:
+def _keywords_of(schema: Schema, allowed: frozenset[str]) -> Iterator[str]:
     for path, node in subschemas(schema):
         if isinstance(node, bool):
             if not path.endswith("/additionalProperties"):
@@ -285,7 +285,7 @@ def _words_of(schema: Schema, allowed: frozenset[str]) -> Iterator[str]:
 def openai_strict_complaints(schema: Schema) -> Iterator[str]:
     yield from openai_complaints(schema)
     yield from _closed(schema, all_required=True)
-    yield from _words_of(schema, _STRICT_WORDS)
+    yield from _keywords_of(schema, _STRICT_WORDS)
     for path, node in subschemas(schema):
         if isinstance(node, dict) and not node.keys() & {"type", "anyOf", "$ref"}:
             yield f"{path}: schema must have a 'type' key"
@@ -297,7 +297,7 @@ def openai_strict_complaints(schema: Schema) -> Iterator[str]:
 
 def deepseek_strict_complaints(schema: Schema) -> Iterator[str]:
     yield from _closed(schema, all_required=True)
-    yield from _words_of(schema, (_STRICT_WORDS | {"default"}) - {"minItems", "maxItems"})
+    yield from _keywords_of(schema, (_STRICT_WORDS | {"default"}) - {"minItems", "maxItems"})
 
 
 def anthropic_complaints(schema: Schema) -> Iterator[str]:
@@ -323,13 +323,13 @@ def nova_complaints(schema: Schema) -> Iterator[str]:
 
 
 def anthropic_strict_complaints(schema: Schema) -> Iterator[str]:
-    words = frozenset(
+    keywords = frozenset(
         {"type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const", "$ref", "$defs"}
         | {"description", "title", "default", "format", "minItems"}
     )
     yield from anthropic_complaints(schema)
     yield from _closed(schema, all_required=False)
-    yield from _words_of(schema, words)
+    yield from _keywords_of(schema, keywords)
 
 
 def mistral_complaints(schema: Schema) -> Iterator[str]:
@@ -348,12 +348,12 @@ def mistral_complaints(schema: Schema) -> Iterator[str]:
 
 
 def gemini_complaints(schema: Schema) -> Iterator[str]:
-    words = frozenset(
+    keywords = frozenset(
         {"type", "format", "title", "description", "enum", "items", "prefixItems", "minItems", "maxItems", "minimum"}
         | {"maximum", "anyOf", "properties", "additionalProperties", "required"}
     )
     yield from _object_at_the_top(schema, "anyOf")
-    yield from _words_of(schema, words)
+    yield from _keywords_of(schema, keywords)
     for path, node in subschemas(schema):
         if isinstance(node, dict) and not all(isinstance(v, str | int | float) for v in node.get("enum", ())):
             yield f"{path}: enum of something else than strings and numbers"
@@ -362,13 +362,13 @@ def gemini_complaints(schema: Schema) -> Iterator[str]:
 
 
 def gemini_openapi_complaints(schema: Schema) -> Iterator[str]:
-    words = frozenset(
+    keywords = frozenset(
         {"type", "format", "title", "description", "nullable", "enum", "items", "minItems", "maxItems", "minimum"}
         | {"maximum", "minLength", "maxLength", "pattern", "minProperties", "maxProperties", "anyOf", "properties"}
         | {"required"}
     )
     yield from _object_at_the_top(schema, "anyOf")
-    yield from _words_of(schema, words)
+    yield from _keywords_of(schema, keywords)
     for path, node in subschemas(schema):
         kind = node.get("type")
         if "anyOf" in node:

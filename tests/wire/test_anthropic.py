@@ -1,4 +1,4 @@
-"""The wire `anthropic`, both ways. At home a lawful body comes back equal in every detail; abroad it is only spelled.
+"""The wire `anthropic`, parsed and rendered: a valid body for the same API is unchanged; cross-API bodies are rendered.
 
 Transcripts are made by hand from a parsed request, so that these tests say what the wire does and not what the renderer
 decided. What comes out is validated by the vendor's own types.
@@ -30,19 +30,19 @@ from segue.canonical.blocks import (
     Thinking,
     ToolCall,
     ToolResponse,
-    edited,
+    edit_block,
 )
 from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
 from segue.errors import InputError, ProjectionError, RemoteProtocolError
 from segue.models import identify
-from segue.render.demands import Policy
+from segue.render.constraints import Policy
 from segue.render.passes import render
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.wire.anthropic import ANTHROPIC, demands
-from segue.wire.base import ApiError, Projection
-from segue.wire.idmap import IdMap
+from segue.wire.anthropic import ANTHROPIC, constraints
+from segue.wire.base import ApiError, RenderContext
+from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
 
 ADAPTER = TypeAdapter(Params)
@@ -61,14 +61,14 @@ def transcript_of(request: Request, *, model: str | None = None, **changes: Any)
     }
     model = model or request.model
     return Transcript(
-        request=request, demands=demands(identify(model)), policy=Policy(), model=model, **(fields | changes)
+        request=request, constraints=constraints(identify(model)), policy=Policy(), model=model, **(fields | changes)
     )
 
 
-def projection_of(transcript: Transcript) -> Projection:
+def projection_of(transcript: Transcript) -> RenderContext:
     names = NameMap(ANTHROPIC.names(identify(None)))
     ids = IdMap.project(transcript, ANTHROPIC.ids(identify(transcript.model)), names.render)
-    return Projection(ids=ids, names=names, report=Report())
+    return RenderContext(ids=ids, names=names, report=Report())
 
 
 def render_body(transcript: Transcript) -> tuple[dict[str, Any], Report]:
@@ -80,10 +80,12 @@ def convert_same_api(body: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return render_body(transcript_of(ANTHROPIC.parse_request(body), **changes))[0]
 
 
-def convert_cross_api(*messages: Message, model: str | None = "claude-sonnet-4-5", **fields: Any) -> tuple[dict[str, Any], Report]:
-    """A request that came from nowhere, with ids as the pairing gives them."""
+def convert_cross_api(
+    *messages: Message, model: str | None = "claude-sonnet-4-5", **fields: Any
+) -> tuple[dict[str, Any], Report]:
+    """A request without a source API, with ids from pairing."""
     body, report = render_body(transcript_of(Request(pair(messages), model=model, **fields)))
-    # What every such request gets: told once, in a test of its own.
+    # Every such request gets this finding; it has a test of its own.
     report.findings = [finding for finding in report.findings if "required by Anthropic" not in finding.message]
     return body, report
 
@@ -96,7 +98,9 @@ def test_missing_max_tokens_is_set_and_reported():
 def render_options(
     model: str = "claude-sonnet-4-5", tools: tuple[Tool, ...] = (), **options: Any
 ) -> tuple[dict[str, Any], list]:
-    body, report = convert_cross_api(Message("human", (Text("hi"),)), model=model, tools=tools, options=Options(**options))
+    body, report = convert_cross_api(
+        Message("human", (Text("hi"),)), model=model, tools=tools, options=Options(**options)
+    )
     return body, [finding.subject for finding in report.of("adjusted")]
 
 
@@ -283,7 +287,7 @@ def test_valid_body_is_unchanged_for_same_api(body):
 def test_render_passes_leave_valid_body_unchanged(body):
     request = ANTHROPIC.parse_request(body)
     report = Report()
-    transcript = render(request, demands(identify(request.model)), Policy(), report, model=request.model)
+    transcript = render(request, constraints(identify(request.model)), Policy(), report, model=request.model)
     made, late = render_body(transcript)
     assert json.dumps(made) == json.dumps(body)
     assert report.findings == late.findings == []
@@ -369,7 +373,7 @@ def test_edited_block_keeps_harmless_keys():
     request = ANTHROPIC.parse_request(CLAUDE_CODE)
     first, *rest = request.messages
     assert isinstance(first.blocks[1], Text)
-    shorter = first.holding((first.blocks[0], edited(first.blocks[1], text="short")))
+    shorter = first.with_blocks((first.blocks[0], edit_block(first.blocks[1], text="short")))
     made, _ = render_body(transcript_of(request, messages=(shorter, *rest)))
     assert made["messages"][0]["content"] == [
         CLAUDE_CODE["messages"][0]["content"][0],
@@ -381,7 +385,7 @@ def test_edited_result_keeps_cache_control_and_error():
     request = ANTHROPIC.parse_request(CLAUDE_CODE)
     results = request.messages[2]
     assert isinstance(results.blocks[0], ToolResponse)
-    shorter = results.holding((edited(results.blocks[0], content=(Text("[gone]"),)), *results.blocks[1:]))
+    shorter = results.with_blocks((edit_block(results.blocks[0], content=(Text("[gone]"),)), *results.blocks[1:]))
     made, _ = render_body(transcript_of(request, messages=(*request.messages[:2], shorter, *request.messages[3:])))
     assert made["messages"][2]["content"][0] == {
         "type": "tool_result",
@@ -470,7 +474,7 @@ def test_thinking_belongs_to_the_model():
     assert isinstance(redacted, Thinking)
     assert (thinking.text, thinking.signature, thinking.prefix) == ("hm", "sig1", None)
     assert (thinking.origin.provider, thinking.origin.model) == ("anthropic", "claude-sonnet-4-5-20250929")
-    assert (redacted.sealed, redacted.signature) == ("sealed", None)
+    assert (redacted.encrypted, redacted.signature) == ("sealed", None)
 
 
 def test_hosted_calls_and_results():
@@ -825,7 +829,7 @@ def test_unsupported_content_is_reported(block, text):
 def test_fetched_content_is_sent_inline():
     transcript = transcript_of(Request((Message("human", (Media("image", url="gs://b/o"),)),)))
     projection = projection_of(transcript)
-    fetching = Projection(
+    fetching = RenderContext(
         projection.ids, projection.names, projection.report, fetch=lambda _url: (b"\x89PNG", "image/png")
     )
     [message] = ANTHROPIC.render_request(transcript, fetching)["messages"]
@@ -839,7 +843,9 @@ def test_code_is_fenced():
 
 def test_own_thinking_without_native_is_rendered_from_its_fields():
     mine = Origin("anthropic", "claude-sonnet-4-5")
-    body, _ = convert_cross_api(Message("ai", (Thinking("t", "s", origin=mine), Thinking(sealed="x", origin=mine), Text("a"))))
+    body, _ = convert_cross_api(
+        Message("ai", (Thinking("t", "s", origin=mine), Thinking(encrypted="x", origin=mine), Text("a")))
+    )
     assert body["messages"][0]["content"][:2] == [
         {"type": "thinking", "thinking": "t", "signature": "s"},
         {"type": "redacted_thinking", "data": "x"},
@@ -1049,7 +1055,7 @@ REPLY = {
 }
 
 
-def paired(reply: Reply) -> tuple[Reply, Projection]:
+def paired(reply: Reply) -> tuple[Reply, RenderContext]:
     [message] = pair([Message("ai", reply.blocks)])
     request = Request((message,), model="claude-sonnet-4-5")
     return msgspec.structs.replace(reply, blocks=message.blocks), projection_of(transcript_of(request))
@@ -1198,9 +1204,19 @@ def test_error_kinds_follow_the_status(status, kind):
     ],
 )
 def test_constraints_by_model(model, first, ending, bound, adapts):
-    row = demands(identify(model))
-    assert (row.first, row.ending, row.reasoning_bound, row.reasoning_adapts) == (first, ending, bound, adapts)
-    assert (row.api, row.provider, row.results, row.unique_ids) == ("anthropic", "anthropic", "joint", "conversation")
+    row = constraints(identify(model))
+    assert (row.first_speaker, row.ending, row.reasoning_binding, row.reasoning_is_adaptive) == (
+        first,
+        ending,
+        bound,
+        adapts,
+    )
+    assert (row.api, row.provider, row.result_grouping, row.unique_ids) == (
+        "anthropic",
+        "anthropic",
+        "joint",
+        "conversation",
+    )
 
 
 def test_unknown_block_key_is_dropped_and_reported():

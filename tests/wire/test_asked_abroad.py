@@ -1,6 +1,6 @@
-"""What a request asks for beside its messages, said to another API: through `segue.convert`, body in and body out.
+"""Request options converted to another API through `segue.convert`: response format, tools, reasoning, media.
 
-Each case names what the target would refuse, or what would be lost without a word in the report.
+Each case covers what the target would reject, or what would be dropped without a finding.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import segue
-from segue.canonical.jsontext import write
-from segue.carry import Asked, carry
-from segue.express import express
-from segue.render.demands import TEXTS
+from segue.canonical.json import encode_json
+from segue.fast import convert_fast
+from segue.pipeline import ConvertJob, convert_request
+from segue.render.constraints import TEXTS
 from segue.wire.registry import WIRES
 
 OBJECT = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
@@ -24,8 +24,8 @@ WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 TARGETS = ("openai-chat", "openai-responses", "anthropic", "gemini", "mistral", "kimi", "deepseek", "qwen")
 
 
-def chat(*words: dict[str, Any] | str, **more: Any) -> dict[str, Any]:
-    messages = [{"role": "user", "content": word} if isinstance(word, str) else word for word in words or ("hi",)]
+def chat(*text: dict[str, Any] | str, **more: Any) -> dict[str, Any]:
+    messages = [{"role": "user", "content": word} if isinstance(word, str) else word for word in text or ("hi",)]
     return {"model": "gpt-4.1", "messages": messages, **more}
 
 
@@ -63,7 +63,7 @@ def test_json_instruction_is_added_to_the_prompt(target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("system", "words", "line"),
+    ("system", "text", "line"),
     [
         (None, "hi", True),
         ("Be brief.", "hi", True),
@@ -71,14 +71,12 @@ def test_json_instruction_is_added_to_the_prompt(target: str) -> None:
         (None, "as Json, please", False),
     ],
 )
-def test_json_instruction_follows_system_text_only_if_missing(
-    system: str | None, words: str, line: bool
-) -> None:
+def test_json_instruction_follows_system_text_only_if_missing(system: str | None, text: str, line: bool) -> None:
     messages = [{"role": "system", "content": system}] if system else []
-    made = segue.convert(chat(*messages, words, response_format=JSON), target="qwen", model="qwen-plus")
+    made = segue.convert(chat(*messages, text, response_format=JSON), target="qwen", model="qwen-plus")
     expected = "\n\n".join(filter(None, [system, TEXTS.json if line else None]))
-    said = [message["content"] for message in made.body["messages"] if message["role"] == "system"]
-    assert said == ([expected] if expected else [])
+    system_texts = [message["content"] for message in made.body["messages"] if message["role"] == "system"]
+    assert system_texts == ([expected] if expected else [])
 
 
 def test_responses_instructions_do_not_count_as_json_instruction() -> None:
@@ -86,8 +84,8 @@ def test_responses_instructions_do_not_count_as_json_instruction() -> None:
     made = segue.convert(body, target="openai-responses").body
     assert made["instructions"] == "Reply in JSON."
     assert made["input"][0] == {"role": "developer", "content": TEXTS.json}
-    spoken = segue.convert(chat("json?", response_format=JSON), target="openai-responses").body
-    assert [item["role"] for item in spoken["input"]] == ["user"]
+    rendered = segue.convert(chat("json?", response_format=JSON), target="openai-responses").body
+    assert [item["role"] for item in rendered["input"]] == ["user"]
 
 
 def test_json_instruction_stays_when_json_is_mentioned_later() -> None:
@@ -115,8 +113,8 @@ def test_qwen_needs_json_instruction_for_a_schema() -> None:
     assert made.body["response_format"]["type"] == "json_schema"
     assert made.body["messages"][0]["content"].startswith("Answer in JSON that fits this schema: {")
     assert len(made.report.of("inserted")) == 1
-    spoken = segue.convert(chat("json?", response_format=SCHEMA), target="qwen", model="qwen-plus").body
-    assert [message["role"] for message in spoken["messages"]] == ["user"]
+    rendered = segue.convert(chat("json?", response_format=SCHEMA), target="qwen", model="qwen-plus").body
+    assert [message["role"] for message in rendered["messages"]] == ["user"]
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "deepseek", "qwen"])
@@ -130,14 +128,14 @@ def test_no_json_instruction_for_same_api(target: str) -> None:
 def test_fast_path_adds_the_same_json_instruction(target: str, first: str) -> None:
     reply = {"role": "assistant", "content": "a"}
     other = "json?" if first == "hi" else "hi"
-    asked = Asked(target=WIRES[target], source=WIRES["openai-chat"])
-    for words in (other, first):
-        value = chat(words, reply, "more", response_format=JSON)
-        quick = express(write(value), asked, least=0)
+    job = ConvertJob(target=WIRES[target], source=WIRES["openai-chat"])
+    for text in (other, first):
+        value = chat(text, reply, "more", response_format=JSON)
+        quick = convert_fast(encode_json(value), job, min_size=0)
         assert quick is not None
-        long = carry(value, asked)
-        assert quick.data == write(long.said.body)
-        assert quick.report.findings == long.said.report.findings
+        long = convert_request(value, job)
+        assert quick.data == encode_json(long.rendered.body)
+        assert quick.report.findings == long.rendered.report.findings
 
 
 # --------------------------------------------------------------------------------------------------------- tool choice
@@ -151,8 +149,8 @@ def test_required_tool_choice_for_qwen_names_the_tool_or_is_dropped(names: str, 
     made = segue.convert(body, target="qwen", model="qwen-plus")
     assert made.body["tool_choice"] == expected
     assert [finding.subject for finding in made.report.of("adjusted")] == ["tool_choice"]
-    home = {**body, "model": "qwen-plus"}
-    assert segue.convert(home, target="qwen", source="qwen").body == home
+    same_api = {**body, "model": "qwen-plus"}
+    assert segue.convert(same_api, target="qwen", source="qwen").body == same_api
 
 
 CHOICES = [
@@ -190,17 +188,17 @@ def test_a_tool_that_is_not_declared_is_not_forced(source: str, body: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("target", "model", "said"),
+    ("target", "model", "expected"),
     [
         ("openai-chat", "gpt-5", {"reasoning_effort": "medium"}),
         ("openai-responses", "gpt-5", {"reasoning": {"effort": "medium"}}),
         ("deepseek", "deepseek-chat", {"reasoning_effort": "medium"}),
     ],
 )
-def test_a_budget_that_becomes_an_effort_is_reported(target: str, model: str, said: dict[str, Any]) -> None:
+def test_a_budget_that_becomes_an_effort_is_reported(target: str, model: str, expected: dict[str, Any]) -> None:
     body = claude(max_tokens=9000, thinking={"type": "enabled", "budget_tokens": 5000})
     made = segue.convert(body, target=target, model=model)
-    assert said.items() <= made.body.items()
+    assert expected.items() <= made.body.items()
     assert "reasoning budget of 5000 tokens converted to effort medium" in finding_messages(made)
 
 
@@ -237,12 +235,10 @@ def call(name: str, arguments: str) -> dict[str, Any]:
     [(target, None, '{"_raw":"{\\"a\\": "}') for target in ("mistral", "kimi", "deepseek", "qwen")]
     + [("openai-chat", "groq", '{"_raw":"{\\"a\\": "}'), ("openai-chat", None, '{"a": ')],
 )
-def test_non_json_arguments_are_wrapped_except_for_openai(
-    target: str, profile: str | None, expected: str
-) -> None:
+def test_non_json_arguments_are_wrapped_except_for_openai(target: str, profile: str | None, expected: str) -> None:
     result = {"type": "function_call_output", "call_id": "c", "output": "r"}
-    asked = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a": '}
-    body = {"model": "gpt-4.1", "input": [{"role": "user", "content": "hi"}, asked, result]}
+    call_item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a": '}
+    body = {"model": "gpt-4.1", "input": [{"role": "user", "content": "hi"}, call_item, result]}
     made = segue.convert(body, target=target, profile=profile)
     calls = [entry for message in made.body["messages"] for entry in message.get("tool_calls", ())]
     assert [entry["function"]["arguments"] for entry in calls] == [expected]
@@ -253,8 +249,8 @@ def test_non_json_arguments_are_wrapped_except_for_openai(
 def test_non_json_arguments_stay_for_same_api(target: str) -> None:
     entry = {**call("f", '{"a": '), "id": "functions.f:0" if target == "kimi" else "abcdefghi"}
     result = {"role": "tool", "tool_call_id": entry["id"], "name": "f", "content": "r"}
-    asked = {"role": "assistant", "content": "", "tool_calls": [entry]}
-    body = {"model": WIRES[target].default_model, "messages": [{"role": "user", "content": "a"}, asked, result]}
+    call_item = {"role": "assistant", "content": "", "tool_calls": [entry]}
+    body = {"model": WIRES[target].default_model, "messages": [{"role": "user", "content": "a"}, call_item, result]}
     assert segue.convert(body, target=target, source=target).body == body
 
 
@@ -434,11 +430,11 @@ def test_model_works_on_both_apis_of_its_provider() -> None:
     assert not made.report.of("model")
     back = segue.convert(made.body, target="openai-chat")
     assert back.body["model"] == "gpt-4.1"
-    abroad = segue.convert(made.body, target="openai-chat", profile="vllm")
-    assert "model" not in abroad.body
-    assert abroad.report.of("model")
-    talk = segue.Conversation.from_body(made.body, source="openai-responses")
-    assert talk.render("openai-chat").body["model"] == "gpt-4.1"
+    cross_api = segue.convert(made.body, target="openai-chat", profile="vllm")
+    assert "model" not in cross_api.body
+    assert cross_api.report.of("model")
+    conversation = segue.Conversation.from_body(made.body, source="openai-responses")
+    assert conversation.render("openai-chat").body["model"] == "gpt-4.1"
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def finding_messages(out: Any, kind: str) -> list[str]:
     ("model", "kept"), [(NOVA, True), (LLAMA, True), (CLAUDE, False), (None, False), (MISTRAL, False)]
 )
 def test_id_valid_only_for_converse(model: str | None, kept: bool) -> None:
-    """BED-01: dots and colons are lawful, but not for Claude (ANT-01), nor for Mistral (MIS-01)."""
+    """BED-01: dots and colons are valid, but not for Claude (ANT-01) or Mistral (MIS-01)."""
     body = bedrock(
         to_converse("Go."), by_converse(tool_use("functions.f:0")), to_converse(tool_result("functions.f:0", "A"))
     )
@@ -104,7 +104,7 @@ def test_a_long_name_is_shortened_and_comes_back() -> None:
 
 
 def test_stub_tool_where_none_is_declared() -> None:
-    """BED-03, at home as well"""
+    """BED-03, for the same API too"""
     out = convert_to_bedrock(chat(*CALLED, tools=None))
     (entry,) = out.body["toolConfig"]["tools"]
     assert entry["toolSpec"]["name"] == "unavailable_tool"
@@ -119,7 +119,9 @@ def test_stub_tool_beside_an_unsupported_hosted_tool() -> None:
         asks(result("toolu_1", "a")),
         tools=[{"type": "web_search_20250305", "name": "web_search"}],
     )
-    assert [one["toolSpec"]["name"] for one in convert_to_bedrock(body).body["toolConfig"]["tools"]] == ["unavailable_tool"]
+    assert [one["toolSpec"]["name"] for one in convert_to_bedrock(body).body["toolConfig"]["tools"]] == [
+        "unavailable_tool"
+    ]
 
 
 @pytest.mark.parametrize(("model", "kept"), [(CLAUDE_5, True), (QWEN, True), (NOVA, False), (LLAMA, False)])
@@ -139,11 +141,13 @@ def test_text_beside_results(model: str, joined: bool) -> None:
 
 @pytest.mark.parametrize("apart", [True, False])
 def test_no_document_beside_results_for_claude(apart: bool) -> None:
-    """BED-07: whether it stands in the message with the results, or in one after other words."""
+    """BED-07: in the message with the results, or in one after other text."""
     document = {"document": {"format": "pdf", "name": "a", "source": {"bytes": PDF}}}
     answer = tool_result("tooluse_1", "A")
-    said = (to_converse(answer, "So?"), to_converse("This:", document)) if apart else (to_converse(answer, document),)
-    body = bedrock(to_converse("Go."), by_converse(tool_use("tooluse_1")), *said, model=CLAUDE)
+    messages = (
+        (to_converse(answer, "So?"), to_converse("This:", document)) if apart else (to_converse(answer, document),)
+    )
+    body = bedrock(to_converse("Go."), by_converse(tool_use("tooluse_1")), *messages, model=CLAUDE)
     for role, content in messages_of(convert_same_api(body)):
         held = {key for block in content for key in block}
         assert role == "assistant" or not {"toolResult", "document"} <= held
@@ -211,8 +215,8 @@ def test_empty_error_result_gets_text(content: list[Any]) -> None:
     given = {"toolResult": {"toolUseId": "t", "content": content, "status": "error"}}
     body = bedrock(to_converse("Go."), by_converse(tool_use("t")), to_converse(given))
     _, _, (_, (answer,)) = messages_of(convert_same_api(body))
-    said = [{"text": "[failed without a message]"}]
-    assert answer["toolResult"] == {"toolUseId": "t", "content": said, "status": "error"}
+    messages = [{"text": "[failed without a message]"}]
+    assert answer["toolResult"] == {"toolUseId": "t", "content": messages, "status": "error"}
 
 
 def test_arguments_are_objects_and_content_is_a_list() -> None:
@@ -312,8 +316,10 @@ def test_signatures_of_claude_are_not_those_of_anthropic() -> None:
 def test_thinking_excludes_a_forced_choice() -> None:
     """BED-11"""
     tools = {"tools": [tool_spec()], "toolChoice": {"any": {}}}
-    asked = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
-    body = bedrock(to_converse("Go."), model=CLAUDE, tools=tools, additionalModelRequestFields={**asked, "x": 1})
+    thinking_fields = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+    body = bedrock(
+        to_converse("Go."), model=CLAUDE, tools=tools, additionalModelRequestFields={**thinking_fields, "x": 1}
+    )
     out = convert_same_api(body)
     assert out.body["toolConfig"] == tools
     assert out.body["additionalModelRequestFields"] == {"thinking": {"type": "disabled"}, "x": 1}
@@ -332,13 +338,13 @@ def test_open_exchange_without_reasoning_disables_thinking() -> None:
 
 
 def test_reply_without_model_gets_the_requested_model() -> None:
-    talk = segue.Conversation()
-    talk.add_user("Hi.")
-    talk.render("bedrock", model=CLAUDE)
-    talk.add_reply(bedrock_reply(thought("Hm."), {"text": "Hello."}))
-    talk.add_user("Well?")
-    assert "Hm." in talk.render("bedrock", model=CLAUDE).data.decode()
-    assert "Hm." not in talk.render("bedrock", model=NOVA).data.decode()
+    conversation = segue.Conversation()
+    conversation.add_user("Hi.")
+    conversation.render("bedrock", model=CLAUDE)
+    conversation.add_reply(bedrock_reply(thought("Hm."), {"text": "Hello."}))
+    conversation.add_user("Well?")
+    assert "Hm." in conversation.render("bedrock", model=CLAUDE).data.decode()
+    assert "Hm." not in conversation.render("bedrock", model=NOVA).data.decode()
 
 
 # ------------------------------------------------------------------------------------------------------------- options
@@ -458,7 +464,9 @@ def test_nova_schemas_have_a_plain_top_level() -> None:
         "properties": {"to": {"$ref": "#/$defs/place"}},
         "additionalProperties": False,
     }
-    spec = convert_to_bedrock(chat(user("Go."), tools=[function(parameters=schema)]), NOVA).body["toolConfig"]["tools"][0]["toolSpec"]
+    spec = convert_to_bedrock(chat(user("Go."), tools=[function(parameters=schema)]), NOVA).body["toolConfig"]["tools"][
+        0
+    ]["toolSpec"]
     assert spec["inputSchema"]["json"] == {"type": "object", "properties": {"to": {"type": "string"}}}
     assert spec["description"] == "The tool read_file.\nWhere to."
 

@@ -1,4 +1,4 @@
-"""The forms of a Converse request: what is none of them is named, and they are those of botocore's service model."""
+"""The shapes of a Converse request equal botocore's service model; a violation names its path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue.wire.bedrock import forms
+from segue.wire.bedrock import shapes
 from tests import converse
 from tests.conversations.build import PDF, PNG, bedrock, to_converse, tool_spec
 
@@ -20,12 +20,12 @@ _TYPES: dict[object, str] = {
     "a number": "float",
     "an object": "structure",
     "bytes": "blob",
-    forms.OneOf: "string",
-    forms.Pattern: "string",
-    forms.ListOf: "list",
-    forms.MapOf: "map",
-    forms.Record: "structure",
-    forms.Union: "structure",
+    shapes.OneOf: "string",
+    shapes.Pattern: "string",
+    shapes.ListOf: "list",
+    shapes.MapOf: "map",
+    shapes.Record: "structure",
+    shapes.Union: "structure",
 }
 
 
@@ -75,12 +75,12 @@ def test_invalid_value_error_names_the_path(change: dict[str, Any], path: str) -
     ],
 )
 def test_values_repaired_by_the_parser_pass(change: dict[str, Any]) -> None:
-    forms.hold({**bedrock(to_converse("Hi.")), **change}, forms.REQUEST)
+    shapes.validate_shape({**bedrock(to_converse("Hi.")), **change}, shapes.REQUEST)
 
 
 @pytest.mark.parametrize("source", [{"bytes": PNG}, {"bytes": base64.b64decode(PNG)}])
 def test_bytes_are_accepted_as_base64_and_as_bytes(source: dict[str, Any]) -> None:
-    forms.hold(bedrock(to_converse({"image": {"format": "png", "source": source}})), forms.REQUEST)
+    shapes.validate_shape(bedrock(to_converse({"image": {"format": "png", "source": source}})), shapes.REQUEST)
 
 
 def test_null_members_count_as_missing() -> None:
@@ -90,28 +90,28 @@ def test_null_members_count_as_missing() -> None:
 
 
 def test_shapes_equal_the_service_model() -> None:
-    """What is mended may be missing; nothing else differs."""
-    assert [*_differences(forms.REQUEST, converse.operation().input_shape, "")] == [".tools is unknown"]
+    """Members that the parser repairs may be missing; nothing else differs."""
+    assert [*_differences(shapes.REQUEST, converse.operation().input_shape, "")] == [".tools is unknown"]
 
 
 def _differences(form: Any, shape: Any, path: str) -> Iterator[str]:
-    while isinstance(form, forms.Repairable | forms.Bounded):
+    while isinstance(form, shapes.Repairable | shapes.Bounded):
         form = form.shape
     if form != "anything" and _TYPES[form if isinstance(form, str) else type(form)] != shape.type_name:
         yield f"{path} is {shape.type_name}"
     if list(getattr(form, "values", [])) != list(getattr(shape, "enum", [])) and form != "anything":
         yield f"{path} is one of {shape.enum}"
-    if isinstance(form, forms.ListOf):
+    if isinstance(form, shapes.ListOf):
         yield from _differences(form.item, shape.member, f"{path}[]")
-    if isinstance(form, forms.MapOf):
+    if isinstance(form, shapes.MapOf):
         yield from _differences(form.item, shape.value, f"{path}{{}}")
-    if isinstance(form, forms.Record | forms.Union):
+    if isinstance(form, shapes.Record | shapes.Union):
         yield from (f"{path}.{key} is unknown" for key in form.members if key not in shape.members)
         yield from (f"{path}.{key} is left out" for key in shape.members if key not in form.members)
-        if isinstance(form, forms.Union) > shape.is_tagged_union:
+        if isinstance(form, shapes.Union) > shape.is_tagged_union:
             yield f"{path} is no union"
         for key in set(form.members) & set(shape.members):
-            mended = isinstance(form.members[key], forms.Repairable) or form.members[key] == "anything"
+            mended = isinstance(form.members[key], shapes.Repairable) or form.members[key] == "anything"
             held = key in getattr(form, "required", ())
             if key != "messages" and not mended and held != (key in shape.required_members):
                 yield f"{path}.{key} is {'not ' * held}needed"

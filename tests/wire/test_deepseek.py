@@ -74,7 +74,13 @@ SAME_API = {
     ),
     "V4 is told not to": body_of(*LOOP, model=V4, thinking=OFF, tools=[READ], tool_choice="required"),
     "V3.2 thinks beside calls": body_of(
-        user(), assistant_calls(call(), reasoning_content="hm"), result(), assistant(), user(), model="deepseek-v3.2", thinking=ON
+        user(),
+        assistant_calls(call(), reasoning_content="hm"),
+        result(),
+        assistant(),
+        user(),
+        model="deepseek-v3.2",
+        thinking=ON,
     ),
     "R1": body_of(user(), assistant(), user(), model="deepseek-r1"),
     "a reply at the end": body_of(user(), assistant()),
@@ -134,8 +140,8 @@ def test_own_reasoning_is_sent_back_and_other_reasoning_dropped() -> None:
     body = body_of(user(), assistant(reasoning_content="hm"), user(), model=V4)
     assert carry(body, DEEPSEEK, DEEPSEEK)[0]["messages"][1]["reasoning_content"] == "hm"
     assert carry(body, KIMI, DEEPSEEK, model=V4)[0]["messages"][1]["reasoning_content"] == "."
-    told, _ = carry(body, KIMI, DEEPSEEK, model="deepseek-chat", reasoning="text")
-    assert told["messages"][1]["content"] == "[reasoning] hm\nx"
+    converted, _ = carry(body, KIMI, DEEPSEEK, model="deepseek-chat", reasoning="text")
+    assert converted["messages"][1]["content"] == "[reasoning] hm\nx"
 
 
 def test_r1_refuses_its_own_reasoning() -> None:
@@ -250,7 +256,12 @@ def test_cross_api_content_is_one_text() -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
     parts = [{"type": "text", "text": "a"}, picture]
     body = {
-        "messages": [user(parts), assistant_calls(call()), result(content=[*parts[:1], {"type": "text", "text": "b"}]), user()],
+        "messages": [
+            user(parts),
+            assistant_calls(call()),
+            result(content=[*parts[:1], {"type": "text", "text": "b"}]),
+            user(),
+        ],
         "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}},
     }
     made, report = carry(body, OPENAI_CHAT, DEEPSEEK)
@@ -280,11 +291,11 @@ def test_developer_message_becomes_system() -> None:
 
 def test_constraints_by_model() -> None:
     chat, reasoner, r1, v4 = (
-        DEEPSEEK.demands(identify(name)) for name in ("deepseek-chat", "deepseek-reasoner", "deepseek-r1", V4)
+        DEEPSEEK.constraints(identify(name)) for name in ("deepseek-chat", "deepseek-reasoner", "deepseek-r1", V4)
     )
-    assert [row.reasoning for row in (chat, reasoner, r1, v4)] == ["plain", "plain", "refused", "plain"]
+    assert [row.reasoning_replay for row in (chat, reasoner, r1, v4)] == ["plain", "plain", "refused", "plain"]
     assert [row.alternation for row in (chat, reasoner, r1, v4)] == ["free", "merged", "strict", "free"]
-    assert [row.reasoning_switch for row in (chat, reasoner, r1, v4)] == [True, False, False, True]
+    assert [row.can_disable_reasoning for row in (chat, reasoner, r1, v4)] == [True, False, False, True]
 
 
 def test_a_reply() -> None:

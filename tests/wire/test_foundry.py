@@ -9,7 +9,7 @@ import pytest
 
 import segue
 from segue.canonical.blocks import Opaque, ToolCall, ToolResponse
-from segue.wire.detect import detect_source, speaks_against
+from segue.wire.detect_body import detect_source, find_contradicting_api
 from segue.wire.dialects.foundry import AZURE_FOUNDRY
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from segue.wire.registry import WIRES
@@ -30,7 +30,7 @@ def user(content: Any = "go") -> dict[str, Any]:
 
 
 def convert_same_api(body: dict[str, Any], **policy: Any) -> segue.Converted:
-    """The body at home; it has to be taken there, and to stay as it is from then on."""
+    """The body converted for the same API: it must be valid, and a second conversion changes nothing."""
     out = segue.convert(body, source=API, target=API, **policy)
     assert segue.check(out.body, API), str(segue.check(out.body, API))
     assert segue.convert(out.body, source=API, target=API).body == out.body
@@ -59,7 +59,7 @@ def test_reply_returns_every_item_unchanged(sample: Sample):
 @pytest.mark.parametrize("source", [API, "openai-responses"])
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_reply_only_item_becomes_text_in_a_request(sample: Sample, source: str, target: str):
-    """AZF-08: on every target, at home too; and by either dialect that may have it in a body."""
+    """AZF-08: on every target, the same API included, and for either dialect that may have it in a body."""
     body = {"input": [user(), sample.payload, user("well?")]}
     for hosted in ("pair", "text", "drop"):
         out = segue.convert(body, source=source, target=target, hosted=hosted)
@@ -67,8 +67,8 @@ def test_reply_only_item_becomes_text_in_a_request(sample: Sample, source: str, 
         kept = target == source == API and sample.payload["type"] == "memory_search_call"
         types = [item.get("type") for item in out.body.get("input", ())]
         assert (sample.payload["type"] in types) is kept
-        told = out.report.of("text") if hosted != "drop" else out.report.of("dropped")
-        assert kept or any("hosted tool call" in finding.message for finding in told) or out.report.of("orphan")
+        converted = out.report.of("text") if hosted != "drop" else out.report.of("dropped")
+        assert kept or any("hosted tool call" in finding.message for finding in converted) or out.report.of("orphan")
 
 
 def test_conversation_renders_reply_items_as_text():
@@ -141,7 +141,7 @@ def test_agent_is_not_converted(target: str):
 def test_azf_03_and_04_no_nulls_and_typed_output_parts():
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c", "output": "r"}
-    said = {"type": "output_text", "text": "a"}
+    content = {"type": "output_text", "text": "a"}
     out = convert_same_api(
         {
             "model": None,
@@ -150,7 +150,7 @@ def test_azf_03_and_04_no_nulls_and_typed_output_parts():
                 user(),
                 {**call, "status": None, "namespace": None},
                 {**result, "status": None},
-                {"role": "assistant", "content": [said]},
+                {"role": "assistant", "content": [content]},
                 {"role": "assistant", "content": "b", "status": None},
             ],
         }
@@ -160,7 +160,7 @@ def test_azf_03_and_04_no_nulls_and_typed_output_parts():
             user(),
             call,
             result,
-            {"type": "message", "role": "assistant", "content": [{**said, "annotations": []}]},
+            {"type": "message", "role": "assistant", "content": [{**content, "annotations": []}]},
             {"type": "message", "role": "assistant", "content": "b"},
         ]
     }
@@ -169,7 +169,9 @@ def test_azf_03_and_04_no_nulls_and_typed_output_parts():
 def test_member_of_wrong_type_is_dropped_and_reported():
     item = {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"}
     result = {"type": "custom_tool_call_output", "call_id": "c", "output": "r"}
-    out = convert_same_api({"input": [user(), {**item, "caller": 7}, result], "temperature": "warm", "tools": [{"type": "new"}]})
+    out = convert_same_api(
+        {"input": [user(), {**item, "caller": 7}, result], "temperature": "warm", "tools": [{"type": "new"}]}
+    )
     assert out.body == {"input": [user(), item, result], "tools": []}
     assert {("dropped", "caller"), ("dropped", "temperature"), ("tools", "tools")} <= set(findings(out))
 
@@ -182,8 +184,10 @@ def test_azf_06_reasoning_and_its_ids_are_dropped():
     bare = {key: value for key, value in call.items() if key != "id"}
     assert out.body["input"] == [user(), bare, result]
     assert out.report.of("reasoning")
-    told = convert_same_api({"input": [user(), {**thought, "summary": [{"type": "summary_text", "text": "hm"}]}]}, reasoning="text")
-    assert told.body["input"][1]["content"] == "[reasoning] hm"
+    converted = convert_same_api(
+        {"input": [user(), {**thought, "summary": [{"type": "summary_text", "text": "hm"}]}]}, reasoning="text"
+    )
+    assert converted.body["input"][1]["content"] == "[reasoning] hm"
 
 
 @pytest.mark.parametrize("target", ["openai-responses", API])
@@ -217,8 +221,8 @@ def test_azf_07_previous_response_of_another_service_is_dropped():
     out = convert_same_api({"input": [user(), result], "previous_response_id": "resp_1"})
     assert "previous_response_id" not in out.body
     assert out.report.of("orphan")
-    abroad = segue.convert({"input": [user()], "previous_response_id": "resp_1"}, source=API, target="anthropic")
-    assert ("dropped", "previous_response_id") in findings(abroad)
+    cross_api = segue.convert({"input": [user()], "previous_response_id": "resp_1"}, source=API, target="anthropic")
+    assert ("dropped", "previous_response_id") in findings(cross_api)
 
 
 def test_azf_08_unlisted_item_type_becomes_text():
@@ -287,19 +291,27 @@ GIVEN = {"type": "mcp_approval_response", "approve": False, "reason": "no"}
 
 
 def approval(request_id: str, **more: Any) -> dict[str, Any]:
-    return {"input": [user(), {**APPROVAL_REQUEST, "id": request_id}, {**GIVEN, "approval_request_id": request_id}], **more}
+    return {
+        "input": [user(), {**APPROVAL_REQUEST, "id": request_id}, {**GIVEN, "approval_request_id": request_id}],
+        **more,
+    }
 
 
 @pytest.mark.parametrize(("wire", "request_id"), [(AZURE_FOUNDRY, name("mcpr")), (OPENAI_RESPONSES, "mcpr_1")])
 def test_approval_request_is_a_call_without_result(wire: Any, request_id: str):
     body = approval(request_id)
     assert segue.convert(body, source=wire.name, target=wire.name).body == body
-    asked, given = (message.blocks[0] for message in wire.parse_request(body).messages[1:])
-    assert isinstance(asked, ToolCall)
-    assert (asked.name, asked.arguments, asked.kind, asked.awaited) == ("s.f", {"a": 1}, "hosted", False)
+    call_item, given = (message.blocks[0] for message in wire.parse_request(body).messages[1:])
+    assert isinstance(call_item, ToolCall)
+    assert (call_item.name, call_item.arguments, call_item.kind, call_item.awaited) == (
+        "s.f",
+        {"a": 1},
+        "hosted",
+        False,
+    )
     assert isinstance(given, Opaque)
     assert (given.origin.family, given.origin.raw_id, given.text) == ("mcp-approval", request_id, "refused: no")
-    assert asked.origin.is_approval
+    assert call_item.origin.is_approval
 
 
 @pytest.mark.parametrize("target", ELSEWHERE)
@@ -307,14 +319,14 @@ def test_approval_request_is_a_call_without_result(wire: Any, request_id: str):
 def test_cross_api_approval_becomes_text(target: str, hosted: str):
     out = segue.convert(approval(name("mcpr")), source=API, target=target, hosted=hosted)
     assert segue.check(out.body, target)
-    said = json.dumps(out.body).replace("\\", "")
-    assert '[approval asked for s.f: {"a":1}]' in said
-    assert "[answer to the request for approval] refused: no" in said
+    content = json.dumps(out.body).replace("\\", "")
+    assert '[approval asked for s.f: {"a":1}]' in content
+    assert "[answer to the request for approval] refused: no" in content
     assert not out.report.of("synthetic")
 
 
 def test_approval_response_goes_with_its_request():
-    """OAI-RESP-21: where the request can't go back under its id, its answer has nothing to name."""
+    """OAI-RESP-21: without the request's id, the approval response has nothing to refer to."""
     out = convert_same_api(approval("mcpr_1"))
     assert [item["type"] if "type" in item else item["role"] for item in out.body["input"]] == [
         "user",
@@ -360,9 +372,12 @@ def test_body_is_detected_by_agent_or_foundry_only_items():
     assert detect_source({"input": [user(), ran("openapi", "c", "{}", name="f")]}) == API
     assert detect_source({"input": [user()]}) == "openai-responses"
     assert detect_source({"input": [user()], "agent_reference": None}) == "openai-responses"
-    assert speaks_against(agent(user()), "openai-responses") is None
-    assert speaks_against({"input": [user()]}, API) is None
-    assert speaks_against({"messages": [user()], "max_tokens": 1, "tools": [{"input_schema": {}}]}, API) == "anthropic"
+    assert find_contradicting_api(agent(user()), "openai-responses") is None
+    assert find_contradicting_api({"input": [user()]}, API) is None
+    assert (
+        find_contradicting_api({"messages": [user()], "max_tokens": 1, "tools": [{"input_schema": {}}]}, API)
+        == "anthropic"
+    )
 
 
 def test_reply_ids_for_a_client_are_never_sent_to_the_provider():

@@ -1,4 +1,4 @@
-"""What Foundry's schema says of tools, items and bodies, to the last member: held, mended or told otherwise."""
+"""Foundry's schema of tools, items and bodies, for every member: kept, repaired or rendered as text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import segue
 from segue.conformance.azure_foundry.body import BODY
 from segue.conformance.azure_foundry.items import ITEMS
 from segue.conformance.azure_foundry.tools import TOOL
-from segue.conformance.form import Form
-from segue.wire.openai_responses.foundry_lines import MISFIT, Loss, lines, mended
+from segue.conformance.spec import Spec
+from segue.wire.openai_responses.foundry_schema import INVALID, InvalidValue, parse_types, repair
 
 API = "azure-foundry"
 USER = {"role": "user", "content": "a"}
@@ -22,7 +22,7 @@ PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 
 # ------------------------------------------------------------------------------------------------------------ the lines
 
-_LINES = lines(
+_LINES = parse_types(
     {
         "inner": "a b?:i",
         "outer": "name inner?:@inner told!:[@inner]|0 words?:[?=x,y] kind?:=one,two keyed?:<i>",
@@ -37,20 +37,20 @@ _LINES = lines(
         ("outer", {"name": "n", "more": 5}, {"name": "n", "more": 5}, []),
         ("outer", {"name": "n", "inner": {"a": "a", "b": "x"}}, {"name": "n", "inner": {"a": "a"}}, ["inner.b"]),
         ("outer", {"name": "n", "inner": {"a": 5}}, {"name": "n"}, ["inner.a", "inner"]),
-        ("outer", {"name": "n", "told": [{"a": 5}]}, MISFIT, ["told[0].a", "told[0]", "told"]),
+        ("outer", {"name": "n", "told": [{"a": 5}]}, INVALID, ["told[0].a", "told[0]", "told"]),
         ("outer", {"name": "n", "told": None}, {"name": "n", "told": None}, []),
         ("outer", {"name": "n", "words": ["x", 5, "y"]}, {"name": "n", "words": ["x", "y"]}, ["words[1]"]),
         ("outer", {"name": "n", "kind": "three"}, {"name": "n"}, ["kind"]),
         ("outer", {"name": "n", "keyed": {"k": True}}, {"name": "n"}, ["keyed.k", "keyed"]),
-        ("outer", {}, MISFIT, ["name"]),
+        ("outer", {}, INVALID, ["name"]),
         ("chosen", {"type": "left", "size": 1}, {"type": "left", "size": 1}, []),
-        ("chosen", {"type": "up"}, MISFIT, ["type"]),
+        ("chosen", {"type": "up"}, INVALID, ["type"]),
     ],
 )
 def test_value_is_dropped_no_further_than_needed(name: str, value: Any, expected: Any, lost: list[str]) -> None:
-    found: list[Loss] = []
-    made = mended(value, _LINES[name], found)
-    assert made is expected if expected is MISFIT else made == expected
+    found: list[InvalidValue] = []
+    made = repair(value, _LINES[name], found)
+    assert made is expected if expected is INVALID else made == expected
     assert [loss.path for loss in found] == lost
     assert (made is value) == (not lost)
 
@@ -58,13 +58,13 @@ def test_value_is_dropped_no_further_than_needed(name: str, value: Any, expected
 # ------------------------------------------------------------------------------------------------------------ the forms
 
 
-def _full(form: Form) -> Any:
-    """A value with all that the form names."""
-    if form.either:
-        return _full(form.either[-1])
-    if form.by:
-        kind = list(form.choices)[-1]
-        return {form.by: kind, **_full(form.choices[kind])}
+def _full(form: Spec) -> Any:
+    """A value with every member of the type."""
+    if form.any_of:
+        return _full(form.any_of[-1])
+    if form.discriminator:
+        kind = list(form.variants)[-1]
+        return {form.discriminator: kind, **_full(form.variants[kind])}
     match form.kind:
         case "string":
             return form.values[0] if form.values else "t"
@@ -73,9 +73,9 @@ def _full(form: Form) -> Any:
         case "boolean":
             return True
         case "list":
-            return [_full(form.each)] if form.each is not None else []
+            return [_full(form.items)] if form.items is not None else []
         case "map":
-            return {"k": _full(form.each)} if form.each is not None else {}
+            return {"k": _full(form.items)} if form.items is not None else {}
         case "object":
             return {name: _full(member) for name, member in form.members.items()}
         case _:
@@ -83,7 +83,7 @@ def _full(form: Form) -> Any:
 
 
 def _replaced(value: Any) -> Iterator[Any]:
-    """The value with each place in it replaced by each thing that it can't be."""
+    """The value with each position replaced by each invalid value."""
     for key in value if isinstance(value, dict) else range(len(value)):
         for wrong in WRONG:
             made = copy.copy(value)
@@ -105,9 +105,9 @@ def _held(body: Any) -> None:
     assert verdict, (body, [*verdict])
 
 
-@pytest.mark.parametrize("kind", TOOL.choices)
+@pytest.mark.parametrize("kind", TOOL.variants)
 def test_invalid_value_in_a_tool_is_rejected_or_dropped(kind: str) -> None:
-    tool = {"type": kind, **_full(TOOL.choices[kind])}
+    tool = {"type": kind, **_full(TOOL.variants[kind])}
     body = {"model": "gpt-5", "input": [USER], "tools": [tool]}
     assert segue.repair(body, API).body == body
     for wrong in _replaced(tool):

@@ -1,6 +1,6 @@
-"""The wire `gemini`: contents and parts, at home and abroad. What comes out is read by the vendor's own types.
+"""The wire `gemini`: contents and parts, same-API and cross-API. The output is validated by the vendor's own types.
 
-What a request asks for beside its contents, replies and errors are in `test_gemini_whole.py`.
+Options, tools, replies and errors are in `test_gemini_whole.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import segue
 from segue.canonical.blocks import Media, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError
 from segue.models import identify
-from segue.wire.gemini import GEMINI, demands
+from segue.wire.gemini import GEMINI, constraints
 from tests.budget import examples
 from tests.conversations.sdk import complaints
 
@@ -40,9 +40,13 @@ def call(q: Any = 1, name: str = "look", *, signature: str | None = None, **more
     return part if signature is None else {**part, "thoughtSignature": signature}
 
 
-def response(said: Any = "r", name: str = "look", **more: Any) -> dict[str, Any]:
+def response(expected: Any = "r", name: str = "look", **more: Any) -> dict[str, Any]:
     return {
-        "functionResponse": {**more, "name": name, "response": said if isinstance(said, dict) else {"output": said}}
+        "functionResponse": {
+            **more,
+            "name": name,
+            "response": expected if isinstance(expected, dict) else {"output": expected},
+        }
     }
 
 
@@ -244,7 +248,7 @@ def test_input_error_names_the_path(contents: Any, path: str):
     assert caught.value.path == path
 
 
-# --------------------------------------------------------------------------------------------------- mending at home
+# --------------------------------------------------------------------------------------------------- same-API repairs
 
 
 def test_text_beside_results_gets_its_own_content():
@@ -270,13 +274,13 @@ def test_two_kinds_of_data_in_a_part_become_two_parts():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [('{"a": 1}', {"a": 1}), ("[1]", {"value": [1]}), ('{"a":', {"_raw": '{"a":'}), ([1], {"value": [1]})],
 )
-def test_arguments_are_an_object(given: Any, said: Any):
+def test_arguments_are_an_object(given: Any, expected: Any):
     part = {"functionCall": {"name": "look", "args": given, "id": "x"}, "thoughtSignature": SKIP}
     made = convert_same_api(body(model(part), user(response(id="x"))))
-    assert made[1]["parts"] == [{**part, "functionCall": {**part["functionCall"], "args": said}}]
+    assert made[1]["parts"] == [{**part, "functionCall": {**part["functionCall"], "args": expected}}]
 
 
 def test_response_is_an_object_with_the_name_of_its_call():
@@ -425,7 +429,9 @@ def test_origin_records_how_the_id_was_found():
 
 @pytest.mark.parametrize(("name", "has_ids"), [(OLD, False), (NEW, True), (None, True), ("gemini-2.0-flash", False)])
 def test_ids_are_sent_where_the_model_accepts_them(name: str | None, has_ids: bool):
-    made = convert_cross_api(HI, assistant_calls(("c1", 1), ("c2", 2)), found("c2", "two"), found("c1", "one"), model=name)["contents"]
+    made = convert_cross_api(
+        HI, assistant_calls(("c1", 1), ("c2", 2)), found("c2", "two"), found("c1", "one"), model=name
+    )["contents"]
     calls = [part["functionCall"].get("id") for part in made[1]["parts"]]
     results = [part["functionResponse"].get("id") for part in made[2]["parts"]]
     assert calls == results
@@ -447,7 +453,7 @@ def test_canonical_ids_on_request():
 
 
 def test_a_signature_is_a_block_before_the_one_that_it_signs():
-    thought, words, signature, called, sibling, tail = blocks_of(
+    thought, answer, signature, called, sibling, tail = blocks_of(
         {"text": "hm", "thought": True},
         {"text": "I look."},
         call(1, signature=SIGNED),
@@ -456,7 +462,7 @@ def test_a_signature_is_a_block_before_the_one_that_it_signs():
     )
     assert isinstance(thought, Thinking)
     assert (thought.text, thought.signature, thought.origin.provider) == ("hm", None, "gemini")
-    assert isinstance(words, Text)
+    assert isinstance(answer, Text)
     assert isinstance(signature, Thinking)
     assert (signature.text, signature.signature, signature.native) == ("", SIGNED, None)
     assert isinstance(called, ToolCall)
@@ -503,9 +509,12 @@ def test_unsigned_call_gets_the_placeholder_for_same_api():
     given = body(
         model({"text": "hm", "thought": True}, {"text": "x", "thoughtSignature": SIGNED}, call(1)), user(response())
     )
-    assert convert_same_api(given, model=NEW)[1]["parts"] == [*given["contents"][1]["parts"][:2], call(1, signature=SKIP)]
+    assert convert_same_api(given, model=NEW)[1]["parts"] == [
+        *given["contents"][1]["parts"][:2],
+        call(1, signature=SKIP),
+    ]
     assert convert_same_api(given, model=OLD) == given["contents"]
-    # A body does not say its model, so it may be for an older one.
+    # A body has no model, so it may be for an older one.
     assert convert_same_api(given) == given["contents"]
 
 
@@ -531,8 +540,8 @@ def test_signatures_of_other_providers_are_dropped():
     assert made[1]["parts"][0]["thoughtSignature"] == SKIP
     assert SIGNED not in json.dumps(made)
     assert "secret" not in json.dumps(made)
-    told = convert_cross_api(*given, source="anthropic", more={"max_tokens": 10}, reasoning="text")["contents"]
-    assert told[1]["parts"][0] == {"text": "[reasoning] secret"}
+    converted = convert_cross_api(*given, source="anthropic", more={"max_tokens": 10}, reasoning="text")["contents"]
+    assert converted[1]["parts"][0] == {"text": "[reasoning] secret"}
 
 
 def test_gemini_signatures_are_not_sent_to_other_apis():
@@ -607,7 +616,9 @@ def test_cross_api_images(url: str, name: str, part: Any):
 
 
 def test_image_url_is_fetched_where_the_model_cannot():
-    made = convert_cross_api(picture("https://x.example/a"), model="gemini-2.0-flash", fetch=lambda url: (b"\x89PNG", "image/png"))
+    made = convert_cross_api(
+        picture("https://x.example/a"), model="gemini-2.0-flash", fetch=lambda url: (b"\x89PNG", "image/png")
+    )
     assert made["contents"][0]["parts"] == [{"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}]
 
 
@@ -670,7 +681,9 @@ def test_media_beside_results_move_behind_them():
     ],
 )
 def test_results_rendered_for_other_apis(given: Any, text: str, error: bool):
-    block = convert_to("anthropic", body(model(call(signature=SKIP)), user(response(given))))["messages"][2]["content"][0]
+    block = convert_to("anthropic", body(model(call(signature=SKIP)), user(response(given))))["messages"][2]["content"][
+        0
+    ]
     assert block.get("content", "") == text
     assert block.get("is_error", False) is error
     chat = convert_to("openai-chat", body(model(call(signature=SKIP)), user(response(given))))["messages"][2]
@@ -678,7 +691,7 @@ def test_results_rendered_for_other_apis(given: Any, text: str, error: bool):
 
 
 @pytest.mark.parametrize(
-    ("result", "said"),
+    ("result", "expected"),
     [
         ({"content": "a"}, {"output": "a"}),
         ({"content": "a", "is_error": True}, {"error": "a"}),
@@ -689,17 +702,17 @@ def test_results_rendered_for_other_apis(given: Any, text: str, error: bool):
         ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, {"output": "a\nb"}),
     ],
 )
-def test_cross_api_results(result: Any, said: Any):
+def test_cross_api_results(result: Any, expected: Any):
     given = with_picture(INLINE)
     given[2]["content"] = [{"type": "tool_result", "tool_use_id": "toolu_1", **result}]
     made = convert_cross_api(*given, source="anthropic", more={"max_tokens": 10})
-    assert made["contents"][2]["parts"][0]["functionResponse"]["response"] == said
+    assert made["contents"][2]["parts"][0]["functionResponse"]["response"] == expected
     back = segue.convert(made, target="anthropic").body["messages"][2]["content"][0]
     assert back.get("is_error", False) is result.get("is_error", False)
 
 
 @pytest.mark.parametrize(
-    ("structured", "error", "said"),
+    ("structured", "error", "expected"),
     [
         ({"a": 1}, False, {"a": 1}),
         ([1], False, {"output": [1]}),
@@ -708,13 +721,13 @@ def test_cross_api_results(result: Any, said: Any):
         ({"error": "e"}, True, {"error": "e"}),
     ],
 )
-def test_json_results_stay_json(structured: Any, error: bool, said: Any):
+def test_json_results_stay_json(structured: Any, error: bool, expected: Any):
     chat = segue.Conversation()
     chat.add_user("go")
     reply = chat.add_reply({"candidates": [{"content": model(call(signature=SIGNED)), "finishReason": "STOP"}]})
     chat.add_result(reply.calls[0], structured, error=error)
     made = chat.render("gemini").body["contents"]
-    assert made[2]["parts"][0]["functionResponse"]["response"] == said
+    assert made[2]["parts"][0]["functionResponse"]["response"] == expected
     again = GEMINI.parse_request({"contents": made}).messages[2].blocks[0]
     assert isinstance(again, ToolResponse)
     assert again.error is error
@@ -740,8 +753,8 @@ def test_older_models_get_no_server_side_parts():
 
 @pytest.mark.parametrize("policy", ["text", "drop"])
 def test_the_hosted_policy(policy: str):
-    spoken = json.dumps(convert_to("openai-chat", HOSTED, hosted=policy))
-    assert ("45" in spoken) is (policy == "text")
+    body_text = json.dumps(convert_to("openai-chat", HOSTED, hosted=policy))
+    assert ("45" in body_text) is (policy == "text")
     assert convert_same_api(HOSTED, hosted=policy) == HOSTED["contents"]
 
 
@@ -791,9 +804,9 @@ def test_same_api_only_declared_names_must_be_valid():
     ],
 )
 def test_constraints_by_model(name: str | None, calls: str, media: bool, reasons: bool):
-    row = demands(identify(name))
-    assert (row.reasoning_on_calls, bool(row.media_results), row.reasons) == (calls, media, reasons)
-    assert (row.api, row.provider, row.results, row.error_flag) == ("gemini", "gemini", "alone", True)
+    row = constraints(identify(name))
+    assert (row.reasoning_required_on_calls, bool(row.media_in_results), row.can_reason) == (calls, media, reasons)
+    assert (row.api, row.provider, row.result_grouping, row.has_error_flag) == ("gemini", "gemini", "alone", True)
 
 
 # ----------------------------------------------------------------------------------------------------------------- fuzz
@@ -833,9 +846,9 @@ def test_dropped_file_names_are_reported():
     for target, count in (("openai-chat", 2), ("openai-responses", 2), ("anthropic", 2), ("gemini", 0)):
         made = segue.convert(given, source="gemini", target=target)
         assert [finding.subject for finding in made.report.of("dropped")] == ["a.png"] * count, target
-    told = segue.convert(given, source="gemini", target="qwen")
-    assert not told.report.of("dropped")
-    assert "a.png" in told.data.decode()
+    converted = segue.convert(given, source="gemini", target="qwen")
+    assert not converted.report.of("dropped")
+    assert "a.png" in converted.data.decode()
     paper = {"type": "document", "title": "p", "source": {"type": "base64", "media_type": "application/pdf"}}
     paper["source"] |= {"data": "QUJD"}
     made = segue.convert(
@@ -845,7 +858,7 @@ def test_dropped_file_names_are_reported():
 
 
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "expected"),
     [
         (["line one\n", "line two"], "line one\nline two"),
         (["line one", "line two"], "line one\nline two"),
@@ -853,12 +866,12 @@ def test_dropped_file_names_are_reported():
         (["a", "", "b", ""], "a\nb"),
     ],
 )
-def test_texts_of_a_result_are_joined_without_doubling_line_breaks(parts: list[str], said: str):
+def test_texts_of_a_result_are_joined_without_doubling_line_breaks(parts: list[str], expected: str):
     content = [{"type": "text", "text": part} for part in parts]
     messages = [HI, assistant_calls(("c1", 1)), found("c1", content)]
     answer = convert_cross_api(*messages)["contents"][2]["parts"][0]["functionResponse"]["response"]
-    assert answer == {"output": said}
+    assert answer == {"output": expected}
     for form in ({"messages": messages}, json.dumps({"messages": messages}).encode()):
         there = segue.convert(form, source="openai-chat", target="gemini").body["contents"][2]["parts"]
         assert there == convert_cross_api(*messages)["contents"][2]["parts"]
-        assert segue.convert(form, source="openai-chat", target="deepseek").body["messages"][2]["content"] == said
+        assert segue.convert(form, source="openai-chat", target="deepseek").body["messages"][2]["content"] == expected

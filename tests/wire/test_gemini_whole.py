@@ -40,14 +40,14 @@ def read_options(**fields: Any) -> Options:
 
 
 def convert_same_api(target: str | None = None, **fields: Any) -> tuple[dict[str, Any], list[str | None]]:
-    """A body and what was reported; `target` is the model that it goes to."""
+    """The converted body and its findings; `target` is the target model."""
     made = segue.convert({**HI, **fields}, source="gemini", target="gemini", model=target)
     assert segue.check(made.body, "gemini", model=target), str(segue.check(made.body, "gemini", model=target))
     return made.body, [finding.subject for finding in made.report.findings]
 
 
 def convert_options(model: str | None = None, **fields: Any) -> tuple[dict[str, Any], list[str | None]]:
-    """What becomes of a Chat body's options."""
+    """The options of a Chat body converted to Gemini."""
     given = {"messages": [{"role": "user", "content": "hi"}], **fields}
     made = segue.convert(given, source="openai-chat", target="gemini", model=model)
     assert segue.check(made.body, "gemini", model=model), str(segue.check(made.body, "gemini", model=model))
@@ -445,7 +445,9 @@ def test_tool_choice_matches_the_declared_tools():
 def test_system_text():
     system = GEMINI.parse_request({**HI, "systemInstruction": {"parts": [{"text": "a"}, {"inlineData": {}}]}}).system
     assert [text.text for text in system] == ["a", "[inlineData not supported here]"]
-    assert convert_same_api(systemInstruction="plain words")[0]["systemInstruction"] == {"parts": [{"text": "plain words"}]}
+    assert convert_same_api(systemInstruction="plain words")[0]["systemInstruction"] == {
+        "parts": [{"text": "plain words"}]
+    }
     assert convert_same_api(system_instruction={"parts": [{}, {"text": "a"}]})[0]["system_instruction"] == {
         "parts": [{"text": "a"}]
     }
@@ -570,7 +572,7 @@ CALL = ToolCall("look", {"q": 1}, origin=Origin("anthropic", raw_id="toolu_1"))
                 {"functionCall": {"id": "ID", "name": "look", "args": {"q": 1}}, "thoughtSignature": SKIP},
             ],
         ),
-        ({"blocks": (Thinking(sealed="x", origin=Origin("anthropic")), Text("a"))}, "STOP", [{"text": "a"}]),
+        ({"blocks": (Thinking(encrypted="x", origin=Origin("anthropic")), Text("a"))}, "STOP", [{"text": "a"}]),
     ],
 )
 def test_cross_api_reply(fields: Any, reason: str, parts: Any):

@@ -1,4 +1,4 @@
-"""Every interaction that a provider ran × every target × every policy: accepted, told, and in the report."""
+"""Every hosted tool interaction × every target × every policy: valid, kept as text, and reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERY_POLICY = for_each("policy", ["pair", "text", "drop"])
 
 
 def leaves(value: Any) -> str:
-    """All texts of a body in one, those of JSON within JSON too."""
+    """All strings of a body as one text, including JSON inside strings."""
     if isinstance(value, dict):
         return "\n".join(leaves(inner) for inner in value.values())
     if isinstance(value, list):
@@ -38,7 +38,7 @@ def leaves(value: Any) -> str:
 
 
 def keyed(body: Any) -> str:
-    """The texts of the conversation, and of names within it."""
+    """The text of the conversation, including names."""
     return leaves(body.get("messages") or body.get("input") or body.get("contents"))
 
 
@@ -64,14 +64,14 @@ def test_no_text_is_lost(ran: Ran, target: str, policy: str) -> None:
     if target == ran.source:
         return
     made = segue.convert(ran.body, source=ran.source, target=target, hosted=policy)
-    told = keyed(made.body)
-    for words in ran.words:
-        assert words in told, f"{words!r} is not in\n{json.dumps(made.body, indent=1)}"
-    for words in ran.sealed:
-        assert words not in json.dumps(made.body)
+    body_text = keyed(made.body)
+    for text in ran.words:
+        assert text in body_text, f"{text!r} is not in\n{json.dumps(made.body, indent=1)}"
+    for text in ran.sealed:
+        assert text not in json.dumps(made.body)
     # Their usual models read no pictures.
     if ran.picture and target not in ("deepseek", "qwen"):
-        assert PNG in told
+        assert PNG in body_text
 
 
 @EVERY_POLICY
@@ -91,8 +91,8 @@ def test_drop_policy_removes_every_trace(ran: Ran, target: str) -> None:
     if target == ran.source or ran.tool is None or ran.name.startswith("program"):
         return
     out = segue.convert(ran.body, source=ran.source, target=target, hosted="drop").body
-    told = keyed(out)
-    assert not [words for words in ran.words if words in told]
+    body_text = keyed(out)
+    assert not [text for text in ran.words if text in body_text]
 
 
 # ----------------------------------------------------------------------------------------- calls that other calls made
@@ -134,15 +134,19 @@ CLOSED = [
 
 
 def pairs(request: Any) -> dict[str, tuple[str, Any, str]]:
-    """Each call of a request with the words of its result, by what it was called with."""
+    """Each call of a request with its result text, keyed by arguments."""
     calls = {block.id: block for message in request.messages for block in message.blocks if hasattr(block, "arguments")}
     found: dict[str, tuple[str, Any, str]] = {}
     for message in request.messages:
         for block in message.blocks:
             if hasattr(block, "call_id"):
                 call = calls[block.call_id]
-                said = "".join(part.text for part in block.content or ())
-                found[json.dumps(call.arguments)] = (call.name, call.arguments, said or json.dumps(block.structured))
+                result_text = "".join(part.text for part in block.content or ())
+                found[json.dumps(call.arguments)] = (
+                    call.name,
+                    call.arguments,
+                    result_text or json.dumps(block.structured),
+                )
     return found
 
 
@@ -157,7 +161,7 @@ def test_results_of_nested_calls_stay_with_them(target: str, policy: str, messag
         assert out.body == body
         return
     found = pairs(WIRES[target].parse_request(out.body))
-    assert {key: said for key, (name, _, said) in found.items() if name == "get"} == {
+    assert {key: result_text for key, (name, _, result_text) in found.items() if name == "get"} == {
         '{"n": 1}': "#1",
         '{"n": 2}': "#2",
     }

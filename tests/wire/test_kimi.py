@@ -56,7 +56,9 @@ SAME_API = {
         response_format={"type": "json_object"},
     ),
     "short ids": body_of(user(), assistant_calls(call("read:0")), result("read:0")),
-    "ids that restart": body_of(user(), assistant_calls(call("read:0")), result("read:0"), assistant_calls(call("read:0")), result("read:0")),
+    "ids that restart": body_of(
+        user(), assistant_calls(call("read:0")), result("read:0"), assistant_calls(call("read:0")), result("read:0")
+    ),
     "thinking": body_of(
         user(),
         assistant_calls(call(), reasoning_content="hm"),
@@ -108,9 +110,9 @@ def test_cross_api_ids_and_names() -> None:
         "temperature": 1.5,
     }
     made, report = carry(body, OPENAI_CHAT, KIMI)
-    asked, first, second, later = made["messages"][1:]
-    spelled = asked["tool_calls"][1]["function"]["name"]
-    assert [entry["id"] for entry in asked["tool_calls"]] == ["functions.read:0", f"functions.{spelled}:1"]
+    call_message, first, second, later = made["messages"][1:]
+    spelled = call_message["tool_calls"][1]["function"]["name"]
+    assert [entry["id"] for entry in call_message["tool_calls"]] == ["functions.read:0", f"functions.{spelled}:1"]
     assert first == {"role": "tool", "tool_call_id": "functions.read:0", "content": "r", "name": "read"}
     assert second["name"] == spelled
     assert later == user("[system] later")
@@ -121,7 +123,9 @@ def test_cross_api_ids_and_names() -> None:
 
 
 def test_every_call_carries_reasoning_while_the_model_thinks() -> None:
-    body = {"messages": [user(), assistant_calls(call("call_a")), result("call_a"), {"role": "assistant", "content": "x"}]}
+    body = {
+        "messages": [user(), assistant_calls(call("call_a")), result("call_a"), {"role": "assistant", "content": "x"}]
+    }
     made, _ = carry(body, OPENAI_CHAT, KIMI, model="kimi-k2-thinking")
     assert made["messages"][1]["reasoning_content"] == "."
     assert "reasoning_content" not in made["messages"][3]
@@ -141,7 +145,10 @@ def test_reasoning_under_another_key_is_moved_to_reasoning_content() -> None:
 
 def test_empty_texts_and_messages_are_left_out() -> None:
     body = body_of(
-        user(), assistant_calls(call(), content=[{"type": "text", "text": ""}]), result(), {"role": "assistant", "content": ""}
+        user(),
+        assistant_calls(call(), content=[{"type": "text", "text": ""}]),
+        result(),
+        {"role": "assistant", "content": ""},
     )
     made, _ = carry(body, KIMI, KIMI)
     assert [message["role"] for message in made["messages"]] == ["user", "assistant", "tool"]
@@ -150,7 +157,11 @@ def test_empty_texts_and_messages_are_left_out() -> None:
 
 def test_k3_pairs_by_order() -> None:
     body = body_of(
-        user(), assistant_calls(call("a"), call("b", "list"), reasoning_content="."), result("x"), result("y"), model="kimi-k3"
+        user(),
+        assistant_calls(call("a"), call("b", "list"), reasoning_content="."),
+        result("x"),
+        result("y"),
+        model="kimi-k3",
     )
     request = KIMI.parse_request(body)
     assert [responses_of(message)[0].name for message in request.messages[2:]] == ["read", "list"]
@@ -161,10 +172,14 @@ def test_k3_pairs_by_order() -> None:
 def test_constraints_by_model() -> None:
     k2, thinking, k3 = (identify(name) for name in ("kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"))
     assert [KIMI.ids(model).name for model in (k2, thinking, k3)] == ["kimi", "kimi", "kimi-k3"]
-    assert [KIMI.demands(model).by_position for model in (k2, thinking, k3)] == [False, False, True]
-    assert [KIMI.demands(model).reasoning_on_calls for model in (k2, thinking, k3)] == ["asked", "default", "default"]
-    assert KIMI.ids(k3).takes("any thing")
-    assert not KIMI.ids(k2).takes("call_1")
+    assert [KIMI.constraints(model).pairs_by_position for model in (k2, thinking, k3)] == [False, False, True]
+    assert [KIMI.constraints(model).reasoning_required_on_calls for model in (k2, thinking, k3)] == [
+        "asked",
+        "default",
+        "default",
+    ]
+    assert KIMI.ids(k3).accepts("any thing")
+    assert not KIMI.ids(k2).accepts("call_1")
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from segue.canonical.blocks import Media, Message, Opaque, Origin, Text, Thinkin
 from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Reply, ToolChoice
 from segue.models import identify
-from segue.wire import idmap
+from segue.wire import ids
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import ApiError
 from segue.wire.dialects.kimi import KIMI
 from segue.wire.dialects.mistral import MISTRAL
-from segue.wire.idmap import IdMap, mistral_scheme, nine_characters
+from segue.wire.ids import IdMap, mistral_scheme, nine_character_hash
 from segue.wire.openai_chat import OPENAI_CHAT
 from tests.wire.carrying import carry, carry_reply, told
 
@@ -137,8 +137,8 @@ def test_valid_body_is_unchanged_for_same_api(case: str) -> None:
 
 
 def test_nine_characters_of_a_hash() -> None:
-    assert nine_characters("hist_tool_a|0") == "N5A9s6ZMI"
-    made = {nine_characters(f"hist_tool_{number}|0") for number in range(1000)}
+    assert nine_character_hash("hist_tool_a|0") == "N5A9s6ZMI"
+    made = {nine_character_hash(f"hist_tool_{number}|0") for number in range(1000)}
     assert len(made) == 1000
     assert all(NINE.fullmatch(one) for one in made)
 
@@ -152,7 +152,7 @@ def _assigned(*raw_ids: str, provider: str = "openai") -> list[str]:
 
 
 def test_a_collision_counts_the_salt_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idmap, "nine_characters", lambda text: f"collide0{text.rsplit('|', 1)[1]}")
+    monkeypatch.setattr(ids, "nine_characters", lambda text: f"collide0{text.rsplit('|', 1)[1]}")
     assert _assigned("call_a", "call_b", "call_c") == ["collide00", "collide01", "collide02"]
 
 
@@ -173,7 +173,12 @@ def test_projected_id_avoids_an_existing_id() -> None:
 
 def test_cross_api_ids_have_nine_characters_and_match() -> None:
     body = {
-        "messages": [user(), assistant_calls(call("call_a"), call("call_b")), result("call_b", "B"), result("call_a", "A")],
+        "messages": [
+            user(),
+            assistant_calls(call("call_a"), call("call_b")),
+            result("call_b", "B"),
+            result("call_a", "A"),
+        ],
         "tools": [READ],
     }
     made, _ = carry(body, OPENAI_CHAT, MISTRAL)
@@ -205,12 +210,14 @@ def test_repeated_id_in_one_message_is_made_unique() -> None:
 
 
 def test_round_trip_through_other_wires() -> None:
-    body = body_of(user(), assistant_calls(call(), call("abcdefgh2", "list")), result(content="A"), result("abcdefgh2", "B"))
+    body = body_of(
+        user(), assistant_calls(call(), call("abcdefgh2", "list")), result(content="A"), result("abcdefgh2", "B")
+    )
     for other in ("openai-chat", "anthropic", "kimi"):
         there = segue.convert(body, source="mistral", target=other)
         back = segue.convert(there.body, source=other, target="mistral")
-        asked, first, second = back.body["messages"][1:]
-        assert [entry["id"] for entry in asked["tool_calls"]] == [first["tool_call_id"], second["tool_call_id"]]
+        call_message, first, second = back.body["messages"][1:]
+        assert [entry["id"] for entry in call_message["tool_calls"]] == [first["tool_call_id"], second["tool_call_id"]]
         assert (first["content"], second["content"]) == ("A", "B")
 
 
@@ -233,7 +240,9 @@ def test_bridge_between_a_result_and_user_text(source: Any, model: str) -> None:
 
 
 def test_system_text_after_a_reply_or_a_result_becomes_user() -> None:
-    body = body_of(user(), assistant_calls(call()), result(), system("a"), assistant(), system("b"), system("c"), user())
+    body = body_of(
+        user(), assistant_calls(call()), result(), system("a"), assistant(), system("b"), system("c"), user()
+    )
     made, _ = carry(body, MISTRAL, MISTRAL)
     assert roles(made)[3:] == ["assistant", "user", "assistant", "user", "system", "user"]
     assert made["messages"][4] == user("[system] a")
@@ -261,8 +270,8 @@ def test_prefix_flag_only_on_the_last_message() -> None:
     made, report = carry(body, MISTRAL, MISTRAL)
     assert made["messages"] == [user(), assistant("a"), user(), assistant("b", prefix=True)]
     assert report.of("adjusted")
-    abroad, report = carry(body, MISTRAL, OPENAI_CHAT)
-    assert "prefix" not in json.dumps(abroad)
+    chat, report = carry(body, MISTRAL, OPENAI_CHAT)
+    assert "prefix" not in json.dumps(chat)
 
 
 def test_rewritten_prefill_keeps_its_prefix_flag() -> None:
@@ -391,7 +400,9 @@ def test_cross_api_media() -> None:
 def test_unsupported_parts_become_text() -> None:
     picture = {"type": "image_url", "image_url": "https://x/y.png"}
     odd = {"type": "video_url", "video_url": {"url": "https://x/y.mp4"}, "x": 1}
-    body = body_of(user([text_part(), odd, thinking()]), assistant([text_part(), picture]), user([picture]), system([odd]), user())
+    body = body_of(
+        user([text_part(), odd, thinking()]), assistant([text_part(), picture]), user([picture]), system([odd]), user()
+    )
     made, report = carry(body, MISTRAL, MISTRAL)
     first, reply, second, later, _ = (message["content"] for message in made["messages"])
     assert first == [
@@ -596,13 +607,17 @@ def test_a_budget_becomes_the_nearest_effort(budget: int, large: str, medium: st
 
 def test_constraints_by_model() -> None:
     def row(name: str) -> Any:
-        return MISTRAL.demands(identify(name))
+        return MISTRAL.constraints(identify(name))
 
-    assert [row(n).calls_alone for n in ("open-mixtral-8x22b", "mistral-small-2501", "mistral-large")] == [1, 0, 0]
-    assert [row(n).text_results for n in ("mistral-large-2512", "mistral-small-2603")] == [True, False]
-    assert not any(MISTRAL.ids(identify(name)).takes("call_1") for name in ("devstral-2512", "devstral-latest"))
+    assert [row(n).calls_without_text for n in ("open-mixtral-8x22b", "mistral-small-2501", "mistral-large")] == [
+        1,
+        0,
+        0,
+    ]
+    assert [row(n).text_only_results for n in ("mistral-large-2512", "mistral-small-2603")] == [True, False]
+    assert not any(MISTRAL.ids(identify(name)).accepts("call_1") for name in ("devstral-2512", "devstral-latest"))
     pictures = {
-        name: "image" in row(name).media_human for name in ("pixtral-12b-2409", "codestral-2508", "ministral-8b")
+        name: "image" in row(name).media_in_user for name in ("pixtral-12b-2409", "codestral-2508", "ministral-8b")
     }
     assert pictures == {"pixtral-12b-2409": True, "codestral-2508": False, "ministral-8b": True}
 
@@ -621,9 +636,9 @@ def test_a_reply_with_thinking() -> None:
     reply = MISTRAL.parse_reply(body)
     assert (reply.thinking, reply.text, reply.finish) == ("hm", "so", "stop")
     assert carry_reply(body, MISTRAL, MISTRAL)[0] is body
-    abroad, _ = carry_reply(body, MISTRAL, OPENAI_CHAT)
-    assert abroad["choices"][0]["message"]["reasoning_content"] == "hm"
-    assert abroad["choices"][0]["message"]["content"] == "so"
+    chat, _ = carry_reply(body, MISTRAL, OPENAI_CHAT)
+    assert chat["choices"][0]["message"]["reasoning_content"] == "hm"
+    assert chat["choices"][0]["message"]["content"] == "so"
 
 
 @pytest.mark.parametrize(

@@ -39,12 +39,12 @@ IN_EVERY_GENERATION = for_each("generation", MODELS)
 
 
 def _part(part: Body) -> Body:
-    """A part as the package spells it: thinking as text, and no documents, which only the API reads."""
+    """A part as the package has it: thinking as text, and no documents, which only the API accepts."""
     match part["type"]:
         case "thinking":
             inner = part["thinking"]
-            said = inner if isinstance(inner, str) else "".join(one["text"] for one in inner)
-            return {"type": "thinking", "thinking": said}
+            content = inner if isinstance(inner, str) else "".join(one["text"] for one in inner)
+            return {"type": "thinking", "thinking": content}
         case "document_url" | "file" | "reference":
             return {"type": "text", "text": part["type"]}
         case _:
@@ -52,7 +52,7 @@ def _part(part: Body) -> Body:
 
 
 def _message(message: Body) -> Body:
-    """A message as the package spells it: the API also takes what its own replies have, an index and a signature."""
+    """A message as the package has it: the API also accepts the index and signature of its own replies."""
     content = message.get("content")
     if isinstance(content, list):
         message = {**message, "content": [_part(part) for part in content]}
@@ -62,7 +62,7 @@ def _message(message: Body) -> Body:
 
 
 def complaints(body: Body, generation: int) -> str | None:
-    """What the validator for this tokenizer says in serving mode; the strict types see every unknown key."""
+    """The errors of this tokenizer's validator in serving mode; the strict types reject every unknown key."""
     known = {key: value for key, value in body.items() if key in FIELDS}
     validator = get_validator(TokenizerVersion(f"v{generation}"), ValidationMode.serving)
     try:
@@ -92,9 +92,9 @@ def test_conversation_is_accepted(case: Any, generation: int) -> None:
 
 @EVERY_GENERATION
 @examples(2, items=len(MODELS))
-@given(story=stories(), source=st.sampled_from(["openai-chat", "anthropic", "kimi", "mistral"]))
-def test_scenario_is_accepted(generation: int, story: Any, source: str) -> None:
-    out = segue.convert(spell(story, source), source=source, target="mistral", model=MODELS[generation])
+@given(scenario=stories(), source=st.sampled_from(["openai-chat", "anthropic", "kimi", "mistral"]))
+def test_scenario_is_accepted(generation: int, scenario: Any, source: str) -> None:
+    out = segue.convert(spell(scenario, source), source=source, target="mistral", model=MODELS[generation])
     assert complaints(out.body, generation) is None, out.body
 
 

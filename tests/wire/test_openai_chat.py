@@ -1,4 +1,4 @@
-"""The wire `openai-chat`: what it reads, what it gives back at home, what it writes for histories from abroad."""
+"""The wire `openai-chat`: parsing, same-API rendering and cross-API rendering."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from segue.canonical.blocks import (
     ToolCall,
     ToolResponse,
     calls_of,
-    edited,
+    edit_block,
     responses_of,
 )
 from segue.canonical.pairing import pair
@@ -44,12 +44,12 @@ from segue.canonical.request import (
 )
 from segue.errors import InputError, ProjectionError
 from segue.models import identify
-from segue.render.demands import Policy
+from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.wire.base import ApiError, Projection
+from segue.wire.base import ApiError, RenderContext
 from segue.wire.dialects.kimi import KIMI
-from segue.wire.idmap import IdMap
+from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
 from segue.wire.openai_chat import OPENAI_CHAT
 from tests.wire.carrying import carry, carry_reply, told
@@ -85,7 +85,7 @@ def body_of(*messages: dict, **more: Any) -> dict[str, Any]:
 
 
 def exhausted(value: Any) -> Any:
-    """The SDK's types are checked lazily where they say `Iterable`."""
+    """The SDK's types are validated lazily where they are `Iterable`."""
     if isinstance(value, dict):
         return {key: exhausted(item) for key, item in value.items()}
     if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
@@ -228,12 +228,14 @@ def test_valid_body_is_unchanged_for_same_api(case: str) -> None:
 def test_sdk_accepts_rewritten_body(case: str) -> None:
     request = OPENAI_CHAT.parse_request(SAME_API[case])
     tools = tuple(replace(tool, native=None) for tool in request.tools)
-    made, _ = rendered(replace(request, native=None, tools=tools, messages=tuple(map(without_native, request.messages))))
+    made, _ = rendered(
+        replace(request, native=None, tools=tools, messages=tuple(map(without_native, request.messages)))
+    )
     assert_sdk_accepts(made)
 
 
 def without_native(message: Message) -> Message:
-    """The message as if it had come from abroad."""
+    """The message without native fragments, as if it came from another API."""
     blocks = []
     for block in message.blocks:
         if isinstance(block, ToolResponse):
@@ -244,10 +246,10 @@ def without_native(message: Message) -> Message:
 
 def rendered(request: Request, *, model: str | None = None, fetch=None) -> tuple[dict[str, Any], Report]:
     """The wire alone, without the passes."""
-    demands = OPENAI_CHAT.demands(identify(model or "gpt-4.1"))
+    demands = OPENAI_CHAT.constraints(identify(model or "gpt-4.1"))
     transcript = Transcript(
         request=request,
-        demands=demands,
+        constraints=demands,
         policy=Policy(),
         system=request.system,
         messages=request.messages,
@@ -257,12 +259,14 @@ def rendered(request: Request, *, model: str | None = None, fetch=None) -> tuple
     )
     names, report = NameMap(OPENAI_CHAT.names(identify(None))), Report()
     ids = IdMap.project(transcript, OPENAI_CHAT.ids(identify(model)), names.render)
-    return OPENAI_CHAT.render_request(transcript, Projection(ids, names, report, fetch)), report
+    return OPENAI_CHAT.render_request(transcript, RenderContext(ids, names, report, fetch)), report
 
 
 def test_only_what_changes_is_copied() -> None:
     long_id = "fc_" + "0" * 50
-    body = body_of(user(), assistant_calls(call("call_0"), call(long_id, x=1)), result("call_0"), result(long_id, n=2), user())
+    body = body_of(
+        user(), assistant_calls(call("call_0"), call(long_id, x=1)), result("call_0"), result(long_id, n=2), user()
+    )
     before = json.dumps(body)
     made, _ = carry(body, OPENAI_CHAT, OPENAI_CHAT)
     assert json.dumps(body) == before
@@ -278,7 +282,9 @@ def test_only_what_changes_is_copied() -> None:
 def test_names_are_projected_everywhere() -> None:
     tool = {"type": "function", "function": {"name": "ns.read", "parameters": SCHEMA}}
     allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [tool]}}
-    body = body_of(user(), assistant_calls(call(name="ns.read")), result(name="ns.read"), tools=[tool], tool_choice=allowed)
+    body = body_of(
+        user(), assistant_calls(call(name="ns.read")), result(name="ns.read"), tools=[tool], tool_choice=allowed
+    )
     made, _ = carry(body, OPENAI_CHAT, OPENAI_CHAT)
     spelled = made["messages"][1]["tool_calls"][0]["function"]["name"]
     assert spelled.startswith("ns_read_")
@@ -318,7 +324,9 @@ def test_invalid_call_is_rewritten(given: dict, expected: dict) -> None:
         pytest.param([{"role": "assistant", "content": None}], []),
         pytest.param([{"role": "assistant", "content": []}], []),
         pytest.param([assistant_calls(call(), content=[], x=1), result()], [assistant_calls(call(), x=1), result()]),
-        pytest.param([assistant_calls(call()), result(content=None, x=1)], [assistant_calls(call()), result(content="", x=1)]),
+        pytest.param(
+            [assistant_calls(call()), result(content=None, x=1)], [assistant_calls(call()), result(content="", x=1)]
+        ),
         pytest.param([assistant_calls(call()), result(content=[])], [assistant_calls(call()), result(content="")]),
         pytest.param([{"role": "user", "content": None}], []),
         pytest.param([assistant_calls(call(None)), {"role": "tool", "content": "r"}], None),
@@ -340,7 +348,7 @@ def test_changed_message_keeps_unknown_fields() -> None:
     message = request.messages[0]
     text, image = message.blocks
     assert isinstance(text, Text)
-    changed = replace(request, messages=(message.holding((edited(text, text="***"), image)),))
+    changed = replace(request, messages=(message.with_blocks((edit_block(text, text="***"), image)),))
     made, _ = rendered(changed)
     assert made["messages"] == [user([{"type": "text", "text": "***"}, picture], custom_key=1, name="ann")]
     assert list(made["messages"][0]) == ["role", "content", "custom_key", "name"]
@@ -351,7 +359,7 @@ def test_changed_options_are_merged_into_existing_keys() -> None:
     request = OPENAI_CHAT.parse_request(body)
     transcript = Transcript(
         request=request,
-        demands=OPENAI_CHAT.demands(identify("gpt-5")),
+        constraints=OPENAI_CHAT.constraints(identify("gpt-5")),
         policy=Policy(),
         system=(),
         messages=request.messages,
@@ -361,7 +369,7 @@ def test_changed_options_are_merged_into_existing_keys() -> None:
     )
     names = NameMap(OPENAI_CHAT.names(identify(None)))
     ids = IdMap.project(transcript, OPENAI_CHAT.ids(identify("gpt-5")), names.render)
-    made = OPENAI_CHAT.render_request(transcript, Projection(ids, names, Report()))
+    made = OPENAI_CHAT.render_request(transcript, RenderContext(ids, names, Report()))
     assert list(made.items()) == [
         ("max_tokens", 9),
         ("messages", [user()]),
@@ -376,8 +384,8 @@ def test_legacy_call_needs_no_result_for_same_api() -> None:
     old = {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}}
     body = body_of(user(), old, user())
     assert carry(body, OPENAI_CHAT, OPENAI_CHAT)[0] == body
-    abroad, _ = carry(body, OPENAI_CHAT, KIMI)
-    assert [message["role"] for message in abroad["messages"]] == ["user", "assistant", "tool", "user"]
+    cross_api, _ = carry(body, OPENAI_CHAT, KIMI)
+    assert [message["role"] for message in cross_api["messages"]] == ["user", "assistant", "tool", "user"]
 
 
 def test_legacy_result_for_a_tool_call_becomes_a_tool_message() -> None:
@@ -484,7 +492,7 @@ def test_options_and_tools() -> None:
         presence_penalty=1.0,
         frequency_penalty=0,
         user="u",
-        kindred={
+        vendor_options={
             "store": False,
             "metadata": {"a": "b"},
             "service_tier": "auto",
@@ -536,7 +544,10 @@ def test_single_options(options: dict, expected: Options) -> None:
         ({"messages": [user([{"type": "text", "text": 1}])]}, "messages[0].content[0].text"),
         ({"messages": [{"role": "assistant", "tool_calls": {}}]}, "messages[0].tool_calls"),
         ({"messages": [assistant_calls("x")]}, "messages[0].tool_calls[0]"),  # type: ignore[arg-type]
-        ({"messages": [assistant_calls(call(), {"id": "a", "type": "function"})]}, "messages[0].tool_calls[1].function"),
+        (
+            {"messages": [assistant_calls(call(), {"id": "a", "type": "function"})]},
+            "messages[0].tool_calls[1].function",
+        ),
         ({"messages": [assistant_calls(call(name=1))]}, "messages[0].tool_calls[0].function.name"),  # type: ignore[arg-type]
         ({"messages": [{"role": "assistant", "function_call": []}]}, "messages[0].function_call"),
         ({"messages": [result(content=1)]}, "messages[0].content"),
@@ -633,13 +644,13 @@ def test_cross_api_calls_and_results() -> None:
             Message("tool", (ToolResponse(content=(Text("one"), Text("two"))),)),
         )
     )
-    asked, *answers = made["messages"]
-    ids = [entry["id"] for entry in asked["tool_calls"]]
-    assert asked["content"] is None
-    assert "reasoning_content" not in asked
+    call_item, *answers = made["messages"]
+    ids = [entry["id"] for entry in call_item["tool_calls"]]
+    assert call_item["content"] is None
+    assert "reasoning_content" not in call_item
     assert [finding.kind for finding in report.findings] == ["reasoning"]
     assert all(call_id.startswith("call_") for call_id in ids)
-    assert [entry.get("function", entry.get("custom")) for entry in asked["tool_calls"]] == [
+    assert [entry.get("function", entry.get("custom")) for entry in call_item["tool_calls"]] == [
         {"name": NameMap(OPENAI_CHAT.names(identify(None))).render("ns.read"), "arguments": '{"a":1}'},
         {"name": "patch", "input": "free"},
         {"name": "cut", "arguments": '{"a'},
@@ -681,7 +692,9 @@ def test_user_content_types(block: Any, expected: Any, silent: bool) -> None:
 
 def test_a_document_by_url_can_be_fetched() -> None:
     document = Media("document", url="https://x/a.pdf", name="a.pdf")
-    made, report = rendered(render_cross_api(Message("human", (document,))), fetch=lambda _url: (b"\0\0", "application/pdf"))
+    made, report = rendered(
+        render_cross_api(Message("human", (document,))), fetch=lambda _url: (b"\0\0", "application/pdf")
+    )
     assert made["messages"][0]["content"] == [
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AAA="}}
     ]
@@ -800,9 +813,9 @@ def test_options_that_a_model_refuses(model: str, left_out: set[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reasoning", "model", "effort", "told"),
+    ("reasoning", "model", "effort", "reported"),
     [
-        # The default model, which does not reason: to be told not to loses nothing.
+        # The default model does not reason: disabling reasoning loses nothing.
         (Reasoning(effort="high"), None, None, True),
         (Reasoning(enabled=True, budget=2000), None, None, True),
         (Reasoning(enabled=True), None, None, True),
@@ -822,11 +835,11 @@ def test_options_that_a_model_refuses(model: str, left_out: set[str]) -> None:
         (Reasoning(budget=10**6), "o3", "high", True),
     ],
 )
-def test_effort(reasoning: Reasoning, model: str | None, effort: str | None, told: bool) -> None:
+def test_effort(reasoning: Reasoning, model: str | None, effort: str | None, reported: bool) -> None:
     options = Options(reasoning=reasoning)
     made, report = rendered(render_cross_api(Message("human", (Text("a"),)), options=options), model=model)
     assert made.get("reasoning_effort") == effort
-    assert [finding.subject for finding in report.of("adjusted")] == ["reasoning"] * told
+    assert [finding.subject for finding in report.of("adjusted")] == ["reasoning"] * reported
 
 
 @pytest.mark.parametrize("thinking", [{"type": "disabled"}, {"type": "enabled", "budget_tokens": 2000}])
@@ -871,22 +884,22 @@ def test_user_id_with_invalid_characters_is_hashed() -> None:
 
 
 @pytest.mark.parametrize("target", ["mistral", "qwen", "anthropic", "gemini", "kimi", "openai-chat"])
-def test_dropped_cache_control_is_reported_once(target: str) -> None:
-    said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "prefix": True}]
-    made = segue.convert({"model": "deepseek-chat", "messages": said}, source="deepseek", target=target)
+def test_dropped_prefill_is_reported_once(target: str) -> None:
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "prefix": True}]
+    made = segue.convert({"model": "deepseek-chat", "messages": messages}, source="deepseek", target=target)
     (finding,) = made.report.of("dropped", "inserted")
     assert "prefill" in finding.message
     assert finding.kind == ("dropped" if target in ("kimi", "openai-chat") else "inserted")
-    again = segue.convert({"messages": [said[1], *said]}, source="deepseek", target=target)
-    told = sum("prefill" in finding.message for finding in again.report.findings)
-    assert told == (1 if target in ("kimi", "openai-chat") else 2)
+    again = segue.convert({"messages": [messages[1], *messages]}, source="deepseek", target=target)
+    reported = sum("prefill" in finding.message for finding in again.report.findings)
+    assert reported == (1 if target in ("kimi", "openai-chat") else 2)
 
 
 def test_constraints_by_model() -> None:
-    assert OPENAI_CHAT.demands(identify("gpt-5.6-terra")).reasoning_refuses_tools
-    assert OPENAI_CHAT.demands(identify("gpt-6")).reasoning_refuses_tools
-    assert not OPENAI_CHAT.demands(identify("gpt-5.5")).reasoning_refuses_tools
-    assert not OPENAI_CHAT.demands(identify("o9")).reasoning_refuses_tools
+    assert OPENAI_CHAT.constraints(identify("gpt-5.6-terra")).reasoning_excludes_tools
+    assert OPENAI_CHAT.constraints(identify("gpt-6")).reasoning_excludes_tools
+    assert not OPENAI_CHAT.constraints(identify("gpt-5.5")).reasoning_excludes_tools
+    assert not OPENAI_CHAT.constraints(identify("o9")).reasoning_excludes_tools
 
 
 # -------------------------------------------------------------------------------------------------- replies and errors

@@ -1,4 +1,4 @@
-"""The wire `openai-responses`, both ways: items, requests, replies. The vendor's types read what comes out."""
+"""The wire `openai-responses`: items, requests, replies, parsed and rendered. The vendor's types validate it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from segue.canonical.blocks import Code, Media, Message, Opaque, Origin, Text, T
 from segue.canonical.codec import dumps, loads
 from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
-from segue.carry import say
 from segue.errors import InputError
 from segue.models import identify
-from segue.render.demands import Policy
+from segue.pipeline import render_for
+from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.wire.base import ApiError
-from segue.wire.detect import detect_source, speaks_against
+from segue.wire.detect_body import detect_source, find_contradicting_api
 from segue.wire.openai_responses import OPENAI_RESPONSES as WIRE
 from tests.budget import examples
 from tests.conversations.sdk import complaints
@@ -50,10 +50,10 @@ def convert_cross_api(given_body: dict[str, Any], target: str = "openai-chat", *
 def render_cross_api(*messages: Message, model: str | None = None, **fields: Any) -> tuple[dict[str, Any], Report]:
     report = Report()
     request = Request(pair(messages), **fields)
-    _, said = say(request, WIRE, report, Policy(), model=model)
-    assert segue.check(said.body, API)
-    assert complaints(said.body, API) == []
-    return said.body, report
+    _, rendered = render_for(request, WIRE, report, Policy(), model=model)
+    assert segue.check(rendered.body, API)
+    assert complaints(rendered.body, API) == []
+    return rendered.body, report
 
 
 def parsed(*items: Any, **more: Any) -> Any:
@@ -81,20 +81,20 @@ def test_valid_body_is_unchanged_for_same_api(given_body):
 @everybody
 def test_unchanged_items_are_the_same_objects(given_body):
     request = WIRE.parse_request(given_body)
-    _, said = say(request, WIRE, Report(), Policy(), model=request.model)
+    _, rendered = render_for(request, WIRE, Report(), Policy(), model=request.model)
     if isinstance(given_body["input"], str):
-        assert said.body["input"] is given_body["input"]
+        assert rendered.body["input"] is given_body["input"]
         return
     # Items with several parts are put together again; all others are not even copied.
     whole = [old for old in given_body["input"] if not isinstance(old.get("content"), list) or len(old["content"]) < 2]
-    assert all(any(new is old for new in said.body["input"]) for old in whole)
+    assert all(any(new is old for new in rendered.body["input"]) for old in whole)
 
 
 @everybody
 def test_same_api_through_the_stored_form(given_body):
     request = WIRE.parse_request(given_body)
-    _, said = say(loads(dumps(request))[0], WIRE, Report(), Policy(), model=request.model)
-    assert json.dumps(said.body) == json.dumps(given_body)
+    _, rendered = render_for(loads(dumps(request))[0], WIRE, Report(), Policy(), model=request.model)
+    assert json.dumps(rendered.body) == json.dumps(given_body)
 
 
 @everybody
@@ -185,7 +185,9 @@ def test_both_ids_stay_in_their_own_fields():
 
 
 def test_item_id_is_never_used_as_call_id():
-    made = convert_same_api(body(user(), {**call(id="fc_1"), "call_id": None}, {**output(), "call_id": None})).body["input"]
+    made = convert_same_api(body(user(), {**call(id="fc_1"), "call_id": None}, {**output(), "call_id": None})).body[
+        "input"
+    ]
     assert made[1]["call_id"] == made[2]["call_id"] != "fc_1"
     assert made[1]["id"] == "fc_1"
     chat = convert_cross_api(body(user(), {**call(id="fc_1"), "call_id": None}, {**output(), "call_id": None})).body
@@ -271,15 +273,15 @@ def test_calls_with_a_type_of_their_own(item, name, arguments):
 
 def test_typed_pairs_become_calls_and_results_cross_api():
     chat = convert_cross_api(BODIES["every item"]).body
-    convert_options = [call for message in chat["messages"] for call in message.get("tool_calls", ())]
+    calls = [call for message in chat["messages"] for call in message.get("tool_calls", ())]
     results = {message["tool_call_id"]: message["content"] for message in chat["messages"] if message["role"] == "tool"}
-    said = {one["function"]["name"]: results[one["id"]] for one in convert_options if one["type"] == "function"}
-    assert results["call_Ls1"] == said["local_shell"] == '{"stdout":"logs\\n"}'
-    assert results["call_Ap2"] == said["apply_patch"] == "[error] no such file"
-    assert results["call_Cu1"] == said["computer"] == "[image follows]"
+    rendered = {one["function"]["name"]: results[one["id"]] for one in calls if one["type"] == "function"}
+    assert results["call_Ls1"] == rendered["local_shell"] == '{"stdout":"logs\\n"}'
+    assert results["call_Ap2"] == rendered["apply_patch"] == "[error] no such file"
+    assert results["call_Cu1"] == rendered["computer"] == "[image follows]"
     assert results["call_Sh1"] == "Linux\n\nno such file\n\n[exit code 1]"
-    assert said["tides_next_high_water_ruxbprtu"].startswith("[error] {")
-    assert said["file_search"] == "[run by the provider, output not disclosed]"
+    assert rendered["tides_next_high_water_ruxbprtu"].startswith("[error] {")
+    assert rendered["file_search"] == "[run by the provider, output not disclosed]"
 
 
 def test_typed_call_without_output_is_completed_in_its_type_where_possible():
@@ -323,8 +325,8 @@ def test_hosted_call_is_one_item_for_same_api_and_a_pair_cross_api():
     there = convert_cross_api(body(user(), item, says("so"))).body["messages"]
     assert [message["role"] for message in there] == ["user", "assistant", "tool", "assistant"]
     for policy, expected in (("text", 1), ("drop", 0)):
-        words = json.dumps(convert_cross_api(body(user(), item, says("so")), hosted=policy).body)
-        assert words.count("Reefers first") == expected
+        text = json.dumps(convert_cross_api(body(user(), item, says("so")), hosted=policy).body)
+        assert text.count("Reefers first") == expected
 
 
 def test_api_instruction_items_are_not_messages():
@@ -336,7 +338,7 @@ def test_api_instruction_items_are_not_messages():
 
 
 def test_output_without_id_and_open_call_is_no_result():
-    """The API takes outputs without an id; one must not take the place of a result that comes later."""
+    """The API accepts outputs without an id; one must not replace a result that follows."""
     update = {"type": "function_call_output", "name": "read", "output": "by the way"}
     given_body = body(user(), call(), update, output(value="the real one"))
     assert convert_same_api(given_body).body == given_body
@@ -370,9 +372,9 @@ def test_call_keeps_its_namespace_for_same_api_and_in_its_name_cross_api():
     given_body = body(user(), call(name="get", namespace="crm"), output(), tools=[CRM])
     assert convert_same_api(given_body).body == given_body
     there = convert_cross_api(given_body).body
-    (convert_options,) = there["messages"][1]["tool_calls"]
-    assert convert_options["function"]["name"] == there["tools"][0]["function"]["name"]
-    assert convert_options["function"]["name"].startswith("crm__get_")
+    (chat_call,) = there["messages"][1]["tool_calls"]
+    assert chat_call["function"]["name"] == there["tools"][0]["function"]["name"]
+    assert chat_call["function"]["name"].startswith("crm__get_")
 
 
 def test_reply_restores_the_namespace():
@@ -394,7 +396,7 @@ def test_reply_restores_the_namespace():
 
 
 def test_call_gets_the_namespace_of_its_tool():
-    """OAI-RESP-18: a function's call without one is refused. A free-text call may leave it out."""
+    """OAI-RESP-18: a function's call without one is refused. A custom tool call may omit it."""
     item = {"type": "additional_tools", "role": "developer", "tools": [CRM]}
     free = {"type": "custom_tool_call", "call_id": "call_2", "name": "ask", "input": "x"}
     answer = {"type": "custom_tool_call_output", "call_id": "call_2", "output": "y"}
@@ -508,8 +510,8 @@ def test_files_and_fetched_content():
         {"type": "input_text", "text": "[image not supported here] file-1"},
     ]
     request = Request((Message("human", (Media("document", url="https://x/y"),)),))
-    _, said = say(request, WIRE, Report(), Policy(), fetch=lambda _url: (b"hi", "text/plain"))
-    assert said.body["input"][0]["content"][0]["file_data"] == "data:text/plain;base64,aGk="
+    _, rendered = render_for(request, WIRE, Report(), Policy(), fetch=lambda _url: (b"hi", "text/plain"))
+    assert rendered.body["input"][0]["content"][0]["file_data"] == "data:text/plain;base64,aGk="
 
 
 def test_ids_of_the_same_provider_are_kept():
@@ -531,7 +533,7 @@ def test_ids_of_the_same_provider_are_kept():
 
 
 def test_repeated_call_id_is_made_unique():
-    """OAI-RESP-25: Chat pairs within a turn, this API anywhere."""
+    """OAI-RESP-25: Chat pairs within a turn, this API across the whole input."""
     turn = [
         {
             "role": "assistant",
@@ -573,8 +575,8 @@ def test_declarations():
 
 def test_at_most_128_tools_those_in_use_first():
     tools = tuple(Tool(f"t{index}") for index in range(140))
-    convert_options = ToolCall("t139", {}, origin=Origin("x", raw_id="1"))
-    made, report = render_cross_api(Message("ai", (convert_options,)), tools=tools)
+    used = ToolCall("t139", {}, origin=Origin("x", raw_id="1"))
+    made, report = render_cross_api(Message("ai", (used,)), tools=tools)
     assert len(made["tools"]) == 128
     assert made["tools"][-1]["name"] == "t139"
     assert len(report.of("tools")) == 12
@@ -597,8 +599,12 @@ def test_chat_declarations_are_parsed_and_repaired():
 # ------------------------------------------------------------------------------------------------------------ options
 
 
-def convert_options(model: str | None = None, tools: tuple[Tool, ...] = (), **options: Any) -> tuple[dict[str, Any], list[Any]]:
-    made, report = render_cross_api(Message("human", (Text("hi"),)), model=model, tools=tools, options=Options(**options))
+def convert_options(
+    model: str | None = None, tools: tuple[Tool, ...] = (), **options: Any
+) -> tuple[dict[str, Any], list[Any]]:
+    made, report = render_cross_api(
+        Message("human", (Text("hi"),)), model=model, tools=tools, options=Options(**options)
+    )
     return {key: value for key, value in made.items() if key not in ("input", "tools", "model")}, [
         finding.subject for finding in report.of("adjusted")
     ]
@@ -658,7 +664,10 @@ def test_options_that_are_adjusted(model, options, expected, adjusted):
 
 
 def test_no_choice_without_tools():
-    assert convert_options(tool_choice=ToolChoice("auto"), parallel=True) == ({}, ["tool_choice", "parallel_tool_calls"])
+    assert convert_options(tool_choice=ToolChoice("auto"), parallel=True) == (
+        {},
+        ["tool_choice", "parallel_tool_calls"],
+    )
 
 
 def test_options_are_read():
@@ -667,7 +676,7 @@ def test_options_are_read():
         max_tokens=900,
         tool_choice=ToolChoice("required", allowed=("run_sql", "tides")),
         user="u1",
-        kindred={"metadata": {"k": "v"}, "safety_identifier": "u1"},
+        vendor_options={"metadata": {"k": "v"}, "safety_identifier": "u1"},
     )
     options = WIRE.parse_request(BODIES["agent"]).options
     assert options == Options(
@@ -676,7 +685,7 @@ def test_options_are_read():
         reasoning=Reasoning(effort="medium"),
         response_format=ResponseFormat("text"),
         stream=True,
-        kindred={"store": False, "prompt_cache_key": "k", "verbosity": "low"},
+        vendor_options={"store": False, "prompt_cache_key": "k", "verbosity": "low"},
     )
     assert WIRE.parse_request(body(reasoning={"effort": "none"})).options.reasoning == Reasoning(False, "none")
     odd = body(temperature="hot", tool_choice=7, reasoning=[], text={"format": {"type": "x"}}, stream="yes")
@@ -695,25 +704,31 @@ def test_responses_only_options_are_reported_cross_api():
 
 
 def test_options_shared_with_chat_are_converted():
-    said = {"service_tier": "flex", "prompt_cache_key": "k", "store": True, "metadata": {"a": "b"}, "user": "u"}
-    made = convert_cross_api(body(user(), **said, safety_identifier="s", text={"verbosity": "low"})).body
+    rendered = {"service_tier": "flex", "prompt_cache_key": "k", "store": True, "metadata": {"a": "b"}, "user": "u"}
+    made = convert_cross_api(body(user(), **rendered, safety_identifier="s", text={"verbosity": "low"})).body
     assert {key: value for key, value in made.items() if key not in ("messages", "model")} == {
-        **said,
+        **rendered,
         "safety_identifier": "s",
         "verbosity": "low",
     }
     back = segue.convert(made, source="openai-chat", target=API).body
     assert {key: value for key, value in back.items() if key not in ("input", "model")} == {
-        **said,
+        **rendered,
         "safety_identifier": "s",
         "text": {"verbosity": "low"},
     }
 
 
 def test_items_rendered_as_text_are_not_reported_as_dropped():
-    convert_options = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "f", "arguments": "{}"}
+    approval_request = {
+        "type": "mcp_approval_request",
+        "id": "mcpr_1",
+        "server_label": "s",
+        "name": "f",
+        "arguments": "{}",
+    }
     given = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
-    out = convert_cross_api(body(user(), convert_options, given))
+    out = convert_cross_api(body(user(), approval_request, given))
     assert out.body["messages"][-1]["content"] == "[answer to the request for approval] approved"
     assert not out.report.of("dropped")
 
@@ -745,16 +760,19 @@ def test_tool_rendered_as_text_has_the_projected_name():
     given_body = body(user(), call(name="open", namespace="web"), output(output=[picture]), lost, tools=tools)
     chat = convert_cross_api(given_body).body
     shown = chat["messages"][1]["tool_calls"][0]["function"]["name"]
-    words = json.dumps([message["content"] for message in chat["messages"] if message["role"] == "user"])
-    assert f"[image from the result of {shown}]" in words
-    assert "[result of web.find;" in words
+    text = json.dumps([message["content"] for message in chat["messages"] if message["role"] == "user"])
+    assert f"[image from the result of {shown}]" in text
+    assert "[result of web.find;" in text
     assert "::" not in json.dumps(chat) + json.dumps(convert_same_api(given_body).body)
 
 
 def test_codex_placeholder_for_a_killed_call_is_replaced_by_its_output():
     aborted = output("call_1", "aborted")
     for outputs in ((aborted, output("call_1", "A")), (output("call_1", "A"), aborted)):
-        for out in (convert_same_api(body(user(), call(), *outputs)), convert_cross_api(body(user(), call(), *outputs))):
+        for out in (
+            convert_same_api(body(user(), call(), *outputs)),
+            convert_cross_api(body(user(), call(), *outputs)),
+        ):
             assert "aborted" not in json.dumps(out.body)
             assert [finding.subject for finding in out.report.of("dedupe")] == ["aborted"]
     alone = segue.convert(body(user(), call(), aborted), source=API, target="anthropic").body["messages"][-1]
@@ -920,11 +938,11 @@ def test_finish_reasons_to_a_client(finish, status, reason):
 
 
 def test_ids_made_for_a_client_are_never_sent_to_the_provider():
-    """The client sends back what it got: the provider knows neither the ids nor the reasoning."""
+    """The client sends back its reply: the provider has neither the ids nor the reasoning."""
     made, _ = told(FROM_ABROAD, WIRE)
     items = [item for item in made["output"] if item["type"] != "custom_tool_call"]
-    (convert_options,) = [item for item in items if item["type"] == "function_call"]
-    next_body = body(user(), *items, output(convert_options["call_id"]))
+    (function_call,) = [item for item in items if item["type"] == "function_call"]
+    next_body = body(user(), *items, output(function_call["call_id"]))
     sent = convert_same_api(next_body).body["input"]
     assert "hist" not in json.dumps(sent)
     assert [item.get("type", "message") for item in sent] == [
@@ -942,7 +960,9 @@ def test_errors_parse_and_render():
     assert WIRE.render_error(error) == given_error
     assert WIRE.parse_error(429, {}).kind == "rate_limit_error"
     with pytest.raises(segue.RemoteProtocolError, match="boom"):
-        convert_same_api(body(user())).reply(response(status="failed", error={"code": "server_error", "message": "boom"}))
+        convert_same_api(body(user())).reply(
+            response(status="failed", error={"code": "server_error", "message": "boom"})
+        )
 
 
 @pytest.mark.parametrize("garbage", [{}, b"{", *({"output": bad} for bad in (1, [1], [{}], [{"type": 1}]))])
@@ -960,10 +980,10 @@ def test_bodies_are_detected_by_shape():
     with pytest.raises(InputError, match="`messages`, `input` or `contents`"):
         detect_source({"model": "gpt-5"})
     chat = {"messages": [{"role": "tool", "tool_call_id": "x", "content": "y"}]}
-    assert speaks_against(chat, API) == "openai-chat"
-    assert speaks_against({"input": []}, "openai-chat") == API
-    assert speaks_against({"input": []}, "kimi") == API
-    assert speaks_against({"input": []}, API) is None
+    assert find_contradicting_api(chat, API) == "openai-chat"
+    assert find_contradicting_api({"input": []}, "openai-chat") == API
+    assert find_contradicting_api({"input": []}, "kimi") == API
+    assert find_contradicting_api({"input": []}, API) is None
     with pytest.raises(InputError, match="a body of openai-responses"):
         segue.convert({"input": "x"}, source="anthropic", target="openai-chat")
 
@@ -1080,6 +1100,6 @@ def test_any_reply_gives_a_value_or_a_remote_protocol_error(items, status):
 
 
 def test_model_rows():
-    assert WIRE.demands(identify("gpt-4.1")).reasons is False
-    assert WIRE.demands(identify("gpt-5")).reasons is True
-    assert WIRE.demands(identify("who-knows")).reasons is True
+    assert WIRE.constraints(identify("gpt-4.1")).can_reason is False
+    assert WIRE.constraints(identify("gpt-5")).can_reason is True
+    assert WIRE.constraints(identify("who-knows")).can_reason is True

@@ -1,4 +1,4 @@
-"""What the Responses API refuses, by rule number, and what becomes of it at home: ids, reasoning, state, pairing."""
+"""What the Responses API rejects, by rule, and how same-API conversion repairs it: ids, reasoning, state, pairing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "actio
 
 
 def convert_same_api(*items: Any, model: str | None = None, policy: dict[str, Any] | None = None, **more: Any) -> Any:
-    """The items of a body that went home, and the report. What comes out goes home again as it is."""
+    """The same-API conversion of a body of these items; converting the output again changes nothing."""
     out = segue.convert(body(*items, **more), source=API, target=API, model=model, **(policy or {}))
     again = segue.convert(out.body, source=API, target=API, model=model, **(policy or {}))
     assert json.dumps(again.body) == json.dumps(out.body)
@@ -83,7 +83,7 @@ def test_resp_03_reasoning_with_invalid_id_is_dropped_with_its_items(item_id):
 
 
 def test_encrypted_reasoning_without_an_id_stays():
-    """Clients that keep nothing at the provider leave the ids out; what is sealed needs none."""
+    """Stateless clients omit the ids; encrypted reasoning needs none."""
     thought = reasoning()
     del thought["id"]
     given_body = body(user(), thought, call(), output(), store=False)
@@ -102,7 +102,9 @@ def test_resp_13_ids_are_unique():
 
 
 def test_resp_13_repeated_item_is_dropped():
-    out = convert_same_api(user(), reasoning(), reasoning(), says("x"), says("x", status="in_progress"), SEARCH, user(), SEARCH)
+    out = convert_same_api(
+        user(), reasoning(), reasoning(), says("x"), says("x", status="in_progress"), SEARCH, user(), SEARCH
+    )
     assert kinds(out) == ["message", "reasoning", "message", "web_search_call", "message"]
     assert [(finding.kind, finding.subject) for finding in out.report.findings] == [
         *(("dedupe", "rs_1"), ("dedupe", "msg_1"), ("dedupe", "ws_1")),
@@ -160,8 +162,20 @@ FOUND = [
     {"type": "tool_search_call", "id": "tsc_1", "call_id": None, "execution": "server", "arguments": {"goal": "two"}},
     {"type": "tool_search_output", "id": "tso_1", "call_id": None, "execution": "server", "tools": [function("two")]},
 ]
-APPROVAL_REQUEST = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "f", "arguments": '{"x": "two"}'}
-DOUBLED = {"search": [SOUGHT], "code": [CODE], "found": FOUND, "asked": [APPROVAL_REQUEST], "thought": [reasoning(), CODE]}
+APPROVAL_REQUEST = {
+    "type": "mcp_approval_request",
+    "id": "mcpr_1",
+    "server_label": "s",
+    "name": "f",
+    "arguments": '{"x": "two"}',
+}
+DOUBLED = {
+    "search": [SOUGHT],
+    "code": [CODE],
+    "found": FOUND,
+    "asked": [APPROVAL_REQUEST],
+    "thought": [reasoning(), CODE],
+}
 
 
 @pytest.mark.parametrize("hosted", ["pair", "text"])
@@ -216,9 +230,9 @@ def test_resp_05_orphan_output_stays_where_the_provider_holds_the_call(held):
     out = segue.convert(given_body, source=API, target="anthropic")
     assert segue.check(out.body, "anthropic")
     name = next(iter(held.values()))
-    told = [finding.message for finding in out.report.of("dropped")]
+    findings_found = [finding.message for finding in out.report.of("dropped")]
     state = name if isinstance(name, str) else "conv_1"
-    assert told == [f"history before this body not available: it continues from {state}"]
+    assert findings_found == [f"history before this body not available: it continues from {state}"]
     assert "its call is no longer part" in json.dumps(out.body)
 
 
@@ -226,9 +240,11 @@ def test_resp_05_orphan_output_stays_where_an_item_refers_to_its_call():
     given_body = body(user(), {"type": "item_reference", "id": "fc_9"}, output("call_9"))
     assert segue.convert(given_body, target=API).body == given_body
     out = segue.convert(given_body, target="openai-chat")
-    told = [(finding.subject, finding.message) for finding in out.report.of("dropped")]
-    assert any("the stored item fc_9" in message for _, message in told)
-    assert any(subject == "fc_9" and "history that is not in this body" in message for subject, message in told)
+    findings_found = [(finding.subject, finding.message) for finding in out.report.of("dropped")]
+    assert any("the stored item fc_9" in message for _, message in findings_found)
+    assert any(
+        subject == "fc_9" and "history that is not in this body" in message for subject, message in findings_found
+    )
     assert [message["role"] for message in out.body["messages"]] == ["user", "user"]
 
 
@@ -239,20 +255,20 @@ def test_api_items_are_not_rendered_as_text():
     out = segue.convert(body(tools, compaction, user(), listing, says("x")), target="openai-chat")
     assert [message["role"] for message in out.body["messages"]] == ["user", "assistant"]
     assert [tool["function"]["name"] for tool in out.body["tools"]] == ["read"]
-    told = {finding.subject: (finding.kind, finding.message) for finding in out.report.findings}
-    assert told["cmp_1"][0] == told["tides: "][0] == "dropped"
-    assert "history that is not in this body" in told["cmp_1"][1]
+    findings_found = {finding.subject: (finding.kind, finding.message) for finding in out.report.findings}
+    assert findings_found["cmp_1"][0] == findings_found["tides: "][0] == "dropped"
+    assert "history that is not in this body" in findings_found["cmp_1"][1]
     message = "additional_tools: tools declared in mid-conversation moved to the tool declarations"
-    assert told["additional_tools"] == ("moved", message)
-    assert not any("empty message" in message for _, message in told.values())
+    assert findings_found["additional_tools"] == ("moved", message)
+    assert not any("empty message" in message for _, message in findings_found.values())
 
 
 def test_tool_listing_in_a_reply_is_not_rendered_as_text():
-    asked = segue.convert({"model": "gpt-4.1", "messages": [user()]}, source="openai-chat", target=API)
+    call_item = segue.convert({"model": "gpt-4.1", "messages": [user()]}, source="openai-chat", target=API)
     listing = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "tides", "tools": []}
     reply = {"object": "response", "status": "completed", "model": "gpt-5", "output": [listing, says("x")]}
-    assert asked.reply(reply)["choices"][0]["message"]["content"] == "x"
-    assert "mcp_list_tools" in asked.report.findings[-1].message
+    assert call_item.reply(reply)["choices"][0]["message"]["content"] == "x"
+    assert "mcp_list_tools" in call_item.report.findings[-1].message
 
 
 def test_resp_04_no_output_is_added_where_the_provider_may_hold_it():
@@ -382,8 +398,8 @@ def test_other_malformed_items_become_text():
 
 
 def test_resp_20_the_local_shell_may_name_its_call_by_the_items_own_id():
-    asked = BODIES["every item"]["input"][15]
-    given_body = body(user(), asked, {"type": "local_shell_call_output", "id": asked["id"], "output": "x"})
+    call_item = BODIES["every item"]["input"][15]
+    given_body = body(user(), call_item, {"type": "local_shell_call_output", "id": call_item["id"], "output": "x"})
     assert segue.convert(given_body, target=API).body == given_body
     assert segue.convert(given_body, target="openai-chat").body["messages"][2]["content"] == "x"
 
@@ -394,18 +410,20 @@ def test_resp_24_only_one_previous_state():
 
 
 def test_resp_25_hosted_calls_have_unique_ids():
-    asked = {"type": "program", "id": "prg_1", "call_id": "call_1", "code": "1", "fingerprint": "f"}
+    call_item = {"type": "program", "id": "prg_1", "call_id": "call_1", "code": "1", "fingerprint": "f"}
     answer = {"type": "program_output", "id": "pro_1", "call_id": "call_1", "result": "2", "status": "completed"}
-    given_body = body(user(), asked, answer)
+    given_body = body(user(), call_item, answer)
     assert segue.convert(given_body, target=API).body == given_body
-    convert_same_api(user(), asked, answer, {**asked, "id": "prg_2"}, {**answer, "id": "pro_2", "result": "3"})
-    convert_same_api(user(), asked, answer, {**answer, "id": "pro_2", "result": "3"})
-    convert_same_api(user(), call(), output(), asked, answer)
+    convert_same_api(user(), call_item, answer, {**call_item, "id": "prg_2"}, {**answer, "id": "pro_2", "result": "3"})
+    convert_same_api(user(), call_item, answer, {**answer, "id": "pro_2", "result": "3"})
+    convert_same_api(user(), call(), output(), call_item, answer)
 
 
 def test_resp_17_an_output_is_of_its_calls_type():
     custom = {"type": "custom_tool_call", "call_id": "call_1", "name": "free", "input": "x"}
-    out = convert_same_api(user(), custom, output(), call("call_2"), {**output("call_2"), "type": "custom_tool_call_output"})
+    out = convert_same_api(
+        user(), custom, output(), call("call_2"), {**output("call_2"), "type": "custom_tool_call_output"}
+    )
     assert kinds(out) == [
         *("message", "custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output")
     ]
@@ -469,9 +487,9 @@ def test_resp_08_ids_are_dropped_with_the_reasoning():
     assert "reasoning" not in kinds(out)
     assert complaints(out.body, API) == []
     thought = reasoning("item_1", summary=[{"type": "summary_text", "text": "hm"}])
-    told = convert_same_api(user(), thought, *REPLY[1:], *RESULTS, policy={"reasoning": "text"})
-    assert told.body["input"][1] == {"role": "assistant", "content": "[reasoning] hm"}
-    assert ids(told) == [None] * 7
+    findings_found = convert_same_api(user(), thought, *REPLY[1:], *RESULTS, policy={"reasoning": "text"})
+    assert findings_found.body["input"][1] == {"role": "assistant", "content": "[reasoning] hm"}
+    assert ids(findings_found) == [None] * 7
 
 
 def test_resp_08_item_that_needs_its_id_becomes_a_call():
@@ -516,7 +534,7 @@ def test_resp_11_encrypted_reasoning_goes_to_its_own_model():
         out = convert_same_api(user(), *REPLY, *RESULTS, model=model)
         assert ids(out) == [None] * 6
         assert findings(out) == ["reasoning"]
-    # A body that nobody changed is its own affair.
+    # An unchanged body is kept.
     given_body = body(user(), *REPLY, *RESULTS, model="gpt-4.1")
     assert segue.convert(given_body, target=API).body == given_body
 
@@ -548,8 +566,8 @@ def test_reasoning_of_other_providers_is_dropped():
     out = segue.convert(claude, target=API)
     assert kinds(out) == ["message", "function_call", "function_call_output"]
     assert "reasoning" in findings(out)
-    told = segue.convert(claude, target=API, reasoning="text").body["input"]
-    assert told[1] == {"role": "assistant", "content": "[reasoning] hm"}
+    findings_found = segue.convert(claude, target=API, reasoning="text").body["input"]
+    assert findings_found[1] == {"role": "assistant", "content": "[reasoning] hm"}
 
 
 def test_a_summary_is_always_there():
@@ -562,9 +580,9 @@ def test_a_summary_is_always_there():
 
 
 def chat_turn(number: int) -> list[dict[str, Any]]:
-    asked = {"id": f"call_{number}", "type": "function", "function": {"name": "read", "arguments": '{"n": 1}'}}
+    call_item = {"id": f"call_{number}", "type": "function", "function": {"name": "read", "arguments": '{"n": 1}'}}
     return [
-        {"role": "assistant", "content": "I look.", "tool_calls": [asked]},
+        {"role": "assistant", "content": "I look.", "tool_calls": [call_item]},
         {"role": "tool", "tool_call_id": f"call_{number}", "content": f"r{number}"},
     ]
 
@@ -599,8 +617,8 @@ def test_repair_reports_its_changes():
     assert {change.path for change in repaired.changes} >= {"input[2]", "input[3]"}
     assert findings(repaired) == ["orphan", "synthetic"]
     assert dropped_subjects(repaired) == ["call_1"]
-    lawful = json.dumps(BODIES["agent"]).encode()
-    assert segue.repair(lawful, API).data == lawful
+    valid = json.dumps(BODIES["agent"]).encode()
+    assert segue.repair(valid, API).data == valid
 
 
 # ------------------------------------------------------------------------------------------------ what bodies also hold
@@ -634,25 +652,25 @@ def test_tool_search_output_without_call_stays_and_is_declared():
 
 
 def test_a_search_for_tools_may_be_without_what_it_found():
-    asked = {"type": "tool_search_call", "call_id": "call_1", "execution": "client", "arguments": {}}
-    given_body = body(user(), asked, user("next"))
+    call_item = {"type": "tool_search_call", "call_id": "call_1", "execution": "client", "arguments": {}}
+    given_body = body(user(), call_item, user("next"))
     assert segue.convert(given_body, target=API).body == given_body
 
 
 def test_resp_04_missing_container_shell_output_is_completed():
-    asked = BODIES["every item"]["input"][21]
-    out = convert_same_api(user(), asked)
+    call_item = BODIES["every item"]["input"][21]
+    out = convert_same_api(user(), call_item)
     assert kinds(out) == ["message", "shell_call", "shell_call_output"]
     assert findings(out) == ["synthetic"]
 
 
 def test_resp_21_approval_response_needs_its_request():
-    asked, answered = BODIES["every item"]["input"][9:11]
-    assert segue.convert(body(user(), asked, answered), target=API).body == body(user(), asked, answered)
+    call_item, answered = BODIES["every item"]["input"][9:11]
+    assert segue.convert(body(user(), call_item, answered), target=API).body == body(user(), call_item, answered)
     alone = convert_same_api(user(), answered)
     assert "[answer to the request for approval] approved" in json.dumps(alone.body)
     assert segue.convert(body(answered, previous_response_id="resp_1"), target=API).body["input"] == [answered]
-    twice = convert_same_api(user(), {**asked, "arguments": {}}, answered)
+    twice = convert_same_api(user(), {**call_item, "arguments": {}}, answered)
     assert kinds(twice) == ["message"] * 3
 
 

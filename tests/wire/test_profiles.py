@@ -1,4 +1,4 @@
-"""Servers that speak `openai-chat` with rules of their own: what each profile changes, and nothing else."""
+"""Servers with an `openai-chat` API and rules of their own: each profile changes only what its server needs."""
 
 from __future__ import annotations
 
@@ -100,8 +100,10 @@ def test_openai_only_options_are_dropped(profile: str) -> None:
 def test_cross_api(profile: str, source: str) -> None:
     body = segue.convert(PLAIN, source="openai-chat", target=source).body
     out = segue.convert(body, source=source, target="openai-chat", profile=profile, model="some-model")
-    asked = out.body["messages"][2]
-    assert [entry["id"] for entry in asked["tool_calls"]] == [m["tool_call_id"] for m in out.body["messages"][3:5]]
+    call_message = out.body["messages"][2]
+    assert [entry["id"] for entry in call_message["tool_calls"]] == [
+        m["tool_call_id"] for m in out.body["messages"][3:5]
+    ]
     assert segue.check(out.body, "openai-chat", profile=profile)
     assert "max_completion_tokens" not in out.body
 
@@ -166,14 +168,14 @@ def test_zai_needs_a_user_message() -> None:
 def test_llama_cpp_accepts_a_prefill_without_thinking() -> None:
     body = {"messages": [user(), says("half")]}
     assert said("llama.cpp", *body["messages"]) == body
-    wishes: tuple[dict[str, Any], ...] = (
+    option_sets: tuple[dict[str, Any], ...] = (
         {"reasoning_effort": "high"},
         {"chat_template_kwargs": {"enable_thinking": True}},
     )
-    for asked in wishes:
-        made = said("llama.cpp", *body["messages"], **asked)
+    for call_message in option_sets:
+        made = said("llama.cpp", *body["messages"], **call_message)
         assert made["messages"][2] == user("Continue.")
-        assert made.items() >= asked.items()
+        assert made.items() >= call_message.items()
 
 
 @pytest.mark.parametrize("profile", ["vllm", "llama.cpp", "ollama"])
@@ -203,8 +205,10 @@ def test_openrouter_has_a_signature_for_gemini_where_there_is_none() -> None:
     (entry,) = said("openrouter", *body, model="google/gemini-3-pro")["messages"][1]["reasoning_details"]
     assert (entry["type"], entry["id"], entry["index"]) == ("reasoning.encrypted", "call_a", 0)
     assert "reasoning_details" not in said("openrouter", *body, model="google/gemini-2.5-pro")["messages"][1]
-    abroad = segue.convert({"messages": body}, source="openai-chat", target="kimi").body
-    out = segue.convert(abroad, source="kimi", target="openai-chat", profile="openrouter", model="google/gemini-3-pro")
+    cross_api = segue.convert({"messages": body}, source="openai-chat", target="kimi").body
+    out = segue.convert(
+        cross_api, source="kimi", target="openai-chat", profile="openrouter", model="google/gemini-3-pro"
+    )
     assert segue.check(out.body, "openai-chat", profile="openrouter")
 
 

@@ -1,6 +1,6 @@
-"""Servers that run the model's own chat template: what the template wants is said to them (TPL-02, 04, 12, 13, 15, 16).
+"""Servers that run the model's own chat template get bodies that the template accepts (TPL-02, 04, 12, 13, 15, 16).
 
-The templates themselves judge the same in `tests/templates`.
+`tests/templates` checks the same with the templates themselves.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import segue
-from segue.canonical.jsontext import write
-from segue.carry import Asked, carry
-from segue.express import express
-from segue.wire.profiles import profiled
+from segue.canonical.json import encode_json
+from segue.fast import convert_fast
+from segue.pipeline import ConvertJob, convert_request
+from segue.wire.profiles import profile_wire
 from segue.wire.registry import WIRES
 from tests.wire.test_profiles import READ, asks, call, result, said, says, user
 
@@ -57,9 +57,18 @@ def test_results_in_the_order_of_their_calls(profile: str) -> None:
 
 @pytest.mark.parametrize("profile", SERVERS)
 def test_mistrals_turns(profile: str) -> None:
-    asked = asks(call("abcdefgh1"))
+    call_message = asks(call("abcdefgh1"))
     made = said(
-        profile, SYSTEM, says(), user(), user(), asked, result("abcdefgh1"), SYSTEM, user(), model="mistral-small-3.2"
+        profile,
+        SYSTEM,
+        says(),
+        user(),
+        user(),
+        call_message,
+        result("abcdefgh1"),
+        SYSTEM,
+        user(),
+        model="mistral-small-3.2",
     )
     roles = [
         message["role"] for message in made["messages"] if message["role"] != "tool" and "tool_calls" not in message
@@ -86,8 +95,8 @@ def test_fast_path_gives_the_same_body(profile: str, model: str, source: str) ->
     body: Any = {"messages": [SYSTEM, *turns, user()], "tools": [READ]}
     if source != "openai-chat":
         body = segue.convert(body, source="openai-chat", target=source).body
-    asked = Asked(profiled(profile), WIRES[source], home=WIRES["openai-chat"], model=model)
-    quick, said = express(write(body), asked, least=0), carry(body, asked).said
+    job = ConvertJob(profile_wire(profile), WIRES[source], base_wire=WIRES["openai-chat"], model=model)
+    quick, rendered = convert_fast(encode_json(body), job, min_size=0), convert_request(body, job).said
     if quick is not None:
-        assert quick.data == write(said.body)
-        assert quick.report.to_dict() == said.report.to_dict()
+        assert quick.data == encode_json(rendered.body)
+        assert quick.report.to_dict() == rendered.report.to_dict()

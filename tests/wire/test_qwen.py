@@ -130,16 +130,21 @@ def test_user_message_is_required() -> None:
 
 def test_cross_api_ids_and_names() -> None:
     body = {
-        "messages": [user(), assistant_calls(call("call_a"), call("call_b", "ns.list")), result("call_b"), result("call_a")],
+        "messages": [
+            user(),
+            assistant_calls(call("call_a"), call("call_b", "ns.list")),
+            result("call_b"),
+            result("call_a"),
+        ],
         "tools": [READ, {"type": "custom", "custom": {"name": "patch"}}],
         "temperature": 2,
         "user": "u",
     }
     made, report = carry(body, OPENAI_CHAT, QWEN)
-    asked, first, second = made["messages"][1:]
-    assert [entry["id"] for entry in asked["tool_calls"]] == [first["tool_call_id"], second["tool_call_id"]]
-    assert all(entry["id"].startswith("call_") for entry in asked["tool_calls"])
-    assert "." not in asked["tool_calls"][1]["function"]["name"]
+    call_message, first, second = made["messages"][1:]
+    assert [entry["id"] for entry in call_message["tool_calls"]] == [first["tool_call_id"], second["tool_call_id"]]
+    assert all(entry["id"].startswith("call_") for entry in call_message["tool_calls"])
+    assert "." not in call_message["tool_calls"][1]["function"]["name"]
     assert made["temperature"] < 2
     assert {"temperature", "user"} == {finding.subject for finding in report.of("adjusted")}
     assert "name" not in first
@@ -237,7 +242,7 @@ def test_pictures_for_models_that_see() -> None:
 def test_results_are_paired_by_id() -> None:
     request = QWEN.parse_request(SAME_API["a loop"])
     assert [responses_of(message)[0].name for message in request.messages[3:5]] == ["list", "read"]
-    assert not QWEN.demands(identify("qwen-plus")).by_position
+    assert not QWEN.constraints(identify("qwen-plus")).pairs_by_position
 
 
 def test_a_reply() -> None:

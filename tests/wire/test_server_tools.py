@@ -1,4 +1,4 @@
-"""Tools that an API itself defines, declared to another: what they become, what is bounded, and the way back."""
+"""Vendor-defined tools converted to another API: their equivalents, their limits, and calls mapped back."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PLACE = {"type": "approximate", "city": "Suez", "country": "EG"}
 
 
 def body(source: str, *tools: Body, **more: Any) -> Body:
-    words = {"role": "user", "content": "hi"}
+    user_message = {"role": "user", "content": "hi"}
     heads: dict[str, Body] = {
-        "anthropic": {"max_tokens": 9, "messages": [words]},
-        "openai-responses": {"input": [words]},
+        "anthropic": {"max_tokens": 9, "messages": [user_message]},
+        "openai-responses": {"input": [user_message]},
         "gemini": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
     }
     declared = {"tools": list(tools)} if tools else {}
-    return {**heads.get(source, {"messages": [words]}), **declared, **more}
+    return {**heads.get(source, {"messages": [user_message]}), **declared, **more}
 
 
 def made(source: str, target: str, *tools: Body, model: str | None = None, **more: Any) -> segue.Converted:
@@ -87,8 +87,8 @@ def test_equivalent_tool_is_declared_and_reported(source: str, given: Body, targ
     out = made(source, target, given, model="gpt-5.4" if target == "openai-responses" else None)
     assert out.body["tools"] == [written]
     assert " declared as " in lines(out)
-    home = body(source, given)
-    assert segue.convert(home, source=source, target=source).body == home
+    same_api = body(source, given)
+    assert segue.convert(same_api, source=source, target=source).body == same_api
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "mistral", "kimi", "deepseek"])
@@ -291,7 +291,7 @@ def test_a_call_comes_back_in_its_own_type(tool: Body, name: str, arguments: Bod
     again = {**body("openai-responses", tool), "input": [{"role": "user", "content": "hi"}, came]}
     sent = segue.convert(again, source="openai-responses", target="anthropic").body["messages"][1]["content"][0]
     assert (sent["name"], sent["input"]) == (name, arguments)
-    # The id was made up here: the provider is not told of it.
+    # The id was made by segue: it is not sent to the provider.
     assert came["id"] not in str(segue.convert(again, source="openai-responses", target="openai-responses").body)
 
 

@@ -20,10 +20,10 @@ __all__ = [
     "Media",
     "Message",
     "Native",
+    "OmitReason",
     "Opaque",
     "Origin",
     "Outcome",
-    "Silence",
     "Speaker",
     "State",
     "Text",
@@ -31,8 +31,8 @@ __all__ = [
     "ToolCall",
     "ToolResponse",
     "calls_of",
-    "edited",
-    "one_text",
+    "edit_block",
+    "join_texts",
     "responses_of",
     "state_of",
     "text_of",
@@ -43,7 +43,7 @@ Speaker = Literal["system", "human", "ai", "tool"]
 Identity = Literal["natural", "nullable", "conflated", "synthetic", "absent"]
 State = Literal["pending", "complete", "error", "cancelled", "interrupted"]
 Outcome = Literal["cancelled", "interrupted"]
-Silence = Literal["repeated", "missing", "listing", "declaring", "instruction"]
+OmitReason = Literal["repeated", "missing", "listing", "declaring", "instruction"]
 
 
 class Native(Struct, frozen=True, gc=False):
@@ -100,7 +100,7 @@ class Thinking(Struct, frozen=True, gc=False, tag="thinking"):
 
     text: str = ""
     signature: str | None = None
-    sealed: str | None = None
+    encrypted: str | None = msgspec.field(default=None, name="sealed")
     origin: Origin = NO_ORIGIN
     prefix: str | None = None
     native: Native | None = None
@@ -138,7 +138,7 @@ class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
     kind: str
     native: Native | None = None
     text: str = ""
-    silent: Silence | None = None
+    omit_reason: OmitReason | None = msgspec.field(default=None, name="silent")
     extra: Mapping[str, Any] | None = None
     origin: Origin = NO_ORIGIN
 
@@ -230,14 +230,14 @@ class Message(Struct, frozen=True, gc=False):
     pinned: bool = False
     """Whether compression must leave it unchanged."""
 
-    def holding(self, blocks: tuple[Block, ...], *, speaker: Speaker | None = None) -> Message:
+    def with_blocks(self, blocks: tuple[Block, ...], *, speaker: Speaker | None = None) -> Message:
         """Return this message with other blocks; its `native` is no longer intact."""
         return msgspec.structs.replace(
-            self, blocks=blocks, speaker=speaker or self.speaker, native=_no_longer_intact(self.native)
+            self, blocks=blocks, speaker=speaker or self.speaker, native=_mark_edited(self.native)
         )
 
 
-def _no_longer_intact(native: Native | None) -> Native | None:
+def _mark_edited(native: Native | None) -> Native | None:
     return msgspec.structs.replace(native, intact=False) if native is not None and native.intact else native
 
 
@@ -247,7 +247,7 @@ AnyBlock = TypeVar("AnyBlock", Text, Thinking, ToolCall, ToolResponse, Media, Co
 HARMLESS_KEYS = frozenset({"cache_control", "cachePoint"})
 
 
-def edited(block: AnyBlock, **changes: Any) -> AnyBlock:
+def edit_block(block: AnyBlock, **changes: Any) -> AnyBlock:
     """Return the block with other content; only harmless keys of its fragment are kept."""
     native = block.native
     if native is not None:
@@ -278,10 +278,10 @@ def state_of(response: ToolResponse) -> State:
 
 def text_of(blocks: tuple[Block, ...] | None) -> str:
     """Return the text blocks joined into one string."""
-    return one_text(block.text for block in blocks or () if isinstance(block, Text))
+    return join_texts(block.text for block in blocks or () if isinstance(block, Text))
 
 
-def one_text(parts: Iterable[str]) -> str:
+def join_texts(parts: Iterable[str]) -> str:
     """Join the parts of a text, each starting a new line; empty parts are skipped."""
     text = ""
     written: list[str] = []

@@ -21,13 +21,13 @@ from segue.canonical.blocks import (
     responses_of,
     state_of,
 )
-from segue.canonical.jsontext import plain
-from segue.canonical.pairing import Pairer, same_content
+from segue.canonical.json import to_plain_json
+from segue.canonical.pairing import Pairer, has_same_content
 from segue.errors import InputError
 
 __all__ = ["History", "Interaction"]
 
-_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3, "pending": 4}
+_STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3, "pending": 4}
 
 
 class Interaction(msgspec.Struct):
@@ -41,9 +41,9 @@ class Interaction(msgspec.Struct):
     turn_key: str
     completion: ToolResponse | None = None
     evidence: list[ToolResponse] = []
-    seen: bool = False
+    sent: bool = msgspec.field(default=False, name="seen")
     original: ToolResponse | None = None
-    taken_back: bool = False
+    rewound: bool = msgspec.field(default=False, name="taken_back")
 
     @property
     def state(self) -> State:
@@ -52,12 +52,12 @@ class Interaction(msgspec.Struct):
     def record(self, response: ToolResponse) -> bool:
         """Record a result; return whether it is rendered from now on."""
         held = self.completion
-        if any(_repeats(response, known) for known in (held, self.original)):
+        if any(_is_repeat(response, known) for known in (held, self.original)):
             return False
         if state_of(response) == "pending":
             self.evidence.append(response)
             return False
-        if held is not None and (self.seen or _RANK[state_of(response)] >= _RANK[state_of(held)]):
+        if held is not None and (self.sent or _STATE_RANK[state_of(response)] >= _STATE_RANK[state_of(held)]):
             self.evidence.append(response)
             return False
         if held is not None:
@@ -65,17 +65,17 @@ class Interaction(msgspec.Struct):
         self.completion, self.original = response, None
         return True
 
-    def retell(self, response: ToolResponse) -> None:
+    def replace_completion(self, response: ToolResponse) -> None:
         """Replace the rendered result by a shorter version of it, or by the original."""
-        if self.original is not None and same_content(self.original, response):
+        if self.original is not None and has_same_content(self.original, response):
             self.original = None
-        elif self.completion is not None and self.original is None and not same_content(self.completion, response):
+        elif self.completion is not None and self.original is None and not has_same_content(self.completion, response):
             self.original = self.completion
         self.completion = response
 
 
-def _repeats(response: ToolResponse, known: ToolResponse | None) -> bool:
-    return known is not None and same_content(known, response) and known.is_complete == response.is_complete
+def _is_repeat(response: ToolResponse, known: ToolResponse | None) -> bool:
+    return known is not None and has_same_content(known, response) and known.is_complete == response.is_complete
 
 
 class History:
@@ -86,15 +86,15 @@ class History:
         self.ledger: dict[str, Interaction] = {}
         self.journal: list[Message | None] | None = None
         """If set: receives each message as it is added, and None each time the history was sent."""
-        self.edits = 0
+        self.edit_count = 0
         """How often messages already added were changed or removed."""
         self._messages: list[Message] = []
         self._open: dict[str, Interaction] = {}
-        self._unseen: list[Interaction] = []
-        self._doubted: dict[str, Interaction] = {}
-        self._is_cut = False
+        self._unsent: list[Interaction] = []
+        self._conflicting: dict[str, Interaction] = {}
+        self._has_gaps = False
         self._pairer = Pairer()
-        self._early: dict[str, ToolResponse] = {}
+        self._early_results: dict[str, ToolResponse] = {}
         self.add(*messages)
 
     @property
@@ -104,7 +104,7 @@ class History:
     def __len__(self) -> int:
         return len(self._messages)
 
-    def part(self, start: int, end: int | None = None) -> list[Message]:
+    def slice(self, start: int, end: int | None = None) -> list[Message]:
         """Return the messages from `start` to `end`."""
         return self._messages[start:end]
 
@@ -118,19 +118,19 @@ class History:
         return [entry.call for entry in self._open.values() if entry.turn_key == turn_key]
 
     @property
-    def is_cut(self) -> bool:
+    def has_gaps(self) -> bool:
         """Whether messages may lack one side of an interaction that the ledger has."""
-        return self._is_cut
+        return self._has_gaps
 
     @property
-    def doubted(self) -> Mapping[str, Interaction]:
+    def conflicting(self) -> Mapping[str, Interaction]:
         """Interactions with more than one result, by call id."""
-        return self._doubted
+        return self._conflicting
 
-    def took_back(self, call_ids: Sequence[str]) -> bool:
+    def is_rewound(self, call_ids: Sequence[str]) -> bool:
         """Whether all these calls are in the ledger and were rewound; False for an empty list."""
         entries = [self.ledger.get(call_id) for call_id in call_ids]
-        return bool(entries) and all(entry is not None and entry.taken_back for entry in entries)
+        return bool(entries) and all(entry is not None and entry.rewound for entry in entries)
 
     def open_turn(self) -> str:
         """Open the next live turn and return its key."""
@@ -141,23 +141,23 @@ class History:
         """Add messages and return them with their ids. A result that is already there is added once."""
         added: list[Message] = []
         for message in messages:
-            message = self._pairer.feed(_checked(message))
+            message = self._pairer.feed(_validate_message(message))
             if self.journal is not None:
                 self.journal.append(message)
             for call in calls_of(message):
                 entry = self.ledger[call.id] = self._open[call.id] = Interaction(call, message.turn_key or "")
-                if call.id in self._early:
-                    entry.record(self._early.pop(call.id))
-                    self._sort(entry)
+                if call.id in self._early_results:
+                    entry.record(self._early_results.pop(call.id))
+                    self._index_interaction(entry)
                     # A compression may have dropped the result in the meantime.
-                    self._is_cut = self._is_cut or call.id not in self._answered()
-            kept = self._recorded(message)
+                    self._has_gaps = self._has_gaps or call.id not in self._answered_ids()
+            kept = self._record_results(message)
             if kept is not None:
                 self._messages.append(kept)
                 added.append(kept)
         return tuple(added)
 
-    def _recorded(self, message: Message) -> Message | None:
+    def _record_results(self, message: Message) -> Message | None:
         """Return the message without results that change nothing; None where nothing else is left."""
         blocks: list[Block] = []
         for block in message.blocks:
@@ -165,46 +165,46 @@ class History:
             if isinstance(block, ToolResponse) and entry is not None:
                 earlier = entry.completion
                 is_rendered = entry.record(block)
-                self._sort(entry)
-                if not is_rendered or entry.taken_back:
+                self._index_interaction(entry)
+                if not is_rendered or entry.rewound:
                     continue
                 if earlier is not None:
-                    self._replace(block)
+                    self._replace_result(block)
                     continue
             elif isinstance(block, ToolResponse):
                 # An imported result may stand before its call.
-                self._early.setdefault(block.call_id, block)
+                self._early_results.setdefault(block.call_id, block)
             blocks.append(block)
         if not blocks and message.blocks:
             return None
-        return message if len(blocks) == len(message.blocks) else message.holding(tuple(blocks))
+        return message if len(blocks) == len(message.blocks) else message.with_blocks(tuple(blocks))
 
     def restore(self, entries: Iterable[Interaction]) -> None:
         """Restore stored ledger entries, in their order; they replace what was inferred from the messages."""
         stored = {entry.call.id: entry for entry in entries}
         self.ledger = stored if stored.keys() >= self.ledger.keys() else {**self.ledger, **stored}
         for entry in stored.values():
-            self._pairer.recall(entry.call, entry.turn_key, entry.completion, counts=not entry.taken_back)
-        self._open, self._unseen, self._doubted = {}, [], {}
+            self._pairer.restore_call(entry.call, entry.turn_key, entry.completion, match_raw_id=not entry.rewound)
+        self._open, self._unsent, self._conflicting = {}, [], {}
         for entry in self.ledger.values():
-            self._sort(entry)
-        self._is_cut = True
-        self._is_cut = bool(self.supplied()[1])
+            self._index_interaction(entry)
+        self._has_gaps = True
+        self._has_gaps = bool(self.complete_from_ledger()[1])
 
-    def _sort(self, entry: Interaction) -> None:
+    def _index_interaction(self, entry: Interaction) -> None:
         """Update the indexes of open, unsent and conflicting interactions."""
-        if entry.taken_back:
+        if entry.rewound:
             return
         if entry.state == "pending":
             self._open[entry.call.id] = entry
         else:
             self._open.pop(entry.call.id, None)
-            if not entry.seen:
-                self._unseen.append(entry)
+            if not entry.sent:
+                self._unsent.append(entry)
         if entry.evidence:
-            self._doubted[entry.call.id] = entry
+            self._conflicting[entry.call.id] = entry
 
-    def _replace(self, new: ToolResponse) -> None:
+    def _replace_result(self, new: ToolResponse) -> None:
         """Replace the result of the same call in the messages."""
 
         def is_old(block: Block) -> bool:
@@ -213,27 +213,27 @@ class History:
         for position in range(len(self._messages) - 1, -1, -1):
             message = self._messages[position]
             if any(map(is_old, message.blocks)):
-                self._messages[position] = message.holding(tuple(new if is_old(b) else b for b in message.blocks))
-                self.edits += 1
+                self._messages[position] = message.with_blocks(tuple(new if is_old(b) else b for b in message.blocks))
+                self.edit_count += 1
                 return
 
     def mark_sent(self) -> None:
         """Mark everything in the history as sent: its results are final from now on."""
-        for entry in self._unseen:
-            entry.seen = True
-        self._unseen = []
+        for entry in self._unsent:
+            entry.sent = True
+        self._unsent = []
         if self.journal is not None:
             self.journal.append(None)
 
-    def supplied(self) -> tuple[tuple[Message, ...], list[str]]:
+    def complete_from_ledger(self) -> tuple[tuple[Message, ...], list[str]]:
         """Return the messages with the missing side of each interaction from the ledger, and the ids of those calls.
 
         Messages may have been dropped since they were added; the ledger still has their calls and results.
         """
-        if not self._is_cut:
+        if not self._has_gaps:
             return self.messages, []
         called = {call.id for message in self._messages for call in calls_of(message)}
-        answered = self._answered()
+        answered = self._answered_ids()
         messages: list[Message] = []
         given: list[str] = []
         for message in self._messages:
@@ -251,14 +251,14 @@ class History:
                 given += [response.call_id for response in found]
         return (tuple(messages), given) if given else (self.messages, [])
 
-    def _answered(self) -> set[str]:
+    def _answered_ids(self) -> set[str]:
         return {response.call_id for message in self._messages for response in responses_of(message)}
 
-    def cut(self, keep: Sequence[Message]) -> None:
+    def keep_only(self, messages: Sequence[Message]) -> None:
         """Drop all messages but these; the ledger keeps every call."""
-        self.edits += 1
-        self._is_cut = True
-        kept = {id(message) for message in keep}
+        self.edit_count += 1
+        self._has_gaps = True
+        kept = {id(message) for message in messages}
         self._messages = [message for message in self._messages if id(message) in kept]
 
     def rewind(self, turn_key: str) -> None:
@@ -266,24 +266,26 @@ class History:
 
         Dropped calls stay in the ledger as rewound and are no longer pending. The turn counter does not go back.
         """
-        end = self._end_of(turn_key)
+        end = self._find_turn_end(turn_key)
         stays = {call.id for message in self._messages[:end] for call in calls_of(message)}
         gone = {call.id for message in self._messages[end:] for call in calls_of(message)}
         before = (_without_results(message, gone) for message in self._messages[:end])
         late = (_only_results(message, stays) for message in self._messages[end:])
         self._messages = [message for message in (*before, *late) if message is not None]
-        self.edits += 1
+        self.edit_count += 1
         for call_id in gone:
-            self.ledger[call_id].taken_back = True
+            self.ledger[call_id].rewound = True
             self._open.pop(call_id, None)
-            self._doubted.pop(call_id, None)
-        self._unseen = [entry for entry in self._unseen if not entry.taken_back]
-        answered = self._answered()
-        self._early = {call_id: response for call_id, response in self._early.items() if call_id in answered}
-        self._pairer.take_back(gone)
-        self._is_cut = self._is_cut and bool(self.supplied()[1])
+            self._conflicting.pop(call_id, None)
+        self._unsent = [entry for entry in self._unsent if not entry.rewound]
+        answered = self._answered_ids()
+        self._early_results = {
+            call_id: response for call_id, response in self._early_results.items() if call_id in answered
+        }
+        self._pairer.forget_turns(gone)
+        self._has_gaps = self._has_gaps and bool(self.complete_from_ledger()[1])
 
-    def _end_of(self, turn_key: str) -> int:
+    def _find_turn_end(self, turn_key: str) -> int:
         """Return the index after the last message of a turn, or after its last before another turn began."""
         places = [place for place, message in enumerate(self._messages) if message.turn_key == turn_key]
         if not places:
@@ -303,7 +305,7 @@ class History:
         newest = (calls for message in reversed(self._messages) if (calls := calls_of(message)))
         return next(newest, list[ToolCall]())
 
-    def reduce(self, messages: Sequence[Message]) -> None:
+    def replace_messages(self, messages: Sequence[Message]) -> None:
         """Replace all messages: by what a compression left, or by those from before it.
 
         The ledger keeps every call. Where a result differs from the ledger's, it is the one rendered from now on.
@@ -318,11 +320,11 @@ class History:
         for message in messages:
             for response in responses_of(message):
                 if response.call_id in self.ledger:
-                    self.ledger[response.call_id].retell(response)
+                    self.ledger[response.call_id].replace_completion(response)
         self._messages = list(messages)
-        self.edits += 1
-        self._is_cut = True
-        self._is_cut = bool(self.supplied()[1])
+        self.edit_count += 1
+        self._has_gaps = True
+        self._has_gaps = bool(self.complete_from_ledger()[1])
 
     def pin(self, message: Message) -> Message:
         """Exclude a message from compression; return it as it is stored now."""
@@ -334,28 +336,28 @@ class History:
         return pinned
 
 
-def _checked(message: Message) -> Message:
+def _validate_message(message: Message) -> Message:
     """Return the message with plain JSON arguments; raise for cycles and values that are not JSON."""
     if message.speaker not in ("system", "human", "ai", "tool"):
         raise InputError(f"unknown speaker {message.speaker!r}", path="speaker")
-    blocks = tuple(_plain_block(block, f"blocks[{i}]") for i, block in enumerate(message.blocks))
+    blocks = tuple(_validate_block(block, f"blocks[{i}]") for i, block in enumerate(message.blocks))
     same = all(a is b for a, b in zip(blocks, message.blocks, strict=True))
     return message if same else msgspec.structs.replace(message, blocks=blocks)
 
 
-def _plain_block(block: Block, path: str) -> Block:
+def _validate_block(block: Block, path: str) -> Block:
     if not isinstance(block, ToolCall) or block.native is not None:
         return block
     try:
-        return msgspec.structs.replace(block, arguments=plain(block.arguments))
+        return msgspec.structs.replace(block, arguments=to_plain_json(block.arguments))
     except InputError as error:
-        raise error.under(f"{path}.arguments") from None
+        raise error.with_prefix(f"{path}.arguments") from None
 
 
 def _only_results(message: Message, calls: Container[str]) -> Message | None:
     """Return the message with only the results of these calls; None where it has none."""
     kept = tuple(response for response in responses_of(message) if response.call_id in calls)
-    return message.holding(kept, speaker="tool") if kept and kept != message.blocks else message if kept else None
+    return message.with_blocks(kept, speaker="tool") if kept and kept != message.blocks else message if kept else None
 
 
 def _without_results(message: Message, calls: Container[str]) -> Message | None:
@@ -363,10 +365,10 @@ def _without_results(message: Message, calls: Container[str]) -> Message | None:
     if all(response.call_id not in calls for response in responses_of(message)):
         return message
     kept = tuple(b for b in message.blocks if not isinstance(b, ToolResponse) or b.call_id not in calls)
-    return message.holding(kept) if kept else None
+    return message.with_blocks(kept) if kept else None
 
 
-def bound_to(blocks: Sequence[Block], digest: str) -> tuple[Block, ...]:
+def bind_reasoning(blocks: Sequence[Block], digest: str) -> tuple[Block, ...]:
     """Return the blocks of a reply with the prefix digest recorded on their reasoning."""
     return tuple(
         msgspec.structs.replace(block, prefix=digest) if isinstance(block, Thinking) and block.prefix is None else block

@@ -12,24 +12,24 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import write_sorted
+from segue.canonical.json import encode_json_sorted
 
 __all__ = [
     "NO_IDS",
-    "any_canonical",
     "canonical_tool_id",
-    "hashed_tool_id",
-    "hashed_tool_ids",
+    "encode_reply_calls",
+    "format_turn_key",
+    "has_canonical",
+    "hash_reply",
+    "hash_tool_id",
+    "hash_tool_ids",
     "is_canonical",
     "normalize_to_anthropic_tool_id",
     "normalize_to_history_tool_id",
     "normalize_to_openai_tool_id",
     "raw_id_or_none",
-    "reply_key",
-    "reply_text",
     "short_hash",
     "short_hashes",
-    "turn_key",
 ]
 
 _PREFIX = "hist_tool_"
@@ -56,7 +56,7 @@ def is_canonical(value: str | None) -> bool:
     return value is not None and value.startswith(_PREFIX) and _WELL_FORMED.fullmatch(value) is not None
 
 
-def any_canonical(values: Sequence[str | None]) -> bool:
+def has_canonical(values: Sequence[str | None]) -> bool:
     """Whether any of the values is a canonical id; one search over all of them decides most cases."""
     return _PREFIX in "|".join([value for value in values if value]) and any(map(is_canonical, values))
 
@@ -72,30 +72,30 @@ def canonical_tool_id(
     """Return the canonical id of a call. A well-formed canonical id given as `raw_id` passes through unchanged."""
     if raw_id is not None and is_canonical(raw_id):
         return raw_id
-    return hashed_tool_id(provider, raw_id, tool_name, turn_key, call_index)
+    return hash_tool_id(provider, raw_id, tool_name, turn_key, call_index)
 
 
-def hashed_tool_id(
+def hash_tool_id(
     provider: str | None, raw_id: str | None, tool_name: str | None, turn_key: str | None, call_index: int | None
 ) -> str:
     """Return the hashed id, also where `raw_id` is canonical itself: used for a repeat of that id in another turn."""
     index = None if call_index is None else str(call_index)
-    return _PREFIX + short_hash("|".join(map(_escaped, (provider, raw_id, tool_name, turn_key, index))))
+    return _PREFIX + short_hash("|".join(map(_escape, (provider, raw_id, tool_name, turn_key, index))))
 
 
-def hashed_tool_ids(
+def hash_tool_ids(
     provider: str, raw_ids: Sequence[str], names: Sequence[str], turn_keys: Sequence[str], indexes: Sequence[int]
 ) -> list[str]:
-    """`hashed_tool_id` of many calls."""
+    """`hash_tool_id` of many calls."""
     columns = (raw_ids, names, turn_keys, indexes)
     texts = [f"{provider}|{a}|{b}|{c}|{d}".encode() for a, b, c, d in zip(*columns, strict=True)]
     joined = b"".join(texts)
     if b"\\" in joined or joined.count(b"|") > 4 * len(texts):
-        return [hashed_tool_id(provider, *call) for call in zip(*columns, strict=True)]
+        return [hash_tool_id(provider, *call) for call in zip(*columns, strict=True)]
     return [_PREFIX + hashed for hashed in short_hashes(texts, 24)]
 
 
-def _escaped(part: str | None) -> str:
+def _escape(part: str | None) -> str:
     if not part:
         return ""
     return part.replace("\\", "\\\\").replace("|", "\\|") if "\\" in part or "|" in part else part
@@ -106,29 +106,29 @@ def raw_id_or_none(value: object) -> str | None:
     return value if isinstance(value, str) and value not in NO_IDS else None
 
 
-def reply_key(calls: Sequence[ToolCall]) -> str:
+def hash_reply(calls: Sequence[ToolCall]) -> str:
     """Hash the calls of a reply, for turn keys in a body that carries none; nothing around the calls counts."""
     parts = [
         [call.origin.raw_id, call.name, call.arguments if call.arguments_text is None else call.arguments_text]
         for call in calls
     ]
-    return short_hash(reply_text(parts), 16)
+    return short_hash(encode_reply_calls(parts), 16)
 
 
-def reply_text(calls: Sequence[Sequence[object]]) -> bytes:
+def encode_reply_calls(calls: Sequence[Sequence[object]]) -> bytes:
     """Encode the raw id, name and arguments of each call of a reply with sorted keys."""
-    return write_sorted(calls)
+    return encode_json_sorted(calls)
 
 
-def turn_key(reply: str, occurrence: int) -> str:
+def format_turn_key(reply_hash: str, occurrence: int) -> str:
     """Return a turn key from the hash of its reply and the occurrence among equal replies."""
-    return f"turn-{reply}-{occurrence}"
+    return f"turn-{reply_hash}-{occurrence}"
 
 
 # Legacy functions for histories older than canonical ids: only the prefix is replaced. Not used by the pipeline.
 
 
-def _with_prefix(value: str, prefix: str) -> str:
+def _replace_prefix(value: str, prefix: str) -> str:
     if value.startswith(prefix):
         return value
     for known in (_PREFIX, "call_", "toolu_"):
@@ -138,12 +138,12 @@ def _with_prefix(value: str, prefix: str) -> str:
 
 
 def normalize_to_openai_tool_id(value: str) -> str:
-    return _with_prefix(value, "call_")
+    return _replace_prefix(value, "call_")
 
 
 def normalize_to_history_tool_id(value: str) -> str:
-    return _with_prefix(value, _PREFIX)
+    return _replace_prefix(value, _PREFIX)
 
 
 def normalize_to_anthropic_tool_id(value: str) -> str:
-    return _with_prefix(value, "toolu_")
+    return _replace_prefix(value, "toolu_")

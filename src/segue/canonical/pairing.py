@@ -29,30 +29,30 @@ from typing import TypeAlias
 import msgspec
 
 from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, calls_of, responses_of
-from segue.canonical.ids import hashed_tool_id, is_canonical, reply_key, turn_key
+from segue.canonical.ids import format_turn_key, hash_reply, hash_tool_id, is_canonical
 
-__all__ = ["Pairer", "pair", "same_content"]
+__all__ = ["Pairer", "has_same_content", "pair"]
 
 
-_PAIRED = frozenset({ToolCall, ToolResponse})
+_PAIRED_TYPES = frozenset({ToolCall, ToolResponse})
 
 
 class _Slot:
     """One call, its turn, and its first result."""
 
-    __slots__ = ("answer", "call", "turn")
+    __slots__ = ("result", "call", "turn")
 
     def __init__(self, call: ToolCall, turn: _Turn) -> None:
         self.call = call
         self.turn = turn
-        self.answer: ToolResponse | None = None
+        self.result: ToolResponse | None = None
 
 
 # Calls and results are paired by the raw id and by whether the provider runs the tool itself.
-_Name: TypeAlias = tuple[str | None, bool]
+_PairKey: TypeAlias = tuple[str | None, bool]
 
 
-def _name(block: ToolCall | ToolResponse) -> _Name:
+def _pair_key(block: ToolCall | ToolResponse) -> _PairKey:
     return block.origin.raw_id, block.hosted if isinstance(block, ToolResponse) else block.kind == "hosted"
 
 
@@ -62,48 +62,48 @@ class _Turn:
     A queue is built on first use: most results find the one call that has their id.
     """
 
-    __slots__ = ("_queues", "bearing", "key", "open", "slots", "tools")
+    __slots__ = ("_queues", "slots_by_key", "key", "open_count", "slots", "tool_names")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.slots: list[_Slot] = []
-        self.tools: set[str] = set()
-        self.open = 0
-        self.bearing: defaultdict[_Name, list[_Slot]] = defaultdict(list)
+        self.tool_names: set[str] = set()
+        self.open_count = 0
+        self.slots_by_key: defaultdict[_PairKey, list[_Slot]] = defaultdict(list)
         self._queues: dict[tuple[object, ...], deque[_Slot]] = {}
 
-    def take(self, slot: _Slot, name: _Name) -> None:
+    def add_slot(self, slot: _Slot, key: _PairKey) -> None:
         self.slots.append(slot)
-        self.tools.add(slot.call.name)
-        self.open += 1
-        self.bearing[name].append(slot)
+        self.tool_names.add(slot.call.name)
+        self.open_count += 1
+        self.slots_by_key[key].append(slot)
         if self._queues:
-            raw_id, hosted = name
-            for queue in (name, (hosted, raw_id is None, None), (hosted, raw_id is None, slot.call.name)):
+            raw_id, hosted = key
+            for queue in (key, (hosted, raw_id is None, None), (hosted, raw_id is None, slot.call.name)):
                 if queue in self._queues:
                     self._queues[queue].append(slot)
 
-    def waiting(self, name: _Name) -> _Slot | None:
+    def first_open(self, key: _PairKey) -> _Slot | None:
         """Return the first open call with this key."""
-        slots = self.bearing[name]
+        slots = self.slots_by_key[key]
         if len(slots) == 1:
-            return slots[0] if slots[0].answer is None else None
-        return self._first(name, slots)
+            return slots[0] if slots[0].result is None else None
+        return self._next_in_queue(key, slots)
 
-    def waiting_at(self, *, hosted: bool, without_id: bool, tool: str | None) -> _Slot | None:
+    def first_open_by_position(self, *, hosted: bool, without_id: bool, tool: str | None) -> _Slot | None:
         """Return the first open call with or without an id, of this tool where given."""
 
         def fits(slot: _Slot) -> bool:
-            raw_id, ran = _name(slot.call)
+            raw_id, ran = _pair_key(slot.call)
             return (raw_id is None) is without_id and ran is hosted and tool in (None, slot.call.name)
 
-        return self._first((hosted, without_id, tool), filter(fits, self.slots))
+        return self._next_in_queue((hosted, without_id, tool), filter(fits, self.slots))
 
-    def _first(self, queue: tuple[object, ...], members: Iterable[_Slot]) -> _Slot | None:
+    def _next_in_queue(self, queue: tuple[object, ...], members: Iterable[_Slot]) -> _Slot | None:
         slots = self._queues.get(queue)
         if slots is None:
             slots = self._queues[queue] = deque(members)
-        while slots and slots[0].answer is not None:
+        while slots and slots[0].result is not None:
             slots.popleft()
         return slots[0] if slots else None
 
@@ -116,25 +116,27 @@ class Pairer:
     over one that is paired by position.
     """
 
-    def __init__(self, *, positional: bool = False, borne: Iterable[_Name] = (), claimed: Iterable[_Name] = ()) -> None:
+    def __init__(
+        self, *, positional: bool = False, call_keys: Iterable[_PairKey] = (), result_keys: Iterable[_PairKey] = ()
+    ) -> None:
         self._positional = positional
-        self._borne = frozenset(borne)
-        self._claims = Counter(claimed)
-        self._newest_bearing: dict[_Name, _Turn] = {}
+        self._call_keys = frozenset(call_keys)
+        self._claims = Counter(result_keys)
+        self._newest_turn_by_key: dict[_PairKey, _Turn] = {}
         self._turns: list[_Turn] = []
         self._open_turns: list[_Turn] = []
-        self._just_said: _Turn | None = None
-        self._replies: Counter[str] = Counter()
-        self._orphans: Counter[tuple[str | None, str | None]] = Counter()
+        self._last_turn: _Turn | None = None
+        self._reply_counts: Counter[str] = Counter()
+        self._orphan_counts: Counter[tuple[str | None, str | None]] = Counter()
         self._ids: set[str] = set()
         self._slots: dict[str, _Slot] = {}
-        self._unanswered: defaultdict[_Name, deque[_Slot]] | None = None
+        self._unanswered: defaultdict[_PairKey, deque[_Slot]] | None = None
 
     def feed(self, message: Message) -> Message:
         """Return the message with the ids of its calls and results, and the key of its turn."""
-        if _PAIRED.isdisjoint(map(type, message.blocks)):
+        if _PAIRED_TYPES.isdisjoint(map(type, message.blocks)):
             if any(not isinstance(block, Text) or block.text for block in message.blocks):
-                self._just_said = None
+                self._last_turn = None
             return message
         calls = calls_of(message)
         turn = self._open_turn(message, calls) if calls else None
@@ -145,32 +147,35 @@ class Pairer:
         key = turn.key if turn is not None else message.turn_key
         for block in message.blocks:
             if isinstance(block, ToolCall) and turn is not None:
-                block = self._take_call(block, turn, index)
+                block = self._add_call(block, turn, index)
                 index += 1
             elif isinstance(block, ToolResponse):
                 changed = True
                 if self._is_misnamed(block):
                     misnamed.append((len(blocks), block))
                 else:
-                    block, answered = self._resolve(block)
+                    block, answered = self._pair_result(block)
                     key = key or answered
             blocks.append(block)
         for place, response in misnamed:
-            blocks[place], answered = self._next_in_line(response)
+            blocks[place], answered = self._pair_with_next_open(response)
             key = key or answered
         return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=key) if changed else message
 
-    def take_back(self, calls: Container[str]) -> None:
+    def forget_turns(self, calls: Container[str]) -> None:
         """Exclude the turns of these calls from pairing. Their canonical ids stay in use."""
         self._turns = [turn for turn in self._turns if not any(slot.call.id in calls for slot in turn.slots)]
         left = set(map(id, self._turns))
         self._open_turns = [turn for turn in self._open_turns if id(turn) in left]
-        self._just_said = None
-        self._newest_bearing = {
-            name: turn for turn in self._turns for name, slots in turn.bearing.items() if slots and name[0] is not None
+        self._last_turn = None
+        self._newest_turn_by_key = {
+            name: turn
+            for turn in self._turns
+            for name, slots in turn.slots_by_key.items()
+            if slots and name[0] is not None
         }
 
-    def recall(self, call: ToolCall, turn_key: str, answer: ToolResponse | None, *, counts: bool) -> None:
+    def restore_call(self, call: ToolCall, turn_key: str, result: ToolResponse | None, *, match_raw_id: bool) -> None:
         """Add a call that is in no message any more. With `match_raw_id`, results are paired with it by raw id too."""
         if call.id in self._ids:
             return
@@ -179,123 +184,127 @@ class Pairer:
             return
         turn = _Turn(turn_key)
         slot = self._slots[call.id] = _Slot(call, turn)
-        turn.take(slot, _name(call))
-        if answer is not None:
-            slot.answer, turn.open = answer, 0
-        if counts and call.origin.raw_id is not None:
-            self._newest_bearing.setdefault(_name(call), turn)
+        turn.add_slot(slot, _pair_key(call))
+        if result is not None:
+            slot.result, turn.open_count = result, 0
+        if match_raw_id and call.origin.raw_id is not None:
+            self._newest_turn_by_key.setdefault(_pair_key(call), turn)
 
     def _open_turn(self, message: Message, calls: Sequence[ToolCall]) -> _Turn:
         if message.turn_key is None:
-            digest = reply_key(calls)
-            turn = _Turn(turn_key(digest, self._replies[digest]))
-            self._replies[digest] += 1
+            digest = hash_reply(calls)
+            turn = _Turn(format_turn_key(digest, self._reply_counts[digest]))
+            self._reply_counts[digest] += 1
         else:
             turn = _Turn(message.turn_key)
         self._turns.append(turn)
-        self._just_said = turn
+        self._last_turn = turn
         return turn
 
-    def _take_call(self, call: ToolCall, turn: _Turn, index: int) -> ToolCall:
+    def _add_call(self, call: ToolCall, turn: _Turn, index: int) -> ToolCall:
         raw_id = call.origin.raw_id
         call_id = call.id or (raw_id if raw_id is not None and is_canonical(raw_id) else "")
         if not call_id or call_id in self._ids:
-            call_id = hashed_tool_id(call.origin.provider, raw_id or call.id, call.name, turn.key, index)
+            call_id = hash_tool_id(call.origin.provider, raw_id or call.id, call.name, turn.key, index)
             salt = 0
             while call_id in self._ids:
                 salt += 1
-                call_id = hashed_tool_id(call.origin.provider, raw_id, call.name, f"{turn.key}+{salt}", index)
+                call_id = hash_tool_id(call.origin.provider, raw_id, call.name, f"{turn.key}+{salt}", index)
         self._ids.add(call_id)
         call = msgspec.structs.replace(call, id=call_id)
         if call.origin.is_approval:
             return call
         slot = self._slots[call_id] = _Slot(call, turn)
-        name = _name(call)
-        turn.take(slot, name)
+        name = _pair_key(call)
+        turn.add_slot(slot, name)
         if not self._open_turns or self._open_turns[-1] is not turn:
             self._open_turns.append(turn)
         if raw_id is not None:
-            self._newest_bearing[name] = turn
+            self._newest_turn_by_key[name] = turn
         return call
 
-    def _resolve(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
+    def _pair_result(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
         """Return the result with its call's id, and the key of that call's turn (None for an orphan)."""
         if response.call_id and response.call_id in self._slots:
-            return self._answer(self._slots[response.call_id], response)
-        name = _name(response)
-        if name in self._newest_bearing:
+            return self._assign_result(self._slots[response.call_id], response)
+        name = _pair_key(response)
+        if name in self._newest_turn_by_key:
             self._claims[name] -= 1
-            turn = self._newest_bearing[name]
-            return self._answer(turn.waiting(name) or turn.bearing[name][-1], response)
-        if name in self._borne:
+            turn = self._newest_turn_by_key[name]
+            return self._assign_result(turn.first_open(name) or turn.slots_by_key[name][-1], response)
+        if name in self._call_keys:
             return response, None
-        slot = self._by_content(response, self._turns[-1:]) or self._by_position(response)
-        slot = slot or self._by_content(response, reversed(self._turns[-2:]))
-        return self._answer(slot, response) if slot is not None else (self._orphan(response), None)
+        slot = self._find_by_content(response, self._turns[-1:]) or self._find_by_position(response)
+        slot = slot or self._find_by_content(response, reversed(self._turns[-2:]))
+        return self._assign_result(slot, response) if slot is not None else (self._make_orphan(response), None)
 
-    def _by_position(self, response: ToolResponse) -> _Slot | None:
-        while self._open_turns and not self._open_turns[-1].open:
+    def _find_by_position(self, response: ToolResponse) -> _Slot | None:
+        while self._open_turns and not self._open_turns[-1].open_count:
             self._open_turns.pop()
         if not self._open_turns:
             return None
         turn, tool = self._open_turns[-1], response.name or None
-        found = turn.waiting_at(hosted=response.hosted, without_id=True, tool=tool)
+        found = turn.first_open_by_position(hosted=response.hosted, without_id=True, tool=tool)
         if found is None and (response.origin.raw_id is None or self._positional):
-            found = turn.waiting_at(hosted=response.hosted, without_id=False, tool=tool)
-            if found is not None and self._claims[_name(found.call)] > 0:
+            found = turn.first_open_by_position(hosted=response.hosted, without_id=False, tool=tool)
+            if found is not None and self._claims[_pair_key(found.call)] > 0:
                 return None
         return found
 
     def _is_misnamed(self, response: ToolResponse) -> bool:
         """Whether a result can be paired by position only: neither its id nor its name matches a call."""
-        turn = self._just_said
-        if turn is None or not turn.open or not self._positional or response.hosted or not response.name:
+        turn = self._last_turn
+        if turn is None or not turn.open_count or not self._positional or response.hosted or not response.name:
             return False
-        name = _name(response)
-        known = response.call_id in self._slots or name in self._newest_bearing or name in self._borne
-        return not known and response.name not in turn.tools
+        name = _pair_key(response)
+        known = response.call_id in self._slots or name in self._newest_turn_by_key or name in self._call_keys
+        return not known and response.name not in turn.tool_names
 
-    def _next_in_line(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
-        turn = self._just_said
-        if turn is None or not turn.open:
-            return self._resolve(response)
-        slot = turn.waiting_at(hosted=False, without_id=True, tool=None)
-        slot = slot or turn.waiting_at(hosted=False, without_id=False, tool=None)
-        if slot is None or self._claims[_name(slot.call)] > 0:
-            return self._resolve(response)
-        answered, key = self._answer(slot, response)
+    def _pair_with_next_open(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
+        turn = self._last_turn
+        if turn is None or not turn.open_count:
+            return self._pair_result(response)
+        slot = turn.first_open_by_position(hosted=False, without_id=True, tool=None)
+        slot = slot or turn.first_open_by_position(hosted=False, without_id=False, tool=None)
+        if slot is None or self._claims[_pair_key(slot.call)] > 0:
+            return self._pair_result(response)
+        answered, key = self._assign_result(slot, response)
         return msgspec.structs.replace(answered, name=slot.call.name), key
 
-    def _by_content(self, response: ToolResponse, turns: Iterable[_Turn]) -> _Slot | None:
+    def _find_by_content(self, response: ToolResponse, turns: Iterable[_Turn]) -> _Slot | None:
         """Return a call of a closed turn whose result has the same content: this one is its duplicate."""
         for turn in turns:
-            if turn.open:
+            if turn.open_count:
                 continue
             for slot in turn.slots:
-                if slot.answer is not None and _could_repeat(response, slot) and same_content(response, slot.answer):
+                if (
+                    slot.result is not None
+                    and _can_be_duplicate(response, slot)
+                    and has_same_content(response, slot.result)
+                ):
                     return slot
         return None
 
-    def _answer(self, slot: _Slot, response: ToolResponse) -> tuple[ToolResponse, str | None]:
-        if slot.answer is None:
-            slot.answer = response
-            slot.turn.open -= 1
+    def _assign_result(self, slot: _Slot, response: ToolResponse) -> tuple[ToolResponse, str | None]:
+        if slot.result is None:
+            slot.result = response
+            slot.turn.open_count -= 1
         named = response.name or slot.call.name
         return msgspec.structs.replace(response, call_id=slot.call.id, name=named), slot.turn.key
 
-    def _orphan(self, response: ToolResponse) -> ToolResponse:
+    def _make_orphan(self, response: ToolResponse) -> ToolResponse:
         origin = response.origin
         kind = (origin.raw_id, response.name)
-        index = self._orphans[kind]
+        index = self._orphan_counts[kind]
         # One that has its id already is counted too, so that parsing the history again numbers the next one the same.
-        self._orphans[kind] += 1
+        self._orphan_counts[kind] += 1
         # A canonical id is kept unless it is the id of a call that this is not the result of.
         if response.call_id or (is_canonical(origin.raw_id) and origin.raw_id not in self._ids):
             return msgspec.structs.replace(response, call_id=response.call_id or origin.raw_id or "")
-        made = hashed_tool_id(origin.provider, origin.raw_id, response.name, "orphan", index)
+        made = hash_tool_id(origin.provider, origin.raw_id, response.name, "orphan", index)
         return msgspec.structs.replace(response, call_id=made)
 
-    def settle(self, message: Message) -> Message:
+    def pair_early_results(self, message: Message) -> Message:
         """Pair the message's results that precede their call: with it if it is still open, else as orphans."""
         if ToolResponse not in map(type, message.blocks):
             return message
@@ -305,57 +314,58 @@ class Pairer:
         blocks: list[Block] = []
         for block in message.blocks:
             if isinstance(block, ToolResponse) and not block.call_id:
-                block, answered = self._early(block)
+                block, answered = self._pair_early_result(block)
                 key = key or answered
             blocks.append(block)
         return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=key)
 
-    def _early(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
+    def _pair_early_result(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
         if self._unanswered is None:
             self._unanswered = defaultdict(deque)
             for slot in self._slots.values():
-                if slot.answer is None and slot.call.origin.raw_id is not None:
-                    self._unanswered[_name(slot.call)].append(slot)
-        waiting = self._unanswered[_name(response)]
+                if slot.result is None and slot.call.origin.raw_id is not None:
+                    self._unanswered[_pair_key(slot.call)].append(slot)
+        waiting = self._unanswered[_pair_key(response)]
         if waiting:
-            return self._answer(waiting.popleft(), response)
-        for slot in self._newest_bearing[_name(response)].bearing[_name(response)]:
-            if slot.answer is not None and same_content(response, slot.answer):
-                return self._answer(slot, response)
-        return self._orphan(response), None
+            return self._assign_result(waiting.popleft(), response)
+        for slot in self._newest_turn_by_key[_pair_key(response)].slots_by_key[_pair_key(response)]:
+            if slot.result is not None and has_same_content(response, slot.result):
+                return self._assign_result(slot, response)
+        return self._make_orphan(response), None
 
 
-def _could_repeat(response: ToolResponse, slot: _Slot) -> bool:
+def _can_be_duplicate(response: ToolResponse, slot: _Slot) -> bool:
     raw_id = response.origin.raw_id
-    if (raw_id is not None and slot.call.origin.raw_id is not None) or _name(slot.call)[1] != response.hosted:
+    if (raw_id is not None and slot.call.origin.raw_id is not None) or _pair_key(slot.call)[1] != response.hosted:
         return False
-    result_name = slot.answer.name if slot.answer is not None else None
+    result_name = slot.result.name if slot.result is not None else None
     return response.name in (None, slot.call.name, result_name)
 
 
 def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Message, ...]:
     """Return all messages of a body with the ids of their calls and results."""
-    borne = {_name(call) for message in messages for call in calls_of(message) if _is_named(call)}
-    claimed = [_name(result) for message in messages for result in responses_of(message) if result.origin.raw_id]
-    pairer = Pairer(positional=positional, borne=borne, claimed=claimed if positional else ())
+    borne = {_pair_key(call) for message in messages for call in calls_of(message) if _can_have_result(call)}
+    claimed = [_pair_key(result) for message in messages for result in responses_of(message) if result.origin.raw_id]
+    pairer = Pairer(positional=positional, call_keys=borne, result_keys=claimed if positional else ())
     fed = [pairer.feed(message) for message in messages]
-    return tuple(pairer.settle(message) for message in fed)
+    return tuple(pairer.pair_early_results(message) for message in fed)
 
 
-def _is_named(call: ToolCall) -> bool:
+def _can_have_result(call: ToolCall) -> bool:
     """Whether a result may have the id of this call. An approval request has no result."""
     return call.origin.raw_id is not None and not call.origin.is_approval
 
 
-def same_content(one: ToolResponse, other: ToolResponse) -> bool:
+def has_same_content(one: ToolResponse, other: ToolResponse) -> bool:
     """Whether two results have the same content, whatever their native fragments."""
     return (
         one.error == other.error
         and one.outcome == other.outcome
         and one.structured == other.structured
-        and [_said(block) for block in one.content or ()] == [_said(block) for block in other.content or ()]
+        and [_comparable_block(block) for block in one.content or ()]
+        == [_comparable_block(block) for block in other.content or ()]
     )
 
 
-def _said(block: Block) -> object:
+def _comparable_block(block: Block) -> object:
     return block.text if isinstance(block, Text) else msgspec.structs.replace(block, native=None)

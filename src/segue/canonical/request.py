@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from segue.canonical.blocks import Block, Message, Native, Text, Thinking, ToolCall
@@ -85,7 +86,7 @@ class Options(Struct, frozen=True, gc=False):
     presence_penalty: float | int | None = None
     frequency_penalty: float | int | None = None
     user: str | None = None
-    kindred: Mapping[str, Any] | None = None
+    vendor_options: Mapping[str, Any] | None = msgspec.field(default=None, name="kindred")
     """Options that only the APIs of one vendor have, under that vendor's names."""
 
 
@@ -128,9 +129,9 @@ class Reply(Struct, frozen=True, gc=False):
     model: str | None = None
     stop_sequence: str | None = None
     created: int | None = None
-    cause: str | None = None
-    others: int = 0
-    beside: tuple[str, ...] = ()
+    raw_finish: str | None = msgspec.field(default=None, name="cause")
+    other_choices: int = msgspec.field(default=0, name="others")
+    unknown_fields: tuple[str, ...] = msgspec.field(default=(), name="beside")
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
 

@@ -16,8 +16,8 @@ _INTERRUPTED = 130
 def main() -> NoReturn:
     """Entry point. An interrupt during import exits as quietly as one during a command."""
     try:
-        from segue.cli import shell
+        from segue.cli import app
 
-        shell.main()
+        app.main()
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @options.command("assemble")
-@options.option("--api", required=True, help="The API the stream comes from.")
-@options.option("--to", "target", help="Convert the reply to this API's format (default: the same API).")
+@options.api_option("--api", required=True, help="The API the stream comes from.")
+@options.api_option("--to", "target", help="Convert the reply to this API's format (default: the same API).")
 @options.tool_format_option
 @options.file_argument
 @click.pass_context
@@ -33,29 +33,29 @@ def command(
     """
     import msgspec
 
+    from segue._stream import assemble, render_reply_body
     from segue.errors import InputError, RemoteProtocolError
-    from segue.streaming import assemble, reply_body
 
-    data = streams.read(file, text=False, wanted="a recorded stream")
+    data = streams.read(file, text=False, expected="a recorded stream")
     try:
-        reply = assemble(data, api, tool_format=config.tool_format(tool_format, api))
+        reply = assemble(data, api, tool_format=config.choose_tool_format(tool_format, api))
     except RemoteProtocolError as error:
         if error.kind is not None:
             raise
         raise InputError(f"{'stdin' if file == streams.STDIO else file}: {error}") from None
-    body, report = reply_body(reply, target or api)
+    body, report = render_reply_body(reply, target or api)
     if as_json:
-        streams.write(msgspec.json.encode({"body": body, **_told(reply, report)}), b"\n")
+        streams.write(msgspec.json.encode({"body": body, **_reply_fields(reply, report)}), b"\n")
     else:
         streams.write(msgspec.json.encode(body), b"\n")
         for finding in report.findings:
-            streams.say(finding.message)
+            streams.print_message(finding.message)
     if reply.finish == "error":
-        streams.say(f"the reply is incomplete: {reply.cause}")
+        streams.print_message(f"the reply is incomplete: {reply.raw_finish}")
         ctx.exit(1)
 
 
-def _told(reply: Reply, report: Report) -> dict[str, Any]:
+def _reply_fields(reply: Reply, report: Report) -> dict[str, Any]:
     import msgspec
 
     calls = [

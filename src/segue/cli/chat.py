@@ -15,10 +15,10 @@ from segue.cli import options, streams
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from segue.cli.chatting.looks import Row
-    from segue.cli.chatting.loop import Chat
-    from segue.cli.chatting.surface import Surface
-    from segue.cli.wishes import Wishes
+    from segue.cli.chat_ui.chat import Chat
+    from segue.cli.chat_ui.styles import Row
+    from segue.cli.chat_ui.ui import ChatUI
+    from segue.cli.run_options import RunOptions
 
 
 @options.command("chat", json_help="Not supported; use segue run --json.")
@@ -36,73 +36,73 @@ def command(ctx: click.Context, prompt: tuple[str, ...], *, as_json: bool, **fla
       segue chat -m anthropic/claude-sonnet-5
       segue chat -c
     """
-    from segue.cli.wishes import Wishes
+    from segue.cli.run_options import RunOptions
 
     if as_json:
         raise click.UsageError("segue chat has no JSON output; use segue run --json", ctx)
     if getattr(sys, "stdin", None) is None or getattr(sys, "stdout", None) is None:
-        raise streams.Unreadable("a chat needs stdin and stdout; one of them is closed")
-    asyncio.run(_held(Wishes.given(ctx, flags), " ".join(prompt)))
+        raise streams.BadInputError("a chat needs stdin and stdout; one of them is closed")
+    asyncio.run(_run_chat(RunOptions.from_flags(ctx, flags), " ".join(prompt)))
 
 
-async def _held(run_options: Wishes, prompt: str) -> None:
+async def _run_chat(run_options: RunOptions, prompt: str) -> None:
     from segue.cli.agent import Agent
-    from segue.cli.chatting.loop import Chat
+    from segue.cli.chat_ui.chat import Chat
 
-    interactive = streams.on_terminal(sys.stdin)
+    interactive = streams.is_terminal(sys.stdin)
     chat = Chat()
     async with Agent(
         run_options,
-        listen=chat.hear,
+        on_event=chat.on_event,
         approve=chat.approve if interactive else None,
-        ask_trust=_trusts if interactive else None,
+        confirm_trust=_confirm_trust if interactive else None,
     ) as agent:
-        chat.agent, chat.surface = agent, _surface(chat)
-        chat.strategy = agent.known.config.settings.compress or chat.strategy
-        chat.begin()
+        chat.agent, chat.ui = agent, _make_ui(chat)
+        chat.strategy = agent.providers.config.settings.compress or chat.strategy
+        chat.print_header()
         if prompt:
-            chat.entered(prompt)
+            chat.submit(prompt)
         try:
-            await chat.surface.run(chat)
+            await chat.ui.run(chat)
         finally:
-            await chat.end()
-        chat.say(_farewell(chat))
+            await chat.close()
+        chat.print_rows(_resume_hint(chat))
 
 
-def _surface(chat: Chat) -> Surface:
+def _make_ui(chat: Chat) -> ChatUI:
     """`TerminalUI` on a capable terminal, else `LineUI`."""
-    from segue.cli.chatting.plain import Plain
+    from segue.cli.chat_ui.line_ui import LineUI
 
-    capable = streams.on_terminal(sys.stdin) and streams.on_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
+    capable = streams.is_terminal(sys.stdin) and streams.is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
     if not capable or sys.platform == "win32":
-        return Plain()
-    from segue.cli.chatting.completion import ChatCompleter
-    from segue.cli.chatting.memory import InputHistory, place
-    from segue.cli.chatting.terminal import Terminal
+        return LineUI()
+    from segue.cli.chat_ui.completion import ChatCompleter
+    from segue.cli.chat_ui.input_history import InputHistory, history_path
+    from segue.cli.chat_ui.terminal_ui import TerminalUI
 
-    return Terminal(
+    return TerminalUI(
         completer=ChatCompleter(chat),
-        history=InputHistory(place()),
+        history=InputHistory(history_path()),
         footer=chat.footer,
-        waiting=lambda: chat.waiting,
+        queued=lambda: chat.queued,
         coloured=not os.environ.get("NO_COLOR"),
     )
 
 
-def _trusts(file: Path, settings: Sequence[str]) -> bool:
+def _confirm_trust(file: Path, settings: Sequence[str]) -> bool:
     """Show the restricted settings of a project file and ask whether to trust it."""
-    from segue.cli.chatting.plain import forget_typed
-    from segue.view.clean import harmless_line
+    from segue.cli.chat_ui.line_ui import discard_typed
+    from segue.view.sanitize import sanitize_line
 
-    click.echo(f"{harmless_line(str(file))} is not trusted. It sets:", err=True)
+    click.echo(f"{sanitize_line(str(file))} is not trusted. It sets:", err=True)
     for setting in settings:
-        click.echo(f"  {harmless_line(setting)}", err=True)
-    forget_typed()
+        click.echo(f"  {sanitize_line(setting)}", err=True)
+    discard_typed()
     return click.confirm("Trust this file until it changes?", default=False, err=True)
 
 
-def _farewell(chat: Chat) -> list[Row]:
-    conversation_id = chat.agent.conversation
-    if conversation_id is None or not chat.session.book.messages:
+def _resume_hint(chat: Chat) -> list[Row]:
+    conversation_id = chat.agent.conversation_id
+    if conversation_id is None or not chat.session.log.messages:
         return []
     return [[("class:dim", f"  to continue: segue chat -s {conversation_id}")]]

@@ -15,7 +15,7 @@ _COLOURS = {"reject": "red", "risk": "yellow"}
 
 
 @options.command("check")
-@options.option("--api", required=True, help="The API the body is for.")
+@options.api_option("--api", required=True, help="The API the body is for.")
 @options.model_option
 @options.profile_option
 @options.file_argument
@@ -37,13 +37,13 @@ def command(ctx: click.Context, file: str, *, api: str, model: str | None, profi
 
         streams.write(msgspec.json.encode(verdict.to_dict()), b"\n")
     else:
-        streams.write("".join(f"{line}\n" for line in _lines(verdict)))
+        streams.write("".join(f"{line}\n" for line in _format_verdict(verdict)))
     ctx.exit(0 if verdict else 1)
 
 
-def _lines(verdict: Verdict) -> list[str]:
+def _format_verdict(verdict: Verdict) -> list[str]:
     """A line for each violation and one for the verdict, which never starts with `reject`."""
-    colour = streams.coloured()
+    colour = streams.supports_colour()
     lines: list[str] = []
     counts = {"reject": 0, "risk": 0}
     for violation in verdict:

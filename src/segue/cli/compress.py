@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli import options, stored, streams
+from segue.cli import options, streams, user_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from segue.canonical.blocks import Message
-    from segue.canonical.compress import Compressed
+    from segue.canonical.compress import CompressionResult
     from segue.store.base import HistoryStore
 
 # As in `canonical.compress.STRATEGIES`, which is not loaded for `--help`.
@@ -53,7 +53,7 @@ def command(
     if undo:
         if any((strategy, budget is not None, summarise, dry_run)):
             raise click.UsageError("--undo can't be combined with other options", ctx)
-        with stored.opened() as store:
+        with user_store.connect() as store:
             _undo(store, store.find(id), as_json=as_json)
         return
     if strategy is None or budget is None:
@@ -62,16 +62,16 @@ def command(
         raise click.UsageError("middle-out needs --summarise COMMAND", ctx)
     if summarise is not None and strategy != "middle-out":
         raise click.UsageError(f"--summarise works only with middle-out, not {strategy}", ctx)
-    with stored.opened() as store:
+    with user_store.connect() as store:
         name = store.find(id)
-        teller = _teller(summarise) if summarise is not None else None
-        result = _made(store, name, strategy, budget, teller, dry_run=dry_run)
-    with nullcontext() if dry_run else streams.done("compressed", name):
-        _tell(name, result, as_json=as_json, strategy=strategy, budget=budget, dry_run=dry_run)
+        teller = _make_summariser(summarise) if summarise is not None else None
+        result = _compress(store, name, strategy, budget, teller, dry_run=dry_run)
+    with nullcontext() if dry_run else streams.report_if_unwritten("compressed", name):
+        _print_result(name, result, as_json=as_json, strategy=strategy, budget=budget, dry_run=dry_run)
     ctx.exit(0 if result.reached else 1)
 
 
-def _made(
+def _compress(
     store: HistoryStore,
     name: str,
     strategy: str,
@@ -79,11 +79,11 @@ def _made(
     summarise: Callable[[Sequence[Message]], str] | None,
     *,
     dry_run: bool,
-) -> Compressed:
+) -> CompressionResult:
     if dry_run:
-        from segue.store.timeline import replayed
+        from segue.store.replay import replay_events
 
-        return replayed(store.events(name)).chat.compress(strategy, budget, summarise=summarise)
+        return replay_events(store.events(name)).chat.compress(strategy, budget, summarise=summarise)
     from segue.store.conversation import StoredConversation
 
     with StoredConversation(store, name) as chat:
@@ -96,31 +96,31 @@ def _undo(store: HistoryStore, name: str, *, as_json: bool) -> None:
     with StoredConversation(store, name) as chat:
         chat.undo()
         count = len(chat.messages)
-    with streams.done("compression undone", name):
+    with streams.report_if_unwritten("compression undone", name):
         if as_json:
             import msgspec
 
             streams.write(msgspec.json.encode({"id": name, "messages": count}), b"\n")
         else:
-            from segue.view.words import counted
+            from segue.view.format import format_count
 
-            streams.write(f"{name}: compression undone, {counted(count, 'message')}\n")
+            streams.write(f"{name}: compression undone, {format_count(count, 'message')}\n")
 
 
-def _teller(command: str) -> Callable[[Sequence[Message]], str]:
+def _make_summariser(command: str) -> Callable[[Sequence[Message]], str]:
     """A function that summarises messages with an external command: Markdown on stdin, the summary on stdout."""
     import shlex
     import subprocess
 
     def summarise(messages: Sequence[Message]) -> str:
-        from segue.view.markdown import markdown_messages
+        from segue.view.markdown import render_messages
 
         try:
             ended = subprocess.run(
-                shlex.split(command), input=markdown_messages(messages).encode(), stdout=subprocess.PIPE, check=False
+                shlex.split(command), input=render_messages(messages).encode(), stdout=subprocess.PIPE, check=False
             )
         except (OSError, ValueError) as error:
-            raise click.ClickException(f"--summarise: can't run {command}: {streams.reason(error)}") from None
+            raise click.ClickException(f"--summarise: can't run {command}: {streams.format_os_error(error)}") from None
         try:
             text = ended.stdout.decode().strip()
         except UnicodeDecodeError:
@@ -135,28 +135,31 @@ def _teller(command: str) -> Callable[[Sequence[Message]], str]:
     return summarise
 
 
-def _left(result: Compressed) -> str:
+def _format_remaining(result: CompressionResult) -> str:
     """The number of remaining messages, where some were dropped."""
-    dropped = sum(not note.after for note in result.notes)
+    dropped = sum(not note.after for note in result.changes)
     return f"; {len(result.messages):,} of {len(result.messages) + dropped:,} messages remain" if dropped else ""
 
 
-def _tell(name: str, result: Compressed, *, as_json: bool, **arguments: Any) -> None:
+def _print_result(name: str, result: CompressionResult, *, as_json: bool, **arguments: Any) -> None:
     import msgspec
 
     if as_json:
         sizes = {"before": result.before, "tokens": result.tokens, "reached": result.reached, "reason": result.reason}
-        notes = [str(note) for note in result.notes]
+        notes = [str(note) for note in result.changes]
         value = {"id": name, **arguments, **sizes, "messages": len(result.messages), "notes": notes}
         streams.write(msgspec.json.encode(value), b"\n")
         return
-    if result.notes:
-        from segue.view.words import note_lines
+    if result.changes:
+        from segue.view.format import format_notes
 
-        lines = [*note_lines(result.notes), f"{result.before:,} → {result.tokens:,} tokens{_left(result)}"]
+        lines = [
+            *format_notes(result.changes),
+            f"{result.before:,} → {result.tokens:,} tokens{_format_remaining(result)}",
+        ]
     else:
         why = "already within the budget" if result.reached else "nothing can be compressed"
         lines = [f"{result.tokens:,} tokens: {why}"]
     streams.write("".join(f"{streams.one_line(line)}\n" for line in lines))
     if not result.reached:
-        streams.say(f"the budget of {arguments['budget']:,} tokens can't be reached: {result.reason}")
+        streams.print_message(f"the budget of {arguments['budget']:,} tokens can't be reached: {result.reason}")

@@ -17,42 +17,42 @@ import click
 from msgspec import json
 from msgspec.structs import replace
 
-from segue.cli import streams, trusted
-from segue.cli.settings import Mcp, Provider, Settings, Tools, from_variables, parsed, read
-from segue.cli.streams import Unreadable
+from segue.cli import streams, trust_store
+from segue.cli.settings import McpServer, Provider, Settings, Tools, from_variables, parse, read
+from segue.cli.streams import BadInputError
 from segue.errors import InputError
 
 __all__ = [
     "Config",
-    "Source",
-    "distrusted_store",
+    "ConfigFile",
+    "choose_tool_format",
+    "configured_store",
     "load",
+    "load_file",
     "project_file",
-    "source",
-    "store",
-    "tool_format",
+    "restricted_settings",
+    "untrusted_store_file",
     "user_file",
-    "wanted",
 ]
 
 T = TypeVar("T")
-Ask: TypeAlias = "Callable[[Path, Sequence[str]], bool]"
+ConfirmTrust: TypeAlias = "Callable[[Path, Sequence[str]], bool]"
 """Asks the user whether to trust a file, given its restricted settings with their values."""
 
-_PROJECT = ".segue.toml"
-_USER = "config.toml"
-_WITHHELD = ("base_url", "key_variable", "headers")
+_PROJECT_FILE = ".segue.toml"
+_USER_FILE = "config.toml"
+_RESTRICTED_KEYS = ("base_url", "key_variable", "headers")
 
 
 @dataclass(frozen=True)
-class Source:
+class ConfigFile:
     """A configuration file, and its settings that are ignored because it is not trusted."""
 
     path: Path
     settings: Settings
-    project: bool = False
-    trusted: bool = True
-    withheld: tuple[str, ...] = ()
+    is_project: bool = False
+    is_trusted: bool = True
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,86 +60,88 @@ class Config:
     """The merged settings and the files they come from."""
 
     settings: Settings
-    sources: tuple[Source, ...] = ()
+    files: tuple[ConfigFile, ...] = ()
 
-    def blamed(self, error: InputError) -> Unreadable:
+    def locate_error(self, error: InputError) -> BadInputError:
         """The error with the name of the file that contains the table."""
         table, _, rest = error.path.partition(".")
         name = rest.partition(".")[0]
-        file = next((it.path for it in self.sources if name in getattr(it.settings, table, ())), None)
-        return Unreadable(f"{file}: {error}" if file else str(error))
+        file = next((it.path for it in self.files if name in getattr(it.settings, table, ())), None)
+        return BadInputError(f"{file}: {error}" if file else str(error))
 
     @property
-    def untrusted(self) -> Source | None:
+    def untrusted_file(self) -> ConfigFile | None:
         """The file that has ignored settings."""
-        return next((source for source in self.sources if source.withheld), None)
+        return next((source for source in self.files if source.ignored), None)
 
-    def chosen_by(self) -> str:
+    def model_source(self) -> str:
         """The variable or file that sets the model."""
-        if from_variables(os.environ).chosen:
+        if from_variables(os.environ).model_names:
             return "SEGUE_MODEL"
-        return next((str(source.path) for source in self.sources if source.settings.chosen), "")
+        return next((str(source.path) for source in self.files if source.settings.model_names), "")
 
 
 # ---------------------------------------------------------------------------------------------------------- loading
 
 
-def load(*, trusting: bool = False, ask: Ask | None = None) -> Config:
+def load(*, trusting: bool = False, confirm: ConfirmTrust | None = None) -> Config:
     """Load and merge all settings. `trusting` trusts the project file for this run; `confirm` asks and stores it."""
-    sources = tuple(source(file, trusting=trusting, ask=ask) for file, _ in _places())
+    sources = tuple(load_file(file, trusting=trusting, confirm=confirm) for file, _ in _existing_files())
     layers = [from_variables(os.environ), *(each.settings for each in sources)]
     merged = layers[0]
     for lower in layers[1:]:
-        merged = _over(merged, lower)
+        merged = _merge_settings(merged, lower)
     if merged.route == "rules" and not merged.rules:
-        raise Unreadable(f'route = "rules", but neither {_PROJECT} nor {user_file()} has [[rules]]')
+        raise BadInputError(f'route = "rules", but neither {_PROJECT_FILE} nor {user_file()} has [[rules]]')
     return Config(merged, sources)
 
 
-def tool_format(flag: str | None, api: str) -> str:
+def choose_tool_format(flag: str | None, api: str) -> str:
     """The tool format for an API: flag, variable, then files."""
     chosen = flag or os.environ.get("SEGUE_TOOL_FORMAT")
     if chosen:
         return chosen
-    for file, _ in _places():
-        provider = parsed(file, read(file)).providers.get(api)
+    for file, _ in _existing_files():
+        provider = parse(file, read(file)).providers.get(api)
         if provider is not None and provider.tool_format is not None:
             return provider.tool_format
     return "auto"
 
 
-def store(*, trusting: bool = False) -> str | None:
+def configured_store(*, trusting: bool = False) -> str | None:
     """The store location set in the files; `SEGUE_STORE` takes precedence and is not read here.
 
     The project file's setting is validated even where it is ignored because the file is not trusted.
     """
     from segue.errors import InputError
-    from segue.store import file_of
+    from segue.store import resolve_file
 
-    for file, project in _places():
+    for file, project in _existing_files():
         data = read(file)
-        location = parsed(file, data).store
+        location = parse(file, data).store
         if location is None:
             continue
         try:
-            path = file_of(location)
+            path = resolve_file(location)
         except InputError as error:
-            raise Unreadable(f"{file}: {error}") from None
+            raise BadInputError(f"{file}: {error}") from None
         if path is None and project:
-            raise Unreadable(f"{file}: store must be a file in a project file; set a server in your own {_USER}")
-        if project and not trusting and not trusted.is_trusted(file, data):
+            raise BadInputError(
+                f"{file}: store must be a file in a project file; set a server in your own {_USER_FILE}"
+            )
+        if project and not trusting and not trust_store.is_trusted(file, data):
             continue
         return location if path is None else str(file.parent / Path(location).expanduser())
     return None
 
 
-def distrusted_store() -> Path | None:
+def untrusted_store_file() -> Path | None:
     """The untrusted project file whose `store` setting is ignored, if any."""
     file = project_file()
     if file is None:
         return None
     data = read(file)
-    return file if parsed(file, data).store is not None and not trusted.is_trusted(file, data) else None
+    return file if parse(file, data).store is not None and not trust_store.is_trusted(file, data) else None
 
 
 # ------------------------------------------------------------------------------------------------------------- files
@@ -147,17 +149,19 @@ def distrusted_store() -> Path | None:
 
 def project_file() -> Path | None:
     """The nearest `.segue.toml` in or above the working directory."""
-    if not streams.in_a_folder():
+    if not streams.has_working_folder():
         return None
     here = Path.cwd()
-    return next((folder / _PROJECT for folder in (here, *here.parents) if (folder / _PROJECT).is_file()), None)
+    return next(
+        (folder / _PROJECT_FILE for folder in (here, *here.parents) if (folder / _PROJECT_FILE).is_file()), None
+    )
 
 
 def user_file() -> Path:
-    return Path(click.get_app_dir("segue")) / _USER
+    return Path(click.get_app_dir("segue")) / _USER_FILE
 
 
-def _places() -> Iterator[tuple[Path, bool]]:
+def _existing_files() -> Iterator[tuple[Path, bool]]:
     """The files that exist, highest precedence first, each with whether it is the project file."""
     if project := project_file():
         yield project, True
@@ -165,49 +169,51 @@ def _places() -> Iterator[tuple[Path, bool]]:
         yield user, False
 
 
-def source(file: Path, *, trusting: bool = False, ask: Ask | None = None) -> Source:
+def load_file(file: Path, *, trusting: bool = False, confirm: ConfirmTrust | None = None) -> ConfigFile:
     """Load one file without its ignored settings."""
-    project = file.name == _PROJECT
+    project = file.name == _PROJECT_FILE
     data = read(file)
-    settings = parsed(file, data)
-    restricted = _wants(settings) if project else {}
-    if not restricted or trusting or trusted.is_trusted(file, data):
-        return Source(file, settings, project)
-    if ask is not None and ask(file, [f"{name} = {value}" for name, value in restricted.items()]):
-        trusted.remember(file, data)
-        return Source(file, settings, project)
-    return Source(file, _harmless(settings), project, trusted=False, withheld=tuple(restricted))
+    settings = parse(file, data)
+    restricted = _find_restricted(settings) if project else {}
+    if not restricted or trusting or trust_store.is_trusted(file, data):
+        return ConfigFile(file, settings, project)
+    if confirm is not None and confirm(file, [f"{name} = {value}" for name, value in restricted.items()]):
+        trust_store.add(file, data)
+        return ConfigFile(file, settings, project)
+    return ConfigFile(file, _without_restricted(settings), project, is_trusted=False, ignored=tuple(restricted))
 
 
-def wanted(file: Path) -> tuple[dict[str, str], bytes]:
+def restricted_settings(file: Path) -> tuple[dict[str, str], bytes]:
     """The settings of a project file that need trust, with their values, and the bytes they were read from."""
     data = read(file)
-    return _wants(parsed(file, data)), data
+    return _find_restricted(parse(file, data)), data
 
 
-def _wants(settings: Settings) -> dict[str, str]:
+def _find_restricted(settings: Settings) -> dict[str, str]:
     """Settings that an untrusted file may not set, each with its full value as JSON."""
     restricted: dict[str, object] = {} if settings.store is None else {"store": settings.store}
     restricted |= {f"tools.{key}": rules for key in ("allow", "env") if (rules := getattr(settings.tools, key))}
-    restricted |= {f"mcp.{name}": _server(server) for name, server in settings.mcp.items()}
+    restricted |= {f"mcp.{name}": _describe_server(server) for name, server in settings.mcp.items()}
     restricted |= {
         f"providers.{name}.{key}": value
         for name, provider in settings.providers.items()
-        for key in _WITHHELD
+        for key in _RESTRICTED_KEYS
         if (value := getattr(provider, key)) is not None
     }
     return {name: json.encode(value).decode() for name, value in restricted.items()}
 
 
-def _server(server: Mcp) -> dict[str, object]:
-    default = Mcp()
-    values = {name: getattr(server, name) for name in Mcp.__struct_fields__ if name not in ("command", "args")}
+def _describe_server(server: McpServer) -> dict[str, object]:
+    default = McpServer()
+    values = {name: getattr(server, name) for name in McpServer.__struct_fields__ if name not in ("command", "args")}
     changed = {name: value for name, value in values.items() if value != getattr(default, name)}
     return {"command": server.program, **changed} if server.program else changed
 
 
-def _harmless(settings: Settings) -> Settings:
-    providers = {name: replace(provider, **dict.fromkeys(_WITHHELD)) for name, provider in settings.providers.items()}
+def _without_restricted(settings: Settings) -> Settings:
+    providers = {
+        name: replace(provider, **dict.fromkeys(_RESTRICTED_KEYS)) for name, provider in settings.providers.items()
+    }
     tools = replace(settings.tools, allow=(), env=())
     return replace(settings, store=None, tools=tools, mcp={}, providers=providers)
 
@@ -215,52 +221,52 @@ def _harmless(settings: Settings) -> Settings:
 # ----------------------------------------------------------------------------------------------------------- merging
 
 
-def _over(upper: Settings, lower: Settings) -> Settings:
+def _merge_settings(upper: Settings, lower: Settings) -> Settings:
     """Merge two layers; `upper` takes precedence. A layer that sets a model does not inherit the lower one's route."""
-    models = upper if upper.chosen else lower
+    models = upper if upper.model_names else lower
     return Settings(
         model=models.model,
         models=models.models,
-        route=upper.route if upper.chosen else _first(upper.route, lower.route),
-        store=_first(upper.store, lower.store),
-        compress=_first(upper.compress, lower.compress),
+        route=upper.route if upper.model_names else _first_set(upper.route, lower.route),
+        store=_first_set(upper.store, lower.store),
+        compress=_first_set(upper.compress, lower.compress),
         rules=upper.rules or lower.rules,
-        providers=_providers(upper.providers, lower.providers),
-        tools=_tools(upper.tools, lower.tools),
+        providers=_merge_providers(upper.providers, lower.providers),
+        tools=_merge_tools(upper.tools, lower.tools),
         mcp={**lower.mcp, **upper.mcp},
         prices={**lower.prices, **upper.prices},
     )
 
 
-def _providers(upper: Mapping[str, Provider], lower: Mapping[str, Provider]) -> dict[str, Provider]:
+def _merge_providers(upper: Mapping[str, Provider], lower: Mapping[str, Provider]) -> dict[str, Provider]:
     """Merge by key, so that a project file that sets a tool format keeps the user's base URL."""
     merged = dict(lower)
     for name, provider in upper.items():
         below = lower.get(name, Provider())
-        values = {key: _first(getattr(provider, key), getattr(below, key)) for key in Provider.__struct_fields__}
+        values = {key: _first_set(getattr(provider, key), getattr(below, key)) for key in Provider.__struct_fields__}
         merged[name] = Provider(**values)
     return merged
 
 
-def _tools(upper: Tools, lower: Tools) -> Tools:
+def _merge_tools(upper: Tools, lower: Tools) -> Tools:
     if upper.only is not None and lower.only is not None:
         only = tuple(name for name in upper.only if name in lower.only)
     else:
-        only = _first(upper.only, lower.only)
+        only = _first_set(upper.only, lower.only)
     return Tools(
-        allow=_both(upper.allow, lower.allow),
-        ask=_both(upper.ask, lower.ask),
-        deny=_both(upper.deny, lower.deny),
-        env=_both(upper.env, lower.env),
+        allow=_merge_lists(upper.allow, lower.allow),
+        ask=_merge_lists(upper.ask, lower.ask),
+        deny=_merge_lists(upper.deny, lower.deny),
+        env=_merge_lists(upper.env, lower.env),
         only=only,
-        timeout=_first(upper.timeout, lower.timeout),
-        parallel=_first(upper.parallel, lower.parallel),
+        timeout=_first_set(upper.timeout, lower.timeout),
+        parallel=_first_set(upper.parallel, lower.parallel),
     )
 
 
-def _first(upper: T | None, lower: T | None) -> T | None:
+def _first_set(upper: T | None, lower: T | None) -> T | None:
     return upper if upper is not None else lower
 
 
-def _both(upper: Sequence[str], lower: Sequence[str]) -> tuple[str, ...]:
+def _merge_lists(upper: Sequence[str], lower: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*upper, *lower)))

@@ -28,7 +28,7 @@ POLICIES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-def _policies(function: Callable[..., Any]) -> Callable[..., Any]:
+def _policy_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add an option for each policy, in the order of the table."""
     for name, (values, text) in reversed(POLICIES.items()):
         kind = click.Choice(values)
@@ -37,12 +37,12 @@ def _policies(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @options.command("convert")
-@options.option("--from", "source", help="The API the body is for (default: detected).")
-@options.option("--to", "target", required=True, help="The API to convert to.")
+@options.api_option("--from", "source", help="The API the body is for (default: detected).")
+@options.api_option("--to", "target", required=True, help="The API to convert to.")
 @options.model_option
 @options.profile_option
 @options.tool_format_option
-@_policies
+@_policy_options
 @click.option("--report", metavar="F", help="Write the report as JSON to this file; - is stderr.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a summary of the findings even if stderr is no terminal.")
 @options.file_argument
@@ -55,8 +55,8 @@ def command(file: str, *, as_json: bool, report: str | None, verbose: bool, **ar
     """
     import segue
 
-    _spare_the_input(file, report)
-    arguments["tool_format"] = config.tool_format(arguments["tool_format"], arguments["target"])
+    _check_report_path(file, report)
+    arguments["tool_format"] = config.choose_tool_format(arguments["tool_format"], arguments["target"])
     converted = segue.convert(streams.read(file), **arguments)
     chunks = [converted.data]
     if report is not None or as_json:
@@ -67,12 +67,12 @@ def command(file: str, *, as_json: bool, report: str | None, verbose: bool, **ar
             _write_report(report, msgspec.json.format(report_data, indent=2) + b"\n")
         if as_json:
             chunks = [b'{"body":', converted.data, b',"report":', report_data, b"}"]
-    if verbose or (report is None and streams.on_terminal(sys.stderr)):
-        _sum_up(converted, arguments["target"], verbose=verbose)
+    if verbose or (report is None and streams.is_terminal(sys.stderr)):
+        _print_summary(converted, arguments["target"], verbose=verbose)
     streams.write(*chunks, b"\n")
 
 
-def _spare_the_input(file: str, report: str | None) -> None:
+def _check_report_path(file: str, report: str | None) -> None:
     """Raise a usage error if the report would overwrite the input."""
     if report and streams.STDIO not in (file, report) and Path(report).exists() and Path(report).samefile(file):
         raise click.UsageError(f"--report {report} is the input file", click.get_current_context())
@@ -85,10 +85,10 @@ def _write_report(file: str, data: bytes) -> None:
         streams.replace_file(file, data)
 
 
-def _sum_up(converted: Converted, target: str, *, verbose: bool) -> None:
+def _print_summary(converted: Converted, target: str, *, verbose: bool) -> None:
     """Print one line: the number of findings of each kind."""
     counts = Counter(finding.kind for finding in converted.report.findings)
     if counts or verbose:
         summary = ", ".join(f"{count} × {kind}" for kind, count in counts.items()) or "no findings"
         hint = " (details: --report FILE)" if counts else ""
-        streams.say(f"{converted.source} → {target}: {summary}{hint}")
+        streams.print_message(f"{converted.source} → {target}: {summary}{hint}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from segue.cli.demo_journey import Step
 
 
-_PACE = 0.25
+_DEFAULT_PACE = 0.25
 
 
 @options.command("demo")
@@ -36,26 +36,26 @@ def command(
     machine. Exit code 1 if a request was rejected.
     """
     if svg is not None:
-        streams.check_target(str(svg))
-    journey = list(_told(naive=naive)) if as_json else list(_shown(plain=plain, naive=naive, pace=pace))
+        streams.check_writable(str(svg))
+    journey = list(_run_as_json(naive=naive)) if as_json else list(_run_on_screen(plain=plain, naive=naive, pace=pace))
     if svg is not None:
-        from segue.cli.recording import recorded
+        from segue.cli.recording import render_svg
 
-        streams.replace_file(str(svg), recorded(_scenes(journey, naive=naive)).encode())
+        streams.replace_file(str(svg), render_svg(_recording_scenes(journey, naive=naive)).encode())
     ctx.exit(1 if any(step.verdict != "accepted" for step in journey) else 0)
 
 
-def _told(*, naive: bool) -> list[Step]:
+def _run_as_json(*, naive: bool) -> list[Step]:
     import msgspec
 
     from segue.cli import demo_journey
 
-    journey = list(demo_journey.steps(naive=naive))
-    streams.write(msgspec.json.encode({"steps": journey, "totals": demo_journey.total(journey)}), b"\n")
+    journey = list(demo_journey.run_steps(naive=naive))
+    streams.write(msgspec.json.encode({"steps": journey, "totals": demo_journey.sum_steps(journey)}), b"\n")
     return journey
 
 
-def _shown(*, plain: bool, naive: bool, pace: float | None) -> Iterator[Step]:
+def _run_on_screen(*, plain: bool, naive: bool, pace: float | None) -> Iterator[Step]:
     """Run the demo and print each step; on a terminal with a pause after each."""
     import sys
     import time
@@ -64,20 +64,20 @@ def _shown(*, plain: bool, naive: bool, pace: float | None) -> Iterator[Step]:
     from segue.cli.screen import Screen
 
     screen = Screen(plain=plain)
-    pause = (_PACE if pace is None else pace) if streams.on_terminal(sys.stdout) else 0.0
+    pause = (_DEFAULT_PACE if pace is None else pace) if streams.is_terminal(sys.stdout) else 0.0
     journey: list[Step] = []
-    screen.show(demo_view.opening(naive=naive))
-    for step in demo_journey.steps(naive=naive):
+    screen.show(demo_view.render_opening(naive=naive))
+    for step in demo_journey.run_steps(naive=naive):
         journey.append(step)
-        screen.show(demo_view.step_view(step))
+        screen.show(demo_view.render_step(step))
         time.sleep(pause)
         yield step
-    screen.show(demo_view.ending(journey, naive=naive))
+    screen.show(demo_view.render_ending(journey, naive=naive))
 
 
-def _scenes(journey: list[Step], *, naive: bool) -> list[RenderableType]:
+def _recording_scenes(journey: list[Step], *, naive: bool) -> list[RenderableType]:
     """The scenes of the recording, in order."""
     from segue.cli import demo_view
 
-    steps = map(demo_view.step_view, journey)
-    return [demo_view.opening(naive=naive), *steps, demo_view.ending(journey, naive=naive)]
+    steps = map(demo_view.render_step, journey)
+    return [demo_view.render_opening(naive=naive), *steps, demo_view.render_ending(journey, naive=naive)]

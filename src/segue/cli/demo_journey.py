@@ -13,13 +13,13 @@ import msgspec
 
 import segue
 from segue.canonical.blocks import Thinking, ToolCall
-from segue.cli.demo_naive import copied
+from segue.cli.demo_naive import copy_history
 from segue.cli.demo_task import STOPS, SYSTEM, TASK, TOOLS, Stop
-from segue.cli.demo_tools import Workshop
+from segue.cli.demo_tools import DemoTools
 from segue.emulator import Emulator, Recorded, start
-from segue.emulator.client import Sent, post
+from segue.emulator.client import Response, post
 
-__all__ = ["Call", "Finding", "Step", "Totals", "route", "steps", "total"]
+__all__ = ["Call", "Finding", "Step", "Totals", "list_stops", "run_steps", "sum_steps"]
 
 Verdict = Literal["accepted", "refused", "confused"]
 Outcome = Literal["result", "error", "cancelled"]
@@ -69,7 +69,7 @@ class Step(msgspec.Struct, frozen=True):
     rules: list[str]
     rescued: bool
     thought: bool
-    says: str
+    reply_text: str = msgspec.field(name="says")
     calls: list[Call]
     user: str
 
@@ -87,26 +87,26 @@ class Totals(msgspec.Struct, frozen=True):
     before: int
 
 
-def route() -> list[tuple[str, str]]:
+def list_stops() -> list[tuple[str, str]]:
     """Every API with its default model, forward and back."""
     rows = [(row.name, row.default_model) for row in segue.formats() if row.kind != "text"]
     return [*rows, *reversed(rows[:-1])]
 
 
-def steps(*, naive: bool = False) -> Iterator[Step]:
+def run_steps(*, naive: bool = False) -> Iterator[Step]:
     """Run the journey, one request at a time. `naive` sends the history unconverted and records what breaks."""
-    stops = route()
+    stops = list_stops()
     with ExitStack() as running:
-        emulators = {api: running.enter_context(_started(api, stops)) for api, _ in dict(stops).items()}
-        yield from _Journey(emulators, naive=naive).steps(stops)
+        emulators = {api: running.enter_context(_start_emulator(api, stops)) for api, _ in dict(stops).items()}
+        yield from _Journey(emulators, naive=naive).run(stops)
 
 
-def _started(api: str, stops: Sequence[tuple[str, str]]) -> Emulator:
-    scripts = [_told(stop) for (name, _), stop in zip(stops, STOPS, strict=True) if name == api]
+def _start_emulator(api: str, stops: Sequence[tuple[str, str]]) -> Emulator:
+    scripts = [_script_of(stop) for (name, _), stop in zip(stops, STOPS, strict=True) if name == api]
     return start(api, script="\n---\n".join(scripts))
 
 
-def _told(stop: Stop) -> str:
+def _script_of(stop: Stop) -> str:
     return stop.script.strip("\n")
 
 
@@ -116,27 +116,27 @@ class _Journey:
         self._naive = naive
         self._chat = segue.Conversation(system=SYSTEM, tools=TOOLS)
         self._chat.add_user(TASK)
-        self._workshop = Workshop()
-        self._made: dict[str, Call] = {}
-        self._before: dict[str, int] = {}
+        self._tools = DemoTools()
+        self._calls: dict[str, Call] = {}
+        self._message_counts: dict[str, int] = {}
 
-    def steps(self, stops: Sequence[tuple[str, str]]) -> Iterator[Step]:
+    def run(self, stops: Sequence[tuple[str, str]]) -> Iterator[Step]:
         for number, ((api, model), stop) in enumerate(zip(stops, STOPS, strict=True), 1):
             reasoning = {"enabled": True, "effort": "low"} if api in _THINKING else None
             self._chat.options = {"max_tokens": 4096, "reasoning": reasoning}
-            yield self._step(number, api, model, stop)
+            yield self._run_step(number, api, model, stop)
 
-    def _step(self, number: int, api: str, model: str, stop: Stop) -> Step:
+    def _run_step(self, number: int, api: str, model: str, stop: Stop) -> Step:
         emulator = self._emulators[api]
         rendered = self._chat.render(api, model)
-        judged, sent = self._sent(emulator, model, rendered.body)
+        judged, sent = self._send(emulator, model, rendered.body)
         record = emulator.requests[-1]
-        carried = {call_id: self._made[call_id] for call_id, _ in rendered.report.emitted_calls}
+        carried = {call_id: self._calls[call_id] for call_id, _ in rendered.report.emitted_calls}
         remapped = sum(carried[call_id].wire_id != wire_id for call_id, wire_id in rendered.report.emitted_calls)
-        thought, calls = self._answered(segue.assemble(sent.data, api), stop) if sent.status == 200 else (False, [])
+        thought, calls = self._add_reply(segue.assemble(sent.data, api), stop) if sent.status == 200 else (False, [])
         if stop.user:
             self._chat.add_user(stop.user)
-        before, self._before[api] = self._before.get(api, 0), record.messages
+        before, self._message_counts[api] = self._message_counts.get(api, 0), record.messages
         broken = [v.rule for v in judged.violations if v.severity == "reject" or v.rule == "KIM-01"]
         cancelled = sum(call.outcome == "cancelled" for call in carried.values())
         return Step(
@@ -157,46 +157,47 @@ class _Journey:
             rules=list(dict.fromkeys([*filter(None, [judged.rule]), *broken])),
             rescued=not judged.accepted and record.accepted,
             thought=thought,
-            says=record.text,
+            reply_text=record.text,
             calls=calls,
             user=stop.user or "",
         )
 
-    def _sent(self, emulator: Emulator, model: str, lawful: dict[str, Any]) -> tuple[Recorded, Sent]:
+    def _send(self, emulator: Emulator, model: str, rendered: dict[str, Any]) -> tuple[Recorded, Response]:
         """Send the request. In naive mode a rejected copy is recorded and segue's request is sent instead."""
         if self._naive:
-            sent = post(emulator, copied(self._chat.messages, emulator.api, lawful), model=model, stream=True)
+            sent = post(emulator, copy_history(self._chat.messages, emulator.api, rendered), model=model, stream=True)
             judged = emulator.requests[-1]
             if judged.accepted:
                 return judged, sent
         else:
             judged = None
-        sent = post(emulator, lawful, model=model, stream=True)
+        sent = post(emulator, rendered, model=model, stream=True)
         return judged or emulator.requests[-1], sent
 
-    def _answered(self, reply: segue.Reply, stop: Stop) -> tuple[bool, list[Call]]:
+    def _add_reply(self, reply: segue.Reply, stop: Stop) -> tuple[bool, list[Call]]:
         """Add the reply and run its tools; returns whether it has reasoning, and its calls."""
         added = self._chat.add_reply(reply)
         thought = any(isinstance(block, Thinking) for block in added.blocks)
         calls = [
-            self._called(call, cancelled=stop.interrupts and position == 0) for position, call in enumerate(added.calls)
+            self._run_call(call, cancelled=stop.interrupts and position == 0)
+            for position, call in enumerate(added.calls)
         ]
-        self._made.update({call.canonical_id: call for call in calls})
+        self._calls.update({call.canonical_id: call for call in calls})
         return thought, calls
 
-    def _called(self, call: ToolCall, *, cancelled: bool) -> Call:
+    def _run_call(self, call: ToolCall, *, cancelled: bool) -> Call:
         outcome: Outcome = "cancelled"
         result = "stopped by the user"
         if cancelled:
             self._chat.cancel(call)
         else:
-            failed, result = self._workshop.run(call.name, call.arguments)
+            failed, result = self._tools.run(call.name, call.arguments)
             outcome = "error" if failed else "result"
             self._chat.add_result(call, result, error=failed)
         return Call(call.name, call.id, call.raw_id or "", outcome, result)
 
 
-def total(journey: Sequence[Step]) -> Totals:
+def sum_steps(journey: Sequence[Step]) -> Totals:
     return Totals(
         requests=len(journey),
         refused=sum(step.verdict != "accepted" for step in journey),

@@ -8,30 +8,30 @@ from typing import Any
 
 from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse, text_of
 
-__all__ = ["copied"]
+__all__ = ["copy_history"]
 
 Json = dict[str, Any]
 
 
-def copied(messages: Sequence[Message], api: str, lawful: Json) -> Json:
+def copy_history(messages: Sequence[Message], api: str, rendered: Json) -> Json:
     """`rendered` with its messages replaced by naive copies; everything else in the body stays valid."""
     key, write = _WRITERS.get(api, ("messages", _chat))
-    head = [entry for entry in lawful[key][:1] if entry.get("role") == "system"]
-    return {**lawful, key: [*head, *(entry for message in messages for entry in write(message))]}
+    head = [entry for entry in rendered[key][:1] if entry.get("role") == "system"]
+    return {**rendered, key: [*head, *(entry for message in messages for entry in write(message))]}
 
 
-def _told(message: Message) -> list[Block]:
+def _copied_blocks(message: Message) -> list[Block]:
     """The blocks such a program would have: no results for cancelled calls."""
     return [block for block in message.blocks if not (isinstance(block, ToolResponse) and block.outcome)]
 
 
-def _content(response: ToolResponse) -> str:
+def _result_text(response: ToolResponse) -> str:
     return text_of(response.content)
 
 
 def _chat(message: Message) -> Iterator[Json]:
-    for response in (block for block in _told(message) if isinstance(block, ToolResponse)):
-        yield {"role": "tool", "tool_call_id": response.origin.raw_id, "content": _content(response)}
+    for response in (block for block in _copied_blocks(message) if isinstance(block, ToolResponse)):
+        yield {"role": "tool", "tool_call_id": response.origin.raw_id, "content": _result_text(response)}
     if message.speaker == "human":
         yield {"role": "user", "content": text_of(message.blocks)}
     if message.speaker == "ai":
@@ -54,7 +54,7 @@ def _chat(message: Message) -> Iterator[Json]:
 
 
 def _responses(message: Message) -> Iterator[Json]:
-    for block in _told(message):
+    for block in _copied_blocks(message):
         match block:
             case Text() if message.speaker == "human":
                 yield {"role": "user", "content": block.text}
@@ -66,14 +66,14 @@ def _responses(message: Message) -> Iterator[Json]:
                 text = json.dumps(block.arguments)
                 yield {"type": "function_call", "call_id": block.raw_id, "name": block.name, "arguments": text}
             case ToolResponse():
-                yield {"type": "function_call_output", "call_id": block.origin.raw_id, "output": _content(block)}
+                yield {"type": "function_call_output", "call_id": block.origin.raw_id, "output": _result_text(block)}
             case _:
                 pass
 
 
 def _anthropic(message: Message) -> Iterator[Json]:
     content: list[Json] = []
-    for block in _told(message):
+    for block in _copied_blocks(message):
         match block:
             case Text():
                 content.append({"type": "text", "text": block.text})
@@ -82,7 +82,7 @@ def _anthropic(message: Message) -> Iterator[Json]:
             case ToolCall():
                 content.append({"type": "tool_use", "id": block.raw_id, "name": block.name, "input": block.arguments})
             case ToolResponse():
-                result = {"tool_use_id": block.origin.raw_id, "content": _content(block)}
+                result = {"tool_use_id": block.origin.raw_id, "content": _result_text(block)}
                 content.append({"type": "tool_result", **result})
             case _:
                 pass
@@ -92,7 +92,7 @@ def _anthropic(message: Message) -> Iterator[Json]:
 
 def _bedrock(message: Message) -> Iterator[Json]:
     content: list[Json] = []
-    for block in _told(message):
+    for block in _copied_blocks(message):
         match block:
             case Text():
                 content.append({"text": block.text})
@@ -102,7 +102,7 @@ def _bedrock(message: Message) -> Iterator[Json]:
             case ToolCall():
                 content.append({"toolUse": {"toolUseId": block.raw_id, "name": block.name, "input": block.arguments}})
             case ToolResponse():
-                result = {"toolUseId": block.origin.raw_id, "content": [{"text": _content(block)}]}
+                result = {"toolUseId": block.origin.raw_id, "content": [{"text": _result_text(block)}]}
                 content.append({"toolResult": result})
             case _:
                 pass
@@ -112,14 +112,14 @@ def _bedrock(message: Message) -> Iterator[Json]:
 
 def _gemini(message: Message) -> Iterator[Json]:
     parts: list[Json] = []
-    for block in _told(message):
+    for block in _copied_blocks(message):
         match block:
             case Text():
                 parts.append({"text": block.text})
             case ToolCall():
                 parts.append({"functionCall": {"name": block.name, "args": block.arguments}})
             case ToolResponse():
-                parts.append({"functionResponse": {"name": block.name, "response": {"output": _content(block)}}})
+                parts.append({"functionResponse": {"name": block.name, "response": {"output": _result_text(block)}}})
             case _:
                 pass
     if parts:

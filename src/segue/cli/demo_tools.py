@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Workshop"]
+__all__ = ["DemoTools"]
 
-_SHUT = "src/calendar.py"
-_MENDED = "%V"
+_UNREADABLE = "src/calendar.py"
+_FIXED = "%V"
 
 
-class _CantError(Exception):
+class _ToolError(Exception):
     """The tool failed; the message is the result."""
 
 
-class Workshop:
+class DemoTools:
     """Runs tools by name; edits persist between calls."""
 
     def __init__(self) -> None:
@@ -38,30 +38,30 @@ class Workshop:
         """Run a tool; returns whether it failed, and its result."""
         try:
             return False, self._tools[name](**arguments)
-        except _CantError as error:
+        except _ToolError as error:
             return True, str(error)
 
     def _list(self, folder: str) -> str:
         inside = "" if folder == "." else f"{folder}/"
-        return ", ".join(sorted(path for path in (*self._files, _SHUT) if path.startswith(inside)))
+        return ", ".join(sorted(path for path in (*self._files, _UNREADABLE) if path.startswith(inside)))
 
     def _read(self, path: str) -> str:
         if path not in self._files:
-            raise _CantError(f"{path}: permission denied")
+            raise _ToolError(f"{path}: permission denied")
         return self._files[path]
 
     def _edit(self, path: str, old: str, new: str) -> str:
         before = self._read(path)
         if old not in before:
-            raise _CantError(f"{path}: {old!r} is not there")
+            raise _ToolError(f"{path}: {old!r} is not there")
         self._files[path] = before.replace(old, new)
         return f"{path}: 1 place changed"
 
     def _test(self, path: str) -> str:
-        fixed = _MENDED in self._files["src/dates.py"]
+        fixed = _FIXED in self._files["src/dates.py"]
         return f"{path}: all passed" if fixed else f"{path}: 1 failed, test_week: '00' is not '01'"
 
     def _search(self, words: str) -> str:
         if words not in self._issues:
-            raise _CantError("503, the tracker is down")
+            raise _ToolError("503, the tracker is down")
         return self._issues[words]

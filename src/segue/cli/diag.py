@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli import options, stored, streams
+from segue.cli import options, streams, user_store
 
 if TYPE_CHECKING:
     from segue.cli.diagnosis import Diagnosis
@@ -21,7 +21,7 @@ _COLOURS = {"accepted": "green", "refused": "red"}
 @options.command("diag")
 @options.id_argument
 @click.argument("turn", required=False)
-@options.option("--to", "target", help="Target API (default: the one used last).")
+@options.api_option("--to", "target", help="Target API (default: the one used last).")
 @options.model_option
 @click.option("--body", "with_body", is_flag=True, help="Also print the body, with secrets redacted.")
 @click.pass_context
@@ -45,38 +45,38 @@ def command(
       segue diag 1nfm
       segue diag 1nfm 3 --to anthropic --model claude-sonnet-4-5
     """
-    from segue.cli.diagnosis import diagnosed
-    from segue.scrubbing import scrub, scrub_values
+    from segue.cli.diagnosis import diagnose
+    from segue.redaction import redact, redact_values
 
-    with stored.opened() as store:
-        diagnosis = diagnosed(store, store.find(id), turn, target, model)
+    with user_store.connect() as store:
+        diagnosis = diagnose(store, store.find(id), turn, target, model)
     if as_json:
         import msgspec
 
         fields: Any = diagnosis.to_dict(with_body=with_body)
-        streams.write(msgspec.json.encode(scrub_values(fields)), b"\n")
+        streams.write(msgspec.json.encode(redact_values(fields)), b"\n")
     else:
-        streams.write("".join(f"{_coloured(_clean(scrub(line)))}\n" for line in diagnosis.lines()))
+        streams.write("".join(f"{_colour(_one_line(redact(line)))}\n" for line in diagnosis.lines()))
         if with_body:
-            streams.write("\n", _body(diagnosis))
+            streams.write("\n", _format_body(diagnosis))
     ctx.exit(0 if diagnosis.verdict else 1)
 
 
-def _clean(line: str) -> str:
+def _one_line(line: str) -> str:
     """Remove line ends and control characters, but keep the indent."""
     return " " * (len(line) - len(line.lstrip(" "))) + streams.one_line(line)
 
 
-def _body(found: Diagnosis) -> bytes:
+def _format_body(found: Diagnosis) -> bytes:
     import msgspec
 
-    from segue.scrubbing import scrub_values
+    from segue.redaction import redact_values
 
-    return msgspec.json.format(msgspec.json.encode(scrub_values(found.body)), indent=2) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(redact_values(found.body)), indent=2) + b"\n"
 
 
-def _coloured(line: str) -> str:
-    if not streams.coloured():
+def _colour(line: str) -> str:
+    if not streams.supports_colour():
         return line
     if line.endswith(":") and not line.startswith(" "):
         return click.style(line, bold=True)

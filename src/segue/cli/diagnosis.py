@@ -16,22 +16,22 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from segue._check import check
+from segue._conversation import Conversation, Rendered
 from segue.canonical.blocks import ToolCall, ToolResponse
 from segue.canonical.history import History
-from segue.checking import check
-from segue.cli.turns import up_to
+from segue.cli.turns import select_turn
 from segue.conformance.rule import Verdict
-from segue.conversation import Conversation, Rendered
 from segue.errors import InputError
 from segue.render.report import Fault, Finding
-from segue.store.base import HistoryStore, Lease, Record, iso
-from segue.store.events import Broke, Compressed, Sent, Switched, Undone, kind_of
-from segue.store.timeline import Timeline, replayed
+from segue.store.base import HistoryStore, Lease, Record, format_time
+from segue.store.events import CompressionApplied, CompressionUndone, ReplyBroken, Sent, Switched, event_kind
+from segue.store.replay import ReplayState, replay_events
+from segue.view.format import format_count, format_notes, shorten
 from segue.view.lines import is_message
-from segue.view.words import counted, note_lines, shortened
-from segue.wire.registry import WIRES, find
+from segue.wire.registry import WIRES, find_wire
 
-__all__ = ["LAYERS", "Diagnosis", "diagnosed"]
+__all__ = ["LAYERS", "Diagnosis", "diagnose"]
 
 LAYERS: dict[Fault, str] = {
     "canonical": "canonical state: the history itself is incomplete or inconsistent, for any target",
@@ -53,9 +53,9 @@ class Diagnosis(Struct):
     model: str | None
     verdict: Verdict
     findings: list[Finding]
-    compressed: list[str]
+    compression_notes: list[str]
     """Summary lines of the compressions still in effect."""
-    broken_in: Fault | None
+    faulty_layer: Fault | None
     store: dict[str, Any]
     counts: dict[str, int]
     body: Mapping[str, Any]
@@ -73,18 +73,18 @@ class Diagnosis(Struct):
             "store": self.store,
             "request": self.counts,
             "findings": [{**msgspec.to_builtins(finding), "layer": LAYERS[finding.fault]} for finding in self.findings],
-            "verdict": {**self.verdict.to_dict(), "layer": LAYERS[self.broken_in] if self.broken_in else None},
+            "verdict": {**self.verdict.to_dict(), "layer": LAYERS[self.faulty_layer] if self.faulty_layer else None},
         }
         return {**fields, "body": self.body} if with_body else fields
 
     def lines(self) -> Iterator[str]:
         """The diagnosis as text."""
         yield f"segue {metadata.version('segue')}, Python {platform.python_version()}, {platform.system()}"
-        yield f"conversation {self.id}, {counted(self.turns, 'turn')}; {self.turn}, up to event {self.events}"
+        yield f"conversation {self.id}, {format_count(self.turns, 'turn')}; {self.turn}, up to event {self.events}"
         yield f"target {self.target}{f' ({self.model})' if self.model else ''}"
         yield ""
         yield "store:"
-        yield from (f"  {_LABELS.get(name, name)}: {_said(value)}" for name, value in self.store.items())
+        yield from (f"  {_LABELS.get(name, name)}: {_format_value(value)}" for name, value in self.store.items())
         yield ""
         yield "request:"
         yield from (f"  {name}: {count:,}" for name, count in self.counts.items())
@@ -93,27 +93,27 @@ class Diagnosis(Struct):
             if of_layer:
                 yield ""
                 yield f"{layer}:"
-                yield from _counted([finding for finding in of_layer if finding.kind != "compressed"])
+                yield from _format_findings([finding for finding in of_layer if finding.kind != "compressed"])
                 if any(finding.kind == "compressed" for finding in of_layer):
-                    yield from (f"  compressed: {line}" for line in self.compressed)
+                    yield from (f"  compressed: {line}" for line in self.compression_notes)
         if not self.findings:
             yield ""
             yield "no findings: the history is sent unchanged"
         yield ""
-        yield from self._judged()
+        yield from self._verdict_lines()
 
-    def _judged(self) -> Iterator[str]:
+    def _verdict_lines(self) -> Iterator[str]:
         for violation in self.verdict:
             yield f"{violation.severity} {violation.rule} {violation.path or 'the body'}: {violation.message}"
         if self.verdict:
             yield f"accepted: {self.target} would accept this request"
             return
         yield f"refused: {self.target} would reject this request"
-        if self.broken_in:
-            yield f"segue rendered this body, so this is a bug in segue, layer: {LAYERS[self.broken_in].split(':')[0]}"
+        if self.faulty_layer:
+            yield f"segue rendered this body, so this is a bug in segue, layer: {LAYERS[self.faulty_layer].split(':')[0]}"
 
 
-def _counted(findings: Sequence[Finding]) -> Iterator[str]:
+def _format_findings(findings: Sequence[Finding]) -> Iterator[str]:
     """A line for each finding; equal findings share a line."""
     rows = Counter((finding.kind, finding.subject, finding.message) for finding in findings)
     calls = {(f.kind, f.subject, f.message): f.call_id for f in findings}
@@ -124,7 +124,7 @@ def _counted(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"  {kind}{about}: {message}{suffix}"
 
 
-def _said(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, dict):
         counts = cast("dict[str, int]", value)
         return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "none"
@@ -133,16 +133,16 @@ def _said(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def diagnosed(
+def diagnose(
     store: HistoryStore, conversation: str, turn: str | None, target: str | None, model: str | None
 ) -> Diagnosis:
     """Replay the events up to a turn, render and check. Nothing is written."""
     events = list(store.events(conversation))
-    name, end, turns = up_to(events, turn)
+    name, end, turns = select_turn(events, turn)
     records = events[:end]
-    timeline = replayed(records)
+    timeline = replay_events(records)
     chat = timeline.chat
-    chosen, model = _aim(timeline, events[end:], target, model)
+    chosen, model = _choose_target(timeline, events[end:], target, model)
     rendered = chat.render(chosen, model)
     verdict = check(rendered.body, chosen, model=model)
     report = rendered.report
@@ -161,15 +161,19 @@ def diagnosed(
         model=model,
         verdict=verdict,
         findings=list(report.findings),
-        compressed=list(note_lines([n for n in chat.compressed if not chat.history.took_back(n.calls)])),
-        broken_in=None if verdict else _layer(rendered, chosen),
-        store=_known(records, timeline, store.lease(conversation)),
+        compression_notes=list(
+            format_notes([n for n in chat.compression_changes if not chat.history.is_rewound(n.calls)])
+        ),
+        faulty_layer=None if verdict else _find_layer(rendered, chosen),
+        store=_store_facts(records, timeline, store.lease(conversation)),
         counts=counts,
         body=rendered.body,
     )
 
 
-def _aim(timeline: Timeline, later: Iterable[Record], target: str | None, model: str | None) -> tuple[str, str | None]:
+def _choose_target(
+    timeline: ReplayState, later: Iterable[Record], target: str | None, model: str | None
+) -> tuple[str, str | None]:
     """The target API and model: those given, else those in effect at that turn.
 
     An imported conversation records its API after its messages, so where none is known yet the next one is taken.
@@ -188,48 +192,48 @@ def _aim(timeline: Timeline, later: Iterable[Record], target: str | None, model:
     if model is None and chosen == known:
         model = known_model
     origin = WIRES.get(request.native.api) if request.native is not None else None
-    if model is None and origin is not None and origin.provider == find(chosen, argument="target").provider:
+    if model is None and origin is not None and origin.provider == find_wire(chosen, argument="target").provider:
         model = request.model
     return chosen, model
 
 
-def _known(records: Sequence[Record], timeline: Timeline, lease: Lease | None) -> dict[str, Any]:
+def _store_facts(records: Sequence[Record], timeline: ReplayState, lease: Lease | None) -> dict[str, Any]:
     """The state of the store up to the turn."""
     history: History = timeline.chat.history
-    undone = {record.event.seq for record in records if isinstance(record.event, Undone)}
+    undone = {record.event.seq for record in records if isinstance(record.event, CompressionUndone)}
     return {
-        "events": dict(Counter(kind_of(record.event) for record in records)),
+        "events": dict(Counter(event_kind(record.event) for record in records)),
         "messages": sum(is_message(record.event) for record in records),
-        "in hand": f"since {iso(lease.since)}, until {iso(lease.expires)}" if lease else "none",
+        "in hand": f"since {format_time(lease.since)}, until {format_time(lease.expires)}" if lease else "none",
         "calls": dict(Counter(entry.state for entry in history.ledger.values())),
         "waiting": [f"{call.name} [{call.id}]" for call in timeline.chat.pending],
         "compressions": list(_compressions(records, undone)),
-        "broken replies": list(_broken(records)),
+        "broken replies": list(_broken_replies(records)),
         "evidence": [
             f"{entry.call.name} [{call_id}]: {entry.state}, and {len(entry.evidence)} more"
-            for call_id, entry in history.doubted.items()
+            for call_id, entry in history.conflicting.items()
         ],
     }
 
 
 def _compressions(records: Iterable[Record], undone: set[int]) -> Iterator[str]:
     for record in records:
-        if isinstance(record.event, Compressed):
+        if isinstance(record.event, CompressionApplied):
             suffix = ", undone" if record.seq in undone else ""
             event = record.event
-            remaining = counted(sum(stop - start for start, stop in event.kept) + len(event.replaced), "message")
+            remaining = format_count(sum(stop - start for start, stop in event.kept) + len(event.replaced), "message")
             yield f"event {record.seq}: {event.strategy} to {event.budget} tokens, {remaining} left{suffix}"
 
 
-def _broken(records: Iterable[Record]) -> Iterator[str]:
+def _broken_replies(records: Iterable[Record]) -> Iterator[str]:
     for record in records:
-        if isinstance(record.event, Broke):
+        if isinstance(record.event, ReplyBroken):
             reply = record.event.reply
-            calls = f", {counted(len(reply.calls), 'call')}" if reply.calls else ""
-            yield f"event {record.seq}: {reply.finish}{calls}, {shortened(reply.text, 40)!r}"
+            calls = f", {format_count(len(reply.calls), 'call')}" if reply.calls else ""
+            yield f"event {record.seq}: {reply.finish}{calls}, {shorten(reply.text, 40)!r}"
 
 
-def _layer(rendered: Rendered, target: str) -> Fault:
+def _find_layer(rendered: Rendered, target: str) -> Fault:
     """The layer that caused a body to be rejected."""
     emitted = len(rendered.report.emitted_calls), len(rendered.report.emitted_results)
     try:

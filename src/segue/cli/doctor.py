@@ -23,25 +23,25 @@ def command(ctx: click.Context, *, online: bool, trusting: bool, as_json: bool) 
     Nothing is sent and no program is started, except with --online: it asks each provider whose key is set for its
     list of models. Keys are never shown. Exit code 1: a problem was found, marked with !!.
     """
-    from segue.cli.examination import Examination
+    from segue.cli.doctor_checks import DoctorChecks
 
-    checks = Examination(trusting=trusting)
-    checks.all(online=online)
+    checks = DoctorChecks(trusting=trusting)
+    checks.run(online=online)
     if as_json:
         import msgspec
 
-        streams.write(msgspec.json.encode(checks.told), b"\n")
+        streams.write(msgspec.json.encode(checks.results), b"\n")
     else:
-        streams.write(_page(checks.rows))
-    ctx.exit(0 if checks.told["ok"] else 1)
+        streams.write(_format_rows(checks.rows))
+    ctx.exit(0 if checks.results["ok"] else 1)
 
 
-def _page(rows: list[tuple[str, str, str]]) -> str:
+def _format_rows(rows: list[tuple[str, str, str]]) -> str:
     """Format rows as mark, name and text."""
     width = max(len(name) for _, name, _ in rows)
-    colour = streams.coloured(sys.stdout)
+    colour = streams.supports_colour(sys.stdout)
     lines: list[str] = []
     for state, name, text in rows:
         mark = click.style(_MARKS[state], **_STYLES[state]) if colour else _MARKS[state]
-        lines.append(f"{mark}  {name:{width}}  {streams.shown(text, sys.stdout)}")
+        lines.append(f"{mark}  {name:{width}}  {streams.format_for(text, sys.stdout)}")
     return "".join(f"{line}\n" for line in lines)

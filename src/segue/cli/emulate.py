@@ -19,7 +19,7 @@ class _Port(click.IntRange):
 
 
 @options.command("emulate", json_help="Print JSON lines; requests go to stdout.")
-@click.argument("api", type=options.FORMAT)
+@click.argument("api", type=options.API)
 @click.option("--port", type=_Port(0, 65535), default=0, metavar="N", help="The port (default: any free one).")
 @click.option("--script", type=click.Path(path_type=Path), metavar="FILE", help="Script with the model's replies.")
 @click.option("--strict/--lenient", default=True, help="Lenient: answer every request, only report violations.")
@@ -66,9 +66,9 @@ def command(
         """Runs on the emulator's thread, so a write error is passed to the main thread, which ends the command."""
         try:
             if as_json:
-                streams.write(_as_json(record), b"\n")
+                streams.write(_encode_record(record), b"\n")
             else:
-                streams.say(_line(record))
+                streams.print_message(_format_record(record))
         except (OSError, click.ClickException) as error:
             failed.append(error)
             stopped.set()
@@ -83,27 +83,27 @@ def command(
         faults=faults,
         seed=seed,
         patience=patience,
-        told=print_record,
+        on_request=print_record,
     )
     with emulator:
-        streams.write(_opening_json(emulator) if as_json else _opening(emulator), b"\n" if as_json else "\n")
+        streams.write(_encode_opening(emulator) if as_json else _format_opening(emulator), b"\n" if as_json else "\n")
         stopped.wait()
     raise failed[0]
 
 
-def _opening(emulator: Emulator) -> str:
+def _format_opening(emulator: Emulator) -> str:
     same = emulator.base_url == emulator.url
     base = "the base URL for clients" if same else f"base URL for clients {emulator.base_url}"
     return f"{emulator.api} on {emulator.url}, {base}; Ctrl-C stops it"
 
 
-def _opening_json(emulator: Emulator) -> bytes:
+def _encode_opening(emulator: Emulator) -> bytes:
     import msgspec
 
     return msgspec.json.encode({"api": emulator.api, "url": emulator.url, "base_url": emulator.base_url})
 
 
-def _line(record: Recorded) -> str:
+def _format_record(record: Recorded) -> str:
     """One request: path, status, violated rules, and the reply."""
     parts = [f"{record.number} {record.method} {record.path} {record.status or 'reset'}"]
     if record.fault:
@@ -125,7 +125,7 @@ def _line(record: Recorded) -> str:
     return streams.one_line("; ".join(parts))
 
 
-def _as_json(record: Recorded) -> bytes:
+def _encode_record(record: Recorded) -> bytes:
     import msgspec
 
     return msgspec.json.encode(record)

@@ -6,34 +6,39 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli import options, stored, streams
+from segue.cli import options, streams, user_store
 
 if TYPE_CHECKING:
     from segue.store.base import HistoryStore, Summary
 
-_PAGES = ("html", "md", "json")
+_DOCUMENTS = ("html", "md", "json")
 
 
-class _Form(options.FormatName):
+class _ExportFormat(options.ApiName):
     """A document format or the name of an API."""
 
     name = "FORMAT"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value in _PAGES:
+        if value in _DOCUMENTS:
             return value
-        if value not in (names := options.known()):
-            self.fail(f"unknown format '{value}'; known formats: {', '.join((*_PAGES, *names))}", param, ctx)
+        if value not in (names := options.api_names()):
+            self.fail(f"unknown format '{value}'; known formats: {', '.join((*_DOCUMENTS, *names))}", param, ctx)
         return value
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        return f"known formats: {', '.join((*_PAGES, *options.known()))}"
+        return f"known formats: {', '.join((*_DOCUMENTS, *options.api_names()))}"
 
 
 @options.command("export")
 @options.id_argument
 @click.option(
-    "--format", "form", metavar="FORMAT", type=_Form(), required=True, help="html, md, json, or the name of an API."
+    "--format",
+    "form",
+    metavar="FORMAT",
+    type=_ExportFormat(),
+    required=True,
+    help="html, md, json, or the name of an API.",
 )
 @options.model_option
 @click.option("--out", metavar="FILE", help="Write to this file; a new file is readable by its owner only.")
@@ -46,18 +51,18 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
     """
     import msgspec
 
-    if model is not None and form in _PAGES:
+    if model is not None and form in _DOCUMENTS:
         raise click.UsageError("--model works only if --format is an API", click.get_current_context())
-    with stored.opened() as store:
+    with user_store.connect() as store:
         summary = store.get(store.find(id))
-        data, more = written(store, summary, form, model)
+        data, more = render_export(store, summary, form, model)
     if not as_json and (findings := more.get("report", {}).get("findings")):
         from collections import Counter
 
         kinds = Counter(finding["kind"] for finding in findings)
         text = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
         model_option = f" --model {model}" if model is not None else ""
-        streams.say(f"findings: {text}; for details: segue diag {summary.id} --to {form}{model_option}")
+        streams.print_message(f"findings: {text}; for details: segue diag {summary.id} --to {form}{model_option}")
     if out not in (None, streams.STDIO):
         streams.replace_file(out, data, private=True)
         if as_json:
@@ -71,26 +76,26 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
     streams.write(data, b"" if data.endswith(b"\n") else b"\n")
 
 
-def written(store: HistoryStore, summary: Summary, form: str, model: str | None) -> tuple[bytes, dict[str, Any]]:
+def render_export(store: HistoryStore, summary: Summary, form: str, model: str | None) -> tuple[bytes, dict[str, Any]]:
     """The exported bytes, and the report for a request body."""
     if form == "json":
-        from segue.store.portable import dump_events
+        from segue.store.export import dump_events
 
         return dump_events(summary, store.events(summary.id)), {}
-    from segue.store.timeline import replayed
+    from segue.store.replay import replay_events
 
-    timeline = replayed(store.events(summary.id))
-    if form in _PAGES:
-        from segue.view.page import page_of
+    timeline = replay_events(store.events(summary.id))
+    if form in _DOCUMENTS:
+        from segue.view.page import build_page
 
-        page = page_of(summary, timeline)
+        page = build_page(summary, timeline)
         if form == "html":
-            from segue.view.html import html
+            from segue.view.html import render_html
 
-            return html(page).encode(errors="replace"), {}
-        from segue.view.markdown import markdown
+            return render_html(page).encode(errors="replace"), {}
+        from segue.view.markdown import render_markdown
 
-        return markdown(page).encode(errors="replace"), {}
+        return render_markdown(page).encode(errors="replace"), {}
     if model is None and timeline.target == form:
         model = timeline.model
     rendered = timeline.chat.render(form, model)

@@ -24,15 +24,15 @@ def command(file: str, *, form: str, tools: str | None, as_json: bool) -> None:
     import msgspec
 
     import segue
-    from segue.canonical.jsontext import read
+    from segue.canonical.json import parse_json
 
-    data = streams.read(file, wanted="the text of a model's answer")
+    data = streams.read(file, expected="the text of a model's answer")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise segue.InputError(f"not UTF-8 at byte {error.start}") from None
     try:
-        declared = None if tools is None else read(streams.read(tools, wanted="a list of tool declarations"))[0]
+        declared = None if tools is None else parse_json(streams.read(tools, expected="a list of tool declarations"))[0]
     except segue.InputError as error:
         raise segue.InputError(f"{tools}: {error}") from None
     found = segue.extract(text, form, tools=declared)
@@ -47,4 +47,4 @@ def command(file: str, *, form: str, tools: str | None, as_json: bool) -> None:
         return
     streams.write(msgspec.json.format(msgspec.json.encode(fields), indent=2), b"\n")
     for finding in found.report.findings:
-        streams.say(finding.message)
+        streams.print_message(finding.message)

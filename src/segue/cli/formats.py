@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from segue import Detected
 
 _COLUMNS = ("name", "kind", "on", "provider", "default_model", "tool_format", "title")
-_HEADS = tuple(column.replace("_", " ") for column in _COLUMNS)
+_HEADERS = tuple(column.replace("_", " ") for column in _COLUMNS)
 
 
 @options.command("formats")
@@ -49,7 +49,7 @@ def command(*, as_json: bool, model: str | None, profiles: bool, types: bool) ->
         streams.write(msgspec.json.encode(rows), b"\n")
         return
     cells = [[value or "-" for value in row.values()] for row in rows]
-    streams.write(_coloured(cells) if streams.coloured() else _plain(cells))
+    streams.write(_format_coloured_table(cells) if streams.supports_colour() else _format_table(cells))
 
 
 def _show_profiles(*, as_json: bool) -> None:
@@ -64,7 +64,7 @@ def _show_profiles(*, as_json: bool) -> None:
 
 
 def _show_types(*, as_json: bool) -> None:
-    from segue.wire.catalog.becoming import type_rows
+    from segue.wire.catalog.table_rows import type_rows
 
     rows = type_rows()
     if as_json:
@@ -73,9 +73,9 @@ def _show_types(*, as_json: bool) -> None:
         streams.write(msgspec.json.encode(rows), b"\n")
         return
     fixed = ("provider", "wire_type", "role", "family", "identity")
-    heads = (*(name.replace("_", " ") for name in fixed), *rows[0].on)
-    cells = [[*(getattr(row, name) for name in fixed), *row.on.values()] for row in rows]
-    streams.write(_plain(cells, heads))
+    heads = (*(name.replace("_", " ") for name in fixed), *rows[0].by_wire)
+    cells = [[*(getattr(row, name) for name in fixed), *row.by_wire.values()] for row in rows]
+    streams.write(_format_table(cells, heads))
 
 
 def _show_model(found: Detected, *, as_json: bool) -> None:
@@ -92,20 +92,20 @@ def _show_model(found: Detected, *, as_json: bool) -> None:
     streams.write("".join(f"{key.replace('_', ' '):{width}}{value or '-'}\n" for key, value in row.items()))
 
 
-def _plain(rows: Sequence[Sequence[str]], heads: Sequence[str] = _HEADS) -> str:
+def _format_table(rows: Sequence[Sequence[str]], heads: Sequence[str] = _HEADERS) -> str:
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (heads, *rows))
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _coloured(rows: Sequence[Sequence[str]]) -> str:
+def _format_coloured_table(rows: Sequence[Sequence[str]]) -> str:
     from rich.table import Table
 
     from segue.cli.screen import Screen
 
     table = Table(box=None, header_style="dim", pad_edge=False)
-    for head, style in zip(_HEADS, ("bold cyan", "", "", "", "", "", "dim"), strict=True):
+    for head, style in zip(_HEADERS, ("bold cyan", "", "", "", "", "", "dim"), strict=True):
         table.add_column(head, style=style, no_wrap=head != "title")
     for row in rows:
         table.add_row(*row)
-    return Screen(widest=160).render(table)
+    return Screen(max_width=160).render(table)

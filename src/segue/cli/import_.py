@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli import options, stored, streams
+from segue.cli import options, streams, user_store
 
 if TYPE_CHECKING:
-    from segue.conversation import Conversation
+    from segue._conversation import Conversation
     from segue.store.base import HistoryStore
 
-Keep = Callable[["HistoryStore", "str | None"], str]
+Save = Callable[["HistoryStore", "str | None"], str]
 
 
 @options.command("import")
-@options.option("--from", "source", help="The API a body is for (default: detected).")
+@options.api_option("--from", "source", help="The API a body is for (default: detected).")
 @click.option("--title", metavar="T", help="Title (default: the title in the file, if any).")
 @options.file_argument
 def command(file: str, *, source: str | None, title: str | None, as_json: bool) -> None:
@@ -37,19 +37,19 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
     from segue.errors import InputError
 
     name = "stdin" if file == streams.STDIO else file
-    data = streams.read(file, wanted="a conversation as JSON")
+    data = streams.read(file, expected="a conversation as JSON")
     try:
-        keep, found = _understood(data, source)
+        keep, found = _parse_input(data, source)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
-    with stored.opened(make=True) as store:
+    with user_store.connect(create=True) as store:
         id = keep(store, title)
         found["messages"] = store.get(id).messages
     if not as_json and (left_out := found.get("left_out")):
-        streams.say(f"not imported: {', '.join(f'{count:,} {what}' for what, count in left_out.items())}")
+        streams.print_message(f"not imported: {', '.join(f'{count:,} {what}' for what, count in left_out.items())}")
     if not as_json and (secrets := found.get("secrets")):
-        streams.say(f"not stored because it may be a secret: {', '.join(secrets)}; set it again to continue")
-    with streams.done("stored", id):
+        streams.print_message(f"not stored because it may be a secret: {', '.join(secrets)}; set it again to continue")
+    with streams.report_if_unwritten("stored", id):
         if as_json:
             import msgspec
 
@@ -58,40 +58,40 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
             streams.write(f"{id}\n")
 
 
-def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
+def _parse_input(data: bytes, source: str | None) -> tuple[Save, dict[str, Any]]:
     """A function that stores the conversation, and facts about it: its kind, what is not imported, secrets."""
-    from segue.cli.logs import Recorded, read_log, with_line
-    from segue.cli.logs.times import times_of
-    from segue.conversation import Conversation
+    from segue._conversation import Conversation
+    from segue.cli.client_logs import ParsedLog, add_line_number, read_log
+    from segue.cli.client_logs.times import message_times
     from segue.errors import InputError
-    from segue.store.portable import KIND, keep_events, load_events
-    from segue.store.secrets import withheld
+    from segue.store.export import KIND, load_events, save_events
+    from segue.store.redaction import find_secret_fields
 
     log = read_log(data, source)
-    if not isinstance(log, Recorded):
+    if not isinstance(log, ParsedLog):
         if log.get("kind") != KIND:
             chat = Conversation.load(data)
-            found = {"kind": "segue", "secrets": withheld(chat.request, chat.messages)}
-            return partial(_keep_chat, chat, None, []), found
+            found = {"kind": "segue", "secrets": find_secret_fields(chat.request, chat.messages)}
+            return partial(_save_conversation, chat, None, []), found
         export = load_events(log)
-        save = partial(keep_events, events=export.events, at=export.at, created=export.created)
+        save = partial(save_events, events=export.events, at=export.at, created=export.created)
         return lambda store, title: save(store, title=title), {"kind": "segue"}
     try:
         chat = Conversation.from_body(log.body, source=log.source)
     except InputError as error:
-        raise with_line(error, log) from None
+        raise add_line_number(error, log) from None
     native, model = chat.request.native, chat.request.model
     if log.kind != "body":
         # A log is not a request that was sent: drop its `native`, so that required options are set when rendering.
         chat.options = chat.options
     target = (native.api, model) if native is not None and model is not None else None
     left_out = {what: count for what, count in log.left_out.items() if count}
-    found = {"kind": log.kind, "left_out": left_out, "secrets": withheld(chat.request, chat.messages)}
-    at = times_of(chat.messages, log)
-    return lambda store, title: _keep_chat(chat, target, at, store, title or log.title), found
+    found = {"kind": log.kind, "left_out": left_out, "secrets": find_secret_fields(chat.request, chat.messages)}
+    at = message_times(chat.messages, log)
+    return lambda store, title: _save_conversation(chat, target, at, store, title or log.title), found
 
 
-def _keep_chat(
+def _save_conversation(
     chat: Conversation, target: tuple[str, str] | None, at: list[int | None], store: HistoryStore, title: str | None
 ) -> str:
     """Store it; open calls stay open. The event with the model gets the time of the last message."""

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli import completing, options, stored, streams
-from segue.cli.table import table, when
+from segue.cli import completers, options, streams, user_store
+from segue.cli.conversation_table import format_conversations, format_local_time
 
 if TYPE_CHECKING:
     from segue.store.base import HistoryStore, Hit, Record, Summary
 
-_LIST = 50
-_HITS = 20
-_LAST = 20
+_DEFAULT_LIST = 50
+_DEFAULT_HITS = 20
+_DEFAULT_LAST = 20
 _PAGE = 200
 _STYLES: dict[str, dict[str, Any]] = {
     "head": {"bold": True},
@@ -45,51 +45,51 @@ def command() -> None:
 # -------------------------------------------------------------------------------------------------------------- list
 
 
-@options.command("list", of=command)
-@options.limit_option(_LIST)
+@options.command("list", group=command)
+@options.limit_option(_DEFAULT_LIST)
 @click.option(
-    "--before", metavar="ID", shell_complete=completing.ids, help="Continue the list after this conversation."
+    "--before", metavar="ID", shell_complete=completers.ids, help="Continue the list after this conversation."
 )
 def list_command(*, limit: int, before: str | None, as_json: bool) -> None:
     """List conversations, most recently updated first."""
     rows: Sequence[Summary] = ()
-    if before is not None or stored.is_there():
-        with stored.opened() as store:
+    if before is not None or user_store.exists():
+        with user_store.connect() as store:
             start = store.get(store.find(before)) if before is not None else None
             rows = store.list(limit + 1, start)
     if as_json:
-        _write_json([_summary(row) for row in rows[:limit]])
+        _write_json([_summary_fields(row) for row in rows[:limit]])
         return
     if not rows:
-        streams.say("no more conversations" if before else "no stored conversations")
-    streams.write(table(rows[:limit]))
+        streams.print_message("no more conversations" if before else "no stored conversations")
+    streams.write(format_conversations(rows[:limit]))
     if len(rows) > limit:
-        streams.say(f"more: segue log --limit {limit} --before {rows[limit - 1].id}")
+        streams.print_message(f"more: segue log --limit {limit} --before {rows[limit - 1].id}")
 
 
-def _summary(row: Summary) -> dict[str, Any]:
+def _summary_fields(row: Summary) -> dict[str, Any]:
     import msgspec
 
-    from segue.store.base import iso
+    from segue.store.base import format_time
 
-    return {**msgspec.to_builtins(row), "created": iso(row.created), "updated": iso(row.updated)}
+    return {**msgspec.to_builtins(row), "created": format_time(row.created), "updated": format_time(row.updated)}
 
 
 # -------------------------------------------------------------------------------------------------------------- show
 
 
-@options.command("show", of=command)
+@options.command("show", group=command)
 @options.id_argument
-@click.option("--last", metavar="N", type=options.COUNT, help=f"Show the last N messages (default {_LAST}).")
+@click.option("--last", metavar="N", type=options.COUNT, help=f"Show the last N messages (default {_DEFAULT_LAST}).")
 @click.option("--all", "whole", is_flag=True, help="Show everything from the beginning.")
 @click.option("--full", is_flag=True, help="Show results and arguments in full.")
 def show_command(id: str, *, last: int | None, whole: bool, full: bool, as_json: bool) -> None:
     """Show messages and other events in order."""
     if whole and last is not None:
         raise click.UsageError("--all and --last can't be combined", click.get_current_context())
-    with stored.opened() as store:
+    with user_store.connect() as store:
         summary = store.get(store.find(id))
-        records = store.events(summary.id) if whole else iter(_tail(store, summary, last or _LAST))
+        records = store.events(summary.id) if whole else iter(_tail(store, summary, last or _DEFAULT_LAST))
         if as_json:
             _show_json(summary, records)
         else:
@@ -113,51 +113,51 @@ def _tail(store: HistoryStore, summary: Summary, count: int) -> list[Record]:
 def _show_json(summary: Summary, records: Iterator[Record]) -> None:
     import msgspec
 
-    from segue.store.base import iso
+    from segue.store.base import format_time
     from segue.store.events import dump_event
 
-    head = msgspec.json.encode(_summary(summary))
+    head = msgspec.json.encode(_summary_fields(summary))
     streams.write(head[:-1], b',"events":[')
     for number, record in enumerate(records):
-        head_fields = msgspec.json.encode({"seq": record.seq, "at": iso(record.at)})
+        head_fields = msgspec.json.encode({"seq": record.seq, "at": format_time(record.at)})
         streams.write(b"," if number else b"", head_fields[:-1], b",", dump_event(record.event)[1:])
     streams.write(b"]}\n")
 
 
 def _show_lines(summary: Summary, records: Iterator[Record], *, full: bool) -> None:
-    from segue.view.calls import Calls
-    from segue.view.lines import lines_of
+    from segue.view.call_numbers import CallNumbers
+    from segue.view.lines import format_event
 
-    colour = streams.coloured()
-    calls = Calls()
+    colour = streams.supports_colour()
+    calls = CallNumbers()
     first = True
     for record in records:
         if first and record.seq > 1:
-            streams.say(f"events {record.seq:,} to {summary.seq:,}; --all shows earlier ones")
+            streams.print_message(f"events {record.seq:,} to {summary.seq:,}; --all shows earlier ones")
         lines = [
             click.style(line.text, **_STYLES[line.style]) if colour else line.text
-            for line in lines_of(record, calls, full=full)
+            for line in format_event(record, calls, full=full)
         ]
-        separator = "" if first or not lines or not _begins(record) else "\n"
+        separator = "" if first or not lines or not _starts_message(record) else "\n"
         streams.write(separator, "".join(f"{line}\n" for line in lines))
         first = False
     if first:
-        streams.say("no messages yet")
+        streams.print_message("no messages yet")
 
 
-def _begins(record: Record) -> bool:
+def _starts_message(record: Record) -> bool:
     """Whether a user or assistant message starts here."""
-    from segue.store.events import Said
+    from segue.store.events import MessageAdded
 
-    return isinstance(record.event, Said) and record.event.message.speaker != "tool"
+    return isinstance(record.event, MessageAdded) and record.event.message.speaker != "tool"
 
 
 # ------------------------------------------------------------------------------------------------------------ search
 
 
-@options.command("search", of=command)
+@options.command("search", group=command)
 @click.argument("words", nargs=-1, required=True)
-@options.limit_option(_HITS)
+@options.limit_option(_DEFAULT_HITS)
 def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None:
     """Find entries that contain all of these words, or words starting with them; most recent first.
 
@@ -165,81 +165,81 @@ def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None
     """
     hits: Sequence[Hit] = ()
     more = False
-    if stored.is_there():
-        with stored.opened() as store:
+    if user_store.exists():
+        with user_store.connect() as store:
             hits = store.search(" ".join(words), limit + 1)
             hits, more = hits[:limit], len(hits) > limit
     if as_json:
         import msgspec
 
-        from segue.store.base import iso
+        from segue.store.base import format_time
 
-        fields = [{**msgspec.to_builtins(hit), "at": iso(hit.at)} for hit in hits]
+        fields = [{**msgspec.to_builtins(hit), "at": format_time(hit.at)} for hit in hits]
         _write_json([{"id": hit.pop("conversation"), **hit} for hit in fields])
         return
     if not hits:
-        streams.say("nothing found")
-    streams.write("".join(f"{_found(hit)}\n" for hit in hits))
+        streams.print_message("nothing found")
+    streams.write("".join(f"{_format_hit(hit)}\n" for hit in hits))
     if more:
-        streams.say(f"more than {limit:,} matches: add a word or raise --limit")
+        streams.print_message(f"more than {limit:,} matches: add a word or raise --limit")
 
 
-def _found(hit: Hit) -> str:
-    from segue.view.clean import harmless_line
-    from segue.view.words import shortened
+def _format_hit(hit: Hit) -> str:
+    from segue.view.format import shorten
+    from segue.view.sanitize import sanitize_line
 
-    text, colour = hit.shown.text, streams.coloured()
-    for start, end in reversed(hit.shown.marks if colour else ()):
+    text, colour = hit.snippet.text, streams.supports_colour()
+    for start, end in reversed(hit.snippet.marks if colour else ()):
         text = text[:start] + click.style(text[start:end], bold=True, fg="yellow") + text[end:]
-    suffix = f"  {shortened(harmless_line(hit.title), 40)}" if hit.title else ""
-    head = f"{hit.conversation}  {hit.seq:>5}  {when(hit.at)}{suffix}"
+    suffix = f"  {shorten(sanitize_line(hit.title), 40)}" if hit.title else ""
+    head = f"{hit.conversation}  {hit.seq:>5}  {format_local_time(hit.at)}{suffix}"
     return f"{click.style(head, dim=True) if colour else head}\n    {text}"
 
 
 # --------------------------------------------------------------------------------------------------- path and delete
 
 
-@options.command("path", of=command)
+@options.command("path", group=command)
 def path_command(*, as_json: bool) -> None:
     """Print where conversations are stored."""
-    from segue.store import shown
+    from segue.store import display_location
 
-    where = shown(stored.place())
+    where = display_location(user_store.locate())
     if as_json:
-        _write_json({"path": where, "exists": stored.is_there()})
+        _write_json({"path": where, "exists": user_store.exists()})
     else:
         streams.write(f"{where}\n")
 
 
-@options.command("delete", of=command)
-@click.argument("ids", metavar="ID…", nargs=-1, required=True, shell_complete=completing.ids)
+@options.command("delete", group=command)
+@click.argument("ids", metavar="ID…", nargs=-1, required=True, shell_complete=completers.ids)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     """Delete conversations permanently: all of these or none."""
-    from segue.view.clean import harmless_line
-    from segue.view.words import counted, shortened
+    from segue.view.format import format_count, shorten
+    from segue.view.sanitize import sanitize_line
 
-    with stored.opened() as store:
+    with user_store.connect() as store:
         rows = [store.get(name) for name in dict.fromkeys(map(store.find, ids))]
         if not yes:
-            if not streams.on_terminal(sys.stdin):
+            if not streams.is_terminal(sys.stdin):
                 raise click.UsageError(
                     "can't ask for confirmation without a terminal; use --yes", click.get_current_context()
                 )
             for row in rows:
-                title = shortened(harmless_line(row.title or row.opening or ""), 50)
-                click.echo(f"{row.id}  {counted(row.messages, 'message')}  {title}", err=True)
-            if not _agreed(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'} permanently? [y/N]: "):
+                title = shorten(sanitize_line(row.title or row.opening or ""), 50)
+                click.echo(f"{row.id}  {format_count(row.messages, 'message')}  {title}", err=True)
+            if not _confirm(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'} permanently? [y/N]: "):
                 raise click.ClickException("nothing was deleted")
         store.delete(*(row.id for row in rows))
-    with streams.done("deleted", *(row.id for row in rows)):
+    with streams.report_if_unwritten("deleted", *(row.id for row in rows)):
         if as_json:
             _write_json([row.id for row in rows])
         else:
             streams.write("".join(f"{row.id}\n" for row in rows))
 
 
-def _agreed(question: str) -> bool:
+def _confirm(question: str) -> bool:
     """Ask until the answer is yes or no; end of input and an empty line count as no."""
     try:
         while True:
@@ -254,7 +254,7 @@ def _agreed(question: str) -> bool:
                     click.echo("Please answer y or n.", err=True)
     except KeyboardInterrupt:
         click.echo(err=True)
-        streams.say("nothing was deleted")
+        streams.print_message("nothing was deleted")
         raise
 
 

@@ -9,7 +9,7 @@ import click
 from segue.cli import options, streams
 
 if TYPE_CHECKING:
-    from segue.cli.known import Known
+    from segue.cli.providers import Providers
     from segue.runtime.providers import Provider
 
 
@@ -26,37 +26,37 @@ def command(provider: str | None, *, with_key: bool, as_json: bool) -> None:
       segue models
       segue models anthropic
     """
-    from segue.cli import known
+    from segue.cli import providers
 
-    found = known.load()
-    rows = [row for row in found.providers.values() if not with_key or found.key_of(row)]
+    found = providers.load()
+    rows = [row for row in found.by_name.values() if not with_key or found.key_variable_of(row)]
     if provider is not None:
         rows = [row for row in rows if provider.lower() in (row.name, *row.aliases)]
         if not rows:
-            raise streams.Unreadable(f"unknown provider '{provider}'; known providers: {', '.join(found.providers)}")
+            raise streams.BadInputError(f"unknown provider '{provider}'; known providers: {', '.join(found.by_name)}")
     if as_json:
         import msgspec
 
-        streams.write(msgspec.json.encode([_told(row, found) for row in rows]), b"\n")
+        streams.write(msgspec.json.encode([_provider_fields(row, found) for row in rows]), b"\n")
         return
-    streams.write(_models(rows[0]) if provider is not None else _table(rows, found))
-    if not any(map(found.key_of, found.providers.values())):
-        streams.say("no API key is set: segue run and segue chat use emulated models")
+    streams.write(_format_models(rows[0]) if provider is not None else _format_providers(rows, found))
+    if not any(map(found.key_variable_of, found.by_name.values())):
+        streams.print_message("no API key is set: segue run and segue chat use emulated models")
 
 
-def _told(row: Provider, providers: Known) -> dict[str, Any]:
+def _provider_fields(row: Provider, providers: Providers) -> dict[str, Any]:
     return {
         "provider": row.name,
         "title": row.title,
         "api": row.api,
-        "key": providers.key_of(row),
+        "key": providers.key_variable_of(row),
         "variables": list(row.variables),
         "default": row.default or None,
         "models": {name: {"context": model.context} for name, model in row.models.items()},
     }
 
 
-def _models(row: Provider) -> str:
+def _format_models(row: Provider) -> str:
     width = max((len(name) for name in row.models), default=0)
     lines = (
         f"{row.name}/{name:{width}}  {f'{model.context:>9,} tokens' if model.context else ''}".rstrip()
@@ -66,11 +66,13 @@ def _models(row: Provider) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _table(rows: list[Provider], providers: Known) -> str:
+def _format_providers(rows: list[Provider], providers: Providers) -> str:
     headers = ("provider", "key", "default model", "models", "title")
-    cells = [(row.name, _key(row, providers), row.default or "-", str(len(row.models)), row.title) for row in rows]
+    cells = [
+        (row.name, _format_key(row, providers), row.default or "-", str(len(row.models)), row.title) for row in rows
+    ]
     widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
-    colour = streams.coloured()
+    colour = streams.supports_colour()
     lines: list[str] = []
     for number, row in enumerate((headers, *cells)):
         padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
@@ -85,8 +87,8 @@ def _table(rows: list[Provider], providers: Known) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _key(row: Provider, providers: Known) -> str:
+def _format_key(row: Provider, providers: Providers) -> str:
     if not row.variables:
         return "none needed"
-    found = providers.key_of(row)
+    found = providers.key_variable_of(row)
     return f"set: {found}" if found else f"unset: {row.variables[0]}"

@@ -10,12 +10,12 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from segue.cli import completing
+from segue.cli import completers
 
 __all__ = [
+    "API",
     "COUNT",
-    "FORMAT",
-    "FormatName",
+    "ApiName",
     "Subcommands",
     "agent_options",
     "command",
@@ -28,13 +28,13 @@ __all__ = [
 ]
 
 COUNT = click.IntRange(1, 1_000_000_000)
-file_argument = click.argument("file", default="-", metavar="[FILE]", shell_complete=completing.files)
-id_argument = click.argument("id", metavar="ID", shell_complete=completing.ids)
+file_argument = click.argument("file", default="-", metavar="[FILE]", shell_complete=completers.files)
+id_argument = click.argument("id", metavar="ID", shell_complete=completers.ids)
 model_option = click.option("--model", metavar="M", help="The model; rules depend on its version.")
 profile_option = click.option(
     "--profile",
     metavar="P",
-    shell_complete=completing.profiles,
+    shell_complete=completers.profiles,
     help="Server profile: an openai-chat server with rules of its own; see segue formats --profiles.",
 )
 
@@ -42,7 +42,7 @@ profile_option = click.option(
 tool_format_option = click.option(
     "--tool-format",
     metavar="F",
-    shell_complete=completing.tool_formats,
+    shell_complete=completers.tool_formats,
     help="Tool format to use instead of the model's default; auto is the default.",
 )
 
@@ -54,7 +54,7 @@ _AGENT_OPTIONS = (
         "models",
         multiple=True,
         metavar="PROVIDER/MODEL",
-        shell_complete=completing.models,
+        shell_complete=completers.models,
         help="Model to use; with several, the next is tried if one does not answer.",
     ),
     click.option("-c", "--continue", "latest", is_flag=True, help="Continue the latest conversation."),
@@ -63,7 +63,7 @@ _AGENT_OPTIONS = (
         "--session",
         "conversation",
         metavar="ID",
-        shell_complete=completing.ids,
+        shell_complete=completers.ids,
         help="Continue this conversation; the first characters of its id are enough.",
     ),
     click.option("--fork", is_flag=True, help="Continue in a copy (with -c or -s)."),
@@ -99,14 +99,14 @@ def limit_option(default: int) -> Callable[[Callable[..., Any]], Callable[..., A
 
 
 def command(
-    name: str, *, of: click.Group | None = None, json_help: str = "Print the result as one JSON value."
+    name: str, *, group: click.Group | None = None, json_help: str = "Print the result as one JSON value."
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """A command with `--json` and `--version`, added to `group` where given."""
 
     def make(function: Callable[..., Any]) -> click.Command:
         function = click.option("--json", "as_json", is_flag=True, help=json_help)(function)
         function = click.version_option(package_name="segue", message="segue %(version)s")(function)
-        return (of.command if of is not None else click.command)(name)(function)
+        return (group.command if group is not None else click.command)(name)(function)
 
     return make
 
@@ -139,31 +139,31 @@ class Subcommands(click.Group):
         return list(self.commands)
 
 
-class FormatName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]  older clicks take none
+class ApiName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]  older clicks take none
     """The name of an API. The registry is only imported when there is a value, not for `--help`."""
 
     name = "API"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value not in (names := known()):
+        if value not in (names := api_names()):
             near = get_close_matches(str(value).lower().replace("_", "-"), names, 1)
             hint = f" did you mean {near[0]}?" if near else ""
             self.fail(f"unknown API '{value}';{hint} known APIs: {', '.join(names)}", param, ctx)
         return value
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        return f"known APIs: {', '.join(known())}"
+        return f"known APIs: {', '.join(api_names())}"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in known() if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in api_names() if name.startswith(incomplete)]
 
 
-def known() -> list[str]:
+def api_names() -> list[str]:
     """The names of the APIs in registry order, without text tool formats."""
     import segue
 
     return [row.name for row in segue.formats() if row.kind != "text"]
 
 
-FORMAT = FormatName()
-option = partial(click.option, metavar="API", type=FORMAT)
+API = ApiName()
+api_option = partial(click.option, metavar="API", type=API)

@@ -11,50 +11,52 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.terminal_theme import MONOKAI
 
-__all__ = ["recorded"]
+__all__ = ["render_svg"]
 
 _COLUMNS, _ROWS = 100, 34
-_WIDE, _HIGH, _SIZE = 8.4, 19, 14
-_MARGIN, _BAR = 16, 34
-_SECONDS, _LAST = 1.1, 8.0
+_CELL_WIDTH, _CELL_HEIGHT, _FONT_SIZE = 8.4, 19, 14
+_MARGIN, _TITLE_BAR = 16, 34
+_SCENE_SECONDS, _LAST_SCENE_SECONDS = 1.1, 8.0
 """How long each scene and the last one are shown."""
 
 
-def recorded(scenes: Sequence[RenderableType]) -> str:
+def render_svg(scenes: Sequence[RenderableType]) -> str:
     """Render the scenes as an SVG that loops."""
     console = Console(
         file=io.StringIO(), width=_COLUMNS, force_terminal=True, color_system="truecolor", highlight=False
     )
     pages = [console.render_lines(scene, pad=False) for scene in scenes]
-    length = _SECONDS * (len(pages) - 1) + _LAST
+    length = _SCENE_SECONDS * (len(pages) - 1) + _LAST_SCENE_SECONDS
     rules: list[str] = []
     scrolls: list[str] = []
     groups: list[str] = []
     row = 0
     for number, page in enumerate(pages):
-        start = 100 * number * _SECONDS / length
+        start = 100 * number * _SCENE_SECONDS / length
         first = row
         row += len(page)
         if number:
             rules.append(f"@keyframes s{number}{{0%{{visibility:hidden}}{start:.2f}%{{visibility:visible}}}}")
             rules.append(f".s{number}{{animation:s{number} {length:.1f}s step-end infinite}}")
-        scrolls.append(f"{start:.2f}%{{transform:translateY({-_HIGH * max(0, row - _ROWS)}px)}}")
-        lines = "".join(_line(line, first + place) for place, line in enumerate(page))
+        scrolls.append(f"{start:.2f}%{{transform:translateY({-_CELL_HEIGHT * max(0, row - _ROWS)}px)}}")
+        lines = "".join(_render_line(line, first + place) for place, line in enumerate(page))
         groups.append(f'<g class="s{number}">{lines}</g>')
     rules.append(f"@keyframes page{{{''.join(scrolls)}}}")
     rules.append(f".page{{animation:page {length:.1f}s step-end infinite}}")
-    return _framed("".join(rules), "".join(groups))
+    return _render_window("".join(rules), "".join(groups))
 
 
-def _framed(rules: str, groups: str) -> str:
-    width, height = _WIDE * _COLUMNS + 2 * _MARGIN, _HIGH * _ROWS + _BAR + _MARGIN
+def _render_window(rules: str, groups: str) -> str:
+    width, height = _CELL_WIDTH * _COLUMNS + 2 * _MARGIN, _CELL_HEIGHT * _ROWS + _TITLE_BAR + _MARGIN
     background = MONOKAI.background_color.hex
     dots = "".join(
         f'<circle cx="{_MARGIN + 6 + 20 * place}" cy="17" r="6" fill="{colour}"/>'
         for place, colour in enumerate(("#ff5f57", "#febc2e", "#28c840"))
     )
-    font = f"text{{font:{_SIZE}px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}}"
-    screen = f'<svg x="{_MARGIN}" y="{_BAR}" width="{_WIDE * _COLUMNS:.0f}" height="{_HIGH * _ROWS}">'
+    font = f"text{{font:{_FONT_SIZE}px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}}"
+    screen = (
+        f'<svg x="{_MARGIN}" y="{_TITLE_BAR}" width="{_CELL_WIDTH * _COLUMNS:.0f}" height="{_CELL_HEIGHT * _ROWS}">'
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img">'
         f"<title>segue demo</title><style>{font}{rules}</style>"
@@ -63,19 +65,19 @@ def _framed(rules: str, groups: str) -> str:
     )
 
 
-def _line(segments: Sequence[Segment], row: int) -> str:
+def _render_line(segments: Sequence[Segment], row: int) -> str:
     elements: list[str] = []
     column = 0
     for segment in segments:
         if segment.text.strip():
-            position = f'x="{column * _WIDE:.1f}" y="{row * _HIGH + _SIZE}"'
-            length = f'textLength="{segment.cell_length * _WIDE:.1f}"'
-            elements.append(f"<text {position} {length}{_look(segment.style)}>{escape(segment.text)}</text>")
+            position = f'x="{column * _CELL_WIDTH:.1f}" y="{row * _CELL_HEIGHT + _FONT_SIZE}"'
+            length = f'textLength="{segment.cell_length * _CELL_WIDTH:.1f}"'
+            elements.append(f"<text {position} {length}{_svg_attributes(segment.style)}>{escape(segment.text)}</text>")
         column += segment.cell_length
     return "".join(elements)
 
 
-def _look(style: Style | None) -> str:
+def _svg_attributes(style: Style | None) -> str:
     style = style or Style()
     colour = style.color.get_truecolor(MONOKAI) if style.color is not None else MONOKAI.foreground_color
     attributes = f' fill="{colour.hex}"'

@@ -16,7 +16,7 @@ _COLOURS = {"+": "green", "-": "red", "~": "yellow", ">": "cyan", "#": "bright_b
 
 
 @options.command("repair")
-@options.option("--api", required=True, help="The API the body is for.")
+@options.api_option("--api", required=True, help="The API the body is for.")
 @options.model_option
 @options.profile_option
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the changes to stderr.")
@@ -40,15 +40,15 @@ def command(file: str, *, api: str, model: str | None, profile: str | None, as_j
         fields = {"changes": repaired.changes, "report": repaired.report.to_dict()}
         chunks = [b'{"body":', repaired.data, b",", msgspec.json.encode(fields)[1:]]
     if not quiet and not as_json:
-        _tell(repaired)
+        _print_changes(repaired)
     streams.write(*chunks, b"" if repaired.data.endswith(b"\n") and not as_json else b"\n")
 
 
-def _tell(repaired: Repaired) -> None:
-    colour = streams.coloured(sys.stderr)
+def _print_changes(repaired: Repaired) -> None:
+    colour = streams.supports_colour(sys.stderr)
     for line in str(repaired).splitlines():
         text = streams.one_line(line)
         click.echo(click.style(text, fg=_COLOURS[text[0]]) if colour else text, err=True)
     count = len(repaired.changes)
     nothing = "nothing else to repair" if repaired.report.of("surrogate") else "nothing to repair"
-    streams.say(nothing if not count else f"{count} change{'' if count == 1 else 's'}")
+    streams.print_message(nothing if not count else f"{count} change{'' if count == 1 else 's'}")

@@ -10,7 +10,7 @@ import click
 from segue.cli import options, streams
 
 if TYPE_CHECKING:
-    from segue.cli.telling import Teller
+    from segue.cli.reporters import Reporter
 
 
 @options.command("run", json_help="Print one JSON value at the end: text, model, conversation, usage, cost, outcome.")
@@ -36,36 +36,36 @@ def command(
       segue run -m anthropic/claude-sonnet-5 -m openai/gpt-4.1 "What does this project do?"
       segue run -c --allow "write_file(docs/**)" "Put that into docs/about.md"
     """
-    from segue.cli.running import run
-    from segue.cli.telling import Lines, Plain, Value
-    from segue.cli.wishes import Wishes
+    from segue.cli.exchange import run_exchange
+    from segue.cli.reporters import JsonLinesReporter, JsonReporter, TextReporter
+    from segue.cli.run_options import RunOptions
 
     if as_json and jsonl:
         raise click.UsageError("--json and --jsonl can't be combined", ctx)
     if getattr(sys, "stdout", None) is None:
-        raise streams.Unwritable("can't write to stdout: it is closed")
-    text = _asked(prompt)
-    reporter: Teller = Value() if as_json else Lines() if jsonl else Plain(quiet=quiet)
-    ctx.exit(run(text, Wishes.given(ctx, flags), reporter))
+        raise streams.WriteError("can't write to stdout: it is closed")
+    text = _build_prompt(prompt)
+    reporter: Reporter = JsonReporter() if as_json else JsonLinesReporter() if jsonl else TextReporter(quiet=quiet)
+    ctx.exit(run_exchange(text, RunOptions.from_flags(ctx, flags), reporter))
 
 
-def _asked(words: tuple[str, ...]) -> str:
+def _build_prompt(words: tuple[str, ...]) -> str:
     """The prompt followed by stdin. A `-` as first or last word requires stdin; elsewhere it is a word."""
     reads_stdin = streams.STDIO in (*words[:1], *words[-1:])
     if reads_stdin:
         words = words[1:] if words[0] == streams.STDIO else words[:-1]
     prompt = " ".join(words)
     if not prompt.strip():
-        return _text(streams.read(streams.STDIO, wanted="a prompt"))
+        return _decode_stdin(streams.read(streams.STDIO, expected="a prompt"))
     stdin = getattr(sys, "stdin", None)
     if not reads_stdin and (stdin is None or stdin.isatty()):
         return prompt
-    text = _text(streams.read(streams.STDIO, wanted="text", needed=reads_stdin))
+    text = _decode_stdin(streams.read(streams.STDIO, expected="text", required=reads_stdin))
     return f"{prompt}\n\n{text}" if text.strip() else prompt
 
 
-def _text(data: bytes) -> str:
+def _decode_stdin(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise streams.Unreadable(f"stdin is not UTF-8: {error.reason} at byte {error.start:,}") from None
+        raise streams.BadInputError(f"stdin is not UTF-8: {error.reason} at byte {error.start:,}") from None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-def _without_blanks(line: list[Segment]) -> list[Segment]:
+def _strip_trailing_blanks(line: list[Segment]) -> list[Segment]:
     """Remove trailing blanks, styled ones too, so that copied text has none."""
     kept = list(line)
     while kept and not kept[-1].text.strip():
@@ -28,12 +28,12 @@ def _without_blanks(line: list[Segment]) -> list[Segment]:
 class Screen:
     """The width and colours of stdout; without a terminal `max_width` columns and no colour."""
 
-    def __init__(self, *, plain: bool = False, widest: int = 100) -> None:
-        colour = streams.coloured() and not plain
-        width = min(shutil.get_terminal_size((widest, 25)).columns, widest)
-        self._page = io.StringIO()
+    def __init__(self, *, plain: bool = False, max_width: int = 100) -> None:
+        colour = streams.supports_colour() and not plain
+        width = min(shutil.get_terminal_size((max_width, 25)).columns, max_width)
+        self._buffer = io.StringIO()
         self._console = Console(
-            file=self._page,
+            file=self._buffer,
             width=width,
             force_terminal=colour,
             color_system="auto" if colour else None,
@@ -45,11 +45,11 @@ class Screen:
         """The text of renderables, one below the other."""
         for renderable in renderables:
             lines = self._console.render_lines(renderable, pad=False)
-            ended = (part for line in lines for part in (*_without_blanks(line), Segment.line()))
+            ended = (part for line in lines for part in (*_strip_trailing_blanks(line), Segment.line()))
             self._console.print(Segments(ended), end="")
-        text = self._page.getvalue()
-        self._page.seek(0)
-        self._page.truncate()
+        text = self._buffer.getvalue()
+        self._buffer.seek(0)
+        self._buffer.truncate()
         return text
 
     def show(self, *renderables: RenderableType) -> None:

@@ -37,12 +37,12 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_args
 import msgspec
 from msgspec import Meta, Struct
 
-from segue.cli.streams import Unreadable, reason
+from segue.cli.streams import BadInputError, format_os_error
 
-__all__ = ["Mcp", "Model", "Price", "Provider", "Rule", "Settings", "Tools", "from_variables", "parsed", "read"]
+__all__ = ["McpServer", "Model", "Price", "Provider", "Rule", "Settings", "Tools", "from_variables", "parse", "read"]
 
 T = TypeVar("T", bound=Struct)
-Words = Annotated[str, Meta(min_length=1)]
+NonEmptyText = Annotated[str, Meta(min_length=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
 Money = Annotated[float, Meta(ge=0)]
@@ -50,7 +50,7 @@ RouteName: TypeAlias = Literal["fixed", "failover", "round-robin", "rules"]
 Strategy: TypeAlias = Literal["dense", "truncate-results", "drop-oldest"]
 When: TypeAlias = Literal["long", "images", "otherwise"]
 
-_KINDS = {
+_TYPE_NAMES = {
     "str": "text",
     "int": "a whole number",
     "float": "a number",
@@ -80,18 +80,18 @@ class Model(Struct, frozen=True, forbid_unknown_fields=True):
 class Provider(Struct, frozen=True):
     """A provider of the user, or changes to a known one. `model` is its default model."""
 
-    title: Words | None = None
-    api: Words | None = None
-    profile: Words | None = None
-    base_url: Words | None = None
-    key_variable: Words | tuple[Words, ...] | None = None
-    tool_format: Words | None = None
-    model: Words | None = None
-    models: tuple[Words, ...] | Mapping[str, Model] | None = None
+    title: NonEmptyText | None = None
+    api: NonEmptyText | None = None
+    profile: NonEmptyText | None = None
+    base_url: NonEmptyText | None = None
+    key_variable: NonEmptyText | tuple[NonEmptyText, ...] | None = None
+    tool_format: NonEmptyText | None = None
+    model: NonEmptyText | None = None
+    models: tuple[NonEmptyText, ...] | Mapping[str, Model] | None = None
     headers: Mapping[str, str] | None = None
 
     @property
-    def said(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The set fields as plain values."""
         values = msgspec.json.decode(msgspec.json.encode(self))
         return {name: value for name, value in values.items() if value is not None}
@@ -100,23 +100,23 @@ class Provider(Struct, frozen=True):
 class Tools(Struct, frozen=True):
     """Tool permissions and limits. `env` names variables passed to shells; `only` restricts the available tools."""
 
-    allow: tuple[Words, ...] = ()
-    ask: tuple[Words, ...] = ()
-    deny: tuple[Words, ...] = ()
-    env: tuple[Words, ...] = ()
-    only: tuple[Words, ...] | None = None
+    allow: tuple[NonEmptyText, ...] = ()
+    ask: tuple[NonEmptyText, ...] = ()
+    deny: tuple[NonEmptyText, ...] = ()
+    env: tuple[NonEmptyText, ...] = ()
+    only: tuple[NonEmptyText, ...] | None = None
     timeout: Seconds | None = None
     parallel: Count | None = None
 
 
-class Mcp(Struct, frozen=True):
+class McpServer(Struct, frozen=True):
     """An MCP server: a command, as one list or with separate `args`, or a URL."""
 
-    command: Words | tuple[Words, ...] = ()
+    command: NonEmptyText | tuple[NonEmptyText, ...] = ()
     args: tuple[str, ...] = ()
-    env: tuple[Words, ...] = ()
-    folder: Words | None = None
-    url: Words | None = None
+    env: tuple[NonEmptyText, ...] = ()
+    folder: NonEmptyText | None = None
+    url: NonEmptyText | None = None
     headers: Mapping[str, str] = {}
     timeout: Seconds | None = None
     start: Seconds | None = None
@@ -128,7 +128,7 @@ class Mcp(Struct, frozen=True):
         return (*((self.command,) if isinstance(self.command, str) else self.command), *self.args)
 
     @property
-    def said(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The set fields as plain values, with the command split into `command` and `args`."""
         values = msgspec.json.decode(msgspec.json.encode(self))
         program = self.program
@@ -144,7 +144,7 @@ class Price(Struct, frozen=True):
     cache_read: Money | None = None
     cache_write: Money | None = None
 
-    def of(self, *, input: int, output: int, cache_read: int = 0, cache_write: int = 0) -> float:
+    def cost(self, *, input: int, output: int, cache_read: int = 0, cache_write: int = 0) -> float:
         """The cost of a usage; `input` includes cached tokens."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
@@ -157,31 +157,31 @@ class Rule(Struct, frozen=True):
     """The models to use under a condition; the first matching rule applies, and of its models the cheapest."""
 
     when: When
-    model: Words | None = None
-    models: tuple[Words, ...] = ()
+    model: NonEmptyText | None = None
+    models: tuple[NonEmptyText, ...] = ()
     tokens: Count | None = None
 
     @property
-    def chosen(self) -> tuple[str, ...]:
+    def model_names(self) -> tuple[str, ...]:
         return self.models or ((self.model,) if self.model is not None else ())
 
 
 class Settings(Struct, frozen=True):
     """The settings of one file, or of all files merged."""
 
-    model: Words | None = None
-    models: tuple[Words, ...] = ()
+    model: NonEmptyText | None = None
+    models: tuple[NonEmptyText, ...] = ()
     route: RouteName | None = None
-    store: Words | None = None
+    store: NonEmptyText | None = None
     compress: Strategy | None = None
     rules: tuple[Rule, ...] = ()
     providers: Mapping[str, Provider] = {}
     tools: Tools = Tools()
-    mcp: Mapping[str, Mcp] = {}
+    mcp: Mapping[str, McpServer] = {}
     prices: Mapping[str, Price] = {}
 
     @property
-    def chosen(self) -> tuple[str, ...]:
+    def model_names(self) -> tuple[str, ...]:
         """The configured models in order of preference."""
         return self.models or ((self.model,) if self.model is not None else ())
 
@@ -191,20 +191,20 @@ def read(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise Unreadable(f"can't read {file}: {reason(error)}") from None
+        raise BadInputError(f"can't read {file}: {format_os_error(error)}") from None
 
 
-def parsed(file: Path, data: bytes) -> Settings:
+def parse(file: Path, data: bytes) -> Settings:
     """Parse and validate the settings of a file."""
     try:
         values = tomllib.loads(data.decode())
     except UnicodeDecodeError as error:
-        raise Unreadable(f"can't read {file}: {error}") from None
+        raise BadInputError(f"can't read {file}: {error}") from None
     except tomllib.TOMLDecodeError as error:
-        raise Unreadable(f"{file} is not TOML: {error}") from None
-    settings = _Reader(f"{file}: ").settings(values)
+        raise BadInputError(f"{file} is not TOML: {error}") from None
+    settings = _Reader(f"{file}: ").read_settings(values)
     if settings.model is not None and settings.models:
-        raise Unreadable(f"{file}: set either model or models, not both")
+        raise BadInputError(f"{file}: set either model or models, not both")
     return settings
 
 
@@ -215,76 +215,80 @@ def from_variables(variables: Mapping[str, str]) -> Settings:
     }
     models = [name.strip() for name in variables.get("SEGUE_MODEL", "").split(",")]
     values["models"] = [name for name in models if name]
-    return _Reader("SEGUE_", str.upper).settings(values)
+    return _Reader("SEGUE_", str.upper).read_settings(values)
 
 
 class _Reader:
     """Converts tables to structs one by one, so that an error names the full path of the setting."""
 
-    def __init__(self, where: str, spelled: Callable[[str], str] = str) -> None:
-        self._where = where
-        self._spelled = spelled
+    def __init__(self, prefix: str, format_path: Callable[[str], str] = str) -> None:
+        self._prefix = prefix
+        self._format_path = format_path
 
-    def settings(self, values: dict[str, Any]) -> Settings:
-        self._known(values, Settings, "")
+    def read_settings(self, values: dict[str, Any]) -> Settings:
+        self._check_keys(values, Settings, "")
         tables = {
-            "providers": self._named(values, "providers", Provider),
-            "mcp": {name: self._server(name, it) for name, it in self._named(values, "mcp", Mcp).items()},
-            "prices": self._named(values, "prices", Price),
-            "tools": self._value(values.get("tools", {}), Tools, "tools"),
-            "rules": self._rules(values.get("rules", [])),
+            "providers": self._read_tables(values, "providers", Provider),
+            "mcp": {
+                name: self._check_server(name, it) for name, it in self._read_tables(values, "mcp", McpServer).items()
+            },
+            "prices": self._read_tables(values, "prices", Price),
+            "tools": self._read_table(values.get("tools", {}), Tools, "tools"),
+            "rules": self._read_rules(values.get("rules", [])),
         }
-        plain = self._value({name: value for name, value in values.items() if name not in tables}, Settings, "")
+        plain = self._read_table({name: value for name, value in values.items() if name not in tables}, Settings, "")
         return msgspec.structs.replace(plain, **tables)
 
-    def _named(self, values: dict[str, Any], name: str, kind: type[T]) -> dict[str, T]:
+    def _read_tables(self, values: dict[str, Any], name: str, kind: type[T]) -> dict[str, T]:
         tables: object = values.get(name, {})
         if not isinstance(tables, dict):
-            raise self._fault(name, "expected a table")
-        return {key: self._value(it, kind, f"{name}.{key}") for key, it in cast("dict[str, object]", tables).items()}
+            raise self._error(name, "expected a table")
+        return {
+            key: self._read_table(it, kind, f"{name}.{key}") for key, it in cast("dict[str, object]", tables).items()
+        }
 
-    def _server(self, name: str, server: Mcp) -> Mcp:
+    def _check_server(self, name: str, server: McpServer) -> McpServer:
         if bool(server.program) == bool(server.url):
-            raise self._fault(f"mcp.{name}", "expected either command or url")
+            raise self._error(f"mcp.{name}", "expected either command or url")
         return server
 
-    def _rules(self, tables: object) -> tuple[Rule, ...]:
+    def _read_rules(self, tables: object) -> tuple[Rule, ...]:
         if not isinstance(tables, list):
-            raise self._fault("rules", "expected a list of tables, [[rules]]")
-        rules = [self._value(it, Rule, f"rules[{at}]") for at, it in enumerate(cast("list[object]", tables))]
+            raise self._error("rules", "expected a list of tables, [[rules]]")
+        rules = [self._read_table(it, Rule, f"rules[{at}]") for at, it in enumerate(cast("list[object]", tables))]
         for at, rule in enumerate(rules):
             if (rule.model is not None) == bool(rule.models):
-                raise self._fault(f"rules[{at}]", "expected either model or models")
+                raise self._error(f"rules[{at}]", "expected either model or models")
             if (rule.when == "long") != (rule.tokens is not None):
-                raise self._fault(f"rules[{at}].tokens", 'required with when = "long", not allowed otherwise')
+                raise self._error(f"rules[{at}].tokens", 'required with when = "long", not allowed otherwise')
         return tuple(rules)
 
-    def _value(self, value: object, kind: type[T], path: str) -> T:
+    def _read_table(self, value: object, kind: type[T], path: str) -> T:
         if not isinstance(value, dict):
-            raise self._fault(path, "expected a table")
-        self._known(cast("dict[str, object]", value), kind, path)
+            raise self._error(path, "expected a table")
+        self._check_keys(cast("dict[str, object]", value), kind, path)
         try:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             message, _, at = str(error).partition(" - at `$")
             path += at.rstrip("`").replace("[...]", "")
-            raise self._fault(path, _told(message, path.rpartition(".")[2])) from None
+            raise self._error(path, _format_validation_error(message, path.rpartition(".")[2])) from None
 
-    def _known(self, keys: Iterable[str], kind: type[Struct], path: str) -> None:
+    def _check_keys(self, keys: Iterable[str], kind: type[Struct], path: str) -> None:
         names = kind.__struct_fields__
         for key in keys:
             if key not in names:
                 near = get_close_matches(key, names, 1)
                 hint = f"did you mean {near[0]}?" if near else f"known settings: {', '.join(names)}"
-                raise self._fault(f"{path}.{key}", f"is not a setting; {hint}", between=" ")
+                raise self._error(f"{path}.{key}", f"is not a setting; {hint}", separator=" ")
 
-    def _fault(self, path: str, words: str, between: str = ": ") -> Unreadable:
-        return Unreadable(f"{self._where}{self._spelled(path.lstrip('.'))}{between}{words}")
+    def _error(self, path: str, text: str, separator: str = ": ") -> BadInputError:
+        return BadInputError(f"{self._prefix}{self._format_path(path.lstrip('.'))}{separator}{text}")
 
 
-def _told(message: str, key: str) -> str:
+def _format_validation_error(message: str, key: str) -> str:
     """Rewrite msgspec's message in terms of TOML."""
-    message = re.sub(r"`(\w+)(?: \| null)?`", lambda found: _KINDS.get(found[1], found[1]), message)
+    message = re.sub(r"`(\w+)(?: \| null)?`", lambda found: _TYPE_NAMES.get(found[1], found[1]), message)
     message = message.replace("of length >= 1", "that is not empty").replace("Invalid enum value", "unknown value")
     message = message.replace("Object missing required field", "missing setting")
     known = f"; known values: {', '.join(_CHOICES[key])}" if message.startswith("unknown value") else ""

@@ -18,28 +18,28 @@ from typing import TextIO
 import click
 
 __all__ = [
-    "NO_FOLDER",
+    "FOLDER_GONE",
     "STDIO",
-    "Unreadable",
-    "Unwritable",
-    "WrongFile",
-    "check_target",
-    "coloured",
-    "done",
-    "forsake_stdout",
-    "in_a_folder",
-    "on_terminal",
+    "BadInputError",
+    "OutputPathError",
+    "WriteError",
+    "check_writable",
+    "discard_stdout",
+    "format_for",
+    "format_os_error",
+    "has_working_folder",
+    "is_terminal",
     "one_line",
+    "print_message",
     "read",
-    "reason",
     "replace_file",
-    "say",
-    "shown",
+    "report_if_unwritten",
+    "supports_colour",
     "write",
 ]
 
 STDIO = "-"
-NO_FOLDER = "the current folder no longer exists; change to another one"
+FOLDER_GONE = "the current folder no longer exists; change to another one"
 _BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "UTF-8"),
     (b"\xff\xfe", "UTF-16"),
@@ -47,28 +47,28 @@ _BYTE_ORDER_MARKS = (
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # Errors that another file name would fix; others (a full disk, a broken device) are failures.
-_WRONG_FILE = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG}
+_PATH_ERRNOS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG}
 
 
-class Unreadable(click.ClickException):
+class BadInputError(click.ClickException):
     """The input can't be read or is invalid."""
 
     exit_code = 2
 
 
-class Unwritable(click.ClickException):
+class WriteError(click.ClickException):
     """Writing to a file or stdout failed."""
 
     exit_code = 1
 
 
-class WrongFile(Unwritable):
+class OutputPathError(WriteError):
     """The output path is wrong; another one would work."""
 
     exit_code = 2
 
 
-def read(file: str, *, text: bool = True, wanted: str = "a JSON object", needed: bool = True) -> bytes:
+def read(file: str, *, text: bool = True, expected: str = "a JSON object", required: bool = True) -> bytes:
     """Read a file, or stdin for `-`; raises for empty input, a byte order mark and binary data.
 
     Without `text` only empty input raises; without `required` empty input is fine. `expected` describes the input in
@@ -76,15 +76,15 @@ def read(file: str, *, text: bool = True, wanted: str = "a JSON object", needed:
     """
     data = _read_stdin() if file == STDIO else _read_file(file)
     name = "stdin" if file == STDIO else file
-    if needed and (not data or data.isspace()):
-        raise Unreadable(f"{name} is empty; expected {wanted}")
+    if required and (not data or data.isspace()):
+        raise BadInputError(f"{name} is empty; expected {expected}")
     if not text:
         return data
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
-            raise Unreadable(f"{name} begins with a {encoding} byte order mark; save it as UTF-8 without one")
+            raise BadInputError(f"{name} begins with a {encoding} byte order mark; save it as UTF-8 without one")
     if b"\x00" in data[:4096]:
-        raise Unreadable(f"{name} is binary data; expected {wanted} in UTF-8")
+        raise BadInputError(f"{name} is binary data; expected {expected} in UTF-8")
     return data
 
 
@@ -92,27 +92,27 @@ def _read_file(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except (OSError, ValueError) as error:
-        raise Unreadable(f"can't read {file}: {reason(error)}") from error
+        raise BadInputError(f"can't read {file}: {format_os_error(error)}") from error
 
 
 def _read_stdin() -> bytes:
     # stdin is None where it was closed before the start (`<&-`).
     stdin = getattr(sys, "stdin", None)
     if stdin is None:
-        raise Unreadable("stdin is closed; name a file")
+        raise BadInputError("stdin is closed; name a file")
     if stdin.isatty():
-        say("reading from the terminal; end with Ctrl-D, or name a file")
+        print_message("reading from the terminal; end with Ctrl-D, or name a file")
     try:
         return stdin.buffer.read()
     except OSError as error:
-        raise Unreadable(f"can't read stdin: {reason(error)}") from error
+        raise BadInputError(f"can't read stdin: {format_os_error(error)}") from error
 
 
 def write(*chunks: bytes | str) -> None:
     """Write to stdout and flush, so that a failure is raised here and not at exit."""
     stdout = getattr(sys, "stdout", None)
     if stdout is None:
-        raise Unwritable("can't write to stdout: it is closed")
+        raise WriteError("can't write to stdout: it is closed")
     for chunk in chunks:
         if isinstance(chunk, str):
             stdout.write(chunk)
@@ -123,18 +123,18 @@ def write(*chunks: bytes | str) -> None:
 
 
 @contextlib.contextmanager
-def done(what: str, *names: str) -> Generator[None]:
+def report_if_unwritten(what: str, *names: str) -> Generator[None]:
     """While printing a result: if stdout fails, print to stderr that the action itself succeeded."""
     try:
         yield
     except BrokenPipeError:
         raise
-    except (OSError, Unwritable):
-        say(f"{what}, although the output could not be written: {', '.join(names)}")
+    except (OSError, WriteError):
+        print_message(f"{what}, although the output could not be written: {', '.join(names)}")
         raise
 
 
-def forsake_stdout() -> None:
+def discard_stdout() -> None:
     """Redirect stdout to the null device after a failed write, or Python would flush again at exit and complain."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         null = os.open(os.devnull, os.O_WRONLY)
@@ -142,19 +142,19 @@ def forsake_stdout() -> None:
         os.close(null)
 
 
-def say(message: str) -> None:
+def print_message(message: str) -> None:
     """Print one line to stderr."""
     with contextlib.suppress(OSError):
-        click.echo(f"segue: {shown(message, sys.stderr)}", err=True)
+        click.echo(f"segue: {format_for(message, sys.stderr)}", err=True)
 
 
-def shown(text: str, stream: TextIO | None) -> str:
+def format_for(text: str, stream: TextIO | None) -> str:
     """A text on one line for a stream; for a terminal it is sanitized."""
-    if not on_terminal(stream):
+    if not is_terminal(stream):
         return one_line(text)
-    from segue.view.clean import harmless_line
+    from segue.view.sanitize import sanitize_line
 
-    return harmless_line(text)
+    return sanitize_line(text)
 
 
 def replace_file(file: str, data: bytes, *, private: bool = False) -> None:
@@ -172,11 +172,11 @@ def replace_file(file: str, data: bytes, *, private: bool = False) -> None:
         else:
             target.write_bytes(data)
     except (OSError, ValueError) as error:
-        wrong = isinstance(error, ValueError) or error.errno in _WRONG_FILE
-        raise (WrongFile if wrong else Unwritable)(f"can't write {file}: {reason(error)}") from error
+        wrong = isinstance(error, ValueError) or error.errno in _PATH_ERRNOS
+        raise (OutputPathError if wrong else WriteError)(f"can't write {file}: {format_os_error(error)}") from error
 
 
-def check_target(file: str) -> None:
+def check_writable(file: str) -> None:
     """Raise if a file can't be written, before the work starts."""
     target = Path(os.path.realpath(file))
     folder = target.parent
@@ -188,7 +188,7 @@ def check_target(file: str) -> None:
         number = errno.EACCES
     else:
         return
-    raise WrongFile(f"can't write {file}: {reason(OSError(number, os.strerror(number)))}")
+    raise OutputPathError(f"can't write {file}: {format_os_error(OSError(number, os.strerror(number)))}")
 
 
 def _replace(target: Path, data: bytes, mode: int) -> None:
@@ -214,7 +214,7 @@ def _umask() -> int:
     return umask
 
 
-def reason(error: OSError | ValueError) -> str:
+def format_os_error(error: OSError | ValueError) -> str:
     """The system's error message without a leading capital."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror[0].lower() + error.strerror[1:]
@@ -226,7 +226,7 @@ def one_line(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", " ".join(text.split()))
 
 
-def in_a_folder() -> bool:
+def has_working_folder() -> bool:
     """Whether the working folder still exists."""
     try:
         Path.cwd()
@@ -235,11 +235,11 @@ def in_a_folder() -> bool:
     return True
 
 
-def on_terminal(stream: TextIO | None) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
     """Whether a stream is a terminal; a stream that was closed before the start is None."""
     return stream is not None and stream.isatty()
 
 
-def coloured(stream: TextIO | None = None) -> bool:
+def supports_colour(stream: TextIO | None = None) -> bool:
     """Whether to use colour on a stream (default stdout): a terminal, not dumb, and NO_COLOR unset."""
-    return on_terminal(stream or sys.stdout) and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+    return is_terminal(stream or sys.stdout) and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from segue.cli import completing, config, options, streams, trusted
+from segue.cli import completers, config, options, streams, trust_store
 
 
 @options.command("trust")
-@click.argument("file", required=False, metavar="[FILE]", shell_complete=completing.files)
+@click.argument("file", required=False, metavar="[FILE]", shell_complete=completers.files)
 @click.option("--revoke", is_flag=True, help="Stop trusting it.")
 def command(file: str | None, *, revoke: bool, as_json: bool) -> None:
     """Trust FILE, or the nearest .segue.toml in or above this directory, as it is now.
@@ -26,17 +26,19 @@ def command(file: str | None, *, revoke: bool, as_json: bool) -> None:
     """
     path = Path(file) if file is not None else config.project_file()
     if path is None:
-        raise streams.Unreadable("no .segue.toml in this directory or above; name a file")
+        raise streams.BadInputError("no .segue.toml in this directory or above; name a file")
     path = path.absolute()
     if revoke:
-        _tell(path, ("no longer trusted" if trusted.forget(path) else "was not trusted"), {}, as_json=as_json)
+        _print_state(
+            path, ("no longer trusted" if trust_store.remove(path) else "was not trusted"), {}, as_json=as_json
+        )
         return
-    settings, data = config.wanted(path)
-    trusted.remember(path, data)
-    _tell(path, "trusted until it changes", settings, as_json=as_json)
+    settings, data = config.restricted_settings(path)
+    trust_store.add(path, data)
+    _print_state(path, "trusted until it changes", settings, as_json=as_json)
 
 
-def _tell(path: Path, state: str, settings: Mapping[str, str], *, as_json: bool) -> None:
+def _print_state(path: Path, state: str, settings: Mapping[str, str], *, as_json: bool) -> None:
     if as_json:
         import msgspec
 
@@ -47,7 +49,7 @@ def _tell(path: Path, state: str, settings: Mapping[str, str], *, as_json: bool)
         }
         streams.write(msgspec.json.encode(fields), b"\n")
         return
-    from segue.view.clean import harmless_line
+    from segue.view.sanitize import sanitize_line
 
     lines = [f"{path}: {state}", *(f"  {name} = {value}" for name, value in settings.items())]
-    streams.write("".join(f"{line[: len(line) - len(line.lstrip())]}{harmless_line(line)}\n" for line in lines))
+    streams.write("".join(f"{line[: len(line) - len(line.lstrip())]}{sanitize_line(line)}\n" for line in lines))

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from segue.errors import InputError
 from segue.store.base import Record
-from segue.store.events import Cancelled, Completed, Rewound, Said, Sent
+from segue.store.events import Cancelled, Completed, MessageAdded, Rewound, Sent
 
-__all__ = ["Turn", "turns_of", "up_to"]
+__all__ = ["TurnSpan", "find_turns", "select_turn"]
 
 
-class Turn(Struct):
+class TurnSpan(Struct):
     """One turn: its key, if any, and the index range of its events."""
 
     key: str | None
@@ -25,52 +25,52 @@ class Turn(Struct):
     end: int
 
 
-def turns_of(records: Sequence[Record]) -> list[Turn]:
+def find_turns(records: Sequence[Record]) -> list[TurnSpan]:
     """All turns, in the order in which they were written."""
-    turns: list[Turn] = []
+    turns: list[TurnSpan] = []
     keys: set[str] = set()
     in_reply = False
     for index, record in enumerate(records):
         match record.event:
-            case Said(message) if message.speaker == "ai":
+            case MessageAdded(message) if message.speaker == "ai":
                 key = message.turn_key
                 continues = in_reply and (key is None or turns[-1].key is None)
                 if not continues and (key is None or key not in keys):
-                    _end(turns, index)
-                    turns.append(Turn(key, index, len(records)))
+                    _end_last_turn(turns, index)
+                    turns.append(TurnSpan(key, index, len(records)))
                 elif continues and turns[-1].key is None:
                     turns[-1].key = key
                 keys.update((key,) if key is not None else ())
                 in_reply = True
-            case Said() | Completed() | Cancelled() | Sent():
+            case MessageAdded() | Completed() | Cancelled() | Sent():
                 in_reply = False
             case Rewound():
-                _end(turns, index)
+                _end_last_turn(turns, index)
                 in_reply = False
             case _:
                 pass
     return turns
 
 
-def _end(turns: Sequence[Turn], index: int) -> None:
+def _end_last_turn(turns: Sequence[TurnSpan], index: int) -> None:
     """End the last turn here, unless it was rewound before."""
     if turns:
         turns[-1].end = min(turns[-1].end, index)
 
 
-def up_to(records: Sequence[Record], turn: str | None) -> tuple[str, int, int]:
+def select_turn(records: Sequence[Record], turn: str | None) -> tuple[str, int, int]:
     """A description of the turn, the index after its last event, and the total number of turns."""
-    turns = turns_of(records)
+    turns = find_turns(records)
     if turn is None:
         return "now", len(records), len(turns)
-    number = _number(turns, turn)
+    number = _find_number(turns, turn)
     if number:
         found = turns[number - 1]
         return f"after turn {number}{f' ({found.key})' if found.key else ''}", found.end, len(turns)
     return "before the first turn", turns[0].start if turns else len(records), len(turns)
 
 
-def _number(turns: Sequence[Turn], turn: str) -> int:
+def _find_number(turns: Sequence[TurnSpan], turn: str) -> int:
     """The number of a turn given as key, key prefix or number."""
     keys = [found.key or "" for found in turns]
     if turn and turn in keys:

@@ -24,34 +24,34 @@ from segue.conformance import (
 from segue.conformance.anthropic.request import AnthropicRequest
 from segue.conformance.azure_foundry.request import FoundryRequest
 from segue.conformance.bedrock.request import BedrockRequest
-from segue.conformance.chat import ChatRequest
+from segue.conformance.chat_request import ChatRequest
 from segue.conformance.gemini.request import GeminiRequest
 from segue.conformance.openai_responses.request import ResponsesRequest
-from segue.conformance.rule import Book, Finding, Holds, Rule, Severity, Verdict, Violation
-from segue.conformance.values import is_object, kind, listed, quoted
-from segue.errors import InputError, checked_profile
+from segue.conformance.rule import ModelFilter, Problem, Rule, RuleSet, Severity, Verdict, Violation
+from segue.conformance.values import format_list, is_object, quote, type_name
+from segue.errors import InputError, validate_profile
 
 __all__ = [
-    "Finding",
-    "Holds",
+    "ModelFilter",
+    "Problem",
     "Rule",
     "Severity",
     "Verdict",
     "Violation",
     "apis",
-    "judge",
+    "check_body",
+    "not_checkable",
     "profile_names",
     "rules",
-    "unshowable",
 ]
 
-AnyBook = (
-    Book[AnthropicRequest]
-    | Book[BedrockRequest]
-    | Book[ChatRequest]
-    | Book[FoundryRequest]
-    | Book[GeminiRequest]
-    | Book[ResponsesRequest]
+AnyRuleSet = (
+    RuleSet[AnthropicRequest]
+    | RuleSet[BedrockRequest]
+    | RuleSet[ChatRequest]
+    | RuleSet[FoundryRequest]
+    | RuleSet[GeminiRequest]
+    | RuleSet[ResponsesRequest]
 )
 AnyRule = (
     Rule[AnthropicRequest]
@@ -62,57 +62,59 @@ AnyRule = (
     | Rule[ResponsesRequest]
 )
 
-_BOOKS: Mapping[str, AnyBook] = {
+_RULE_SETS: Mapping[str, AnyRuleSet] = {
     rule_set.api: rule_set
     for rule_set in (
-        anthropic.BOOK,
-        azure_foundry.BOOK,
-        bedrock.BOOK,
-        deepseek.BOOK,
-        gemini.BOOK,
-        kimi.BOOK,
-        mistral.BOOK,
-        openai_chat.BOOK,
-        openai_responses.BOOK,
-        qwen.BOOK,
+        anthropic.RULE_SET,
+        azure_foundry.RULE_SET,
+        bedrock.RULE_SET,
+        deepseek.RULE_SET,
+        gemini.RULE_SET,
+        kimi.RULE_SET,
+        mistral.RULE_SET,
+        openai_chat.RULE_SET,
+        openai_responses.RULE_SET,
+        qwen.RULE_SET,
     )
 }
 
 
 def apis() -> tuple[str, ...]:
     """Returns the APIs that have a rule set, sorted."""
-    return tuple(sorted(_BOOKS))
+    return tuple(sorted(_RULE_SETS))
 
 
 def profile_names() -> tuple[str, ...]:
     """Returns the server profiles of `openai-chat`, sorted."""
-    return tuple(sorted(profiles.BOOKS))
+    return tuple(sorted(profiles.RULE_SETS))
 
 
-def judge(body: Mapping[str, object], api: str, *, model: str | None = None, profile: str | None = None) -> Verdict:
+def check_body(
+    body: Mapping[str, object], api: str, *, model: str | None = None, profile: str | None = None
+) -> Verdict:
     """Checks a body against the rules of its API and model; `model` overrides the body's own.
 
     `profile` names a server of the `openai-chat` API with rules of its own. Raises `InputError` if the body is not a
     request of this API.
     """
-    rule_set = _book(api, profile)
+    rule_set = _find_rule_set(api, profile)
     if not is_object(body):
-        raise InputError(f"a request body must be an object, got {kind(body)}")
-    return rule_set.judge(body, model)
+        raise InputError(f"a request body must be an object, got {type_name(body)}")
+    return rule_set.check(body, model)
 
 
 def rules(api: str, profile: str | None = None) -> tuple[AnyRule, ...]:
     """Returns the checks of an API with number, name, description, severity and the models they apply to."""
-    return _book(api, profile).rules
+    return _find_rule_set(api, profile).rules
 
 
-def unshowable(api: str, profile: str | None = None) -> Mapping[str, str]:
+def not_checkable(api: str, profile: str | None = None) -> Mapping[str, str]:
     """Returns the rulebook numbers without a check, each with the reason."""
-    return _book(api, profile).unshowable
+    return _find_rule_set(api, profile).not_checkable
 
 
-def _book(api: str, profile: str | None = None) -> AnyBook:
-    if api not in _BOOKS:
-        raise InputError(f"unknown API {quoted(api)}; known APIs: {listed(apis())}", path="api")
-    checked_profile(profile, api, profiles.BOOKS, on=openai_chat.BOOK.api)
-    return _BOOKS[api] if profile is None else profiles.BOOKS[profile]
+def _find_rule_set(api: str, profile: str | None = None) -> AnyRuleSet:
+    if api not in _RULE_SETS:
+        raise InputError(f"unknown API {quote(api)}; known APIs: {format_list(apis())}", path="api")
+    validate_profile(profile, api, profiles.RULE_SETS, profile_api=openai_chat.RULE_SET.api)
+    return _RULE_SETS[api] if profile is None else profiles.RULE_SETS[profile]

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from segue.conformance import openai_chat
-from segue.conformance.chat import ChatRequest, Message, not_functions, read
-from segue.conformance.rule import Book, Finding, Holds, Severity, Table
-from segue.conformance.values import is_list, is_object, is_text, kind, quoted
+from segue.conformance.chat_request import ChatRequest, Message, find_non_functions, parse_request
+from segue.conformance.rule import ModelFilter, Problem, RuleSet, Severity, Table
+from segue.conformance.values import has_text, is_list, is_object, quote, type_name
 from segue.models import Model
 
-__all__ = ["BOOK", "SHARED", "UNSHOWABLE"]
+__all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED"]
 
-UNSHOWABLE: Mapping[str, str] = {
+NOT_CHECKABLE: Mapping[str, str] = {
     "DS-03": "about the Anthropic-compatible endpoint, whose bodies are of another API",
     "DS-11": "about the Responses endpoint, whose bodies are of another API",
 }
@@ -56,12 +56,12 @@ def _is_v3(model: Model) -> bool:
     return model.family == "deepseek" and (named or (model.thinking and not model.version))
 
 
-R1 = Holds("R1", _is_r1)
-V3 = Holds("V3 and deepseek-reasoner", _is_v3)
-V4 = Holds("V4 and newer, and names without a version", lambda model: not _is_r1(model) and not _is_v3(model))
+R1 = ModelFilter("R1", _is_r1)
+V3 = ModelFilter("V3 and deepseek-reasoner", _is_v3)
+V4 = ModelFilter("V4 and newer, and names without a version", lambda model: not _is_r1(model) and not _is_v3(model))
 
 
-def _thinks(request: ChatRequest) -> bool | None:
+def _is_thinking(request: ChatRequest) -> bool | None:
     """True if thinking is on, `None` if unknown. V4 thinks by default."""
     thinking = request.body.get("thinking")
     setting = thinking.get("type") if is_object(thinking) else None
@@ -87,83 +87,83 @@ def _exchanges(request: ChatRequest) -> Iterator[Sequence[Message]]:
     yield found
 
 
-def _missing(message: Message) -> bool:
+def _lacks_reasoning(message: Message) -> bool:
     return not isinstance(message.data.get("reasoning_content"), str)
 
 
-def _seen(message: Message) -> str:
-    return kind(message.data["reasoning_content"]) if "reasoning_content" in message.data else "missing"
+def _describe_reasoning(message: Message) -> str:
+    return type_name(message.data["reasoning_content"]) if "reasoning_content" in message.data else "missing"
 
 
 # DS-01
-@_table.rule("DS-01", holds=V3)
-def reasoning_in_current_exchange(request: ChatRequest) -> Iterator[Finding]:
+@_table.rule("DS-01", applies_to=V3)
+def reasoning_in_current_exchange(request: ChatRequest) -> Iterator[Problem]:
     """With thinking on, the messages with calls since the last user message have reasoning_content."""
-    if not _thinks(request):
+    if not _is_thinking(request):
         return
     *_, current = _exchanges(request)
     for message in current:
-        if message.data.get("tool_calls") and _missing(message):
+        if message.data.get("tool_calls") and _lacks_reasoning(message):
             reason = f"Missing `reasoning_content` field in the assistant message at message index {message.index}"
-            yield Finding(f"{message.path}.reasoning_content", f"{reason}: it is {_seen(message)}")
+            yield Problem(f"{message.path}.reasoning_content", f"{reason}: it is {_describe_reasoning(message)}")
 
 
 # DS-02
-@_table.rule("DS-02", holds=V4)
-def reasoning_passed_back(request: ChatRequest) -> Iterator[Finding]:
+@_table.rule("DS-02", applies_to=V4)
+def reasoning_passed_back(request: ChatRequest) -> Iterator[Problem]:
     """With thinking on, assistant messages of an exchange with calls have reasoning_content; others should."""
-    thinks = _thinks(request)
+    thinks = _is_thinking(request)
     if thinks is False:
         return
     for exchange in _exchanges(request):
         has_calls = any(message.data.get("tool_calls") for message in exchange)
         severity: Severity = "reject" if has_calls and thinks else "risk"
         for message in exchange:
-            if _missing(message):
+            if _lacks_reasoning(message):
                 reason = "The `reasoning_content` in the thinking mode must be passed back to the API"
                 assumed = "" if thinks else "; no model given, checked as V4"
                 where = f"{message.path}.reasoning_content"
-                yield Finding(where, f"{reason}: it is {_seen(message)}{assumed}", severity)
+                yield Problem(where, f"{reason}: it is {_describe_reasoning(message)}{assumed}", severity)
 
 
 # DS-04
-@_table.rule("DS-04", holds=R1)
-def no_reasoning_content(request: ChatRequest) -> Iterator[Finding]:
+@_table.rule("DS-04", applies_to=R1)
+def no_reasoning_content(request: ChatRequest) -> Iterator[Problem]:
     """R1 rejects reasoning_content in the messages."""
     for message in request.messages:
         if message.data.get("reasoning_content") is not None:
-            yield Finding(f"{message.path}.reasoning_content", "R1 rejects reasoning_content in messages")
+            yield Problem(f"{message.path}.reasoning_content", "R1 rejects reasoning_content in messages")
 
 
 # DS-05
 @_table.rule("DS-05")
-def calls_have_results(request: ChatRequest) -> Iterator[Finding]:
+def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     """Every tool call has a tool message with its result before any other message."""
     reason = "insufficient tool messages following tool_calls message"
-    return openai_chat.answers_wanting(request, reason)
+    return openai_chat.check_calls_answered(request, reason)
 
 
 # DS-06
 @_table.rule("DS-06")
-def results_match_calls(request: ChatRequest) -> Iterator[Finding]:
+def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     """A tool message has the id of a call in the assistant message before it."""
     reason = "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
-    return openai_chat.results_unasked(request, reason)
+    return openai_chat.check_results_match(request, reason)
 
 
 # DS-07
-@_table.rule("DS-07", holds=R1)
-def roles_alternate(request: ChatRequest) -> Iterator[Finding]:
+@_table.rule("DS-07", applies_to=R1)
+def roles_alternate(request: ChatRequest) -> Iterator[Problem]:
     """R1 rejects two user or two assistant messages in a row."""
     for before, message in pairwise(request.messages):
         if message.role == before.role and message.role in ("user", "assistant"):
             reason = "deepseek-reasoner does not support successive user or assistant messages"
-            yield Finding(message.path, f"{reason} (messages[{before.index}] and messages[{message.index}])")
+            yield Problem(message.path, f"{reason} (messages[{before.index}] and messages[{message.index}])")
 
 
 # DS-08
 @_table.rule("DS-08")
-def last_role(request: ChatRequest) -> Iterator[Finding]:
+def last_role(request: ChatRequest) -> Iterator[Problem]:
     """The last message has the role user or tool, or is an assistant message with prefix."""
     if not request.messages:
         return
@@ -173,66 +173,68 @@ def last_role(request: ChatRequest) -> Iterator[Finding]:
     # Only the reasoning models are known to reject it.
     severity: Severity = "reject" if request.model.thinking or _is_r1(request.model) else "risk"
     reason = "The last message must be a user message, or an assistant message with prefix mode on"
-    yield Finding(last.path, f"{reason}; its role is {quoted(last.role)}", severity)
+    yield Problem(last.path, f"{reason}; its role is {quote(last.role)}", severity)
 
 
 # DS-09
 @_table.rule("DS-09")
-def no_forced_tool(request: ChatRequest) -> Iterator[Finding]:
+def no_forced_tool(request: ChatRequest) -> Iterator[Problem]:
     """With thinking on, tool_choice can't force a tool."""
-    choice, thinks = request.body.get("tool_choice"), _thinks(request)
+    choice, thinks = request.body.get("tool_choice"), _is_thinking(request)
     if choice in (None, "auto", "none") or thinks is False:
         return
     assumed = "" if thinks else "; no model given, checked as V4"
-    yield Finding(
+    yield Problem(
         "tool_choice", f"Thinking mode does not support this tool_choice{assumed}", None if thinks else "risk"
     )
 
 
 # DS-10
 @_table.rule("DS-10")
-def names_valid(request: ChatRequest) -> Iterator[Finding]:
+def names_valid(request: ChatRequest) -> Iterator[Problem]:
     """Names of functions are 1 to 64 letters, digits, `_` or `-`."""
     for tool in request.tools:
         if tool.type == "function":
-            path, inner = tool.inner()
-            yield from _name_findings(f"{path}.name", inner.get("name"))
+            path, inner = tool.definition()
+            yield from _check_name(f"{path}.name", inner.get("name"))
     for call in request.calls:
         # OAI-CHAT-09 covers replayed calls without a name.
-        if call.is_function and is_text(call.function.get("name")):
-            yield from _name_findings(f"{call.path}.function.name", call.function["name"])
+        if call.is_function and has_text(call.function.get("name")):
+            yield from _check_name(f"{call.path}.function.name", call.function["name"])
 
 
-def _name_findings(path: str, name: object) -> Iterator[Finding]:
+def _check_name(path: str, name: object) -> Iterator[Problem]:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
-        seen = quoted(name) if isinstance(name, str) else kind(name)
+        seen = quote(name) if isinstance(name, str) else type_name(name)
         expected = (
             f"Expected a string of at most {_LONGEST_NAME} characters that matches the pattern '^[a-zA-Z0-9_-]+$'"
         )
-        yield Finding(path, f"the name is {seen}. {expected}")
+        yield Problem(path, f"the name is {seen}. {expected}")
 
 
 # OAI-CHAT-16
 @_table.rule("OAI-CHAT-16")
-def tools_within_limits(request: ChatRequest) -> Iterator[Finding]:
+def tools_within_limits(request: ChatRequest) -> Iterator[Problem]:
     """tools, if present, is a list with 1 to 128 entries."""
     declared = request.body.get("tools")
     if declared is None:
         return
     if not is_list(declared) or not declared:
-        seen = "empty array" if is_list(declared) else kind(declared)
-        yield Finding("tools", f"Invalid 'tools': {seen}. Expected an array with minimum length 1")
+        seen = "empty array" if is_list(declared) else type_name(declared)
+        yield Problem("tools", f"Invalid 'tools': {seen}. Expected an array with minimum length 1")
     elif len(declared) > _MOST_TOOLS:
-        yield Finding("tools", f"{len(declared)} tools; at most {_MOST_TOOLS} are allowed")
+        yield Problem("tools", f"{len(declared)} tools; at most {_MOST_TOOLS} are allowed")
 
 
 # OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
-def functions_only(request: ChatRequest) -> Iterator[Finding]:
+def functions_only(request: ChatRequest) -> Iterator[Problem]:
     """Calls and tools are function tools; custom tools exist only at OpenAI."""
-    for path, found_type in not_functions(request):
-        seen = f"{quoted(found_type)} is not supported here; a call of type 'function' in tool_calls is expected"
-        yield Finding(path, seen, "risk" if found_type is None else None)
+    for path, found_type in find_non_functions(request):
+        seen = f"{quote(found_type)} is not supported here; a call of type 'function' in tool_calls is expected"
+        yield Problem(path, seen, "risk" if found_type is None else None)
 
 
-BOOK: Book[ChatRequest] = Book("deepseek", read, (*_table, *openai_chat.shared(SHARED)), UNSHOWABLE)
+RULE_SET: RuleSet[ChatRequest] = RuleSet(
+    "deepseek", parse_request, (*_table, *openai_chat.adopt_rules(SHARED)), NOT_CHECKABLE
+)

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Mapping
 
 from segue.conformance import openai_chat
-from segue.conformance.chat import Call, ChatRequest, Result, Round, read
-from segue.conformance.rule import Book, Finding, Holds, Severity, Table
-from segue.conformance.values import is_list, is_object, is_text, kind, quoted, text_of
+from segue.conformance.chat_request import Call, ChatRequest, Result, Round, parse_request
+from segue.conformance.rule import ModelFilter, Problem, RuleSet, Severity, Table
+from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
-__all__ = ["BOOK", "SHARED", "UNSHOWABLE"]
+__all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED"]
 
-UNSHOWABLE: Mapping[str, str] = {
+NOT_CHECKABLE: Mapping[str, str] = {
     "KIM-07": "about reply streams and the ids in them; a request may repeat an id in a later round",
 }
 
@@ -43,130 +43,132 @@ def _is_k3(model: Model) -> bool:
     return model.family == "kimi" and model.at_least(3)
 
 
-K2 = Holds("the K2 generation, and names without a version", lambda model: model.line in ("", "k2"))
-K3 = Holds("K3 and newer", _is_k3)
+K2 = ModelFilter("the K2 generation, and names without a version", lambda model: model.line in ("", "k2"))
+K3 = ModelFilter("K3 and newer", _is_k3)
 
 
 # KIM-01
 @_table.rule("KIM-01")
-def call_has_id(request: ChatRequest) -> Iterator[Finding]:
+def call_has_id(request: ChatRequest) -> Iterator[Problem]:
     """Every call has an id that is a non-empty string."""
     for call in request.calls:
-        if not is_text(call.id):
-            yield Finding(f"{call.path}.id", f"the id is {kind(call.id)}; a non-empty string is expected")
+        if not has_text(call.id):
+            yield Problem(f"{call.path}.id", f"the id is {type_name(call.id)}; a non-empty string is expected")
 
 
 # KIM-01
-@_table.rule("KIM-01", severity="risk", holds=K2)
-def call_id_native(request: ChatRequest) -> Iterator[Finding]:
+@_table.rule("KIM-01", severity="risk", applies_to=K2)
+def call_id_native(request: ChatRequest) -> Iterator[Problem]:
     """K2 was trained on ids like functions.{name}:{index} or {name}:{index}; other ids garble its output."""
     for call in request.calls:
-        if not is_text(call.id):
+        if not has_text(call.id):
             continue
         native = _NATIVE_ID.fullmatch(call.id)
         if native is None or native[1] != call.function.get("name"):
-            name = text_of(call.function.get("name")) or "name"
-            seen = f"the id {quoted(call.id)} is not in K2's format"
-            yield Finding(f"{call.path}.id", f"{seen}; 'functions.{name}:0' with a running index is expected")
+            name = text_or_empty(call.function.get("name")) or "name"
+            seen = f"the id {quote(call.id)} is not in K2's format"
+            yield Problem(f"{call.path}.id", f"{seen}; 'functions.{name}:0' with a running index is expected")
 
 
 # KIM-02
 @_table.rule("KIM-02")
-def calls_have_results(request: ChatRequest) -> Iterator[Finding]:
+def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     """Every tool call has a tool message with its result before any other message."""
-    unanswered = _unanswered_by_order(request) if _is_k3(request.model) else openai_chat.unanswered(request)
+    unanswered = (
+        _find_unanswered_by_order(request) if _is_k3(request.model) else openai_chat.find_unanswered_calls(request)
+    )
     for call in unanswered:
-        yield Finding(call.path, f"the call {quoted(call.id)} has no tool message with its result directly after it")
+        yield Problem(call.path, f"the call {quote(call.id)} has no tool message with its result directly after it")
     for turn in request.rounds:
-        for message in turn.intruders:
+        for message in turn.system_messages:
             seen = f"a {message.role} message is between the tool results of messages[{turn.calls[0].message}]"
-            yield Finding(message.path, seen)
+            yield Problem(message.path, seen)
 
 
-def _unanswered_by_order(request: ChatRequest) -> Iterator[Call]:
+def _find_unanswered_by_order(request: ChatRequest) -> Iterator[Call]:
     """KIM-08: K3 pairs results with calls by position, so only their number can be wrong."""
     for turn in request.rounds:
         missing = len(turn.calls) - len(turn.results)
         answered = turn.result_ids()
-        without = [call for call in turn.calls if text_of(call.id) not in answered]
+        without = [call for call in turn.calls if text_or_empty(call.id) not in answered]
         yield from without[-missing:] if missing > 0 else ()
 
 
 # KIM-02
 @_table.rule("KIM-02")
-def no_legacy_function_call(request: ChatRequest) -> Iterator[Finding]:
+def no_legacy_function_call(request: ChatRequest) -> Iterator[Problem]:
     """The legacy `function_call` has no id that a result could refer to."""
     for message in request.messages:
         if message.data.get("function_call"):
-            yield Finding(
+            yield Problem(
                 f"{message.path}.function_call", "function_call has no id for a result; tool_calls are expected"
             )
 
 
 # OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
-def no_custom_tools(request: ChatRequest) -> Iterator[Finding]:
+def no_custom_tools(request: ChatRequest) -> Iterator[Problem]:
     """Kimi supports function tools and its own built-in ones; custom tools exist only at OpenAI."""
     for call in request.calls:
         call_type = call.data.get("type")
         if call_type not in ("function", "builtin_function"):
-            yield Finding(f"{call.path}.type", f"the type is {quoted(call_type)}; Kimi supports function tools only")
+            yield Problem(f"{call.path}.type", f"the type is {quote(call_type)}; Kimi supports function tools only")
     for tool in request.tools:
         if tool.type == "custom":
-            yield Finding(f"tools[{tool.index}].type", "a custom tool; Kimi supports function tools only")
+            yield Problem(f"tools[{tool.index}].type", "a custom tool; Kimi supports function tools only")
 
 
 # OAI-CHAT-08
 @_table.rule("OAI-CHAT-08")
-def names_begin_with_letter(request: ChatRequest) -> Iterator[Finding]:
+def names_begin_with_letter(request: ChatRequest) -> Iterator[Problem]:
     """The name of a declared function begins with a letter; for replayed names this is not documented."""
     for tool in request.tools:
-        path, inner = tool.inner()
+        path, inner = tool.definition()
         name = inner.get("name")
-        if tool.type in ("function", None) and is_text(name) and not re.match("[a-zA-Z]", name):
-            yield Finding(f"{path}.name", f"function name {quoted(name)} is invalid, must start with a letter")
+        if tool.type in ("function", None) and has_text(name) and not re.match("[a-zA-Z]", name):
+            yield Problem(f"{path}.name", f"function name {quote(name)} is invalid, must start with a letter")
 
 
 # KIM-03
 @_table.rule("KIM-03")
-def results_match_calls(request: ChatRequest) -> Iterator[Finding]:
+def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     """A tool message has the id of a call in the message before it; the legacy role `function` has no id."""
     k3 = _is_k3(request.model)
     for message in request.messages:
         if message.role == "function":
-            yield Finding(f"{message.path}.role", "a function message has no tool_call_id; a tool message is expected")
+            yield Problem(f"{message.path}.role", "a function message has no tool_call_id; a tool message is expected")
     for result in request.orphans:
         # KIM-08 covers those without a name.
-        if not k3 or _named(result):
-            seen = f"the result of {quoted(result.id)} does not follow an assistant message with tool_calls"
-            yield Finding(result.path, seen)
+        if not k3 or _has_tool_name(result):
+            seen = f"the result of {quote(result.id)} does not follow an assistant message with tool_calls"
+            yield Problem(result.path, seen)
     for turn in request.rounds:
         call_ids = turn.call_ids()
         for position, result in enumerate(turn.results):
-            if text_of(result.id) in call_ids or (k3 and _unresolvable(turn, position, result)):
+            if text_or_empty(result.id) in call_ids or (k3 and _is_unresolvable(turn, position, result)):
                 continue
-            seen = quoted(result.id) if is_text(result.id) else f"tool_call_id is {kind(result.id)} and"
-            yield Finding(f"{result.path}.tool_call_id", f"{seen} is not the id of a call in the message before")
+            seen = quote(result.id) if has_text(result.id) else f"tool_call_id is {type_name(result.id)} and"
+            yield Problem(f"{result.path}.tool_call_id", f"{seen} is not the id of a call in the message before")
 
 
 # KIM-04
 @_table.rule("KIM-04")
-def reasoning_with_calls(request: ChatRequest) -> Iterator[Finding]:
+def reasoning_with_calls(request: ChatRequest) -> Iterator[Problem]:
     """With thinking on, every assistant message with calls has reasoning_content."""
-    if not _thinks(request):
+    if not _is_thinking(request):
         return
     for turn in request.rounds:
         message = request.messages[turn.calls[0].message]
         reasoning = message.data.get("reasoning_content")
         if not isinstance(reasoning, str):
-            seen = kind(reasoning) if "reasoning_content" in message.data else "missing"
+            seen = type_name(reasoning) if "reasoning_content" in message.data else "missing"
             where = f"{message.path}.reasoning_content"
-            yield Finding(
+            yield Problem(
                 where, f"thinking is on and reasoning_content is {seen}; a string is expected, for example '.'"
             )
 
 
-def _thinks(request: ChatRequest) -> bool:
+def _is_thinking(request: ChatRequest) -> bool:
     thinking = request.body.get("thinking")
     setting = thinking.get("type") if is_object(thinking) else None
     if setting in ("enabled", "disabled"):
@@ -176,44 +178,46 @@ def _thinks(request: ChatRequest) -> bool:
 
 # KIM-05
 @_table.rule("KIM-05")
-def assistant_has_content(request: ChatRequest) -> Iterator[Finding]:
+def assistant_has_content(request: ChatRequest) -> Iterator[Problem]:
     """An assistant message has content or calls."""
     for message in request.messages:
         if message.role == "assistant" and not message.content and not message.data.get("tool_calls"):
-            seen = "an empty list" if is_list(message.content) else kind(message.content)
-            yield Finding(f"{message.path}.content", f"content is {seen} and there are no tool_calls")
+            seen = "an empty list" if is_list(message.content) else type_name(message.content)
+            yield Problem(f"{message.path}.content", f"content is {seen} and there are no tool_calls")
 
 
 # KIM-06
 @_table.rule("KIM-06")
-def no_empty_part(request: ChatRequest) -> Iterator[Finding]:
+def no_empty_part(request: ChatRequest) -> Iterator[Problem]:
     """A text part is not empty, not even in a message with calls."""
     for message in request.messages:
         for path, part in message.parts():
-            if part.get("type") == "text" and not is_text(part.get("text")):
-                yield Finding(f"{path}.text", f"the text is {kind(part.get('text'))}; drop the part")
+            if part.get("type") == "text" and not has_text(part.get("text")):
+                yield Problem(f"{path}.text", f"the text is {type_name(part.get('text'))}; drop the part")
 
 
 # KIM-08
-@_table.rule("KIM-08", holds=K3)
-def result_name_resolvable(request: ChatRequest) -> Iterator[Finding]:
+@_table.rule("KIM-08", applies_to=K3)
+def result_name_resolvable(request: ChatRequest) -> Iterator[Problem]:
     """K3 pairs results with calls by position, so a surplus result needs the name of its tool."""
     surplus = [
         result
         for turn in request.rounds
         for position, result in enumerate(turn.results)
-        if _unresolvable(turn, position, result)
+        if _is_unresolvable(turn, position, result)
     ]
-    for result in (*surplus, *(result for result in request.orphans if not _named(result))):
-        yield Finding(result.path, "there is no call at the position of this result, and it has no name or tool")
+    for result in (*surplus, *(result for result in request.orphans if not _has_tool_name(result))):
+        yield Problem(result.path, "there is no call at the position of this result, and it has no name or tool")
 
 
-def _named(result: Result) -> bool:
-    return is_text(result.message.data.get("name")) or is_text(result.message.data.get("tool"))
+def _has_tool_name(result: Result) -> bool:
+    return has_text(result.message.data.get("name")) or has_text(result.message.data.get("tool"))
 
 
-def _unresolvable(turn: Round, position: int, result: Result) -> bool:
-    return position >= len(turn.calls) and not _named(result)
+def _is_unresolvable(turn: Round, position: int, result: Result) -> bool:
+    return position >= len(turn.calls) and not _has_tool_name(result)
 
 
-BOOK: Book[ChatRequest] = Book("kimi", read, (*_table, *openai_chat.shared(SHARED)), UNSHOWABLE)
+RULE_SET: RuleSet[ChatRequest] = RuleSet(
+    "kimi", parse_request, (*_table, *openai_chat.adopt_rules(SHARED)), NOT_CHECKABLE
+)

@@ -8,14 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from segue.conformance.chat import Call, ChatRequest, Message, read
-from segue.conformance.rule import Book, Finding, Rule, Severity, Table
-from segue.conformance.values import is_list, is_object, is_text, kind, quoted, text_of
+from segue.conformance.chat_request import Call, ChatRequest, Message, parse_request
+from segue.conformance.rule import Problem, Rule, RuleSet, Severity, Table
+from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
-__all__ = ["BOOK", "UNSHOWABLE", "answers_wanting", "results_unasked", "shared", "unanswered"]
+__all__ = [
+    "NOT_CHECKABLE",
+    "RULE_SET",
+    "adopt_rules",
+    "check_calls_answered",
+    "check_results_match",
+    "find_unanswered_calls",
+]
 
-UNSHOWABLE: Mapping[str, str] = {
+NOT_CHECKABLE: Mapping[str, str] = {
     "OAI-CHAT-02": "permits ids of any characters",
     "OAI-CHAT-14": "permits the same role twice, and any role first or last",
     "OAI-CHAT-18": "about reply streams; a request body holds no deltas",
@@ -39,117 +46,119 @@ _KEYS = {
     "assistant": _COMMON_KEYS | {"refusal", "audio", "tool_calls", "function_call", "annotations"},
     "tool": _COMMON_KEYS | {"tool_call_id"},
 }
-_INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "audio", "refusal")
+_CONTENT_ALTERNATIVES = ("tool_calls", "function_call", "audio", "refusal")
 
 _table: Table[ChatRequest] = Table()
 
 
 # OAI-CHAT-01
 @_table.rule("OAI-CHAT-01")
-def call_id_short(request: ChatRequest) -> Iterator[Finding]:
+def call_id_short(request: ChatRequest) -> Iterator[Problem]:
     """The id of a tool call is a string of 1 to 40 characters."""
     for call in request.calls:
-        if not is_text(call.id):
-            yield Finding(
-                f"{call.path}.id", f"the id is {kind(call.id)}; a string of 1 to {_LONGEST_ID} characters is expected"
+        if not has_text(call.id):
+            yield Problem(
+                f"{call.path}.id",
+                f"the id is {type_name(call.id)}; a string of 1 to {_LONGEST_ID} characters is expected",
             )
         elif len(call.id) > _LONGEST_ID:
-            seen = f"the id {quoted(call.id)} has {len(call.id)} characters"
-            yield Finding(f"{call.path}.id", f"{seen}; at most {_LONGEST_ID} are allowed")
+            seen = f"the id {quote(call.id)} has {len(call.id)} characters"
+            yield Problem(f"{call.path}.id", f"{seen}; at most {_LONGEST_ID} are allowed")
 
 
 # OAI-CHAT-03
 @_table.rule("OAI-CHAT-03")
-def calls_have_results(request: ChatRequest) -> Iterator[Finding]:
+def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     """Every tool call has a tool message with its result before any other message."""
-    for call in unanswered(request):
-        yield Finding(call.path, f"the call {quoted(call.id)} has no tool message with its result directly after it")
+    for call in find_unanswered_calls(request):
+        yield Problem(call.path, f"the call {quote(call.id)} has no tool message with its result directly after it")
 
 
-def answers_wanting(request: ChatRequest, told: str) -> Iterator[Finding]:
+def check_calls_answered(request: ChatRequest, reason: str) -> Iterator[Problem]:
     """Reports calls without a tool message before the next other message; `reason` is the vendor's error text."""
     for call in request.calls:
-        if not is_text(call.id):
-            yield Finding(f"{call.path}.id", f"{told}: the id is {kind(call.id)}, so no result can refer to it")
-    for call in unanswered(request):
-        yield Finding(call.path, f"{told}: the call {quoted(call.id)} has no result")
+        if not has_text(call.id):
+            yield Problem(f"{call.path}.id", f"{reason}: the id is {type_name(call.id)}, so no result can refer to it")
+    for call in find_unanswered_calls(request):
+        yield Problem(call.path, f"{reason}: the call {quote(call.id)} has no result")
     for turn in request.rounds:
-        for message in turn.intruders:
-            yield Finding(message.path, f"{told}: a {message.role} message is between the results")
+        for message in turn.system_messages:
+            yield Problem(message.path, f"{reason}: a {message.role} message is between the results")
 
 
-def results_unasked(request: ChatRequest, told: str) -> Iterator[Finding]:
+def check_results_match(request: ChatRequest, reason: str) -> Iterator[Problem]:
     """Reports tool messages without a call in the assistant message before them; `reason` is the vendor's text."""
     for result in request.orphans:
-        yield Finding(result.path, told)
+        yield Problem(result.path, reason)
     for turn in request.rounds:
         call_ids = turn.call_ids()
         for result in turn.results:
-            if not is_text(result.id) or result.id not in call_ids:
-                seen = quoted(result.id) if is_text(result.id) else kind(result.id)
-                yield Finding(f"{result.path}.tool_call_id", f"{told}: {seen} is not the id of one of its calls")
+            if not has_text(result.id) or result.id not in call_ids:
+                seen = quote(result.id) if has_text(result.id) else type_name(result.id)
+                yield Problem(f"{result.path}.tool_call_id", f"{reason}: {seen} is not the id of one of its calls")
 
 
-def unanswered(request: ChatRequest) -> Iterator[Call]:
+def find_unanswered_calls(request: ChatRequest) -> Iterator[Call]:
     """Yields the calls with an id that no result of their round has."""
     for turn in request.rounds:
         answered = turn.result_ids()
-        yield from (call for call in turn.calls if is_text(call.id) and call.id not in answered)
+        yield from (call for call in turn.calls if has_text(call.id) and call.id not in answered)
 
 
 # OAI-CHAT-04
 @_table.rule("OAI-CHAT-04")
-def results_match_calls(request: ChatRequest) -> Iterator[Finding]:
+def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     """A tool message has the id of a call in the assistant message before it."""
     for result in request.orphans:
-        yield Finding(
-            result.path, f"the result of {quoted(result.id)} does not follow an assistant message with tool_calls"
+        yield Problem(
+            result.path, f"the result of {quote(result.id)} does not follow an assistant message with tool_calls"
         )
     for turn in request.rounds:
         call_ids = turn.call_ids()
         for result in turn.results:
-            if not is_text(result.id):
-                yield Finding(
-                    f"{result.path}.tool_call_id", f"tool_call_id is {kind(result.id)}; the id of a call is expected"
+            if not has_text(result.id):
+                yield Problem(
+                    f"{result.path}.tool_call_id",
+                    f"tool_call_id is {type_name(result.id)}; the id of a call is expected",
                 )
             elif result.id not in call_ids:
-                seen = f"{quoted(result.id)} is not the id of a call in the assistant message before it"
-                yield Finding(f"{result.path}.tool_call_id", seen)
+                seen = f"{quote(result.id)} is not the id of a call in the assistant message before it"
+                yield Problem(f"{result.path}.tool_call_id", seen)
 
 
 # OAI-CHAT-05
 @_table.rule("OAI-CHAT-05")
-def one_result_per_call(request: ChatRequest) -> Iterator[Finding]:
+def one_result_per_call(request: ChatRequest) -> Iterator[Problem]:
     """No two tool messages after one assistant message have the same tool_call_id."""
     for turn in request.rounds:
         first: dict[str, int] = {}
         for result in turn.results:
-            if not is_text(result.id):
+            if not has_text(result.id):
                 continue
             earlier = first.setdefault(result.id, result.message.index)
             if earlier != result.message.index:
-                seen = f"{quoted(result.id)} already has a result in messages[{earlier}]"
-                yield Finding(f"{result.path}.tool_call_id", seen)
+                seen = f"{quote(result.id)} already has a result in messages[{earlier}]"
+                yield Problem(f"{result.path}.tool_call_id", seen)
 
 
 # OAI-CHAT-06
 @_table.rule("OAI-CHAT-06")
-def ids_unique_in_turn(request: ChatRequest) -> Iterator[Finding]:
+def ids_unique_in_turn(request: ChatRequest) -> Iterator[Problem]:
     """The calls of one assistant message have different ids."""
     for turn in request.rounds:
         seen: set[str] = set()
         for call in turn.calls:
-            if is_text(call.id) and call.id in seen:
-                yield Finding(
-                    f"{call.path}.id", f"{quoted(call.id)} is already the id of an earlier call in this message"
+            if has_text(call.id) and call.id in seen:
+                yield Problem(
+                    f"{call.path}.id", f"{quote(call.id)} is already the id of an earlier call in this message"
                 )
-            elif is_text(call.id):
+            elif has_text(call.id):
                 seen.add(call.id)
 
 
 # OAI-CHAT-07
 @_table.rule("OAI-CHAT-07")
-def calls_not_empty(request: ChatRequest) -> Iterator[Finding]:
+def calls_not_empty(request: ChatRequest) -> Iterator[Problem]:
     """tool_calls, where present, is a list with at least one entry."""
     for message in request.messages:
         if message.role != "assistant" or "tool_calls" not in message.data:
@@ -157,165 +166,165 @@ def calls_not_empty(request: ChatRequest) -> Iterator[Finding]:
         calls = message.data["tool_calls"]
         severity: Severity = "risk" if calls is None else "reject"
         if not is_list(calls) or not calls:
-            seen = "an empty list" if is_list(calls) else kind(calls)
-            yield Finding(
+            seen = "an empty list" if is_list(calls) else type_name(calls)
+            yield Problem(
                 f"{message.path}.tool_calls", f"tool_calls is {seen}; omit the key if there are no calls", severity
             )
 
 
 # OAI-CHAT-08
 @_table.rule("OAI-CHAT-08")
-def names_valid(request: ChatRequest) -> Iterator[Finding]:
+def names_valid(request: ChatRequest) -> Iterator[Problem]:
     """Function names, declared and replayed, are 1 to 64 letters, digits, `_` or `-`."""
     for tool in request.tools:
         if tool.type in ("function", "custom", None):
-            path, inner = tool.inner()
-            yield from _name_findings(f"{path}.name", inner.get("name"), request.model)
+            path, inner = tool.definition()
+            yield from _check_name(f"{path}.name", inner.get("name"), request.model)
     for call in request.calls:
         # OAI-CHAT-09 covers replayed calls without a name.
-        if call.is_function and is_text(call.function.get("name")):
-            yield from _name_findings(f"{call.path}.function.name", call.function["name"], request.model)
+        if call.is_function and has_text(call.function.get("name")):
+            yield from _check_name(f"{call.path}.function.name", call.function["name"], request.model)
         custom = call.data.get("custom")
         if call.data.get("type") == "custom" and is_object(custom) and isinstance(custom.get("name"), str):
-            yield from _name_findings(f"{call.path}.custom.name", custom["name"], request.model)
+            yield from _check_name(f"{call.path}.custom.name", custom["name"], request.model)
     for message in request.messages:
         old = message.data.get("function_call")
         if is_object(old):
-            yield from _name_findings(f"{message.path}.function_call.name", old.get("name"), request.model)
+            yield from _check_name(f"{message.path}.function_call.name", old.get("name"), request.model)
         if message.role == "function":
-            yield from _name_findings(f"{message.path}.name", message.data.get("name"), request.model)
+            yield from _check_name(f"{message.path}.name", message.data.get("name"), request.model)
 
 
-def _name_findings(path: str, name: object, model: Model) -> Iterator[Finding]:
-    if not is_text(name):
-        yield Finding(path, f"the name is {kind(name)}; letters, digits, '_' and '-' are expected")
+def _check_name(path: str, name: object, model: Model) -> Iterator[Problem]:
+    if not has_text(name):
+        yield Problem(path, f"the name is {type_name(name)}; letters, digits, '_' and '-' are expected")
     elif len(name) > _LONGEST_NAME:
-        yield Finding(path, f"the name {quoted(name)} has {len(name)} characters; at most {_LONGEST_NAME} are allowed")
+        yield Problem(path, f"the name {quote(name)} has {len(name)} characters; at most {_LONGEST_NAME} are allowed")
     elif not _NAME.fullmatch(name):
         allows_dots = model.family == "gpt" and (model.line == "o" or model.at_least(5))
         severity: Severity = "risk" if allows_dots and _DOTTED_NAME.fullmatch(name) else "reject"
-        yield Finding(path, f"the name {quoted(name)} has characters other than letters, digits, '_' and '-'", severity)
+        yield Problem(path, f"the name {quote(name)} has characters other than letters, digits, '_' and '-'", severity)
 
 
 # OAI-CHAT-09
 @_table.rule("OAI-CHAT-09")
-def replayed_name_present(request: ChatRequest) -> Iterator[Finding]:
+def replayed_name_present(request: ChatRequest) -> Iterator[Problem]:
     """A replayed call has a function name."""
     for call in request.calls:
-        if call.is_function and not is_text(call.function.get("name")):
-            seen = kind(call.function["name"]) if "name" in call.function else "missing"
-            yield Finding(f"{call.path}.function.name", f"the name is {seen}; a non-empty string is expected")
+        if call.is_function and not has_text(call.function.get("name")):
+            seen = type_name(call.function["name"]) if "name" in call.function else "missing"
+            yield Problem(f"{call.path}.function.name", f"the name is {seen}; a non-empty string is expected")
 
 
 # OAI-CHAT-10
 @_table.rule("OAI-CHAT-10")
-def arguments_are_strings(request: ChatRequest) -> Iterator[Finding]:
+def arguments_are_strings(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is a JSON string, not the decoded value."""
     for call in request.calls:
         if not call.is_function or not call.function:
             continue
         arguments = call.function.get("arguments")
         if not isinstance(arguments, str):
-            seen = kind(arguments) if "arguments" in call.function else "missing"
-            yield Finding(f"{call.path}.function.arguments", f"arguments is {seen}; a JSON string is expected")
+            seen = type_name(arguments) if "arguments" in call.function else "missing"
+            yield Problem(f"{call.path}.function.arguments", f"arguments is {seen}; a JSON string is expected")
 
 
 # OAI-CHAT-11
 @_table.rule("OAI-CHAT-11")
-def assistant_has_content(request: ChatRequest) -> Iterator[Finding]:
+def assistant_has_content(request: ChatRequest) -> Iterator[Problem]:
     """Assistant content is null only with calls, a refusal or audio; a content list has at least one part."""
     for message in request.messages:
         if message.role != "assistant":
             continue
-        if message.content is None and not any(message.data.get(key) for key in _INSTEAD_OF_CONTENT):
-            yield Finding(f"{message.path}.content", "content is null and there are no tool_calls")
-        yield from _no_parts(message)
+        if message.content is None and not any(message.data.get(key) for key in _CONTENT_ALTERNATIVES):
+            yield Problem(f"{message.path}.content", "content is null and there are no tool_calls")
+        yield from _check_has_parts(message)
 
 
 # OAI-CHAT-11
 @_table.rule("OAI-CHAT-11")
-def others_have_content(request: ChatRequest) -> Iterator[Finding]:
+def others_have_content(request: ChatRequest) -> Iterator[Problem]:
     """Tool, user and system messages have content; a content list has at least one part."""
     for message in request.messages:
         if message.role in ("assistant", "function"):
             continue
         if message.content is None:
-            yield Finding(f"{message.path}.content", f"content is null; a {message.role} message needs content")
-        yield from _no_parts(message)
+            yield Problem(f"{message.path}.content", f"content is null; a {message.role} message needs content")
+        yield from _check_has_parts(message)
 
 
-def _no_parts(message: Message) -> Iterator[Finding]:
+def _check_has_parts(message: Message) -> Iterator[Problem]:
     if is_list(message.content) and not message.content:
-        yield Finding(f"{message.path}.content", "content is an empty list; at least one part is expected")
+        yield Problem(f"{message.path}.content", "content is an empty list; at least one part is expected")
 
 
 # OAI-CHAT-12
 @_table.rule("OAI-CHAT-12")
-def results_are_text(request: ChatRequest) -> Iterator[Finding]:
+def results_are_text(request: ChatRequest) -> Iterator[Problem]:
     """The content of a tool message is a string or text parts."""
     for message in request.messages:
         if message.role != "tool":
             continue
         for path, part in message.parts():
             if part.get("type") != "text":
-                seen = f"a part of type {quoted(part.get('type'))}"
-                yield Finding(path, f"{seen}; tool messages hold text only; put media into a later user message")
+                seen = f"a part of type {quote(part.get('type'))}"
+                yield Problem(path, f"{seen}; tool messages hold text only; put media into a later user message")
 
 
 # OAI-CHAT-13
 @_table.rule("OAI-CHAT-13", severity="risk")
-def no_error_flag(request: ChatRequest) -> Iterator[Finding]:
+def no_error_flag(request: ChatRequest) -> Iterator[Problem]:
     """Tool messages have no is_error."""
     for message in request.messages:
         if message.role == "tool" and "is_error" in message.data:
-            yield Finding(f"{message.path}.is_error", "this API has no is_error; put the error into the content")
+            yield Problem(f"{message.path}.is_error", "this API has no is_error; put the error into the content")
 
 
 # OAI-CHAT-15
 @_table.rule("OAI-CHAT-15")
-def no_system_among_results(request: ChatRequest) -> Iterator[Finding]:
+def no_system_among_results(request: ChatRequest) -> Iterator[Problem]:
     """No system or developer message is between a call and its result."""
     for turn in request.rounds:
-        for message in turn.intruders:
+        for message in turn.system_messages:
             opener = f"messages[{turn.calls[0].message}]"
-            yield Finding(message.path, f"a {message.role} message is between the tool results of {opener}")
+            yield Problem(message.path, f"a {message.role} message is between the tool results of {opener}")
 
 
 # OAI-CHAT-16
 @_table.rule("OAI-CHAT-16")
-def tools_within_limits(request: ChatRequest) -> Iterator[Finding]:
+def tools_within_limits(request: ChatRequest) -> Iterator[Problem]:
     """At most 128 tools are declared, with descriptions of at most 1024 characters."""
     declared = request.body.get("tools")
     if declared is not None and not is_list(declared):
-        yield Finding("tools", f"tools is {kind(declared)}; a list is expected")
+        yield Problem("tools", f"tools is {type_name(declared)}; a list is expected")
     if len(request.tools) > _MOST_TOOLS:
-        yield Finding("tools", f"{len(request.tools)} tools; at most {_MOST_TOOLS} are allowed")
+        yield Problem("tools", f"{len(request.tools)} tools; at most {_MOST_TOOLS} are allowed")
     for tool in request.tools:
-        path, inner = tool.inner()
-        length = len(text_of(inner.get("description")))
+        path, inner = tool.definition()
+        length = len(text_or_empty(inner.get("description")))
         if length > _LONGEST_DESCRIPTION:
             seen = f"the description has {length} characters"
-            yield Finding(f"{path}.description", f"{seen}; at most {_LONGEST_DESCRIPTION} are allowed")
+            yield Problem(f"{path}.description", f"{seen}; at most {_LONGEST_DESCRIPTION} are allowed")
 
 
 # OAI-CHAT-17
 @_table.rule("OAI-CHAT-17")
-def no_effort_with_functions(request: ChatRequest) -> Iterator[Finding]:
+def no_effort_with_functions(request: ChatRequest) -> Iterator[Problem]:
     """The newest reasoning models accept function tools here only without reasoning_effort."""
     effort = request.body.get("reasoning_effort")
     if effort in (None, "none") or all(tool.type == "custom" for tool in request.tools):
         return
     model = request.model
     severity: Severity = "reject" if model.family == "gpt" and model.at_least(5, 6) else "risk"
-    seen = f"reasoning_effort {quoted(effort)} with function tools"
-    yield Finding(
+    seen = f"reasoning_effort {quote(effort)} with function tools"
+    yield Problem(
         "reasoning_effort", f"{seen}; the newest models accept only 'none' here; use the Responses API", severity
     )
 
 
 # OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
-def call_type_known(request: ChatRequest) -> Iterator[Finding]:
+def call_type_known(request: ChatRequest) -> Iterator[Problem]:
     """A call has the type function, or the type custom with a name and a string input."""
     for call in request.calls:
         call_type = call.data.get("type")
@@ -324,19 +333,19 @@ def call_type_known(request: ChatRequest) -> Iterator[Finding]:
             for key in ("name", "input"):
                 value = custom.get(key) if is_object(custom) else None
                 if not isinstance(value, str):
-                    yield Finding(f"{call.path}.custom.{key}", f"{key} is {kind(value)}; a string is expected")
+                    yield Problem(f"{call.path}.custom.{key}", f"{key} is {type_name(value)}; a string is expected")
         elif call_type is None:
-            yield Finding(f"{call.path}.type", "the call has no type; 'function' or 'custom' is expected")
+            yield Problem(f"{call.path}.type", "the call has no type; 'function' or 'custom' is expected")
         elif call_type != "function":
             # A type with its own member may be newer than the rulebook.
-            severity: Severity = "risk" if is_text(call_type) and is_object(call.data.get(call_type)) else "reject"
-            seen = f"the type is {quoted(call_type)}; 'function' or 'custom' is expected"
-            yield Finding(f"{call.path}.type", seen, severity)
+            severity: Severity = "risk" if has_text(call_type) and is_object(call.data.get(call_type)) else "reject"
+            seen = f"the type is {quote(call_type)}; 'function' or 'custom' is expected"
+            yield Problem(f"{call.path}.type", seen, severity)
 
 
 # OAI-CHAT-22
 @_table.rule("OAI-CHAT-22", severity="risk")
-def no_unknown_keys(request: ChatRequest) -> Iterator[Finding]:
+def no_unknown_keys(request: ChatRequest) -> Iterator[Problem]:
     """Messages have only documented keys; some deployments reject others."""
     for message in request.messages:
         known = _KEYS.get(message.role)
@@ -345,14 +354,14 @@ def no_unknown_keys(request: ChatRequest) -> Iterator[Finding]:
         for key in message.data:
             # OAI-CHAT-13 covers is_error.
             if key not in known and not (key == "is_error" and message.role == "tool"):
-                yield Finding(
-                    f"{message.path}.{key}", f"{quoted(key)} is not a key of {message.role} messages in this API"
+                yield Problem(
+                    f"{message.path}.{key}", f"{quote(key)} is not a key of {message.role} messages in this API"
                 )
 
 
-BOOK: Book[ChatRequest] = Book("openai-chat", read, tuple(_table), UNSHOWABLE)
+RULE_SET: RuleSet[ChatRequest] = RuleSet("openai-chat", parse_request, tuple(_table), NOT_CHECKABLE)
 
 
-def shared(severities: Mapping[str, Severity]) -> Iterator[Rule[ChatRequest]]:
+def adopt_rules(severities: Mapping[str, Severity]) -> Iterator[Rule[ChatRequest]]:
     """Returns the rules that another API of this wire shares: name of the check → severity there."""
-    return (rule.at(severities[rule.name]) for rule in BOOK.rules if rule.name in severities)
+    return (rule.with_severity(severities[rule.name]) for rule in RULE_SET.rules if rule.name in severities)

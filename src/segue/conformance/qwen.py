@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from segue.conformance import openai_chat
-from segue.conformance.chat import ChatRequest, not_functions, read
-from segue.conformance.rule import Book, Finding, Severity, Table
-from segue.conformance.values import kind, kind_of_json, quoted
+from segue.conformance.chat_request import ChatRequest, find_non_functions, parse_request
+from segue.conformance.rule import Problem, RuleSet, Severity, Table
+from segue.conformance.values import json_type_name, quote, type_name
 
-__all__ = ["BOOK", "SHARED", "UNSHOWABLE"]
+__all__ = ["NOT_CHECKABLE", "RULE_SET", "SHARED"]
 
-UNSHOWABLE: Mapping[str, str] = {
+NOT_CHECKABLE: Mapping[str, str] = {
     "QWEN-05": "about reply streams; a request body holds no deltas",
 }
 
@@ -38,58 +38,60 @@ _table: Table[ChatRequest] = Table()
 
 # QWEN-01
 @_table.rule("QWEN-01")
-def calls_have_results(request: ChatRequest) -> Iterator[Finding]:
+def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     """Every tool call has a tool message with its result before any other message."""
     reason = (
         'An assistant message with "tool_calls" must be followed by tool messages responding to each "tool_call_id"'
     )
-    return openai_chat.answers_wanting(request, reason)
+    return openai_chat.check_calls_answered(request, reason)
 
 
 # QWEN-02
 @_table.rule("QWEN-02")
-def results_match_calls(request: ChatRequest) -> Iterator[Finding]:
+def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     """A tool message has the id of a call in the assistant message before it."""
     reason = 'messages with role "tool" must be a response to a preceeding message with "tool_calls"'
-    return openai_chat.results_unasked(request, reason)
+    return openai_chat.check_results_match(request, reason)
 
 
 # QWEN-03
 @_table.rule("QWEN-03")
-def arguments_are_an_object(request: ChatRequest) -> Iterator[Finding]:
+def arguments_are_an_object(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is a string with a JSON object."""
     for call in request.calls:
         if not call.is_function or not call.function:
             continue
         arguments = call.function.get("arguments")
         if not isinstance(arguments, str):
-            seen = kind(arguments) if "arguments" in call.function else "missing"
+            seen = type_name(arguments) if "arguments" in call.function else "missing"
         else:
-            seen = kind_of_json(arguments) or "invalid JSON"
+            seen = json_type_name(arguments) or "invalid JSON"
             if seen == "an object":
                 continue
             seen = f"a string with {seen} in it"
         reason = 'The "function.arguments" parameter of the code model must be in JSON format'
-        yield Finding(
+        yield Problem(
             f"{call.path}.function.arguments", f"{reason}: it is {seen}; a string with a JSON object is expected"
         )
 
 
 # QWEN-04
 @_table.rule("QWEN-04")
-def has_user_message(request: ChatRequest) -> Iterator[Finding]:
+def has_user_message(request: ChatRequest) -> Iterator[Problem]:
     """At least one message has the role user."""
     if all(message.role != "user" for message in request.messages):
-        yield Finding("messages", "The input messages do not contain elements with the role of user")
+        yield Problem("messages", "The input messages do not contain elements with the role of user")
 
 
 # OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
-def functions_only(request: ChatRequest) -> Iterator[Finding]:
+def functions_only(request: ChatRequest) -> Iterator[Problem]:
     """Calls and tools are function tools; custom tools exist only at OpenAI."""
-    for path, found_type in not_functions(request):
-        seen = f"{quoted(found_type)} is not supported here; a call of type 'function' in tool_calls is expected"
-        yield Finding(path, seen, "risk" if found_type is None else None)
+    for path, found_type in find_non_functions(request):
+        seen = f"{quote(found_type)} is not supported here; a call of type 'function' in tool_calls is expected"
+        yield Problem(path, seen, "risk" if found_type is None else None)
 
 
-BOOK: Book[ChatRequest] = Book("qwen", read, (*_table, *openai_chat.shared(SHARED)), UNSHOWABLE)
+RULE_SET: RuleSet[ChatRequest] = RuleSet(
+    "qwen", parse_request, (*_table, *openai_chat.adopt_rules(SHARED)), NOT_CHECKABLE
+)

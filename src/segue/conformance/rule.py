@@ -14,7 +14,7 @@ import msgspec
 
 from segue.models import Model, identify
 
-__all__ = ["EVERY_MODEL", "Book", "Finding", "Holds", "Rule", "Severity", "Table", "Verdict", "Violation"]
+__all__ = ["EVERY_MODEL", "ModelFilter", "Problem", "Rule", "RuleSet", "Severity", "Table", "Verdict", "Violation"]
 
 Severity = Literal["reject", "risk"]
 R = TypeVar("R")
@@ -35,7 +35,7 @@ class Violation(msgspec.Struct, frozen=True, gc=False):
         return f"{self.rule} {self.severity} at {self.path or 'the body'}: {self.message}"
 
 
-class Finding(msgspec.Struct, frozen=True, gc=False):
+class Problem(msgspec.Struct, frozen=True, gc=False):
     """A problem that a check reports. `severity` is set only where it differs from the rule's."""
 
     path: str
@@ -43,18 +43,18 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
     severity: Severity | None = None
 
 
-class Holds(msgspec.Struct, frozen=True):
+class ModelFilter(msgspec.Struct, frozen=True):
     """The models a rule applies to: `description` for readers, `matches` for the checker."""
 
-    models: str
-    test: Callable[[Model], bool]
+    description: str
+    matches: Callable[[Model], bool]
 
 
-def _always(_: Model) -> bool:
+def _matches_every_model(_: Model) -> bool:
     return True
 
 
-EVERY_MODEL = Holds("every model", _always)
+EVERY_MODEL = ModelFilter("every model", _matches_every_model)
 
 
 class Rule(msgspec.Struct, Generic[R], frozen=True):
@@ -62,24 +62,24 @@ class Rule(msgspec.Struct, Generic[R], frozen=True):
 
     number: str
     name: str
-    says: str
+    description: str
     severity: Severity
-    holds: Holds
-    check: Callable[[R], Iterator[Finding]]
+    applies_to: ModelFilter
+    check: Callable[[R], Iterator[Problem]]
 
-    def at(self, severity: Severity) -> Rule[R]:
+    def with_severity(self, severity: Severity) -> Rule[R]:
         """Returns the same rule with another severity, for an API that shares it."""
         if severity == self.severity:
             return self
         check = self.check
 
-        def without_severity(request: R) -> Iterator[Finding]:
+        def without_severity(request: R) -> Iterator[Problem]:
             for finding in check(request):
-                yield Finding(finding.path, finding.message)
+                yield Problem(finding.path, finding.message)
 
-        return Rule(self.number, self.name, self.says, severity, self.holds, without_severity)
+        return Rule(self.number, self.name, self.description, severity, self.applies_to, without_severity)
 
-    def violations(self, request: R) -> Iterator[Violation]:
+    def find_violations(self, request: R) -> Iterator[Violation]:
         """Yields a violation for each path where the request breaks this rule."""
         for finding in self.check(request):
             yield Violation(self.number, finding.path, finding.message, finding.severity or self.severity)
@@ -92,13 +92,13 @@ class Table(Generic[R]):
         self._rules: list[Rule[R]] = []
 
     def rule(
-        self, number: str, *, severity: Severity = "reject", holds: Holds = EVERY_MODEL
-    ) -> Callable[[Callable[[R], Iterator[Finding]]], Callable[[R], Iterator[Finding]]]:
+        self, number: str, *, severity: Severity = "reject", applies_to: ModelFilter = EVERY_MODEL
+    ) -> Callable[[Callable[[R], Iterator[Problem]]], Callable[[R], Iterator[Problem]]]:
         """Registers the decorated generator as a check of this rule; its docstring becomes the rule's description."""
 
-        def register(check: Callable[[R], Iterator[Finding]]) -> Callable[[R], Iterator[Finding]]:
+        def register(check: Callable[[R], Iterator[Problem]]) -> Callable[[R], Iterator[Problem]]:
             description = " ".join((check.__doc__ or "").split())
-            self._rules.append(Rule(number, check.__name__, description, severity, holds, check))
+            self._rules.append(Rule(number, check.__name__, description, severity, applies_to, check))
             return check
 
         return register
@@ -145,26 +145,26 @@ class Verdict(msgspec.Struct, frozen=True):
 _INDEX = re.compile(r"\[(\d+)\]")
 
 
-def _place(violation: Violation) -> tuple[bool, list[int]]:
+def _sort_key(violation: Violation) -> tuple[bool, list[int]]:
     """Sorts violations outside messages, input or contents first, the others by index."""
     path = violation.path
     return path.startswith(("messages", "input", "contents")), [int(index) for index in _INDEX.findall(path)]
 
 
-class Book(msgspec.Struct, Generic[R], frozen=True):
+class RuleSet(msgspec.Struct, Generic[R], frozen=True):
     """All rules of one API, the parser of its bodies, and why the other rulebook numbers have no check."""
 
     api: str
-    read: Callable[[Mapping[str, object], Model], R]
+    parse: Callable[[Mapping[str, object], Model], R]
     rules: tuple[Rule[R], ...]
-    unshowable: Mapping[str, str]
+    not_checkable: Mapping[str, str]
     model_key: str = "model"
 
-    def judge(self, body: Mapping[str, object], model: str | None) -> Verdict:
+    def check(self, body: Mapping[str, object], model: str | None) -> Verdict:
         """Checks a body. Raises `InputError` if it is not a request of this API."""
         body_model = body.get(self.model_key)
         name = model or (body_model if isinstance(body_model, str) and body_model else None)
         identified = identify(name)
-        request = self.read(body, identified)
-        found = [v for rule in self.rules if rule.holds.test(identified) for v in rule.violations(request)]
-        return Verdict(self.api, name, tuple(sorted(found, key=_place)))
+        request = self.parse(body, identified)
+        found = [v for rule in self.rules if rule.applies_to.matches(identified) for v in rule.find_violations(request)]
+        return Verdict(self.api, name, tuple(sorted(found, key=_sort_key)))

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeGuard
 
-__all__ = ["is_list", "is_object", "is_text", "kind", "kind_of_json", "listed", "quoted", "text_of"]
+__all__ = ["format_list", "has_text", "is_list", "is_object", "json_type_name", "quote", "text_or_empty", "type_name"]
 
 _LONGEST_QUOTE = 80
 _LONGEST_LIST = 5
@@ -23,17 +23,17 @@ def is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, list | tuple)
 
 
-def is_text(value: object) -> TypeGuard[str]:
+def has_text(value: object) -> TypeGuard[str]:
     """True for a non-empty string."""
     return isinstance(value, str) and value != ""
 
 
-def text_of(value: object) -> str:
+def text_or_empty(value: object) -> str:
     """Returns the string itself, and `""` for everything else."""
     return value if isinstance(value, str) else ""
 
 
-def kind(value: object) -> str:
+def type_name(value: object) -> str:
     """Returns the JSON type with its article."""
     if value is None:
         return "null"
@@ -46,28 +46,28 @@ def kind(value: object) -> str:
     return "a list" if is_list(value) else "an object" if is_object(value) else f"a {type(value).__name__}"
 
 
-def _no_constant(name: str) -> object:
+def _reject_constant(name: str) -> object:
     raise ValueError(name)
 
 
-def kind_of_json(text: str) -> str:
+def json_type_name(text: str) -> str:
     """Returns the type of the JSON value in a text, and `""` if it is not JSON (NaN is not)."""
     try:
-        return kind(json.loads(text, parse_constant=_no_constant))
+        return type_name(json.loads(text, parse_constant=_reject_constant))
     except (ValueError, RecursionError):
         return ""
 
 
-def quoted(value: object) -> str:
+def quote(value: object) -> str:
     """Returns a string in quotes, shortened if it is long; any other value by its type."""
     if not isinstance(value, str):
-        return kind(value)
+        return type_name(value)
     return repr(value) if len(value) <= _LONGEST_QUOTE else f"{value[:_LONGEST_QUOTE]!r}…"
 
 
-def listed(names: Iterable[str]) -> str:
+def format_list(names: Iterable[str]) -> str:
     """Returns the first names, quoted, and the number of the others."""
     every = list(names)
-    shown = ", ".join(quoted(name) for name in every[:_LONGEST_LIST])
+    shown = ", ".join(quote(name) for name in every[:_LONGEST_LIST])
     rest = len(every) - _LONGEST_LIST
     return f"{shown} and {rest} more" if rest > 0 else shown

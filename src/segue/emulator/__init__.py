@@ -10,18 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from segue.emulator.exchange import Recorded
+    from segue.emulator.http_messages import Recorded
     from segue.emulator.server import Emulator, start
 
 __all__ = ["Emulator", "Recorded", "start"]
 
-_ROOM_OF = {"Emulator": "server", "Recorded": "exchange", "start": "server"}
+_MODULE_OF = {"Emulator": "server", "Recorded": "http_messages", "start": "server"}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _ROOM_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+    value: object = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value
 

@@ -12,7 +12,7 @@ import msgspec
 from segue.emulator.server import Emulator
 from segue.wire.registry import WIRES
 
-__all__ = ["Letter", "Sent", "letter", "post"]
+__all__ = ["PreparedRequest", "Response", "build_request", "post"]
 
 _KEY = "segue-emulator"
 _PATHS = {
@@ -32,7 +32,7 @@ _VERBS = {
 _KEY_HEADERS = {"anthropic": "x-api-key", "gemini": "x-goog-api-key", "azure-foundry": "api-key"}
 
 
-class Sent(NamedTuple):
+class Response(NamedTuple):
     status: int
     headers: Mapping[str, str]
     data: bytes
@@ -42,7 +42,7 @@ class Sent(NamedTuple):
         return msgspec.json.decode(self.data)
 
 
-class Letter(NamedTuple):
+class PreparedRequest(NamedTuple):
     """A request before it is sent."""
 
     path: str
@@ -50,7 +50,7 @@ class Letter(NamedTuple):
     headers: Mapping[str, str]
 
 
-def letter(
+def build_request(
     api: str,
     body: Mapping[str, Any] | bytes,
     *,
@@ -58,7 +58,7 @@ def letter(
     stream: bool = False,
     key: str | None = _KEY,
     headers: Mapping[str, str] | None = None,
-) -> Letter:
+) -> PreparedRequest:
     """Builds the HTTP request of an API. A model in the path is `model`, the body's, or the default one."""
     if not isinstance(body, bytes):
         body = dict(body)
@@ -75,7 +75,7 @@ def letter(
     if key is not None and "authorization" not in sent:
         name = _KEY_HEADERS.get(api, "authorization")
         sent[name] = key if name != "authorization" else f"Bearer {key}"
-    return Letter(path, body, sent)
+    return PreparedRequest(path, body, sent)
 
 
 def post(
@@ -87,14 +87,16 @@ def post(
     key: str | None = _KEY,
     headers: Mapping[str, str] | None = None,
     timeout: float = 30.0,
-) -> Sent:
+) -> Response:
     """Sends one request, built by `build_request`."""
-    path, data, sent_headers = letter(emulator.api, body, model=model, stream=stream, key=key, headers=headers)
+    path, data, sent_headers = build_request(emulator.api, body, model=model, stream=stream, key=key, headers=headers)
     url = urlsplit(emulator.url)
     connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=timeout)
     try:
         connection.request("POST", path, data, dict(sent_headers))
         response = connection.getresponse()
-        return Sent(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+        return Response(
+            response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+        )
     finally:
         connection.close()

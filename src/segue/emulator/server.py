@@ -22,34 +22,34 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from segue.emulator.app import App
-from segue.emulator.chaos import Chaos
-from segue.emulator.exchange import Answer, Asked, Recorded
+from segue.emulator.faults import FaultPlan
+from segue.emulator.http_messages import HttpRequest, HttpResponse, Recorded
 from segue.emulator.model.script import Script
 from segue.emulator.providers import PROVIDERS
-from segue.errors import InputError, checked_profile, text_argument
+from segue.errors import InputError, require_string, validate_profile
 from segue.wire.profiles import PROFILES
 
 __all__ = ["Emulator", "start"]
 
 _LOOPBACK = "127.0.0.1"
 _LAST_PORT = 65535
-_WAITING = 256
+_BACKLOG = 256
 """The maximum number of connections waiting to be accepted."""
-_KEPT_ALIVE = 600
+_KEEP_ALIVE_SECONDS = 600
 """Longer than clients keep idle connections, so that no request races with a close."""
 _RESET = struct.pack("ii", 1, 0)
 
 
 # Malformed requests and disconnected clients are not logged.
-_SILENCE = logging.getLogger("segue.emulator")
-_SILENCE.setLevel(logging.CRITICAL + 1)
+_QUIET_LOGGER = logging.getLogger("segue.emulator")
+_QUIET_LOGGER.setLevel(logging.CRITICAL + 1)
 
 
 class _Connection(H11Protocol):
     logger: logging.Logger
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        self.logger = _SILENCE
+        self.logger = _QUIET_LOGGER
         # asyncio sets this only for sockets created with an explicit protocol.
         bare: socket.socket = transport.get_extra_info("socket")
         bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -63,7 +63,7 @@ class Emulator:
         self.api = app.provider.api
         self._app = app
         try:
-            self._socket = socket.create_server((host, port), backlog=_WAITING)
+            self._socket = socket.create_server((host, port), backlog=_BACKLOG)
         except OSError as error:
             why = "the address is already in use" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
             raise InputError(f"can't listen on {host}:{port}: {why[:1].lower()}{why[1:]}", path="port") from None
@@ -79,7 +79,7 @@ class Emulator:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            timeout_keep_alive=_KEPT_ALIVE,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         )
         self._state = ServerState()
         self._ready = threading.Event()
@@ -95,7 +95,7 @@ class Emulator:
     @property
     def base_url(self) -> str:
         """The base URL for the provider's own client."""
-        return self.url + self._app.provider.base
+        return self.url + self._app.provider.base_path
 
     @property
     def requests(self) -> list[Recorded]:
@@ -138,7 +138,7 @@ class Emulator:
         self._stop = partial(loop.call_soon_threadsafe, over.set)
 
         connected = partial(_Connection, config=self._config, server_state=self._state, app_state={})
-        server = await loop.create_server(connected, sock=self._socket, backlog=_WAITING)
+        server = await loop.create_server(connected, sock=self._socket, backlog=_BACKLOG)
         self._ready.set()
         await over.wait()
         # Connections that are being accepted are not tracked yet and would leak if the server closed first.
@@ -165,12 +165,12 @@ class Emulator:
                 return
             # A body that is too large is still read to its end, or the client would not get the error.
             size += len(event.get("body", b""))
-            if size <= self._app.largest:
+            if size <= self._app.max_body_bytes:
                 pieces.append(event.get("body", b""))
             if not event.get("more_body"):
                 break
-        whole = size <= self._app.largest
-        answer = self._app.answer(_asked(scope, b"".join(pieces) if whole else b"", whole=whole))
+        whole = size <= self._app.max_body_bytes
+        answer = self._app.handle(_read_request(scope, b"".join(pieces) if whole else b"", whole=whole))
         if answer.delay:
             await asyncio.sleep(answer.delay)
         if answer.status:
@@ -178,11 +178,13 @@ class Emulator:
         if answer.reset:
             await self._reset(scope, receive)
 
-    async def _send(self, answer: Answer, send: Callable[[Any], Any]) -> None:
-        headers = [(b"content-type", answer.kind.encode())]
+    async def _send(self, answer: HttpResponse, send: Callable[[Any], Any]) -> None:
+        headers = [(b"content-type", answer.content_type.encode())]
         headers += [(name.encode(), value.encode()) for name, value in answer.headers.items()]
         content = answer.content
-        length = len(content) if answer.length is None and isinstance(content, bytes) else answer.length
+        length = (
+            len(content) if answer.declared_length is None and isinstance(content, bytes) else answer.declared_length
+        )
         if length is not None:
             headers.append((b"content-length", str(length).encode()))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
@@ -213,22 +215,22 @@ def _transport(connection: Any) -> Any:
     return connection.transport
 
 
-def _asked(scope: Mapping[str, Any], body: bytes, *, whole: bool) -> Asked:
+def _read_request(scope: Mapping[str, Any], body: bytes, *, whole: bool) -> HttpRequest:
     raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
     query: bytes = scope["query_string"]
-    return Asked(
+    return HttpRequest(
         method=scope["method"],
         path=unquote(raw_path.decode("latin-1")),
         query=dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)),
-        headers={name.decode("latin-1").lower(): _header(value) for name, value in scope["headers"]},
+        headers={name.decode("latin-1").lower(): _decode_header(value) for name, value in scope["headers"]},
         body=body,
         raw_path=raw_path.decode("latin-1"),
         raw_query=query.decode("latin-1"),
-        whole=whole,
+        is_complete=whole,
     )
 
 
-def _header(value: bytes) -> str:
+def _decode_header(value: bytes) -> str:
     """Decodes a header value: clients send non-ASCII text as UTF-8 or Latin-1."""
     try:
         return value.decode()
@@ -248,7 +250,7 @@ def start(
     faults: Iterable[str] | Mapping[str, float] = (),
     seed: int = 0,
     patience: float = 30.0,
-    told: Callable[[Recorded], None] | None = None,
+    on_request: Callable[[Recorded], None] | None = None,
 ) -> Emulator:
     """Starts the emulated provider of this API on loopback.
 
@@ -259,7 +261,7 @@ def start(
     """
     if api not in PROVIDERS:
         raise InputError(f"unknown API {api!r}; known APIs: {', '.join(PROVIDERS)}", path="api")
-    checked_profile(profile, api, PROFILES, on="openai-chat")
+    validate_profile(profile, api, PROFILES, profile_api="openai-chat")
     if port not in range(_LAST_PORT + 1):
         raise InputError(f"a number from 0 to {_LAST_PORT} was expected, not {port!r}", path="port")
     if not _is_seconds(patience):
@@ -268,11 +270,11 @@ def start(
         PROVIDERS[api](seed),
         profile=profile,
         strict=strict,
-        keys=_keys(keys),
-        script=_script(script),
-        chaos=Chaos(faults, seed),
+        keys=_check_keys(keys),
+        script=_load_script(script),
+        faults=FaultPlan(faults, seed),
         patience=patience,
-        told=told,
+        on_request=on_request,
     )
     return Emulator(app, port, host=host)
 
@@ -281,14 +283,14 @@ def _is_seconds(given: object) -> bool:
     return isinstance(given, int | float) and not math.isnan(given) and given >= 0
 
 
-def _keys(given: str | Iterable[str]) -> frozenset[str]:
+def _check_keys(given: str | Iterable[str]) -> frozenset[str]:
     keys = frozenset([given] if isinstance(given, str) else given)
     for key in keys:
-        text_argument(key, "keys")
+        require_string(key, "keys")
     return keys
 
 
-def _script(given: str | Path | Script | None) -> Script | None:
+def _load_script(given: str | Path | Script | None) -> Script | None:
     if given is None or isinstance(given, Script):
         return given
     if isinstance(given, Path):
@@ -301,11 +303,11 @@ def _script(given: str | Path | Script | None) -> Script | None:
     try:
         return Script.parse(given)
     except InputError as error:
-        if not _names_a_file(given):
+        if not _looks_like_path(given):
             raise
         raise InputError(f"{error.message}; for a script file pass Path({given!r})", path="script") from None
 
 
-def _names_a_file(text: object) -> bool:
+def _looks_like_path(text: object) -> bool:
     """True for one word with a dot or a slash, which is not a valid script."""
     return isinstance(text, str) and len(text.split()) == 1 and any(mark in text for mark in "./\\")

@@ -7,17 +7,25 @@ from typing import TypeGuard
 
 import msgspec
 
-from segue.canonical.blocks import Block, Media, Message, Opaque, Silence, Text, ToolCall, ToolResponse, edited
-from segue.canonical.jsontext import write_text
-from segue.render.demands import TEXTS
-from segue.render.draft import Draft, same_objects
+from segue.canonical.blocks import Block, Media, Message, OmitReason, Opaque, Text, ToolCall, ToolResponse, edit_block
+from segue.canonical.json import encode_json_text
+from segue.render.constraints import TEXTS
+from segue.render.draft import Draft, are_identical
 from segue.render.report import Kind, Report
 
-__all__ = ["captions", "empties", "error_text", "errors", "heard", "media", "silent"]
+__all__ = [
+    "drop_empty",
+    "drop_omitted",
+    "drop_omitted_blocks",
+    "format_error",
+    "insert_captions",
+    "mark_errors",
+    "place_media",
+]
 
-_RESULTS: frozenset[type] = frozenset({ToolResponse})
-_SHOWN = frozenset({Media, Opaque, ToolResponse})
-_SILENT: dict[Silence, tuple[Kind, str]] = {
+_RESULT_TYPES: frozenset[type] = frozenset({ToolResponse})
+_MEDIA_TYPES = frozenset({Media, Opaque, ToolResponse})
+_OMIT_FINDINGS: dict[OmitReason, tuple[Kind, str]] = {
     "repeated": ("dedupe", "dropped: repeats an item with the same id"),
     "missing": ("dropped", "dropped: refers to history that is not in this body"),
     "listing": ("dropped", "dropped: a list of tools is not part of the conversation"),
@@ -26,30 +34,32 @@ _SILENT: dict[Silence, tuple[Kind, str]] = {
 }
 
 
-def silent(draft: Draft) -> Draft:
+def drop_omitted(draft: Draft) -> Draft:
     """Keep content that is no part of the conversation same-API, whole; drop it otherwise."""
 
     def kept(_message: Message, block: Block) -> list[Block]:
-        is_kept = _is_whole(draft, block) and isinstance(block, Opaque)
-        return [block] if is_kept else heard((block,), draft.report)
+        is_kept = _is_intact(draft, block) and isinstance(block, Opaque)
+        return [block] if is_kept else drop_omitted_blocks((block,), draft.report)
 
-    if not any(_is_silent(block) for message in draft.messages for block in message.blocks):
+    if not any(_is_omitted(block) for message in draft.messages for block in message.blocks):
         return draft
     made = draft.map_blocks(kept)
     pairs = zip(made.messages, draft.messages, strict=True)
     return made.with_messages(message for message, before in pairs if message.blocks or not before.blocks)
 
 
-def _is_silent(block: Block) -> bool:
-    return (isinstance(block, Opaque) and block.silent is not None) or (isinstance(block, ToolCall) and block.broken)
+def _is_omitted(block: Block) -> bool:
+    return (isinstance(block, Opaque) and block.omit_reason is not None) or (
+        isinstance(block, ToolCall) and block.broken
+    )
 
 
-def heard(blocks: Iterable[Block], report: Report) -> list[Block]:
+def drop_omitted_blocks(blocks: Iterable[Block], report: Report) -> list[Block]:
     """Return the blocks without those that are omitted cross-API; each of these is reported."""
     kept: list[Block] = []
     for block in blocks:
-        if isinstance(block, Opaque) and block.silent is not None:
-            kind, why = _SILENT[block.silent]
+        if isinstance(block, Opaque) and block.omit_reason is not None:
+            kind, why = _OMIT_FINDINGS[block.omit_reason]
             report.add(kind, f"{block.kind}: {why}", subject=block.text or block.kind)
         elif isinstance(block, ToolCall) and block.broken:
             why = f"incomplete call of {block.name} dropped: it was cut off"
@@ -59,17 +69,17 @@ def heard(blocks: Iterable[Block], report: Report) -> list[Block]:
     return kept
 
 
-def _is_whole(draft: Draft, block: Block) -> bool:
-    return draft.at_home(block) and block.native is not None and block.native.intact
+def _is_intact(draft: Draft, block: Block) -> bool:
+    return draft.is_native(block) and block.native is not None and block.native.intact
 
 
-def errors(draft: Draft) -> Draft:
+def mark_errors(draft: Draft) -> Draft:
     """Mark error results in their text where the API has no error flag. Synthetic results already are.
 
     Failed, cancelled and interrupted results without text get a fixed one for every target: some reject a bare flag.
     """
-    draft = _with_words(draft)
-    if draft.demands.error_flag or not any(
+    draft = _add_failure_texts(draft)
+    if draft.constraints.has_error_flag or not any(
         isinstance(block, ToolResponse) and block.error for message in draft.messages for block in message.blocks
     ):
         return draft
@@ -77,20 +87,25 @@ def errors(draft: Draft) -> Draft:
     def mark(_message: Message, block: Block) -> list[Block]:
         if not isinstance(block, ToolResponse) or not block.error:
             return [block]
-        if draft.demands.own_errors and block.native is not None and block.native.intact and draft.at_home(block):
+        if (
+            draft.constraints.keeps_own_errors
+            and block.native is not None
+            and block.native.intact
+            and draft.is_native(block)
+        ):
             return [block]
         if block.synthetic is not None:
             return [msgspec.structs.replace(block, error=False)]
-        first, *rest = _as_text(block) or [Text("")]
+        first, *rest = _structured_to_text(block) or [Text("")]
         label = first.text if isinstance(first, Text) else ""
         others = rest if isinstance(first, Text) else [first, *rest]
-        marked = Text(error_text(label))
-        return [edited(block, content=(marked, *others), structured=msgspec.UNSET, error=False)]
+        marked = Text(format_error(label))
+        return [edit_block(block, content=(marked, *others), structured=msgspec.UNSET, error=False)]
 
     return draft.map_blocks(mark)
 
 
-def _with_words(draft: Draft) -> Draft:
+def _add_failure_texts(draft: Draft) -> Draft:
     def is_empty_failure(block: Block) -> TypeGuard[ToolResponse]:
         if not isinstance(block, ToolResponse) or not (block.error or block.outcome is not None):
             return False
@@ -101,31 +116,31 @@ def _with_words(draft: Draft) -> Draft:
         return draft
 
     def add_text(_message: Message, block: Block) -> list[Block]:
-        stays = draft.goes_back(block) and _without_empty_parts(draft, block) is block
+        stays = draft.is_intact(block) and _drop_empty_parts(draft, block) is block
         if not is_empty_failure(block) or stays:
             return [block]
         outcomes = {"cancelled": TEXTS.cancelled, "interrupted": TEXTS.interrupted}
         text = outcomes[block.outcome] if block.outcome is not None else TEXTS.failed
         why = f"added the text {text} to a failed tool result without content"
         draft.report.add("inserted", why, call_id=block.call_id, subject=block.name)
-        return [edited(block, content=(Text(text),))]
+        return [edit_block(block, content=(Text(text),))]
 
     return draft.map_blocks(add_text)
 
 
-def error_text(text: str) -> str:
+def format_error(text: str) -> str:
     """Return the text of an error result with the error label."""
     labelled = TEXTS.error.format(content=text)
     return labelled if text else labelled.rstrip()
 
 
-def _as_text(response: ToolResponse) -> list[Block]:
+def _structured_to_text(response: ToolResponse) -> list[Block]:
     if response.structured is not msgspec.UNSET:
-        return [Text(write_text(response.structured)), *(response.content or ())]
+        return [Text(encode_json_text(response.structured)), *(response.content or ())]
     return list(response.content or ())
 
 
-def media(draft: Draft) -> Draft:
+def place_media(draft: Draft) -> Draft:
     """Move media to where the target accepts them; render what it does not support as text."""
     messages: list[Message] = []
     waiting: list[Block] = []
@@ -133,42 +148,42 @@ def media(draft: Draft) -> Draft:
         if waiting and message.speaker != "tool":
             messages.append(Message("human", tuple(waiting)))
             waiting = []
-        if not waiting and _shows_nothing(message):
+        if not waiting and _has_no_media(message):
             messages.append(message)
             continue
         results: list[Block] = []
         others: list[Block] = []
         for block in message.blocks:
             if isinstance(block, ToolResponse):
-                block, moved = _in_result(draft, block)
+                block, moved = _convert_result_media(draft, block)
                 results.append(block)
                 waiting += moved
             elif _can_be_moved(block, draft, message):
                 draft.report.add("moved", f"{block.kind} in a reply moved after the reply", subject=block.kind)
                 others.append(Text(TEXTS.media_moved.format(kind=block.kind)))
-                waiting += [Text(TEXTS.media_said.format(kind=block.kind)), block]
+                waiting += [Text(TEXTS.media_from_reply.format(kind=block.kind)), block]
             else:
-                others.append(_in_message(draft, message, block))
+                others.append(_convert_message_media(draft, message, block))
         # The user's content comes after what belongs to the results before it.
         if results and others and message.speaker == "tool":
             others, waiting = [*waiting, *others], []
-        blocks = (*results, *others) if message.speaker == "tool" else _in_place(message.blocks, results, others)
-        messages.append(message if same_objects(blocks, message.blocks) else message.holding(blocks))
+        blocks = (*results, *others) if message.speaker == "tool" else _restore_order(message.blocks, results, others)
+        messages.append(message if are_identical(blocks, message.blocks) else message.with_blocks(blocks))
     if waiting:
         messages.append(Message("human", tuple(waiting)))
     return draft.with_messages(messages)
 
 
-def _shows_nothing(message: Message) -> bool:
+def _has_no_media(message: Message) -> bool:
     """Whether the message clearly has no media or unknown content, also in its results."""
     kinds = frozenset(map(type, message.blocks))
-    if kinds != _RESULTS:
-        return kinds.isdisjoint(_SHOWN)
+    if kinds != _RESULT_TYPES:
+        return kinds.isdisjoint(_MEDIA_TYPES)
     results = [block for block in message.blocks if isinstance(block, ToolResponse)]
-    return all(_SHOWN.isdisjoint(map(type, result.content or ())) for result in results)
+    return all(_MEDIA_TYPES.isdisjoint(map(type, result.content or ())) for result in results)
 
 
-def _in_place(original: tuple[Block, ...], results: list[Block], others: list[Block]) -> tuple[Block, ...]:
+def _restore_order(original: tuple[Block, ...], results: list[Block], others: list[Block]) -> tuple[Block, ...]:
     """Return results and other blocks in their original order."""
     taken = {True: iter(results), False: iter(others)}
     return tuple(next(taken[isinstance(block, ToolResponse)]) for block in original)
@@ -176,62 +191,66 @@ def _in_place(original: tuple[Block, ...], results: list[Block], others: list[Bl
 
 def _can_be_moved(block: Block, draft: Draft, message: Message) -> TypeGuard[Media]:
     """Whether this is media of a reply that the target accepts in user messages only."""
-    constraints = draft.demands
-    if message.speaker != "ai" or not isinstance(block, Media) or draft.at_home(block):
+    constraints = draft.constraints
+    if message.speaker != "ai" or not isinstance(block, Media) or draft.is_native(block):
         return False
-    return _sayable(draft, block) and block.kind in constraints.media_human and block.kind not in constraints.media_ai
+    return (
+        _is_renderable(draft, block)
+        and block.kind in constraints.media_in_user
+        and block.kind not in constraints.media_in_assistant
+    )
 
 
-def _in_message(draft: Draft, message: Message, block: Block) -> Block:
-    if isinstance(block, Media | Opaque) and not _stays(draft, block):
-        allowed = draft.demands.media_ai if message.speaker == "ai" else draft.demands.media_human
-        if not (isinstance(block, Media) and _sayable(draft, block) and block.kind in allowed):
-            return _unsupported(draft, block)
+def _convert_message_media(draft: Draft, message: Message, block: Block) -> Block:
+    if isinstance(block, Media | Opaque) and not _can_stay(draft, block):
+        allowed = draft.constraints.media_in_assistant if message.speaker == "ai" else draft.constraints.media_in_user
+        if not (isinstance(block, Media) and _is_renderable(draft, block) and block.kind in allowed):
+            return _unsupported_to_text(draft, block)
     return block
 
 
-def _stays(draft: Draft, block: Media | Opaque) -> bool:
+def _can_stay(draft: Draft, block: Media | Opaque) -> bool:
     """Whether this is same-API and may be kept. An answer to an approval request must also be unchanged."""
     approves = isinstance(block, Opaque) and block.origin.is_approval
-    return draft.goes_back(block) if approves else draft.at_home(block)
+    return draft.is_intact(block) if approves else draft.is_native(block)
 
 
-def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list[Block]]:
+def _convert_result_media(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list[Block]]:
     """Return the result with media that the target accepts, and the media that must follow the results instead."""
-    if response.content and response.structured is not msgspec.UNSET and not draft.at_home(response):
-        response = edited(response, content=tuple(_as_text(response)), structured=msgspec.UNSET)
+    if response.content and response.structured is not msgspec.UNSET and not draft.is_native(response):
+        response = edit_block(response, content=tuple(_structured_to_text(response)), structured=msgspec.UNSET)
     if not any(isinstance(block, Media | Opaque) for block in response.content or ()):
         return response, []
-    allowed = draft.demands.media_results
-    if response.error and not draft.demands.media_in_errors and not draft.at_home(response):
+    allowed = draft.constraints.media_in_results
+    if response.error and not draft.constraints.allows_media_in_errors and not draft.is_native(response):
         allowed = frozenset[str]()
     kept: list[Block] = []
     moved: list[Block] = []
     for block in response.content or ():
-        is_native = draft.at_home(block)
-        unknown = is_native and isinstance(block, Opaque) and not draft.demands.text_results
+        is_native = draft.is_native(block)
+        unknown = is_native and isinstance(block, Opaque) and not draft.constraints.text_only_results
         if not isinstance(block, Media | Opaque) or unknown:
             kept.append(block)
-        elif not isinstance(block, Media) or not (is_native or _sayable(draft, block)):
-            kept.append(_unsupported(draft, block))
-        elif (is_native and (allowed or draft.demands.media_at_home)) or (
-            block.kind in allowed and (block.data or draft.demands.urls_in_results or block.url is None)
+        elif not isinstance(block, Media) or not (is_native or _is_renderable(draft, block)):
+            kept.append(_unsupported_to_text(draft, block))
+        elif (is_native and (allowed or draft.constraints.keeps_own_result_media)) or (
+            block.kind in allowed and (block.data or draft.constraints.allows_urls_in_results or block.url is None)
         ):
             kept.append(block)
-        elif block.kind in draft.demands.media_human:
+        elif block.kind in draft.constraints.media_in_user:
             why = f"{block.kind} in a tool result moved after the results"
             draft.report.add("moved", why, call_id=response.call_id)
             kept.append(Text(TEXTS.media_moved.format(kind=block.kind)))
             moved += [Text(TEXTS.media_label.format(kind=block.kind, tool=draft.tool_name(response))), block]
         else:
-            kept.append(_unsupported(draft, block))
+            kept.append(_unsupported_to_text(draft, block))
     if all(a is b for a, b in zip(kept, response.content or (), strict=True)):
         return response, []
     whole = msgspec.structs.replace(response, content=tuple(kept))
-    return edited(whole, content=tuple(_as_text(whole)), structured=msgspec.UNSET), moved
+    return edit_block(whole, content=tuple(_structured_to_text(whole)), structured=msgspec.UNSET), moved
 
 
-def _sayable(draft: Draft, block: Media) -> bool:
+def _is_renderable(draft: Draft, block: Media) -> bool:
     """Whether the media can be rendered: by its data, its URL, or a file id that the target can resolve."""
     if block.data or (block.url and not block.url.startswith("data:")):
         return True
@@ -239,42 +258,42 @@ def _sayable(draft: Draft, block: Media) -> bool:
         # RFC 2397: without a type it is plain text, which only a document can be.
         head, _, payload = block.url.removeprefix("data:").partition(",")
         return bool(payload and (head or block.kind == "document"))
-    held = block.native is not None and block.native.api in draft.demands.file_ids_of
-    return held and block.file_id is not None and block.kind in draft.demands.file_ids
+    held = block.native is not None and block.native.api in draft.constraints.file_id_apis
+    return held and block.file_id is not None and block.kind in draft.constraints.file_id_kinds
 
 
-def _unsupported(draft: Draft, block: Media | Opaque) -> Text:
+def _unsupported_to_text(draft: Draft, block: Media | Opaque) -> Text:
     approved = isinstance(block, Opaque) and block.origin.is_approval
     label = TEXTS.approval_given if approved else TEXTS.unsupported.format(kind=block.kind)
-    details = (block.name, _address(block), block.file_id) if isinstance(block, Media) else (block.text,)
+    details = (block.name, _media_url(block), block.file_id) if isinstance(block, Media) else (block.text,)
     known = next((detail for detail in details if detail), None) if isinstance(block, Media) else None
     what = f"{block.kind} {known!r}" if known else block.kind
-    draft.report.add("text", f"{what} rendered as text: not supported by {draft.demands.api}", subject=block.kind)
+    draft.report.add("text", f"{what} rendered as text: not supported by {draft.constraints.api}", subject=block.kind)
     return Text(" ".join([label, *(detail for detail in details if detail)]))
 
 
-def _address(block: Media) -> str | None:
+def _media_url(block: Media) -> str | None:
     """Return the URL of the media; None for a `data:` URL."""
     return None if block.url is not None and block.url.startswith("data:") else block.url
 
 
-def empties(draft: Draft) -> Draft:
+def drop_empty(draft: Draft) -> Draft:
     """Drop texts and messages that the target rejects because they are empty."""
     messages: list[Message] = []
     for message in draft.messages:
-        if draft.demands.empty_text != "kept" or not (draft.home or draft.at_home(message)):
-            kept = [_without_empty_parts(draft, b) for b in message.blocks if not _is_refused(draft, b)]
-            message = message if same_objects(kept, message.blocks) else message.holding(tuple(kept))
-        if _says_nothing(draft, message):
+        if draft.constraints.empty_text != "kept" or not (draft.is_same_api or draft.is_native(message)):
+            kept = [_drop_empty_parts(draft, b) for b in message.blocks if not _is_rejected_text(draft, b)]
+            message = message if are_identical(kept, message.blocks) else message.with_blocks(tuple(kept))
+        if _is_empty_message(draft, message):
             draft.report.add("dropped", f"empty message dropped (speaker {message.speaker})", subject=message.speaker)
         else:
             messages.append(message)
     return draft.with_messages(messages)
 
 
-def captions(draft: Draft) -> Draft:
+def insert_captions(draft: Draft) -> Draft:
     """Add text to messages with media that need it."""
-    kinds_needing_text = draft.demands.media_with_words
+    kinds_needing_text = draft.constraints.media_needs_text
 
     def add_caption(message: Message) -> Message:
         found = [block.kind for block in message.blocks if isinstance(block, Media)]
@@ -283,44 +302,44 @@ def captions(draft: Draft) -> Draft:
             return message
         why = f"added text to a message with only a {kinds[0]}: the target requires text"
         draft.report.add("inserted", why, subject=kinds[0])
-        return message.holding((*message.blocks, Text(TEXTS.media_alone.format(kind=kinds[0]))))
+        return message.with_blocks((*message.blocks, Text(TEXTS.media_alone.format(kind=kinds[0]))))
 
     return draft.with_messages(map(add_caption, draft.messages)) if kinds_needing_text else draft
 
 
-def _is_refused(draft: Draft, block: Block) -> bool:
-    if not isinstance(block, Text) or _stays_empty(draft, block):
+def _is_rejected_text(draft: Draft, block: Block) -> bool:
+    if not isinstance(block, Text) or _can_stay_empty(draft, block):
         return False
-    return not (block.text if draft.demands.blank_text else block.text.strip())
+    return not (block.text if draft.constraints.allows_blank_text else block.text.strip())
 
 
-def _stays_empty(draft: Draft, block: Block) -> bool:
-    intact = block.native is not None and block.native.intact and draft.at_home(block)
-    return intact and draft.demands.empty_text != "refused"
+def _can_stay_empty(draft: Draft, block: Block) -> bool:
+    intact = block.native is not None and block.native.intact and draft.is_native(block)
+    return intact and draft.constraints.empty_text != "refused"
 
 
-def _without_empty_parts(draft: Draft, block: Block) -> Block:
+def _drop_empty_parts(draft: Draft, block: Block) -> Block:
     """A result may be empty, but not have an empty part."""
-    if not isinstance(block, ToolResponse) or not block.content or _stays_empty(draft, block):
+    if not isinstance(block, ToolResponse) or not block.content or _can_stay_empty(draft, block):
         return block
     if len(block.content) == 1 and block.content[0].native is None:
         return block
     kept = tuple(part for part in block.content if not (isinstance(part, Text) and not part.text))
-    return block if len(kept) == len(block.content) else edited(block, content=kept)
+    return block if len(kept) == len(block.content) else edit_block(block, content=kept)
 
 
-def _says_nothing(draft: Draft, message: Message) -> bool:
+def _is_empty_message(draft: Draft, message: Message) -> bool:
     if not message.blocks:
-        intact = message.native is not None and message.native.intact and draft.at_home(message)
-        return not (intact and message.speaker in draft.demands.empty_messages)
+        intact = message.native is not None and message.native.intact and draft.is_native(message)
+        return not (intact and message.speaker in draft.constraints.empty_message_speakers)
     if not isinstance(message.blocks[0], Text):
         return False
     if not all(isinstance(block, Text) and not block.text.strip() for block in message.blocks):
         return False
-    if all(_stays_empty(draft, block) for block in message.blocks):
+    if all(_can_stay_empty(draft, block) for block in message.blocks):
         return False
-    if not draft.demands.blank_messages:
+    if not draft.constraints.allows_blank_messages:
         return True
     # MIS-11: empty texts do not count as content.
     empty = all(isinstance(block, Text) and not block.text for block in message.blocks)
-    return empty and message.speaker not in draft.demands.empty_messages
+    return empty and message.speaker not in draft.constraints.empty_message_speakers

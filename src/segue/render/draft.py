@@ -11,19 +11,19 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Options, Reasoning, Request, Tool
-from segue.render.demands import Demands, Policy
+from segue.render.constraints import Constraints, Policy
 from segue.render.report import Report
 
 __all__ = [
     "Draft",
+    "are_identical",
     "client_calls",
     "client_responses",
-    "loose_ids",
-    "regrouped",
-    "runs",
-    "said_in_reply",
-    "same_objects",
-    "thinks",
+    "find_unpaired_ids",
+    "group_runs",
+    "has_reasoning",
+    "reply_speaker",
+    "split_by_speaker",
 ]
 
 
@@ -31,7 +31,7 @@ class Draft(Struct, frozen=True):
     """Passes return a draft; where nothing changes they return the same object."""
 
     request: Request
-    demands: Demands
+    constraints: Constraints
     policy: Policy
     report: Report
     model: str | None
@@ -39,39 +39,39 @@ class Draft(Struct, frozen=True):
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...]
     options: Options
-    loose: frozenset[str] = frozenset()
+    unpaired_ids: frozenset[str] = frozenset()
     """Ids of calls that need no pairing: see `Constraints.unpaired_without_id`."""
-    spell: Callable[[str], str] = str
+    project_name: Callable[[str], str] = str
     """Maps a tool name to the target's."""
 
-    def at_home(self, value: Message | Block) -> bool:
+    def is_native(self, value: Message | Block) -> bool:
         """Whether this came from the target's API."""
-        return value.native is not None and value.native.api == self.demands.api
+        return value.native is not None and value.native.api == self.constraints.api
 
-    def goes_back(self, block: Block) -> bool:
+    def is_intact(self, block: Block) -> bool:
         """Whether this came from the target's API and is unchanged."""
-        return self.at_home(block) and block.native is not None and block.native.intact
+        return self.is_native(block) and block.native is not None and block.native.intact
 
-    def pairs_call(self, block: Block) -> TypeGuard[ToolCall]:
+    def is_client_call(self, block: Block) -> TypeGuard[ToolCall]:
         """Whether this is a call that the client has to answer."""
-        return isinstance(block, ToolCall) and block.kind != "hosted" and block.id not in self.loose
+        return isinstance(block, ToolCall) and block.kind != "hosted" and block.id not in self.unpaired_ids
 
-    def pairs_result(self, block: Block) -> TypeGuard[ToolResponse]:
+    def is_client_result(self, block: Block) -> TypeGuard[ToolResponse]:
         """Whether this is the result of such a call, also if the call is missing."""
-        return isinstance(block, ToolResponse) and not block.hosted and block.call_id not in self.loose
+        return isinstance(block, ToolResponse) and not block.hosted and block.call_id not in self.unpaired_ids
 
     def tool_name(self, response: ToolResponse) -> str:
         """Return the target's name of the tool for use in text."""
-        return self.spell(response.name) if response.name else "a tool"
+        return self.project_name(response.name) if response.name else "a tool"
 
     @property
-    def home(self) -> bool:
-        return self.request.native is not None and self.request.native.api == self.demands.api
+    def is_same_api(self) -> bool:
+        return self.request.native is not None and self.request.native.api == self.constraints.api
 
     @property
     def reasoning_on(self) -> bool:
         """Whether the request turns reasoning on. For a model that can't reason only its own body counts."""
-        if not self.demands.reasons and not (self.home and self.model == self.request.model):
+        if not self.constraints.can_reason and not (self.is_same_api and self.model == self.request.model):
             return False
         settings = self.options.reasoning
         if settings is None or settings.enabled is False or settings.effort == "none":
@@ -79,54 +79,54 @@ class Draft(Struct, frozen=True):
         return settings != Reasoning()
 
     @property
-    def reasons(self) -> bool:
+    def will_reason(self) -> bool:
         """Whether the model will reason: by request, or by default where that is not or can't be disabled."""
         unset = self.options.reasoning is None or self.options.reasoning == Reasoning()
-        is_default = unset or not self.demands.reasoning_switch
-        return self.reasoning_on or (self.demands.reasoning_by_default and is_default)
+        is_default = unset or not self.constraints.can_disable_reasoning
+        return self.reasoning_on or (self.constraints.reasoning_by_default and is_default)
 
     def with_messages(self, messages: Iterable[Message]) -> Draft:
         """Return the draft with these messages; the same object if they are identical."""
         made = tuple(messages)
-        return self if same_objects(made, self.messages) else msgspec.structs.replace(self, messages=made)
+        return self if are_identical(made, self.messages) else msgspec.structs.replace(self, messages=made)
 
     def with_options(self, **changes: object) -> Draft:
         return msgspec.structs.replace(self, options=msgspec.structs.replace(self.options, **changes))
 
     def map_blocks(self, change: Callable[[Message, Block], Iterable[Block]]) -> Draft:
         """Replace each block by the result of `change`; unchanged messages stay the same objects."""
-        return self.with_messages(_mapped(message, change) for message in self.messages)
+        return self.with_messages(_map_message_blocks(message, change) for message in self.messages)
 
 
-def _mapped(message: Message, change: Callable[[Message, Block], Iterable[Block]]) -> Message:
+def _map_message_blocks(message: Message, change: Callable[[Message, Block], Iterable[Block]]) -> Message:
     blocks = tuple(made for block in message.blocks for made in change(message, block))
-    return message if same_objects(blocks, message.blocks) else message.holding(blocks)
+    return message if are_identical(blocks, message.blocks) else message.with_blocks(blocks)
 
 
-def same_objects(some: Sequence[object], others: Sequence[object]) -> bool:
+def are_identical(some: Sequence[object], others: Sequence[object]) -> bool:
     """Whether two sequences hold the same objects."""
     return len(some) == len(others) and all(map(is_, some, others))
 
 
-def loose_ids(draft: Draft) -> frozenset[str]:
+def find_unpaired_ids(draft: Draft) -> frozenset[str]:
     """Return same-API calls, and results without a call, of types without an id where the target does not pair them."""
-    if not draft.demands.loose_without_id:
+    if not draft.constraints.unpaired_without_id:
         return frozenset()
     blocks = [block for message in draft.messages for block in message.blocks]
     calls = {block.id: block for block in blocks if isinstance(block, ToolCall)}
     results = {
-        block.call_id for block in blocks if isinstance(block, ToolResponse) and _without_id(draft, block)
+        block.call_id for block in blocks if isinstance(block, ToolResponse) and _is_native_without_id(draft, block)
     } - calls.keys()
-    return frozenset({call_id for call_id, call in calls.items() if _without_id(draft, call)} | results)
+    return frozenset({call_id for call_id, call in calls.items() if _is_native_without_id(draft, call)} | results)
 
 
-def _without_id(draft: Draft, block: ToolCall | ToolResponse) -> bool:
-    return block.origin.identity == "absent" and draft.at_home(block)
+def _is_native_without_id(draft: Draft, block: ToolCall | ToolResponse) -> bool:
+    return block.origin.identity == "absent" and draft.is_native(block)
 
 
 def client_calls(draft: Draft, message: Message) -> list[ToolCall]:
     """The calls of a message that the client has to answer."""
-    return [block for block in message.blocks if isinstance(block, ToolCall) and draft.pairs_call(block)]
+    return [block for block in message.blocks if isinstance(block, ToolCall) and draft.is_client_call(block)]
 
 
 def client_responses(draft: Draft) -> list[ToolResponse]:
@@ -135,20 +135,20 @@ def client_responses(draft: Draft) -> list[ToolResponse]:
         block
         for message in draft.messages
         for block in message.blocks
-        if isinstance(block, ToolResponse) and draft.pairs_result(block)
+        if isinstance(block, ToolResponse) and draft.is_client_result(block)
     ]
 
 
-def said_in_reply(block: Block) -> str:
+def reply_speaker(block: Block) -> str:
     """Return the speaker of a block in a model reply; hosted results belong to the model."""
     return "tool" if isinstance(block, ToolResponse) and not block.hosted else "ai"
 
 
-def regrouped(message: Message, belongs: Callable[[Block], str]) -> list[Message]:
+def split_by_speaker(message: Message, speaker_of: Callable[[Block], str]) -> list[Message]:
     """Split the message into runs of blocks of one speaker; returned unchanged where there is one run only."""
     runs: list[tuple[str, list[Block]]] = []
     for block in message.blocks:
-        speaker = belongs(block)
+        speaker = speaker_of(block)
         if runs and runs[-1][0] == speaker:
             runs[-1][1].append(block)
         else:
@@ -156,12 +156,12 @@ def regrouped(message: Message, belongs: Callable[[Block], str]) -> list[Message
     if len(runs) <= 1 and (not runs or runs[0][0] == message.speaker):
         return [message]
     return [
-        msgspec.structs.replace(message.holding(tuple(blocks)), speaker=speaker, native=None)
+        msgspec.structs.replace(message.with_blocks(tuple(blocks)), speaker=speaker, native=None)
         for speaker, blocks in runs
     ]
 
 
-def runs(messages: Iterable[Message], together: Callable[[Message, Message], bool]) -> Iterator[list[Message]]:
+def group_runs(messages: Iterable[Message], together: Callable[[Message, Message], bool]) -> Iterator[list[Message]]:
     """Yield lists of neighbours for which `together` is True."""
     run: list[Message] = []
     for message in messages:
@@ -173,5 +173,5 @@ def runs(messages: Iterable[Message], together: Callable[[Message, Message], boo
         yield run
 
 
-def thinks(message: Message) -> bool:
+def has_reasoning(message: Message) -> bool:
     return Thinking in map(type, message.blocks)

@@ -10,24 +10,24 @@ import msgspec
 
 from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse, calls_of
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.jsontext import write_text
-from segue.render.completions import told_result, words_of
-from segue.render.demands import TEXTS
-from segue.render.draft import Draft, regrouped, said_in_reply
-from segue.render.reasoning import keeps_reasoning, unnamed
+from segue.canonical.json import encode_json_text
+from segue.render.constraints import TEXTS
+from segue.render.draft import Draft, reply_speaker, split_by_speaker
+from segue.render.reasoning import can_keep_reasoning, mark_rewritten
 from segue.render.report import Report
+from segue.render.results import result_text, result_to_text
 
-__all__ = ["asked_in_words", "hosted"]
+__all__ = ["approvals_to_text", "convert_hosted"]
 
 
-def hosted(draft: Draft) -> Draft:
+def convert_hosted(draft: Draft) -> Draft:
     """Keep hosted tool calls same-API; convert them as `Policy.hosted` selects otherwise."""
-    _report_callers(draft)
+    _report_nested_calls(draft)
     ran = any(_hosted_id(block) for message in draft.messages for block in message.blocks)
-    to_convert = _ran_abroad(draft) if ran else None
+    to_convert = _find_converted(draft) if ran else None
     if not to_convert:
         return draft
-    draft = _with_answers_told(draft, to_convert)
+    draft = _convert_approval_answers(draft, to_convert)
     if draft.policy.hosted == "pair":
         results: dict[str, Block] = {}
         for message in draft.messages:
@@ -36,13 +36,17 @@ def hosted(draft: Draft) -> Draft:
                     results.setdefault(block.call_id, block)
         called = {block.id for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)}
         pairs = _Pairs(to_convert, results, called)
-        return draft.with_messages(part for message in draft.messages for part in _as_pairs(draft, message, pairs))
-    return draft.map_blocks(lambda _message, block: _told(draft, block) if _hosted_id(block) in to_convert else [block])
+        return draft.with_messages(
+            part for message in draft.messages for part in _split_into_pairs(draft, message, pairs)
+        )
+    return draft.map_blocks(
+        lambda _message, block: _hosted_to_text(draft, block) if _hosted_id(block) in to_convert else [block]
+    )
 
 
-def _with_answers_told(draft: Draft, to_convert: frozenset[str]) -> Draft:
+def _convert_approval_answers(draft: Draft, to_convert: frozenset[str]) -> Draft:
     """OAI-RESP-21: the answer to an approval request is rejected without the request."""
-    requests = [call for message in draft.messages for call in calls_of(message) if _is_request(call)]
+    requests = [call for message in draft.messages for call in calls_of(message) if _is_approval_request(call)]
     converted = {call.origin.raw_id for call in requests if call.id in to_convert}
     converted -= {call.origin.raw_id for call in requests if call.id not in to_convert}
 
@@ -54,13 +58,13 @@ def _with_answers_told(draft: Draft, to_convert: frozenset[str]) -> Draft:
     return draft.map_blocks(clear_native) if converted else draft
 
 
-def _report_callers(draft: Draft) -> None:
+def _report_nested_calls(draft: Draft) -> None:
     """Report calls made by another call that are rendered as calls of the model."""
     calls = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)]
-    nested = [call for call in calls if call.origin.parent is not None and not draft.at_home(call)]
+    nested = [call for call in calls if call.origin.parent is not None and not draft.is_native(call)]
     tools = {call.origin.raw_id: call.name for call in calls} if nested else {}
     for call in nested:
-        tool = draft.spell(tools[call.origin.parent]) if call.origin.parent in tools else "another call"
+        tool = draft.project_name(tools[call.origin.parent]) if call.origin.parent in tools else "another call"
         why = f"call made by {tool}: rendered as a call of the model"
         draft.report.add("text", why, call_id=call.id, subject=call.name)
 
@@ -68,12 +72,12 @@ def _report_callers(draft: Draft) -> None:
 class _Pairs(NamedTuple):
     """The calls to convert, the result of each that has one, and all calls."""
 
-    abroad: frozenset[str]
+    converted: frozenset[str]
     results: dict[str, Block]
     called: set[str]
 
 
-def _ran_abroad(draft: Draft) -> frozenset[str]:
+def _find_converted(draft: Draft) -> frozenset[str]:
     """Return hosted calls that the target would not accept unchanged: cross-API, edited, repeated or separated."""
     found: set[str] = set()
     running: set[str] = set()
@@ -81,16 +85,16 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
     for message in draft.messages:
         if message.speaker != "ai" and not all(isinstance(block, ToolResponse) for block in message.blocks):
             running.clear()
-        kept = not _loses_its_name(draft, message)
+        kept = not _loses_item_id(draft, message)
         for block in message.blocks:
             run_id = _hosted_id(block)
-            whole = draft.goes_back(block) and kept
+            whole = draft.is_intact(block) and kept
             # GEM-24
-            whole = whole and re.fullmatch(draft.demands.own_hosted, _tool_of(block)) is not None
+            whole = whole and re.fullmatch(draft.constraints.hosted_pattern, _tool_name(block)) is not None
             # ANT-09: the result follows its call, before the next user message.
-            late = draft.demands.adjacent and isinstance(block, ToolResponse) and run_id not in running
+            late = draft.constraints.results_adjacent and isinstance(block, ToolResponse) and run_id not in running
             # OAI-RESP-13, ANT-03: a call and its result may be one item with one id.
-            kept_as = (type(block), _kept_id(block))
+            kept_as = (type(block), _provider_item_id(block))
             if run_id and (not whole or late or kept_as in seen):
                 found.add(run_id)
             running.add(run_id)
@@ -98,9 +102,9 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
     return frozenset(found)
 
 
-def _loses_its_name(draft: Draft, message: Message) -> bool:
+def _loses_item_id(draft: Draft, message: Message) -> bool:
     """OAI-RESP-08: an item made with reasoning is rejected by its id without that reasoning."""
-    return draft.demands.reasoning_leads and not keeps_reasoning(draft, message)
+    return draft.constraints.reasoning_precedes_item and not can_keep_reasoning(draft, message)
 
 
 def _hosted_id(block: Block) -> str:
@@ -110,18 +114,18 @@ def _hosted_id(block: Block) -> str:
     return block.call_id if isinstance(block, ToolResponse) and block.hosted else ""
 
 
-def _kept_id(block: Block) -> str:
+def _provider_item_id(block: Block) -> str:
     """Return the id under which the provider stores the item: its own, or the one that pairs call and result."""
     if not isinstance(block, ToolCall | ToolResponse):
         return ""
     return raw_id_or_none(block.origin.item_id) or block.origin.raw_id or ""
 
 
-def _tool_of(block: Block) -> str:
+def _tool_name(block: Block) -> str:
     return (block.name or "") if isinstance(block, ToolCall | ToolResponse) else ""
 
 
-def _as_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
+def _split_into_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
     """Convert the hosted calls of the message to ordinary calls and results, split by speaker.
 
     Approval requests and results without a call become text.
@@ -129,20 +133,20 @@ def _as_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
     to_convert, results, called = pairs
     if not any(_hosted_id(block) in to_convert for block in message.blocks):
         return [message]
-    if _loses_its_name(draft, message):
-        message = unnamed(message)
+    if _loses_item_id(draft, message):
+        message = mark_rewritten(message)
     blocks: list[Block] = []
     given: Block | None = None
     for block in message.blocks:
         shown = given if isinstance(block, Media) else None
         given = block if isinstance(block, ToolResponse) and block.hosted else shown
-        if isinstance(shown, ToolResponse) and blocks and _answers(blocks[-1], shown.call_id):
+        if isinstance(shown, ToolResponse) and blocks and _is_result_of(blocks[-1], shown.call_id):
             # GEM-24: an image made by code execution follows its result.
-            blocks[-1] = _with_shown(blocks[-1], block)
+            blocks[-1] = _append_media(blocks[-1], block)
         elif _hosted_id(block) not in to_convert:
             blocks.append(block)
-        elif _is_request(block) or _hosted_id(block) not in called:
-            blocks += _told(draft, block)
+        elif _is_approval_request(block) or _hosted_id(block) not in called:
+            blocks += _hosted_to_text(draft, block)
         elif isinstance(block, ToolCall):
             call = msgspec.structs.replace(block, kind="function", native=None)
             draft.report.add("text", "hosted tool call rendered as a tool call", call_id=call.id, subject=call.name)
@@ -152,47 +156,47 @@ def _as_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
         elif isinstance(block, ToolResponse) and results[block.call_id] is block:
             blocks.append(msgspec.structs.replace(block, hosted=False, native=None))
         elif isinstance(block, ToolResponse):
-            draft.report.add("dedupe", "repeated result dropped", call_id=block.call_id, subject=words_of(block))
-    return regrouped(message.holding(tuple(blocks)), said_in_reply)
+            draft.report.add("dedupe", "repeated result dropped", call_id=block.call_id, subject=result_text(block))
+    return split_by_speaker(message.with_blocks(tuple(blocks)), reply_speaker)
 
 
-def _answers(block: Block, call_id: str) -> bool:
+def _is_result_of(block: Block, call_id: str) -> bool:
     return isinstance(block, ToolResponse) and block.call_id == call_id and not block.hosted
 
 
-def _with_shown(response: Block, shown: Block) -> Block:
+def _append_media(response: Block, shown: Block) -> Block:
     if not isinstance(response, ToolResponse):
         return response
     return msgspec.structs.replace(response, content=(*(response.content or ()), shown))
 
 
-def asked_in_words(blocks: Iterable[Block], report: Report) -> list[Block]:
+def approvals_to_text(blocks: Iterable[Block], report: Report) -> list[Block]:
     """Return the blocks of a cross-API reply with approval requests as text."""
-    return [_request_told(block, block.name, report) if _is_request(block) else block for block in blocks]
+    return [_approval_to_text(block, block.name, report) if _is_approval_request(block) else block for block in blocks]
 
 
-def _is_request(block: Block) -> TypeGuard[ToolCall]:
+def _is_approval_request(block: Block) -> TypeGuard[ToolCall]:
     return isinstance(block, ToolCall) and block.origin.is_approval
 
 
-def _request_told(call: ToolCall, tool: str, report: Report) -> Text:
+def _approval_to_text(call: ToolCall, tool: str, report: Report) -> Text:
     report.add("text", "approval request rendered as text", call_id=call.id, subject=call.name)
-    arguments = call.arguments_text or write_text(call.arguments)
-    return Text(TEXTS.approval_asked.format(tool=tool, arguments=arguments))
+    arguments = call.arguments_text or encode_json_text(call.arguments)
+    return Text(TEXTS.approval_requested.format(tool=tool, arguments=arguments))
 
 
-def _told(draft: Draft, block: Block) -> list[Block]:
+def _hosted_to_text(draft: Draft, block: Block) -> list[Block]:
     """Render a hosted call or result as text, or drop it, as `Policy.hosted` selects."""
-    tool = _tool_of(block)
+    tool = _tool_name(block)
     if draft.policy.hosted == "drop":
         draft.report.add("dropped", "hosted tool call dropped", call_id=_hosted_id(block), subject=tool)
         return []
-    if _is_request(block):
-        return [_request_told(block, draft.spell(block.name), draft.report)]
+    if _is_approval_request(block):
+        return [_approval_to_text(block, draft.project_name(block.name), draft.report)]
     draft.report.add("text", "hosted tool call rendered as text", call_id=_hosted_id(block), subject=tool)
     if isinstance(block, ToolCall):
-        arguments = block.arguments_text or write_text(block.arguments)
-        return [Text(TEXTS.hosted_call.format(tool=draft.spell(block.name), arguments=arguments))]
+        arguments = block.arguments_text or encode_json_text(block.arguments)
+        return [Text(TEXTS.hosted_call.format(tool=draft.project_name(block.name), arguments=arguments))]
     if isinstance(block, ToolResponse):
-        return told_result(block, TEXTS.hosted_result.format(tool=draft.tool_name(block), content="").rstrip())
+        return result_to_text(block, TEXTS.hosted_result.format(tool=draft.tool_name(block), content="").rstrip())
     return [block]

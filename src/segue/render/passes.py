@@ -43,21 +43,21 @@ import msgspec
 
 from segue.canonical.blocks import calls_of
 from segue.canonical.request import Request, Tool
-from segue.render.answers import answer_form
-from segue.render.completions import complete, orphans, settle
-from segue.render.content import captions, empties, errors, media, silent
-from segue.render.demands import Demands, Policy
-from segue.render.draft import Draft, loose_ids
-from segue.render.hosted import hosted
-from segue.render.places import place, speakers
-from segue.render.reasoning import reasoning
-from segue.render.reasoning_asked import open_exchange, placeholders
-from segue.render.reasoning_bound import bound
+from segue.render.constraints import Constraints, Policy
+from segue.render.content import drop_empty, drop_omitted, insert_captions, mark_errors, place_media
+from segue.render.draft import Draft, find_unpaired_ids
+from segue.render.hosted import convert_hosted
+from segue.render.ordering import assign_speakers, order_results
+from segue.render.reasoning import filter_reasoning
+from segue.render.reasoning_prefix import drop_unbound_reasoning
+from segue.render.reasoning_request import adjust_reasoning, insert_reasoning_placeholders
 from segue.render.report import Report
-from segue.render.roles import bridges, ends, grouping, merging, system_text
+from segue.render.response_format import apply_response_format
+from segue.render.results import choose_results, complete_calls, convert_orphans
+from segue.render.roles import fix_ends, group_results, insert_fillers, merge_neighbours, place_system_text
 from segue.render.transcript import Transcript
 
-__all__ = ["PASSES", "STUB_TOOL", "declared", "rebound", "render"]
+__all__ = ["PASSES", "STUB_TOOL", "declare_tools", "drop_unbound_reasoning_and_regroup", "render"]
 
 Pass = Callable[[Draft], Draft]
 
@@ -65,28 +65,28 @@ Pass = Callable[[Draft], Draft]
 STUB_TOOL = Tool("unavailable_tool", "No tool can be called at present.", {"type": "object", "properties": {}})
 
 
-def rebound(draft: Draft) -> Draft:
+def drop_unbound_reasoning_and_regroup(draft: Draft) -> Draft:
     """Run `drop_unbound_reasoning`, and the passes that depend on content if it dropped anything."""
-    made = bound(draft)
+    made = drop_unbound_reasoning(draft)
     if made is not draft:
-        for step in (empties, grouping, bridges, merging, ends):
+        for step in (drop_empty, group_results, insert_fillers, merge_neighbours, fix_ends):
             made = step(made)
     return made
 
 
-def declared(draft: Draft) -> Draft:
+def declare_tools(draft: Draft) -> Draft:
     """Declare the allowed tools, and a stub where the history has calls and the target requires a tool."""
     choice = draft.options.tool_choice
-    if choice is not None and choice.allowed is not None and not draft.home:
+    if choice is not None and choice.allowed is not None and not draft.is_same_api:
         tools = tuple(tool for tool in draft.tools if tool.name in choice.allowed)
         draft.report.add("tools", "only the tools allowed by the tool choice are declared", fault="rendering")
         draft = msgspec.structs.replace(draft, tools=tools)
         draft = draft.with_options(tool_choice=msgspec.structs.replace(choice, allowed=None))
-    required = draft.demands.tools_wanted
-    if required == "never" or (required == "abroad" and draft.home):
+    required = draft.constraints.tools_required
+    if required == "never" or (required == "abroad" and draft.is_same_api):
         return draft
     # A hosted tool can be declared to its own provider only.
-    if any(tool.kind != "hosted" or _is_of(tool, draft.demands.api) for tool in draft.tools):
+    if any(tool.kind != "hosted" or _is_from_api(tool, draft.constraints.api) for tool in draft.tools):
         return draft
     if not any(calls_of(message) for message in draft.messages):
         return draft
@@ -95,44 +95,44 @@ def declared(draft: Draft) -> Draft:
     return msgspec.structs.replace(draft, tools=(*draft.tools, STUB_TOOL))
 
 
-def _is_of(tool: Tool, api: str) -> bool:
+def _is_from_api(tool: Tool, api: str) -> bool:
     return tool.native is not None and tool.native.api == api
 
 
 PASSES: tuple[Pass, ...] = (
-    silent,
-    speakers,
-    settle,
-    orphans,
-    hosted,
-    complete,
-    place,
-    reasoning,
-    errors,
-    media,
-    system_text,
-    answer_form,
-    empties,
-    grouping,
-    bridges,
-    merging,
-    captions,
-    ends,
-    rebound,
-    open_exchange,
-    placeholders,
-    declared,
+    drop_omitted,
+    assign_speakers,
+    choose_results,
+    convert_orphans,
+    convert_hosted,
+    complete_calls,
+    order_results,
+    filter_reasoning,
+    mark_errors,
+    place_media,
+    place_system_text,
+    apply_response_format,
+    drop_empty,
+    group_results,
+    insert_fillers,
+    merge_neighbours,
+    insert_captions,
+    fix_ends,
+    drop_unbound_reasoning_and_regroup,
+    adjust_reasoning,
+    insert_reasoning_placeholders,
+    declare_tools,
 )
 
 
 def render(
     request: Request,
-    demands: Demands,
+    constraints: Constraints,
     policy: Policy,
     report: Report,
     *,
     model: str | None = None,
-    spell: Callable[[str], str] = str,
+    project_name: Callable[[str], str] = str,
 ) -> Transcript:
     """Render a request for the target described by `constraints`. Decisions are added to the report.
 
@@ -140,7 +140,7 @@ def render(
     """
     draft = Draft(
         request=request,
-        demands=demands,
+        constraints=constraints,
         policy=policy,
         report=report,
         model=model,
@@ -148,15 +148,15 @@ def render(
         messages=request.messages,
         tools=request.tools,
         options=request.options,
-        spell=spell,
+        project_name=project_name,
     )
-    draft = msgspec.structs.replace(draft, loose=loose_ids(draft))
+    draft = msgspec.structs.replace(draft, unpaired_ids=find_unpaired_ids(draft))
     report.seen.extend(call.id for message in request.messages for call in calls_of(message))
     for step in PASSES:
         draft = step(draft)
     return Transcript(
         request=request,
-        demands=demands,
+        constraints=constraints,
         policy=policy,
         system=draft.system,
         messages=draft.messages,

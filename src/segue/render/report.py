@@ -32,7 +32,7 @@ Kind = Literal[
     "text",  # content was rendered as text
     "tools",  # tool declarations were changed
 ]
-_FAULTS: dict[Kind, Fault] = {
+_DEFAULT_FAULTS: dict[Kind, Fault] = {
     "compressed": "canonical",
     "dedupe": "canonical",
     "orphan": "canonical",
@@ -80,7 +80,7 @@ class Report:
         fault: Fault | None = None,
     ) -> None:
         """Add a finding. `fault` defaults to the usual one of the kind."""
-        self.findings.append(Finding(kind, fault or _FAULTS.get(kind, "rendering"), message, call_id, subject))
+        self.findings.append(Finding(kind, fault or _DEFAULT_FAULTS.get(kind, "rendering"), message, call_id, subject))
 
     def of(self, *kinds: Kind) -> list[Finding]:
         return [finding for finding in self.findings if finding.kind in kinds]

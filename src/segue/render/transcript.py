@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Message, Text
 from segue.canonical.request import Options, Request, Tool
-from segue.render.demands import Demands, Policy
+from segue.render.constraints import Constraints, Policy
 
 __all__ = ["Transcript"]
 
@@ -18,7 +18,7 @@ class Transcript(Struct, frozen=True):
     """
 
     request: Request
-    demands: Demands
+    constraints: Constraints
     policy: Policy
     system: tuple[Text, ...]
     messages: tuple[Message, ...]
@@ -27,6 +27,6 @@ class Transcript(Struct, frozen=True):
     model: str | None
 
     @property
-    def home(self) -> bool:
+    def is_same_api(self) -> bool:
         """Whether source and target API are the same."""
-        return self.request.native is not None and self.request.native.api == self.demands.api
+        return self.request.native is not None and self.request.native.api == self.constraints.api

@@ -9,48 +9,48 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from segue.runtime.book import Memory
     from segue.runtime.functions import tool
+    from segue.runtime.log import InMemoryLog
     from segue.runtime.permissions import Permissions
+    from segue.runtime.provider_client import ProviderClient
     from segue.runtime.providers import Endpoint, resolve
+    from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, RoutingRule
     from segue.runtime.scheduler import Limits
     from segue.runtime.session import Session
-    from segue.runtime.switching import ByRule, Failover, Fixed, RoundRobin, Rule
     from segue.runtime.toolbox import Toolbox
     from segue.runtime.tools import standard_tools
-    from segue.runtime.upstream import Upstream
 
 __all__ = [
     "ByRule",
     "Endpoint",
     "Failover",
     "Fixed",
+    "InMemoryLog",
     "Limits",
-    "Memory",
     "Permissions",
+    "ProviderClient",
     "RoundRobin",
-    "Rule",
+    "RoutingRule",
     "Session",
     "Toolbox",
-    "Upstream",
     "resolve",
     "standard_tools",
     "tool",
 ]
 
-_ROOM_OF = {
-    "ByRule": "switching",
+_MODULES = {
+    "ByRule": "routing",
     "Endpoint": "providers",
-    "Failover": "switching",
-    "Fixed": "switching",
+    "Failover": "routing",
+    "Fixed": "routing",
     "Limits": "scheduler",
-    "Memory": "book",
+    "InMemoryLog": "log",
     "Permissions": "permissions",
-    "RoundRobin": "switching",
-    "Rule": "switching",
+    "RoundRobin": "routing",
+    "RoutingRule": "routing",
     "Session": "session",
     "Toolbox": "toolbox",
-    "Upstream": "upstream",
+    "ProviderClient": "provider_client",
     "resolve": "providers",
     "standard_tools": "tools",
     "tool": "functions",
@@ -58,9 +58,9 @@ _ROOM_OF = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _ROOM_OF:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+    value: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

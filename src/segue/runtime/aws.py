@@ -20,11 +20,11 @@ from msgspec import Struct
 from segue.errors import InputError
 from segue.runtime.secret import Secret
 
-__all__ = ["Credentials", "Fetched", "Source", "found", "region_of", "sign"]
+__all__ = ["BotocoreCredentials", "CredentialSource", "Credentials", "find_credentials", "find_region", "sign"]
 
-_DEFAULT = "default"
+_DEFAULT_PROFILE = "default"
 # A profile with one of these keys gets its credentials by single sign-on, a role or a program.
-_ELSEWHERE = ("sso_session", "sso_start_url", "role_arn", "credential_process", "login_session")
+_EXTERNAL_SOURCE_KEYS = ("sso_session", "sso_start_url", "role_arn", "credential_process", "login_session")
 
 
 class Credentials(Struct, frozen=True):
@@ -34,32 +34,32 @@ class Credentials(Struct, frozen=True):
     secret: Secret
     token: Secret | None = None
 
-    def now(self) -> Credentials:
+    def get(self) -> Credentials:
         return self
 
 
-def _credentials(key_id: str, secret: str, token: str | None) -> Credentials:
+def _make_credentials(key_id: str, secret: str, token: str | None) -> Credentials:
     return Credentials(Secret(key_id), Secret(secret), Secret(token) if token else None)
 
 
-class Source(Protocol):
+class CredentialSource(Protocol):
     """A source of credentials. `get` may block: expired credentials are fetched again."""
 
-    def now(self) -> Credentials: ...
+    def get(self) -> Credentials: ...
 
 
-class Fetched:
+class BotocoreCredentials:
     """Credentials that botocore found and refreshes."""
 
     def __init__(self, credentials: Any) -> None:
-        self._held = credentials
+        self._credentials = credentials
 
-    def now(self) -> Credentials:
+    def get(self) -> Credentials:
         try:
-            frozen = self._held.get_frozen_credentials()
+            frozen = self._credentials.get_frozen_credentials()
         except Exception as error:  # noqa: BLE001  whatever it is, its message says what to do (`aws sso login`)
             raise InputError(f"AWS credentials could not be fetched: {' '.join(str(error).split())}") from None
-        return _credentials(frozen.access_key, frozen.secret_key, frozen.token)
+        return _make_credentials(frozen.access_key, frozen.secret_key, frozen.token)
 
 
 def sign(
@@ -111,27 +111,27 @@ def sign(
 # --------------------------------------------------------------------------------------------------- credential sources
 
 
-def found(environ: Mapping[str, str]) -> Source | None:
+def find_credentials(environ: Mapping[str, str]) -> CredentialSource | None:
     """The credentials from environment variables, else from the profile in the AWS configuration files."""
     key_id, secret = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
     if key_id and secret:
-        return _credentials(key_id, secret, environ.get("AWS_SESSION_TOKEN"))
-    profile = _profile(environ)
+        return _make_credentials(key_id, secret, environ.get("AWS_SESSION_TOKEN"))
+    profile = _read_profile(environ)
     key_id, secret = profile.get("aws_access_key_id"), profile.get("aws_secret_access_key")
     if key_id and secret:
-        return _credentials(key_id, secret, profile.get("aws_session_token"))
-    if any(profile.get(name) for name in _ELSEWHERE):
-        return _by_botocore(environ)
+        return _make_credentials(key_id, secret, profile.get("aws_session_token"))
+    if any(profile.get(name) for name in _EXTERNAL_SOURCE_KEYS):
+        return _load_with_botocore(environ)
     return None
 
 
-def region_of(environ: Mapping[str, str]) -> str | None:
+def find_region(environ: Mapping[str, str]) -> str | None:
     region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
-    return region or _profile(environ).get("region") or None
+    return region or _read_profile(environ).get("region") or None
 
 
-def _by_botocore(environ: Mapping[str, str]) -> Source | None:
-    name = environ.get("AWS_PROFILE", _DEFAULT)
+def _load_with_botocore(environ: Mapping[str, str]) -> CredentialSource | None:
+    name = environ.get("AWS_PROFILE", _DEFAULT_PROFILE)
     try:
         from botocore.session import Session  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:
@@ -139,21 +139,21 @@ def _by_botocore(environ: Mapping[str, str]) -> Source | None:
             f"the AWS profile {name!r} gets its credentials by single sign-on, a role or a program; "
             "install segue[bedrock] for that, or set AWS_BEARER_TOKEN_BEDROCK"
         ) from None
-    session: Any = Session(profile=None if name == _DEFAULT else name)
+    session: Any = Session(profile=None if name == _DEFAULT_PROFILE else name)
     credentials: Any = session.get_credentials()
-    return None if credentials is None else Fetched(credentials)
+    return None if credentials is None else BotocoreCredentials(credentials)
 
 
-def _profile(environ: Mapping[str, str]) -> dict[str, str]:
+def _read_profile(environ: Mapping[str, str]) -> dict[str, str]:
     """The selected profile merged from both files; the credentials file takes precedence."""
-    name = environ.get("AWS_PROFILE") or _DEFAULT
+    name = environ.get("AWS_PROFILE") or _DEFAULT_PROFILE
     home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
-    settings = _read(environ.get("AWS_CONFIG_FILE") or home / ".aws" / "config")
-    keys = _read(environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / ".aws" / "credentials")
-    return {**settings.get(name if name == _DEFAULT else f"profile {name}", {}), **keys.get(name, {})}
+    settings = _read_ini(environ.get("AWS_CONFIG_FILE") or home / ".aws" / "config")
+    keys = _read_ini(environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / ".aws" / "credentials")
+    return {**settings.get(name if name == _DEFAULT_PROFILE else f"profile {name}", {}), **keys.get(name, {})}
 
 
-def _read(file: str | Path) -> dict[str, dict[str, str]]:
+def _read_ini(file: str | Path) -> dict[str, dict[str, str]]:
     # In AWS files `default` is an ordinary section, and `%` an ordinary character.
     parser = ConfigParser(default_section="", interpolation=None, strict=False)
     try:

@@ -10,11 +10,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 
-from segue.scrubbing import SHAPES
+from segue.redaction import SECRET_PATTERNS
 
-__all__ = ["child_environment", "is_worth_hiding", "secret_names"]
+__all__ = ["child_environment", "is_maskable", "secret_names"]
 
-_NAMES = (
+_SECRET_NAMES = (
     "*API_KEY*",
     "*APIKEY*",
     "*ACCESS_KEY*",
@@ -44,19 +44,19 @@ _NAMES = (
     "PGPASSFILE",
 )
 # Not secrets: folders, and programs that prompt for a password.
-_NO_SECRETS = ("PWD", "OLDPWD", "*ASKPASS", "*BYPASS")
+_NOT_SECRET_NAMES = ("PWD", "OLDPWD", "*ASKPASS", "*BYPASS")
 # `postgres://user:password@host`
-_PASSWORD_IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
-_KEY = re.compile(r"\b[sp]k[-_][A-Za-z0-9_-]{8,}")
+_PASSWORD_IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
+_API_KEY = re.compile(r"\b[sp]k[-_][A-Za-z0-9_-]{8,}")
 _PRIVATE_KEY = "PRIVATE KEY-----"
-_SHORTEST = 8
+_MIN_SECRET_LENGTH = 8
 
 
 def secret_names(environ: Mapping[str, str], *, keys: Iterable[str] = ()) -> frozenset[str]:
     """The names of variables that hold secrets. `keys` are names that always count as secret."""
     known = set(keys)
     names = {name for name, value in environ.items() if name in known or _is_secret(name, value)}
-    values = {environ[name] for name in names if len(environ[name]) >= _SHORTEST}
+    values = {environ[name] for name in names if len(environ[name]) >= _MIN_SECRET_LENGTH}
     # Also variables that contain the key as part of a header or URL.
     names |= {name for name, value in environ.items() if any(secret in value for secret in values)}
     return frozenset(names)
@@ -65,23 +65,25 @@ def secret_names(environ: Mapping[str, str], *, keys: Iterable[str] = ()) -> fro
 def _is_secret(name: str, value: str) -> bool:
     upper = name.upper()
     return (
-        (_fits(upper, _NAMES) and not _fits(upper, _NO_SECRETS))
-        or _PASSWORD_IN_ADDRESS.search(value) is not None
+        (_matches_any(upper, _SECRET_NAMES) and not _matches_any(upper, _NOT_SECRET_NAMES))
+        or _PASSWORD_IN_URL.search(value) is not None
         or _PRIVATE_KEY in value
-        or _KEY.search(value) is not None
-        or any(shape.search(value) for shape in SHAPES.values())
+        or _API_KEY.search(value) is not None
+        or any(shape.search(value) for shape in SECRET_PATTERNS.values())
     )
 
 
-def _fits(name: str, patterns: Iterable[str]) -> bool:
+def _matches_any(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def is_worth_hiding(name: str, value: str) -> bool:
+def is_maskable(name: str, value: str) -> bool:
     """Whether the value should be masked in tool output. Short values, paths and AWS settings are not."""
     upper = name.upper()
-    is_setting = upper.startswith("AWS_") and not _fits(upper, [pattern for pattern in _NAMES if pattern != "AWS_*"])
-    return len(value) >= _SHORTEST and not value.startswith(("/", "~", "./")) and not is_setting
+    is_setting = upper.startswith("AWS_") and not _matches_any(
+        upper, [pattern for pattern in _SECRET_NAMES if pattern != "AWS_*"]
+    )
+    return len(value) >= _MIN_SECRET_LENGTH and not value.startswith(("/", "~", "./")) and not is_setting
 
 
 def child_environment(

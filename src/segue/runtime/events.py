@@ -15,43 +15,43 @@ from msgspec import Struct
 from segue.canonical.request import Finish, Usage
 
 __all__ = [
-    "Asks",
-    "Began",
-    "Broke",
-    "CallBegan",
+    "ApprovalRequested",
     "CallEnded",
     "CallProgress",
     "CallQueued",
-    "Compressed",
-    "Ended",
+    "CallStarted",
+    "ConversationCompressed",
     "Event",
-    "HowEnded",
-    "Late",
-    "Moved",
+    "ExchangeEnded",
+    "ExchangeOutcome",
+    "ExchangeStarted",
+    "LateResult",
+    "ModelSwitched",
     "Outcome",
-    "Replied",
-    "Requested",
-    "Thoughts",
-    "Waiting",
-    "Words",
-    "dump",
+    "ReasoningDelta",
+    "ReplyReceived",
+    "RequestSent",
+    "RetryScheduled",
+    "StreamBroken",
+    "TextDelta",
+    "encode_event",
 ]
 
 Outcome: TypeAlias = Literal["complete", "error", "cancelled", "timed-out", "interrupted"]
-HowEnded: TypeAlias = Literal["answered", "cancelled", "failed", "steps"]
+ExchangeOutcome: TypeAlias = Literal["answered", "cancelled", "failed", "steps"]
 
 
 class _Event(Struct, frozen=True, kw_only=True):
     task: str | None = None
 
 
-class Began(_Event, frozen=True, tag="began"):
+class ExchangeStarted(_Event, frozen=True, tag="began"):
     """An exchange starts with a user message."""
 
-    words: str
+    text: str = msgspec.field(name="words")
 
 
-class Requested(_Event, frozen=True, tag="requested"):
+class RequestSent(_Event, frozen=True, tag="requested"):
     """A request is sent: its number in the session, how many messages it has, and the findings of its report."""
 
     provider: str
@@ -62,7 +62,7 @@ class Requested(_Event, frozen=True, tag="requested"):
     findings: tuple[str, ...] = ()
 
 
-class Waiting(_Event, frozen=True, tag="waiting"):
+class RetryScheduled(_Event, frozen=True, tag="waiting"):
     """A request failed and is retried in `seconds`."""
 
     provider: str
@@ -72,7 +72,7 @@ class Waiting(_Event, frozen=True, tag="waiting"):
     attempt: int
 
 
-class Moved(_Event, frozen=True, tag="moved"):
+class ModelSwitched(_Event, frozen=True, tag="moved"):
     """Requests go to another model from now on."""
 
     provider: str
@@ -80,19 +80,19 @@ class Moved(_Event, frozen=True, tag="moved"):
     why: str
 
 
-class Words(_Event, frozen=True, tag="words"):
+class TextDelta(_Event, frozen=True, tag="words"):
     """A piece of the reply's text."""
 
     text: str
 
 
-class Thoughts(_Event, frozen=True, tag="thoughts"):
+class ReasoningDelta(_Event, frozen=True, tag="thoughts"):
     """A piece of the reply's reasoning."""
 
     text: str
 
 
-class Replied(_Event, frozen=True, tag="replied"):
+class ReplyReceived(_Event, frozen=True, tag="replied"):
     """A reply is complete and recorded."""
 
     provider: str
@@ -104,13 +104,13 @@ class Replied(_Event, frozen=True, tag="replied"):
     usage: Usage | None = None
 
 
-class Broke(_Event, frozen=True, tag="broke"):
+class StreamBroken(_Event, frozen=True, tag="broke"):
     """A reply stream broke: none of its calls run, and it does not enter the history."""
 
     provider: str
     model: str
     why: str
-    again: bool
+    will_retry: bool = msgspec.field(name="again")
 
 
 class CallQueued(_Event, frozen=True, tag="call-queued"):
@@ -119,10 +119,10 @@ class CallQueued(_Event, frozen=True, tag="call-queued"):
     id: str
     tool: str
     arguments: Any
-    shown: str = ""
+    summary: str = msgspec.field(default="", name="shown")
 
 
-class Asks(_Event, frozen=True, tag="asks"):
+class ApprovalRequested(_Event, frozen=True, tag="asks"):
     """The user is asked whether a call may run."""
 
     id: str
@@ -131,7 +131,7 @@ class Asks(_Event, frozen=True, tag="asks"):
     detail: str = ""
 
 
-class CallBegan(_Event, frozen=True, tag="call-began"):
+class CallStarted(_Event, frozen=True, tag="call-began"):
     id: str
     tool: str
 
@@ -158,14 +158,14 @@ class CallEnded(_Event, frozen=True, tag="call-ended"):
     cut: int = 0
 
 
-class Late(_Event, frozen=True, tag="late"):
+class LateResult(_Event, frozen=True, tag="late"):
     """A cancelled or timed-out tool returned after all; its result is recorded as evidence."""
 
     id: str
     tool: str
 
 
-class Compressed(_Event, frozen=True, tag="compressed"):
+class ConversationCompressed(_Event, frozen=True, tag="compressed"):
     """The history was compressed."""
 
     strategy: str
@@ -173,14 +173,14 @@ class Compressed(_Event, frozen=True, tag="compressed"):
     after: int
 
 
-class Ended(_Event, frozen=True, tag="ended"):
+class ExchangeEnded(_Event, frozen=True, tag="ended"):
     """An exchange ended. `text` is the answer, or the error in one line; `usage` is the sum over its turns.
 
     `finish` is the finish reason of the last reply; `retryable` says whether the same message may succeed later;
     `cause` is the kind of error, if known.
     """
 
-    how: HowEnded
+    outcome: ExchangeOutcome = msgspec.field(name="how")
     text: str
     turns: int
     usage: Usage
@@ -191,27 +191,27 @@ class Ended(_Event, frozen=True, tag="ended"):
 
 
 Event: TypeAlias = (
-    Began
-    | Requested
-    | Waiting
-    | Moved
-    | Words
-    | Thoughts
-    | Replied
-    | Broke
+    ExchangeStarted
+    | RequestSent
+    | RetryScheduled
+    | ModelSwitched
+    | TextDelta
+    | ReasoningDelta
+    | ReplyReceived
+    | StreamBroken
     | CallQueued
-    | Asks
-    | CallBegan
+    | ApprovalRequested
+    | CallStarted
     | CallProgress
     | CallEnded
-    | Late
-    | Compressed
-    | Ended
+    | LateResult
+    | ConversationCompressed
+    | ExchangeEnded
 )
 
 _encoder = msgspec.json.Encoder()
 
 
-def dump(event: Event) -> bytes:
+def encode_event(event: Event) -> bytes:
     """Encodes the event as one line of JSON."""
     return _encoder.encode(event)

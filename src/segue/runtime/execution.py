@@ -16,9 +16,9 @@ from typing import Any, TypeAlias, cast
 
 from segue.runtime.tooling import Arguments, Context, Tool
 
-__all__ = ["Execution", "Over"]
+__all__ = ["Execution", "OnEnd"]
 
-Over: TypeAlias = Callable[[object, BaseException | None], None]
+OnEnd: TypeAlias = Callable[[object, BaseException | None], None]
 """Called once, on the loop's thread, when a tool has really ended: with its return value, or its exception."""
 
 
@@ -26,15 +26,15 @@ class Execution:
     """A running tool. `task` is None for a tool that runs in a thread."""
 
     def __init__(
-        self, tool: Tool, arguments: Arguments, context: Context, over: Over, variables: contextvars.Context
+        self, tool: Tool, arguments: Arguments, context: Context, on_end: OnEnd, variables: contextvars.Context
     ) -> None:
         self._tool = tool
         self._arguments = arguments
         self._context = context
-        self._over = over
+        self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         # The end callback runs outside of the call's context.
-        self._outside = contextvars.copy_context()
+        self._outer_context = contextvars.copy_context()
         self.task: asyncio.Task[None] | None = None
         if tool.blocking:
             name = f"tool {tool.name}"
@@ -42,7 +42,7 @@ class Execution:
         else:
             self.task = self._loop.create_task(self._in_loop(), context=variables)
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Signals the tool to stop, without waiting; a tool in a thread may ignore it."""
         self._context.cancelled.set()
         if self.task is not None and not self.task.done():
@@ -53,11 +53,11 @@ class Execution:
         try:
             value = self._tool.run(self._arguments, self._context)
             if inspect.isawaitable(value):
-                value = asyncio.run(_awaited(value))
+                value = asyncio.run(_await(value))
         except BaseException as raised:  # noqa: BLE001 - also SystemExit
             error = raised
         try:
-            self._loop.call_soon_threadsafe(self._over, value, error, context=self._outside)
+            self._loop.call_soon_threadsafe(self._on_end, value, error, context=self._outer_context)
         except RuntimeError:
             # The loop is closed.
             return
@@ -73,8 +73,8 @@ class Execution:
             raise
         except BaseException as raised:  # noqa: BLE001 - also SystemExit
             error = raised
-        self._outside.run(self._over, value, error)
+        self._outer_context.run(self._on_end, value, error)
 
 
-async def _awaited(value: Awaitable[Any]) -> Any:
+async def _await(value: Awaitable[Any]) -> Any:
     return await value

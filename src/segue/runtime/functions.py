@@ -19,11 +19,11 @@ import msgspec
 
 from segue.canonical.blocks import Code, Media, Text
 from segue.errors import InputError
-from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
+from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 
 __all__ = ["FunctionTool", "installed_tools", "tool"]
 
-_GROUP = "segue.tools"
+_ENTRY_POINT_GROUP = "segue.tools"
 _SECTION = re.compile(r"^(args|arguments|parameters|params)\s*:\s*$", re.IGNORECASE)
 _OTHER_SECTION = re.compile(r"^(returns?|raises|yields?|examples?|notes?|see also|warns?)\s*:\s*$", re.IGNORECASE)
 _ENTRY = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
@@ -67,66 +67,70 @@ def tool(
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionTool:
-        return _made(function, name=name, description=description, asks=asks, timeout=timeout, writes=writes)
+        return _make_tool(
+            function, name=name, description=description, needs_approval=asks, timeout=timeout, writes=writes
+        )
 
     return decorate if function is None else decorate(function)
 
 
-def _made(
+def _make_tool(
     function: Callable[..., Any],
     *,
     name: str | None,
     description: str | None,
-    asks: bool,
+    needs_approval: bool,
     timeout: float | None,
     writes: Callable[[Arguments, Path], Sequence[Path]] | None,
 ) -> FunctionTool:
     tool_name = name or function.__name__
-    summary, descriptions = _docstring(inspect.getdoc(function) or "")
-    contexts, fields = _fields(function, tool_name, descriptions)
+    summary, descriptions = _parse_docstring(inspect.getdoc(function) or "")
+    contexts, fields = _read_parameters(function, tool_name, descriptions)
     struct = msgspec.defstruct(tool_name, fields, kw_only=True, forbid_unknown_fields=True)
     blocking = not inspect.iscoroutinefunction(function)
 
     def bind(arguments: Arguments, context: Context) -> dict[str, Any]:
         try:
-            values = msgspec.convert(dict(arguments), struct, dec_hook=_path)
+            values = msgspec.convert(dict(arguments), struct, dec_hook=_decode_path)
         except msgspec.ValidationError as error:
             raise ToolError(f"the arguments don't fit {tool_name}: {error}") from None
         return {field[0]: getattr(values, field[0]) for field in fields} | dict.fromkeys(contexts, context)
 
     def run(arguments: Arguments, context: Context) -> Result:
-        return _result(function(**bind(arguments, context)))
+        return _to_result(function(**bind(arguments, context)))
 
     async def run_async(arguments: Arguments, context: Context) -> Result:
-        return _result(await cast("Awaitable[Any]", function(**bind(arguments, context))))
+        return _to_result(await cast("Awaitable[Any]", function(**bind(arguments, context))))
 
-    def question(arguments: Arguments, folder: Path) -> Question:
+    def question(arguments: Arguments, folder: Path) -> ApprovalRequest:
         subject = msgspec.json.encode(arguments, order="sorted").decode()
-        return Question(tool_name, subject, f"run {tool_name}", _lines(arguments), needed=asks)
+        return ApprovalRequest(
+            tool_name, subject, f"run {tool_name}", _format_arguments(arguments), needed=needs_approval
+        )
 
     more: dict[str, Any] = {} if writes is None else {"writes": writes}
     return FunctionTool(
         tool_name,
         description or summary or tool_name,
-        _schema(struct, tool_name),
+        _build_schema(struct, tool_name),
         run if blocking else run_async,
         blocking=blocking,
         timeout=timeout,
-        question=question,
-        shown=lambda arguments: ", ".join(str(value) for value in arguments.values())[:120],
+        approval_request=question,
+        summarize=lambda arguments: ", ".join(str(value) for value in arguments.values())[:120],
         function=function,
         **more,
     )
 
 
-def _lines(arguments: Arguments) -> str:
+def _format_arguments(arguments: Arguments) -> str:
     return "\n".join(f"{name}: {value}" for name, value in arguments.items())
 
 
 # --------------------------------------------------------------------------------------------------------------- schema
 
 
-def _fields(
+def _read_parameters(
     function: Callable[..., Any], tool_name: str, descriptions: Mapping[str, str]
 ) -> tuple[list[str], list[Any]]:
     """The names of the parameters that take the context, and the other parameters with type and default."""
@@ -146,7 +150,7 @@ def _fields(
         if types[name] is Context or Context in get_args(types[name]):
             contexts.append(name)
             continue
-        kind = _described(types[name], descriptions.get(name))
+        kind = _add_description(types[name], descriptions.get(name))
         if parameter.default is parameter.empty:
             fields.append((name, kind))
         elif isinstance(parameter.default, (list, dict, set)):
@@ -157,7 +161,7 @@ def _fields(
     return contexts, fields
 
 
-def _described(kind: Any, description: str | None) -> Any:
+def _add_description(kind: Any, description: str | None) -> Any:
     """The type annotated with its description for the schema."""
     if get_origin(kind) is Annotated:
         base, *marks = get_args(kind)
@@ -171,7 +175,7 @@ def _described(kind: Any, description: str | None) -> Any:
     return Annotated[kind, msgspec.Meta(description=description)] if description else kind
 
 
-def _schema(struct: type[msgspec.Struct], tool_name: str) -> dict[str, Any]:
+def _build_schema(struct: type[msgspec.Struct], tool_name: str) -> dict[str, Any]:
     try:
         (reference,), parts = msgspec.json.schema_components(
             [struct], schema_hook=_path_schema, ref_template="#/$defs/{name}"
@@ -181,10 +185,10 @@ def _schema(struct: type[msgspec.Struct], tool_name: str) -> dict[str, Any]:
         raise InputError(f"the tool {tool_name!r} has a parameter type that JSON can't represent: {why}") from None
     own = reference["$ref"].rpartition("/")[2]
     schema = {key: value for key, value in parts.pop(own).items() if key not in ("title", "description")}
-    return _typed({**schema, "$defs": parts} if parts else schema)
+    return _add_enum_types({**schema, "$defs": parts} if parts else schema)
 
 
-def _path(kind: type, value: Any) -> Any:
+def _decode_path(kind: type, value: Any) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value)
     raise NotImplementedError
@@ -196,22 +200,22 @@ def _path_schema(kind: type) -> dict[str, Any]:
     raise NotImplementedError(f"{kind.__name__} is not supported")
 
 
-def _typed(schema: Any) -> Any:
+def _add_enum_types(schema: Any) -> Any:
     """Adds `type: string` to enums of strings, which some APIs require."""
     match schema:
         case dict():
-            typed = {key: _typed(value) for key, value in cast("dict[str, Any]", schema).items()}
+            typed = {key: _add_enum_types(value) for key, value in cast("dict[str, Any]", schema).items()}
             choices = typed.get("enum")
             if isinstance(choices, list) and all(isinstance(choice, str) for choice in cast("list[Any]", choices)):
                 typed.setdefault("type", "string")
             return typed
         case list():
-            return [_typed(part) for part in cast("list[Any]", schema)]
+            return [_add_enum_types(part) for part in cast("list[Any]", schema)]
         case _:
             return schema
 
 
-def _docstring(text: str) -> tuple[str, dict[str, str]]:
+def _parse_docstring(text: str) -> tuple[str, dict[str, str]]:
     """Splits a docstring into the description of the function and those of its parameters."""
     summary: list[str] = []
     parameters: dict[str, str] = {}
@@ -235,7 +239,7 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
     return "\n".join(summary).strip(), {name: text.strip() for name, text in parameters.items()}
 
 
-def _result(value: Any) -> Result:
+def _to_result(value: Any) -> Result:
     match value:
         case Result():
             return value
@@ -264,7 +268,7 @@ def installed_tools(entries: Iterable[EntryPoint] | None = None) -> tuple[list[T
     """
     tools: list[Tool] = []
     problems: list[str] = []
-    for entry in entry_points(group=_GROUP) if entries is None else entries:
+    for entry in entry_points(group=_ENTRY_POINT_GROUP) if entries is None else entries:
         try:
             loaded = entry.load()
         except Exception as error:  # noqa: BLE001

@@ -11,19 +11,19 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import read_object, write
+from segue.canonical.json import encode_json, parse_json_object
 from segue.canonical.request import Tool as Declaration
 from segue.errors import InputError
 from segue.runtime.events import CallEnded
 from segue.runtime.execution import Execution
 from segue.runtime.locks import Ticket
-from segue.runtime.outputs import Output, one_line
-from segue.runtime.tooling import Approve, Arguments, Tool
+from segue.runtime.outputs import Output, last_line
+from segue.runtime.tooling import Approver, Arguments, Tool
 
-__all__ = ["Batch", "Job", "Tools", "making", "read_arguments", "shown_of"]
+__all__ = ["Batch", "Job", "ToolRegistry", "active_jobs", "summarize_call", "validate_arguments"]
 
 
-class Tools(Protocol):
+class ToolRegistry(Protocol):
     """The part of a toolbox that the scheduler uses."""
 
     @property
@@ -32,7 +32,7 @@ class Tools(Protocol):
     def declarations(self) -> tuple[Declaration, ...]: ...
     def find(self, name: str) -> Tool | None: ...
     def check(self, tool: Tool, arguments: Arguments) -> str | None: ...
-    async def may(self, tool: Tool, arguments: Arguments, approve: Approve | None) -> str | None: ...
+    async def check_permission(self, tool: Tool, arguments: Arguments, approve: Approver | None) -> str | None: ...
 
 
 class Job:
@@ -43,45 +43,45 @@ class Job:
         self.batch = batch
         self.tool: Tool | None = None
         self.arguments: Arguments = {}
-        self.share = 0
+        self.output_limit = 0
         self.timeout = 0.0
         self.paths: tuple[str, ...] = ()
         self.ticket: Ticket | None = None
-        self.carrier: asyncio.Task[None] | None = None
+        self.runner: asyncio.Task[None] | None = None
         self.execution: Execution | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.has_place = False
-        self.began: float | None = None
-        self.settled = False
-        self.ended: CallEnded | None = None
-        self.over = False
-        self.line: str | None = None
-        self.is_heard = False
+        self.has_slot = False
+        self.started_at: float | None = None
+        self.has_outcome = False
+        self.ended_event: CallEnded | None = None
+        self.has_ended = False
+        self.progress_line: str | None = None
+        self.progress_scheduled = False
 
 
 class Batch:
     """Calls that are run together. `late_results` arrived after their call's outcome, before the batch ended."""
 
-    def __init__(self, owner: object, calls: Sequence[ToolCall], *, alone: bool) -> None:
+    def __init__(self, owner: object, calls: Sequence[ToolCall], *, is_single: bool) -> None:
         self.owner = owner
         self.jobs = [Job(call, self) for call in calls]
-        self.alone = alone
-        self.callers = [job for job in making.get() if job.batch.owner is owner and not job.over]
+        self.is_single = is_single
+        self.callers = [job for job in active_jobs.get() if job.batch.owner is owner and not job.has_ended]
         self.loop = asyncio.get_running_loop()
         self.done: asyncio.Future[None] = self.loop.create_future()
-        self.asking = asyncio.Lock()
+        self.approval_lock = asyncio.Lock()
         self.variables = contextvars.copy_context()
         self.is_started = False
         self.is_closed = False
         self.error: Exception | None = None
-        self.late: list[tuple[Job, Output]] = []
+        self.late_results: list[tuple[Job, Output]] = []
 
 
-making: contextvars.ContextVar[tuple[Job, ...]] = contextvars.ContextVar("segue_calls", default=())
+active_jobs: contextvars.ContextVar[tuple[Job, ...]] = contextvars.ContextVar("segue_calls", default=())
 """The jobs within whose tools the current code runs, outermost first."""
 
 
-def read_arguments(job: Job, tools: Tools) -> str | None:
+def validate_arguments(job: Job, tools: ToolRegistry) -> str | None:
     """Parses and validates a call's arguments; returns an error text for the model, or None."""
     call = job.call
     if call.broken:
@@ -90,32 +90,32 @@ def read_arguments(job: Job, tools: Tools) -> str | None:
         names = ", ".join(tool.name for tool in tools.declarations) or "none"
         return f"there is no tool {call.name!r}; the tools are: {names}"
     if call.arguments_text is not None and call.arguments_text.strip():
-        return f"the arguments are not valid JSON, and nothing ran: {_json_fault(call.arguments_text)}"
+        return f"the arguments are not valid JSON, and nothing ran: {_json_error(call.arguments_text)}"
     if not isinstance(call.arguments, Mapping):
-        return f"the arguments must be a JSON object, not {_kind_of(call.arguments)}; nothing ran"
+        return f"the arguments must be a JSON object, not {_describe_type(call.arguments)}; nothing ran"
     # A copy: a tool may modify it, the recorded call must not change.
-    job.arguments = cast("dict[str, Any]", msgspec.json.decode(write(cast("object", call.arguments))))
+    job.arguments = cast("dict[str, Any]", msgspec.json.decode(encode_json(cast("object", call.arguments))))
     return tools.check(job.tool, job.arguments)
 
 
-def shown_of(job: Job) -> str:
+def summarize_call(job: Job) -> str:
     """The tool's summary of a call, or an empty text."""
     if job.tool is None or not isinstance(job.call.arguments, Mapping):
         return ""
     try:
-        return one_line(job.tool.shown(cast("Arguments", job.call.arguments)))
+        return last_line(job.tool.summarize(cast("Arguments", job.call.arguments)))
     except Exception:  # noqa: BLE001 - the arguments are not validated yet
         return ""
 
 
-def _json_fault(text: str) -> str:
+def _json_error(text: str) -> str:
     try:
-        read_object(text)
+        parse_json_object(text)
     except InputError as error:
         return str(error)
     return "something in it can't be read"
 
 
-def _kind_of(value: object) -> str:
+def _describe_type(value: object) -> str:
     kinds = {"list": "a list", "tuple": "a list", "str": "text", "NoneType": "null", "bool": "a boolean"}
     return kinds.get(type(value).__name__, "a number")

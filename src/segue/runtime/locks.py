@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["Locks", "StuckError", "Ticket", "resolved"]
+__all__ = ["PathLocks", "StuckError", "Ticket", "resolve_paths"]
 
 
 class StuckError(Exception):
@@ -27,7 +27,7 @@ class StuckError(Exception):
         self.holder = holder
 
 
-def resolved(paths: Iterable[Path]) -> tuple[str, ...]:
+def resolve_paths(paths: Iterable[Path]) -> tuple[str, ...]:
     """The resolved paths, without duplicates: links followed, case normalized as on this system."""
     return tuple(dict.fromkeys(os.path.normcase(Path(path).resolve()) for path in paths))
 
@@ -35,83 +35,83 @@ def resolved(paths: Iterable[Path]) -> tuple[str, ...]:
 class Ticket:
     """A call's request for the locks on its paths."""
 
-    def __init__(self, locks: Locks, name: str, paths: Sequence[str], callers: Sequence[Ticket]) -> None:
+    def __init__(self, locks: PathLocks, name: str, paths: Sequence[str], callers: Sequence[Ticket]) -> None:
         self.name = name
         self.paths = tuple(paths)
         self.callers = tuple(callers)
         self.granted = not paths
-        self.given_up = False
+        self.abandoned = False
         self._locks = locks
-        self._turn: asyncio.Future[None] | None = None
+        self._waiter: asyncio.Future[None] | None = None
 
-    async def wait(self, patience: float) -> None:
+    async def wait(self, timeout: float) -> None:
         """Waits until granted. Behind an abandoned ticket it raises `StuckError` after the timeout, in seconds."""
         while not self.granted:
-            stuck = self._locks.stuck(self)
+            stuck = self._locks.find_abandoned(self)
             try:
-                async with asyncio.timeout(patience if stuck is not None else None):
-                    while not self.granted and (self._locks.stuck(self) is None) == (stuck is None):
-                        self._turn = asyncio.get_running_loop().create_future()
-                        await self._turn
+                async with asyncio.timeout(timeout if stuck is not None else None):
+                    while not self.granted and (self._locks.find_abandoned(self) is None) == (stuck is None):
+                        self._waiter = asyncio.get_running_loop().create_future()
+                        await self._waiter
             except TimeoutError:
                 raise StuckError(*(stuck or (self.paths[0], self.name))) from None
 
     def wake(self) -> None:
-        if self._turn is not None and not self._turn.done():
-            self._turn.set_result(None)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         """Marks the call as abandoned; its paths stay locked until it ends."""
-        self.given_up = True
-        self._locks.changed()
+        self.abandoned = True
+        self._locks.update()
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Releases the locks: the call has ended, or will not start."""
-        self._locks.leave(self)
+        self._locks.release(self)
 
 
-class Locks:
+class PathLocks:
     """The queues of tickets, by path."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, list[Ticket]] = {}
+        self._queues: dict[str, list[Ticket]] = {}
 
-    def ask(self, name: str, paths: Sequence[str], *, within: Iterable[Ticket] = ()) -> Ticket:
+    def request(self, name: str, paths: Sequence[str], *, callers: Iterable[Ticket] = ()) -> Ticket:
         """Adds a ticket to the queue of each path. `callers` are the tickets of the enclosing calls."""
-        ticket = Ticket(self, name, paths, tuple(within))
+        ticket = Ticket(self, name, paths, tuple(callers))
         for path in ticket.paths:
-            row = self._rows.setdefault(path, [])
+            row = self._queues.setdefault(path, [])
             waiting = (place for place, other in enumerate(row) if not other.granted and not other.callers)
             row.insert(next(waiting, len(row)) if ticket.callers else len(row), ticket)
-        self.changed()
+        self.update()
         return ticket
 
-    def leave(self, ticket: Ticket) -> None:
+    def release(self, ticket: Ticket) -> None:
         for path in ticket.paths:
-            row = self._rows.get(path, [])
+            row = self._queues.get(path, [])
             if ticket in row:
                 row.remove(ticket)
             if not row:
-                self._rows.pop(path, None)
+                self._queues.pop(path, None)
         ticket.granted = False
-        self.changed()
+        self.update()
 
-    def changed(self) -> None:
+    def update(self) -> None:
         """Grants the tickets that can be granted, and wakes all waiters."""
-        for ticket in dict.fromkeys(ticket for row in self._rows.values() for ticket in row):
-            ticket.granted = ticket.granted or not any(self._ahead(ticket, path) for path in ticket.paths)
+        for ticket in dict.fromkeys(ticket for row in self._queues.values() for ticket in row):
+            ticket.granted = ticket.granted or not any(self._find_blockers(ticket, path) for path in ticket.paths)
             ticket.wake()
 
-    def _ahead(self, ticket: Ticket, path: str) -> list[Ticket]:
+    def _find_blockers(self, ticket: Ticket, path: str) -> list[Ticket]:
         """The tickets before this one in the queue, except its callers."""
-        row = self._rows.get(path, [])
+        row = self._queues.get(path, [])
         place = row.index(ticket) if ticket in row else 0
         return [other for other in row[:place] if other not in ticket.callers]
 
-    def stuck(self, ticket: Ticket) -> tuple[str, str] | None:
+    def find_abandoned(self, ticket: Ticket) -> tuple[str, str] | None:
         """A path that an abandoned ticket before this one still locks, and the name of its tool, or None."""
         for path in ticket.paths:
-            for other in self._ahead(ticket, path):
-                if other.given_up:
+            for other in self._find_blockers(ticket, path):
+                if other.abandoned:
                     return path, other.name
         return None

@@ -22,32 +22,32 @@ from msgspec import Struct
 
 from segue.errors import InputError
 from segue.runtime.environ import child_environment
-from segue.runtime.mcp_process import LEADER, Overheard, ended, found
-from segue.runtime.mcp_results import told_result
-from segue.runtime.toolbox import schema_fault
-from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
-from segue.runtime.withholding import hide_process
+from segue.runtime.masking import hide_process
+from segue.runtime.mcp_process import LEADER_SCRIPT, StderrReader, cancel_and_wait, find_command
+from segue.runtime.mcp_results import convert_result
+from segue.runtime.toolbox import find_schema_error
+from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 
 if TYPE_CHECKING:
     import mcp
     import mcp_types
     from mcp.client.session import MessageHandlerFnT
 
-__all__ = ["Server", "Servers", "read_servers"]
+__all__ = ["McpServerConfig", "McpServers", "parse_servers"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
-_LONGEST_NAME = 64
-_DESCRIPTION = 4_000
-_PAGES = 50
-_RESTARTS = 3
-_STOPPING = 10.0
-_CALL = 120.0
-_SILENCE = 3_600.0
-_MISSING = "MCP servers need the extra: pip install 'segue[mcp]'"
+_MAX_NAME = 64
+_MAX_DESCRIPTION = 4_000
+_MAX_PAGES = 50
+_MAX_RESTARTS = 3
+_STOP_TIMEOUT = 10.0
+_CALL_TIMEOUT = 120.0
+_READ_TIMEOUT = 3_600.0
+_MISSING_EXTRA = "MCP servers need the extra: pip install 'segue[mcp]'"
 
 
-class Server(Struct, frozen=True, forbid_unknown_fields=True):
+class McpServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """One server of the configuration: a `command` with `args`, or a `url`.
 
     `env` lists secret variables that the process may inherit, or sets variables (`NAME=value`). In `env` and `headers`,
@@ -66,15 +66,15 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool = True
 
 
-def read_servers(table: Mapping[str, Any]) -> dict[str, Server]:
+def parse_servers(table: Mapping[str, Any]) -> dict[str, McpServerConfig]:
     """Parses the configuration tables `[mcp.NAME]`, with `command` and `args`, or `url`."""
-    servers: dict[str, Server] = {}
+    servers: dict[str, McpServerConfig] = {}
     for name, entry in table.items():
         path = f"mcp.{name}"
         if not _NAME.fullmatch(name) or "__" in name:
             raise InputError("a server name consists of letters, digits, - and single _ only", path=path)
         try:
-            server = msgspec.convert(entry, Server)
+            server = msgspec.convert(entry, McpServerConfig)
         except msgspec.ValidationError as error:
             raise InputError(str(error), path=path) from None
         if (server.command is None) == (server.url is None):
@@ -85,7 +85,7 @@ def read_servers(table: Mapping[str, Any]) -> dict[str, Server]:
     return servers
 
 
-def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
+def _substitute_variables(text: str, environ: Mapping[str, str], where: str) -> str:
     """Replaces each `${NAME}` by the variable's value; `InputError` if it is not set."""
     for name in _VARIABLE.findall(text):
         if name not in environ:
@@ -93,7 +93,7 @@ def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
     return _VARIABLE.sub(lambda found: environ[found[1]], text)
 
 
-class Servers:
+class McpServers:
     """The MCP servers of a session. `problems` gives the error of each server that is not available.
 
     `on_change` is called when the tools of a server have changed.
@@ -101,51 +101,53 @@ class Servers:
 
     def __init__(
         self,
-        servers: Mapping[str, Server],
+        servers: Mapping[str, McpServerConfig],
         *,
         folder: Path,
         environ: Mapping[str, str] | None = None,
         keys: Sequence[str] = (),
-        changed: Callable[[], None] = lambda: None,
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
         given = os.environ if environ is None else environ
-        self._links = [
-            _Link(name, server, folder, given, keys, changed) for name, server in servers.items() if server.enabled
+        self._connections = [
+            _ServerConnection(name, server, folder, given, keys, on_change)
+            for name, server in servers.items()
+            if server.enabled
         ]
 
     async def start(self) -> None:
         """Starts all servers in parallel. A failure is recorded in `problems` and does not affect the others."""
-        await asyncio.gather(*(link.connect() for link in self._links))
+        await asyncio.gather(*(link.connect() for link in self._connections))
 
     def tools(self) -> tuple[Tool, ...]:
         """The current tools of all servers; a source for a `Toolbox`."""
-        return tuple(tool for link in self._links for tool in link.tools)
+        return tuple(tool for link in self._connections for tool in link.tools)
 
     @property
     def problems(self) -> dict[str, str]:
-        return {link.name: link.problem for link in self._links if link.problem}
+        return {link.name: link.problem for link in self._connections if link.problem}
 
     @property
     def states(self) -> dict[str, str]:
         """By server, the number of its tools or its error."""
-        return {link.name: link.problem or f"{len(link.tools)} tools" for link in self._links}
+        return {link.name: link.problem or f"{len(link.tools)} tools" for link in self._connections}
 
     async def close(self) -> None:
         """Stops all servers and their processes."""
-        await asyncio.gather(*(link.close() for link in self._links))
+        await asyncio.gather(*(link.close() for link in self._connections))
 
 
-class _Link:
+class _ServerConnection:
     """One server: its connection task and its tools."""
 
     def __init__(
         self,
         name: str,
-        server: Server,
+        server: McpServerConfig,
         folder: Path,
         environ: Mapping[str, str],
         keys: Sequence[str],
-        changed: Callable[[], None],
+        on_change: Callable[[], None],
     ) -> None:
         self.name = name
         self.tools: tuple[Tool, ...] = ()
@@ -154,7 +156,7 @@ class _Link:
         self._folder = folder
         self._environ = environ
         self._keys = keys
-        self._changed = changed
+        self._on_change = on_change
         self._client: mcp.Client | None = None
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -163,7 +165,7 @@ class _Link:
         self._lost = False
         self._restarts = 0
         self._connecting = asyncio.Lock()
-        self._errors: deque[str] = deque(maxlen=20)
+        self._stderr_lines: deque[str] = deque(maxlen=20)
 
     # -------------------------------------------------------------------------------------------------------- lifecycle
 
@@ -175,20 +177,20 @@ class _Link:
             await self._stop()
             self._stopping = self._lost = self._stale = False
             ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._task = asyncio.create_task(self._live(ready), name=f"mcp {self.name}")
+            self._task = asyncio.create_task(self._run(ready), name=f"mcp {self.name}")
             try:
                 async with asyncio.timeout(self._server.start):
                     await asyncio.shield(ready)
                 self.problem = ""
             except TimeoutError:
                 await self._stop()
-                self.problem = f"not ready after {self._server.start:g} seconds{self._last_words()}"
+                self.problem = f"not ready after {self._server.start:g} seconds{self._last_stderr_line()}"
             except asyncio.CancelledError:
                 await self._stop()
                 raise
             except Exception as error:  # noqa: BLE001
                 await self._stop()
-                self.problem = f"{_words(error)}{self._last_words()}"
+                self.problem = f"{_error_text(error)}{self._last_stderr_line()}"
 
     async def close(self) -> None:
         async with self._connecting:
@@ -205,26 +207,26 @@ class _Link:
         if not connected:
             task.cancel()
         try:
-            async with asyncio.timeout(_STOPPING):
+            async with asyncio.timeout(_STOP_TIMEOUT):
                 await asyncio.shield(asyncio.wait({task}))
         except TimeoutError:
             task.cancel()
-            await asyncio.wait({task}, timeout=_STOPPING)
+            await asyncio.wait({task}, timeout=_STOP_TIMEOUT)
         except asyncio.CancelledError:
             task.cancel()
             raise
 
-    async def _live(self, ready: asyncio.Future[None]) -> None:
+    async def _run(self, ready: asyncio.Future[None]) -> None:
         """Opens the connection, updates the tools on changes, and closes the connection. Never raises."""
         try:
             async with AsyncExitStack() as stack:
-                client = await stack.enter_async_context(_client(await self._transport(stack), self._heard))
-                self.tools = await self._listed(client)
+                client = await stack.enter_async_context(_make_client(await self._transport(stack), self._on_message))
+                self.tools = await self._list_tools(client)
                 self._client = client
-                stack.push_async_callback(ended, asyncio.create_task(self._listen(client)))
+                stack.push_async_callback(cancel_and_wait, asyncio.create_task(self._subscribe(client)))
                 if not ready.done():
                     ready.set_result(None)
-                await self._stay(client)
+                await self._wait_for_changes(client)
         except asyncio.CancelledError:
             pass
         except BaseException as error:  # noqa: BLE001
@@ -238,7 +240,7 @@ class _Link:
             with suppress(asyncio.CancelledError):
                 ready.exception()
 
-    async def _stay(self, client: mcp.Client) -> None:
+    async def _wait_for_changes(self, client: mcp.Client) -> None:
         while not self._stopping:
             await self._wake.wait()
             self._wake.clear()
@@ -246,24 +248,24 @@ class _Link:
                 self._stale = False
                 with suppress(Exception):
                     async with asyncio.timeout(self._server.start):
-                        tools = await self._listed(client)
-                    if _told(tools) != _told(self.tools):
+                        tools = await self._list_tools(client)
+                    if _tool_signatures(tools) != _tool_signatures(self.tools):
                         self.tools = tools
-                        self._changed()
+                        self._on_change()
 
-    async def _heard(self, message: Any) -> None:
+    async def _on_message(self, message: Any) -> None:
         if message is None or type(message).__name__ == "ToolListChangedNotification":
             self._stale = True
             self._wake.set()
 
-    async def _listen(self, client: mcp.Client) -> None:
+    async def _subscribe(self, client: mcp.Client) -> None:
         """Subscribes to tool list changes, which newer servers require."""
         with suppress(Exception):
             async with client.listen(tools_list_changed=True) as changes:
                 # The tools may have changed before the subscription.
-                await self._heard(None)
+                await self._on_message(None)
                 async for _ in changes:
-                    await self._heard(None)
+                    await self._on_message(None)
 
     # -------------------------------------------------------------------------------------------------------- transport
 
@@ -276,10 +278,10 @@ class _Link:
             import httpx2
 
             headers = {
-                name: _filled(value, self._environ, f"mcp.{self.name}.headers.{name}")
+                name: _substitute_variables(value, self._environ, f"mcp.{self.name}.headers.{name}")
                 for name, value in server.headers.items()
             }
-            limits = httpx2.Timeout(30.0, read=max(_SILENCE, (server.timeout or 0) + 30))
+            limits = httpx2.Timeout(30.0, read=max(_READ_TIMEOUT, (server.timeout or 0) + 30))
             client = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=limits))
             return streamable_http_client(server.url, http_client=client)
         assignments = [text for text in server.env if "=" in text]
@@ -288,32 +290,32 @@ class _Link:
         )
         for text in assignments:
             name, _, value = text.partition("=")
-            environment[name] = _filled(value, self._environ, f"mcp.{self.name}.env")
+            environment[name] = _substitute_variables(value, self._environ, f"mcp.{self.name}.env")
         hide_process()
         folder = self._folder / (server.folder or ".")
-        command = found(server.command or "", folder, environment)
-        stderr = Overheard(self._errors)
-        errors = await stack.enter_async_context(stderr.opened())
+        command = find_command(server.command or "", folder, environment)
+        stderr = StderrReader(self._stderr_lines)
+        errors = await stack.enter_async_context(stderr.open_pipe())
         # The server's end does not end the processes that it started.
-        stack.callback(stderr.end_group)
+        stack.callback(stderr.kill_group)
         parameters = StdioServerParameters(
             command="/bin/sh",
-            args=["-c", LEADER, "sh", command, *server.args],
+            args=["-c", LEADER_SCRIPT, "sh", command, *server.args],
             env=environment,
             cwd=folder,
             encoding_error_handler="replace",
         )
         return stdio_client(parameters, errlog=errors)
 
-    def _last_words(self) -> str:
-        return f"; its last words: {self._errors[-1][:300]}" if self._errors else ""
+    def _last_stderr_line(self) -> str:
+        return f"; its last words: {self._stderr_lines[-1][:300]}" if self._stderr_lines else ""
 
     # ------------------------------------------------------------------------------------------------------------ tools
 
-    async def _listed(self, client: mcp.Client) -> tuple[Tool, ...]:
+    async def _list_tools(self, client: mcp.Client) -> tuple[Tool, ...]:
         declared: list[mcp_types.Tool] = []
         cursor: str | None = None
-        for _ in range(_PAGES):
+        for _ in range(_MAX_PAGES):
             page = await client.list_tools(cursor=cursor)
             declared += page.tools
             cursor = page.next_cursor
@@ -321,48 +323,51 @@ class _Link:
                 break
         tools: dict[str, Tool] = {}
         for tool in sorted(declared, key=lambda tool: tool.name):
-            made = self._tool(tool, tools)
+            made = self._make_tool(tool, tools)
             if made is not None:
                 tools[made.name] = made
         return tuple(tools.values())
 
-    def _tool(self, declared: mcp_types.Tool, taken: Mapping[str, Tool]) -> Tool | None:
+    def _make_tool(self, declared: mcp_types.Tool, taken: Mapping[str, Tool]) -> Tool | None:
         """Converts a declared tool; None if its schema is not valid."""
         schema: dict[str, Any] = {"type": "object", "properties": {}, **declared.input_schema}
-        if schema["type"] != "object" or schema_fault(schema):
+        if schema["type"] != "object" or find_schema_error(schema):
             return None
-        name = stem = f"{self.name}__{re.sub(r'[^A-Za-z0-9_-]', '_', declared.name)}"[:_LONGEST_NAME]
+        name = stem = f"{self.name}__{re.sub(r'[^A-Za-z0-9_-]', '_', declared.name)}"[:_MAX_NAME]
         number = 2
         while name in taken:
-            name = f"{stem[: _LONGEST_NAME - 4]}_{number}"
+            name = f"{stem[: _MAX_NAME - 4]}_{number}"
             number += 1
         raw = declared.name
 
         async def run(arguments: Arguments, context: Context) -> Result:
             return await self._call(raw, arguments, context)
 
-        def question(arguments: Arguments, folder: Path) -> Question:
+        def question(arguments: Arguments, folder: Path) -> ApprovalRequest:
             subject = msgspec.json.encode(arguments, order="sorted").decode()
             lines = [f"{key}: {value}" for key, value in arguments.items()]
-            return Question(
-                name, subject, f"call {raw} of the MCP server {self.name}", "\n".join([*lines, *_hints(declared)])
+            return ApprovalRequest(
+                name,
+                subject,
+                f"call {raw} of the MCP server {self.name}",
+                "\n".join([*lines, *_format_hints(declared)]),
             )
 
         return Tool(
             name,
-            (declared.description or declared.title or raw)[:_DESCRIPTION],
+            (declared.description or declared.title or raw)[:_MAX_DESCRIPTION],
             schema,
             run,
             blocking=False,
-            timeout=(self._server.timeout or _CALL) + self._server.start + 10,
+            timeout=(self._server.timeout or _CALL_TIMEOUT) + self._server.start + 10,
             timing="inside" if self._server.timeout is None else "own",
-            question=question,
-            shown=lambda arguments: ", ".join(str(value) for value in arguments.values())[:120],
+            approval_request=question,
+            summarize=lambda arguments: ", ".join(str(value) for value in arguments.values())[:120],
         )
 
     async def _call(self, tool: str, arguments: Arguments, context: Context) -> Result:
-        client = await self._reached()
-        seconds = self._server.timeout or context.limit or _CALL
+        client = await self._get_client()
+        seconds = self._server.timeout or context.time_limit or _CALL_TIMEOUT
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             context.progress(message or (f"{progress:g} of {total:g}" if total else f"{progress:g}"))
@@ -373,23 +378,23 @@ class _Link:
         except TimeoutError:
             raise ToolError(f"{self.name} did not answer within {seconds:g} seconds") from None
         except Exception as error:  # noqa: BLE001
-            raise ToolError(self._fault(error)) from None
+            raise ToolError(self._call_error(error)) from None
         self._restarts = 0
-        return told_result(result)
+        return convert_result(result)
 
-    def _fault(self, error: Exception) -> str:
+    def _call_error(self, error: Exception) -> str:
         """The error text of a failed call. If the server has ended, marks it for a restart."""
         import mcp_types
 
         if getattr(error, "code", None) != mcp_types.CONNECTION_CLOSED and self._client is not None:
-            return f"{self.name}: {_words(error)}"
+            return f"{self.name}: {_error_text(error)}"
         self._lost = True
-        return f"the MCP server {self.name} has ended{self._last_words()}; the next call starts it again"
+        return f"the MCP server {self.name} has ended{self._last_stderr_line()}; the next call starts it again"
 
-    async def _reached(self) -> mcp.Client:
+    async def _get_client(self) -> mcp.Client:
         if self._lost or self._client is None:
-            if self._restarts >= _RESTARTS:
-                raise ToolError(f"the MCP server {self.name} ended {_RESTARTS} times; it is not started again")
+            if self._restarts >= _MAX_RESTARTS:
+                raise ToolError(f"the MCP server {self.name} ended {_MAX_RESTARTS} times; it is not started again")
             self._restarts += 1
             await self.connect()
         if self._client is None:
@@ -397,18 +402,18 @@ class _Link:
         return self._client
 
 
-def _client(transport: Any, on_message: MessageHandlerFnT) -> mcp.Client:
+def _make_client(transport: Any, on_message: MessageHandlerFnT) -> mcp.Client:
     from mcp import Client
 
     return Client(transport, message_handler=on_message, cache=None)
 
 
-def _told(tools: Sequence[Tool]) -> list[tuple[str, str, Mapping[str, Any]]]:
+def _tool_signatures(tools: Sequence[Tool]) -> list[tuple[str, str, Mapping[str, Any]]]:
     """What models see of the tools, for comparison."""
     return [(tool.name, tool.description, tool.parameters) for tool in tools]
 
 
-def _hints(declared: mcp_types.Tool) -> list[str]:
+def _format_hints(declared: mcp_types.Tool) -> list[str]:
     annotations = declared.annotations
     if annotations is None:
         return []
@@ -421,13 +426,13 @@ def _hints(declared: mcp_types.Tool) -> list[str]:
     return [f"(declared by the server: {', '.join(declared_hints)})"] if declared_hints else []
 
 
-def _words(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """An error in one line, unwrapped from exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseException", error.exceptions[0])
     match error:
         case ModuleNotFoundError() if (error.name or "").partition(".")[0] in ("mcp", "mcp_types", "httpx2"):
-            return _MISSING
+            return _MISSING_EXTRA
         case FileNotFoundError():
             return f"there is no command {error.filename}"
         case InputError():

@@ -13,18 +13,18 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LEADER", "Overheard", "ended", "found"]
+__all__ = ["LEADER_SCRIPT", "StderrReader", "cancel_and_wait", "find_command"]
 
 # Shell script: writes its process group id to stderr, then becomes the server.
-LEADER = 'echo "$$" >&2; exec "$@"'
+LEADER_SCRIPT = 'echo "$$" >&2; exec "$@"'
 
 
-async def ended(task: asyncio.Task[None]) -> None:
+async def cancel_and_wait(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait({task})
 
 
-def found(command: str, folder: Path, environment: Mapping[str, str]) -> str:
+def find_command(command: str, folder: Path, environment: Mapping[str, str]) -> str:
     """The path of a command; `FileNotFoundError` if it does not exist."""
     path = (
         shutil.which(str(folder / command)) if "/" in command else shutil.which(command, path=environment.get("PATH"))
@@ -34,14 +34,14 @@ def found(command: str, folder: Path, environment: Mapping[str, str]) -> str:
     return path
 
 
-class Overheard:
+class StderrReader:
     """Reads a server's stderr: the last lines are kept, and nothing reaches the terminal."""
 
     def __init__(self, lines: deque[str]) -> None:
         self._lines = lines
         self._group: int | None = None
 
-    def end_group(self) -> None:
+    def kill_group(self) -> None:
         if self._group is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._group, signal.SIGKILL)
@@ -55,7 +55,7 @@ class Overheard:
             self._lines.extend(text for line in complete if (text := line.decode("utf-8", "replace").strip()))
 
     @asynccontextmanager
-    async def opened(self) -> AsyncGenerator[Any]:
+    async def open_pipe(self) -> AsyncGenerator[Any]:
         """Yields the writable end of a pipe, for the server's stderr."""
         reading, writing = os.pipe()
         loop = asyncio.get_running_loop()
@@ -69,5 +69,5 @@ class Overheard:
         finally:
             # Wait briefly for the last lines, but not for child processes that keep the pipe open.
             await asyncio.wait({task}, timeout=0.2)
-            await ended(task)
+            await cancel_and_wait(task)
             transport.close()

@@ -12,29 +12,29 @@ from segue.runtime.tooling import Result
 if TYPE_CHECKING:
     import mcp_types
 
-__all__ = ["told_result"]
+__all__ = ["convert_result"]
 
-_TEXT = 400_000
-_MEDIA = 8_000_000
+_MAX_TEXT = 400_000
+_MAX_MEDIA = 8_000_000
 
 
-def told_result(result: mcp_types.CallToolResult) -> Result:
-    blocks = [block for content in result.content for block in _blocks(content)]
+def convert_result(result: mcp_types.CallToolResult) -> Result:
+    blocks = [block for content in result.content for block in _convert_content(content)]
     if not blocks and result.structured_content is not None:
         blocks = [Text(msgspec.json.encode(result.structured_content).decode())]
     if all(isinstance(block, Text) for block in blocks):
         text = "\n".join(block.text for block in blocks if isinstance(block, Text))
-        return Result(_cut(text) or "[nothing]", error=result.is_error)
-    truncated = tuple(Text(_cut(block.text)) if isinstance(block, Text) else block for block in blocks)
+        return Result(_truncate(text) or "[nothing]", error=result.is_error)
+    truncated = tuple(Text(_truncate(block.text)) if isinstance(block, Text) else block for block in blocks)
     return Result(truncated, error=result.is_error)
 
 
-def _blocks(content: Any) -> list[Block]:
+def _convert_content(content: Any) -> list[Block]:
     match content.type:
         case "text":
             return [Text(content.text)]
         case "image" | "audio":
-            return [_media(content.type, content.mime_type, content.data)]
+            return [_make_media(content.type, content.mime_type, content.data)]
         case "resource_link":
             return [Text(f"[resource {content.name}: {content.uri}]")]
         case "resource":
@@ -43,7 +43,7 @@ def _blocks(content: Any) -> list[Block]:
                 return [Text(f"{resource.uri}\n{resource.text}")]
             mime = resource.mime_type or ""
             if mime.startswith("image/"):
-                return [Text(str(resource.uri)), _media("image", mime, resource.blob)]
+                return [Text(str(resource.uri)), _make_media("image", mime, resource.blob)]
             return [
                 Text(f"[resource {resource.uri}: {mime or 'binary data'}, about {len(resource.blob) * 3 // 4:,} bytes]")
             ]
@@ -51,14 +51,14 @@ def _blocks(content: Any) -> list[Block]:
             return [Text(f"[{other} not supported here]")]
 
 
-def _media(kind: Any, mime: str, data: str) -> Block:
-    if len(data) > _MEDIA:
+def _make_media(kind: Any, mime: str, data: str) -> Block:
+    if len(data) > _MAX_MEDIA:
         return Text(f"[{kind} of {len(data) * 3 // 4:,} bytes, too large to be shown]")
     return Media(kind, mime, data)
 
 
-def _cut(text: str) -> str:
-    if len(text) <= _TEXT:
+def _truncate(text: str) -> str:
+    if len(text) <= _MAX_TEXT:
         return text
-    half = _TEXT // 2
-    return f"{text[:half]}\n[{len(text) - _TEXT:,} characters left out here]\n{text[-half:]}"
+    half = _MAX_TEXT // 2
+    return f"{text[:half]}\n[{len(text) - _MAX_TEXT:,} characters left out here]\n{text[-half:]}"

@@ -14,24 +14,24 @@ from typing import Any, TypeAlias, cast
 
 from msgspec import Struct
 
-from segue.canonical.blocks import Block, Code, Media, Opaque, Text, one_text
-from segue.canonical.jsontext import plain, write_text
-from segue.canonical.texts import LEFT_OUT
-from segue.contents import are_blocks, are_parts
+from segue.canonical.blocks import Block, Code, Media, Opaque, Text, join_texts
+from segue.canonical.compress.placeholders import CUT_NOTE
+from segue.canonical.json import encode_json_text, to_plain_json
+from segue.coerce import is_blocks, is_parts
 from segue.errors import InputError
 from segue.runtime.tooling import Result, ToolError
 
-__all__ = ["Output", "cut", "error_words", "harmless_text", "one_line", "output_of", "share_of"]
+__all__ = ["Output", "format_error", "last_line", "make_output", "sanitize_text", "split_budget", "truncate"]
 
 Content: TypeAlias = "str | tuple[Block, ...] | dict[str, Any] | list[Any]"
 
-_DEEPEST = 100
-_LONGEST_ERROR = 2_000
-_WIDEST_LINE = 200
+_MAX_DEPTH = 100
+_MAX_ERROR = 2_000
+_MAX_LINE = 200
 _INTEGERS = range(-(2**63), 2**64)
 # Lone surrogates, and NUL, which PostgreSQL rejects.
-_UNFIT = re.compile("[\ud800-\udfff\0]")
-_FIT = "\N{REPLACEMENT CHARACTER}"
+_UNSTORABLE = re.compile("[\ud800-\udfff\0]")
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 class Output(Struct, frozen=True):
@@ -40,86 +40,86 @@ class Output(Struct, frozen=True):
     content: Content
     text: str
     error: bool = False
-    left_out: int = 0
+    omitted: int = 0
 
 
-def share_of(budget: int, running: int, refused: Iterable[str] = ()) -> int:
+def split_budget(budget: int, running: int, refused: Iterable[str] = ()) -> int:
     """The characters for each running call, after subtracting the error texts of calls that do not run."""
     return max(0, budget - sum(map(len, refused))) // max(1, running)
 
 
-def cut(text: str, allowance: int) -> tuple[str, int]:
+def truncate(text: str, allowance: int) -> tuple[str, int]:
     """Shortens a text to its head and tail with a note between them; also returns how much was omitted."""
     if len(text) <= allowance:
         return text, 0
-    room = allowance - len(LEFT_OUT.format(count=len(text)))
+    room = allowance - len(CUT_NOTE.format(count=len(text)))
     if room <= 0:
         return text[: max(0, allowance)], len(text) - max(0, allowance)
     head = room * 2 // 3
     left_out = len(text) - room
-    return text[:head] + LEFT_OUT.format(count=left_out) + text[len(text) - (room - head) :], left_out
+    return text[:head] + CUT_NOTE.format(count=left_out) + text[len(text) - (room - head) :], left_out
 
 
-def harmless_text(text: str) -> str:
+def sanitize_text(text: str) -> str:
     """Replaces NUL characters and lone surrogates."""
-    return _UNFIT.sub(_FIT, str.__str__(text))
+    return _UNSTORABLE.sub(_REPLACEMENT, str.__str__(text))
 
 
-def one_line(text: object) -> str:
+def last_line(text: object) -> str:
     """The last non-empty line of a text, truncated, for progress display."""
-    lines = [line for line in harmless_text(_as_text(text)).splitlines() if line.strip()]
-    return lines[-1].strip()[:_WIDEST_LINE] if lines else ""
+    lines = [line for line in sanitize_text(_safe_str(text)).splitlines() if line.strip()]
+    return lines[-1].strip()[:_MAX_LINE] if lines else ""
 
 
-def error_words(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """An exception as text for the model: the message of a `ToolError`, else type and message in one line."""
-    text = harmless_text(_as_text(error))
+    text = sanitize_text(_safe_str(error))
     if isinstance(error, ToolError):
         return text if text.strip() else "the tool failed and did not say why"
-    message = " ".join(text.split())[:_LONGEST_ERROR]
+    message = " ".join(text.split())[:_MAX_ERROR]
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def output_of(value: object, allowance: int) -> Output:
+def make_output(value: object, allowance: int) -> Output:
     """Converts any return value of a tool to an `Output` within the given number of characters."""
     error = isinstance(value, Result) and value.error
     content = value.content if isinstance(value, Result) else value
     if content is None:
         content = ""
     if isinstance(content, str | bytes | bytearray):
-        text, left_out = cut(_decoded(content), allowance)
+        text, left_out = truncate(_decode(content), allowance)
         return Output(text, text, error, left_out)
-    if are_blocks(content):
+    if is_blocks(content):
         blocks = cast("Sequence[Block]", content) if isinstance(content, list | tuple) else (cast("Block", content),)
-        return _blocks(blocks, allowance, error=error)
-    json_value = _harmless(content, 0, ())
-    text = json_value if isinstance(json_value, str) else write_text(json_value)
-    shorter, left_out = cut(text, allowance)
+        return _blocks_output(blocks, allowance, error=error)
+    json_value = _to_json_value(content, 0, ())
+    text = json_value if isinstance(json_value, str) else encode_json_text(json_value)
+    shorter, left_out = truncate(text, allowance)
     # A list that looks like content parts would be parsed as such.
-    if left_out or not isinstance(json_value, dict | list) or are_parts(cast("object", json_value)):
+    if left_out or not isinstance(json_value, dict | list) or is_parts(cast("object", json_value)):
         return Output(shorter, shorter, error, left_out)
     return Output(cast("dict[str, Any] | list[Any]", json_value), text, error)
 
 
-def _blocks(blocks: Sequence[Block], allowance: int, *, error: bool) -> Output:
+def _blocks_output(blocks: Sequence[Block], allowance: int, *, error: bool) -> Output:
     """Keeps only block types that a result may hold, without provider data."""
     kept: list[Block] = []
     texts: list[str] = []
     total = 0
     for block in blocks:
         if isinstance(block, Media):
-            kept.append(_media(block))
+            kept.append(_clean_media(block))
             texts.append(f"[{block.kind}]")
             continue
-        text, left_out = cut(harmless_text(_words(block)), allowance)
+        text, left_out = truncate(sanitize_text(_block_text(block)), allowance)
         allowance -= len(text)
         total += left_out
         texts.append(text)
-        kept.append(Code(text, harmless_text(block.language)) if isinstance(block, Code) else Text(text))
-    return Output(tuple(kept), one_text(texts), error, total)
+        kept.append(Code(text, sanitize_text(block.language)) if isinstance(block, Code) else Text(text))
+    return Output(tuple(kept), join_texts(texts), error, total)
 
 
-def _words(block: Block) -> str:
+def _block_text(block: Block) -> str:
     match block:
         case Text(text) | Opaque(text=text):
             return text
@@ -129,41 +129,41 @@ def _words(block: Block) -> str:
             return "[something that is no result was left out]"
 
 
-def _media(block: Media) -> Media:
+def _clean_media(block: Media) -> Media:
     fields = {name: getattr(block, name) for name in ("kind", "mime", "data", "url", "file_id", "name")}
-    return Media(**{name: harmless_text(text) for name, text in fields.items() if isinstance(text, str)})  # pyright: ignore[reportArgumentType]
+    return Media(**{name: sanitize_text(text) for name, text in fields.items() if isinstance(text, str)})  # pyright: ignore[reportArgumentType]
 
 
-def _decoded(value: str | bytes | bytearray) -> str:
-    return harmless_text(value if isinstance(value, str) else bytes(value).decode(errors="replace"))
+def _decode(value: str | bytes | bytearray) -> str:
+    return sanitize_text(value if isinstance(value, str) else bytes(value).decode(errors="replace"))
 
 
-def _as_text(value: object) -> str:
+def _safe_str(value: object) -> str:
     try:
         return str(value)
     except Exception:  # noqa: BLE001 - `__str__` of a foreign object may raise anything
         return f"a {type(value).__name__}"
 
 
-def _harmless(value: object, depth: int, parents: tuple[int, ...]) -> Any:
+def _to_json_value(value: object, depth: int, parents: tuple[int, ...]) -> Any:
     """Converts a value to JSON types; anything else becomes text."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str | bytes | bytearray):
-        return _decoded(value)
+        return _decode(value)
     if isinstance(value, int):
-        return int(value) if int(value) in _INTEGERS else _as_text(int(value))
+        return int(value) if int(value) in _INTEGERS else _safe_str(int(value))
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
-    if depth >= _DEEPEST or id(value) in parents:
+    if depth >= _MAX_DEPTH or id(value) in parents:
         return "…"
     parents = (*parents, id(value))
     if isinstance(value, Mapping):
         fields = cast("Mapping[object, object]", value)
-        return {harmless_text(_as_text(key)): _harmless(item, depth + 1, parents) for key, item in fields.items()}
+        return {sanitize_text(_safe_str(key)): _to_json_value(item, depth + 1, parents) for key, item in fields.items()}
     if isinstance(value, Sequence | AbstractSet):
-        return [_harmless(item, depth + 1, parents) for item in cast("Iterable[object]", value)]
+        return [_to_json_value(item, depth + 1, parents) for item in cast("Iterable[object]", value)]
     try:
-        return _harmless(plain(value), depth + 1, parents)
+        return _to_json_value(to_plain_json(value), depth + 1, parents)
     except InputError:
-        return harmless_text(_as_text(value))
+        return sanitize_text(_safe_str(value))

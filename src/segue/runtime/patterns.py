@@ -13,31 +13,31 @@ import jsonschema_rs
 
 from segue.runtime.tooling import ToolError
 
-__all__ = ["Pattern", "glob_pattern", "path_glob", "rule_pattern"]
+__all__ = ["Pattern", "glob_to_regex", "path_pattern", "rule_pattern"]
 
-_LONGEST = 2_000
-_NO_COUNT = re.compile(r"(?<!\\)\{(?!\d+(?:,\d*)?\})")
+_MAX_LENGTH = 2_000
+_LITERAL_BRACE = re.compile(r"(?<!\\)\{(?!\d+(?:,\d*)?\})")
 
 
 class Pattern:
     """A regular expression; `matches` returns whether it is found anywhere in a text."""
 
     def __init__(self, regex: str, *, ignore_case: bool = False) -> None:
-        if len(regex) > _LONGEST:
-            raise ToolError(f"the pattern is longer than {_LONGEST:,} characters")
+        if len(regex) > _MAX_LENGTH:
+            raise ToolError(f"the pattern is longer than {_MAX_LENGTH:,} characters")
         flagged = f"(?i:{regex})" if ignore_case else regex
         # Braces that are no repeat count are literal, as in `interface{}`.
-        for text in (flagged, _NO_COUNT.sub(r"\\{", flagged)):
+        for text in (flagged, _LITERAL_BRACE.sub(r"\\{", flagged)):
             try:
                 options = jsonschema_rs.RegexOptions(size_limit=4_000_000)
-                self.in_ = jsonschema_rs.validator_for({"pattern": text}, pattern_options=options).is_valid
+                self.matches = jsonschema_rs.validator_for({"pattern": text}, pattern_options=options).is_valid
                 return
             except ValueError:
                 continue
-        raise ToolError(_fault(regex))
+        raise ToolError(_describe_error(regex))
 
 
-def _fault(regex: str) -> str:
+def _describe_error(regex: str) -> str:
     try:
         re.compile(regex)
     except re.error as error:
@@ -45,11 +45,11 @@ def _fault(regex: str) -> str:
     return "look-around, back-references, comments and very large repeats are not known here; write the pattern without"
 
 
-def _literal(text: str) -> str:
+def _escape(text: str) -> str:
     return re.sub(r"([\\.+*?()|\[\]{}^$/#&~-])", r"\\\1", text)
 
 
-def glob_pattern(glob: str) -> str:
+def glob_to_regex(glob: str) -> str:
     """Translates a file glob: `*` and `?` match within one name, `**` across folders; also `{a,b}` and `[abc]`."""
     regex: list[str] = []
     at, depth = 0, 0
@@ -88,17 +88,17 @@ def glob_pattern(glob: str) -> str:
             case "," if depth:
                 regex.append("|")
             case "\\" if at < len(glob):
-                regex.append(_literal(glob[at]))
+                regex.append(_escape(glob[at]))
                 at += 1
             case _:
-                regex.append(_literal(letter))
+                regex.append(_escape(letter))
     return f"^{''.join(regex)}{')' * depth}$"
 
 
 @lru_cache(maxsize=512)
-def path_glob(glob: str) -> Pattern:
+def path_pattern(glob: str) -> Pattern:
     """The pattern of a glob for paths separated by `/`."""
-    return Pattern(glob_pattern(glob))
+    return Pattern(glob_to_regex(glob))
 
 
 @lru_cache(maxsize=512)
@@ -106,12 +106,12 @@ def rule_pattern(glob: str, *, ignore_case: bool = False) -> Pattern:
     """The pattern of a rule's glob: `*` matches any characters, `/` included, but stays within the host of a URL."""
     url = re.match(r"[^/]*://[^/]*/?", glob)
     host = url[0] if url else ""
-    head = _rule_part(host, any_="[^/?#@]*", one="[^/?#@]")
-    body = _rule_part(glob[len(host) :], any_="(?s:.)*", one="(?s:.)")
+    head = _rule_to_regex(host, any_="[^/?#@]*", one="[^/?#@]")
+    body = _rule_to_regex(glob[len(host) :], any_="(?s:.)*", one="(?s:.)")
     return Pattern(f"^{head}{body}$", ignore_case=ignore_case)
 
 
-def _rule_part(glob: str, *, any_: str, one: str) -> str:
+def _rule_to_regex(glob: str, *, any_: str, one: str) -> str:
     tokens = re.split(r"(\*\*/|\*+|\?)", glob)
     known = {"?": one, "**/": f"(?:{any_}/)?"}
-    return "".join(known.get(token) or (any_ if token.startswith("*") else _literal(token)) for token in tokens)
+    return "".join(known.get(token) or (any_ if token.startswith("*") else _escape(token)) for token in tokens)

@@ -34,15 +34,15 @@ from msgspec import Struct
 
 from segue.errors import InputError
 from segue.runtime.patterns import rule_pattern
-from segue.runtime.tooling import Approve, Question, Refused, ToolError
+from segue.runtime.tooling import ApprovalRequest, Approver, Denial, ToolError
 
-__all__ = ["Grants", "Permissions", "Rule", "parse_rule"]
+__all__ = ["Grants", "PermissionRule", "Permissions", "parse_rule"]
 
-Verdict: TypeAlias = Literal["allow", "ask", "deny"]
+RuleAction: TypeAlias = Literal["allow", "ask", "deny"]
 _RULE = re.compile(r"([\w*?.:/-]+)\s*(?:\((.+)\))?", re.DOTALL)
 
 
-class Rule(Struct, frozen=True):
+class PermissionRule(Struct, frozen=True):
     """A tool name or glob, and a glob for the call's subject; None matches every subject."""
 
     tool: str
@@ -51,10 +51,10 @@ class Rule(Struct, frozen=True):
     def __str__(self) -> str:
         return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
 
-    def speaks_of(self, tool: str) -> bool:
-        return self.tool == tool or ("*" in self.tool and rule_pattern(self.tool).in_(tool))
+    def matches_tool(self, tool: str) -> bool:
+        return self.tool == tool or ("*" in self.tool and rule_pattern(self.tool).matches(tool))
 
-    def fits(self, subject: str, *, ignore_case: bool = False) -> bool:
+    def matches_subject(self, subject: str, *, ignore_case: bool = False) -> bool:
         if self.pattern is None or self.pattern == subject:
             return True
         pattern = self.pattern
@@ -62,15 +62,15 @@ class Rule(Struct, frozen=True):
             bare = pattern[:-2]
             if subject == bare or (ignore_case and subject.casefold() == bare.casefold()):
                 return True
-        return rule_pattern(pattern, ignore_case=ignore_case).in_(subject)
+        return rule_pattern(pattern, ignore_case=ignore_case).matches(subject)
 
-    def names(self, options: Iterable[str]) -> bool:
+    def has_options(self, options: Iterable[str]) -> bool:
         """Whether the rule itself contains all of these options, so that no wildcard has to match them."""
         own = {word.partition("=")[0] for word in (self.pattern or "").split()}
         return own.issuperset(options)
 
 
-def parse_rule(text: str, *, folder: Path | None = None) -> Rule:
+def parse_rule(text: str, *, folder: Path | None = None) -> PermissionRule:
     """Parses `tool` or `tool(glob)`. A path with `~` or inside the folder is converted to the form that tools use."""
     found = _RULE.fullmatch(text.strip())
     if found is None:
@@ -82,9 +82,9 @@ def parse_rule(text: str, *, folder: Path | None = None) -> Rule:
         if folder is not None and pattern.startswith(inside := f"{folder.resolve().as_posix()}/"):
             pattern = pattern[len(inside) :]
         pattern = pattern.removeprefix("./")
-    rule = Rule(tool, pattern)
+    rule = PermissionRule(tool, pattern)
     try:
-        rule.fits("")
+        rule.matches_subject("")
     except ToolError as error:
         raise InputError(f"{text!r} is not a valid rule: {error}") from None
     return rule
@@ -102,80 +102,84 @@ class Permissions:
         folder: Path | None = None,
     ) -> None:
         self._rules = {
-            verdict: _parsed(verdict, texts, folder)
+            verdict: _parse_rules(verdict, texts, folder)
             for verdict, texts in (("deny", deny), ("ask", ask), ("allow", allow))
         }
         self._always: set[tuple[str, str]] = set()
-        self._asking = asyncio.Lock()
+        self._ask_lock = asyncio.Lock()
 
-    def judge(self, question: Question) -> tuple[Verdict, Rule | None]:
+    def decide(self, question: ApprovalRequest) -> tuple[RuleAction, PermissionRule | None]:
         """The action for an approval request, and the deciding rule; None if an answer or the tool itself decided."""
         for verdict in ("deny", "ask"):
-            rule = self._speaking(verdict, question)
-            if rule is not None and (verdict == "deny" or not self._answered(question)):
+            rule = self._find_rule(verdict, question)
+            if rule is not None and (verdict == "deny" or not self._is_always_allowed(question)):
                 return verdict, rule
-        if not question.needed or self._answered(question):
+        if not question.needed or self._is_always_allowed(question):
             return "allow", None
-        rule = self._allowing(question)
+        rule = self._find_allow_rule(question)
         return ("ask", None) if rule is None else ("allow", rule)
 
     def denies(self, tool: str, subject: str) -> bool:
         """Whether a deny rule matches; searches skip such files."""
-        return any(rule.speaks_of(tool) and rule.fits(subject, ignore_case=True) for rule in self._rules["deny"])
+        return any(
+            rule.matches_tool(tool) and rule.matches_subject(subject, ignore_case=True) for rule in self._rules["deny"]
+        )
 
-    def check_names(self, known: Collection[str]) -> None:
+    def validate_tool_names(self, known: Collection[str]) -> None:
         """Raises `InputError` for a rule with an unknown tool. MCP tools (`server__tool`) are not checked."""
         for verdict, rules in self._rules.items():
             for at, rule in enumerate(rules):
-                if "__" in rule.tool or any(rule.speaks_of(name) for name in known):
+                if "__" in rule.tool or any(rule.matches_tool(name) for name in known):
                     continue
                 near = get_close_matches(rule.tool.casefold(), known, n=3, cutoff=0.5)
                 names = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(sorted(known))}"
                 raise InputError(
-                    f"unknown tool in {verdict} rule {_quoted(str(rule))}: {names}", path=f"{verdict}[{at}]"
+                    f"unknown tool in {verdict} rule {_quote(str(rule))}: {names}", path=f"{verdict}[{at}]"
                 )
 
-    async def may(self, question: Question, approve: Approve | None) -> str | None:
+    async def check(self, question: ApprovalRequest, approve: Approver | None) -> str | None:
         """Returns None if the call may run, else the denial text for the model."""
-        verdict, rule = self.judge(question)
+        verdict, rule = self.decide(question)
         if verdict == "ask" and approve is not None:
             # One approval at a time; what was answered «always» meanwhile is not asked again.
-            async with self._asking:
-                verdict, rule = self.judge(question)
+            async with self._ask_lock:
+                verdict, rule = self.decide(question)
                 if verdict == "ask":
                     return await self._ask(question, approve)
         match verdict:
             case "allow":
                 return None
             case "deny":
-                return f"denied: the rule {_quoted(str(rule))} forbids this; find another way, or tell the user"
+                return f"denied: the rule {_quote(str(rule))} forbids this; find another way, or tell the user"
             case "ask":
-                return _nobody(question, rule)
+                return _format_denial(question, rule)
 
-    async def _ask(self, question: Question, approve: Approve) -> str | None:
+    async def _ask(self, question: ApprovalRequest, approve: Approver) -> str | None:
         match await approve(question):
             case "once":
                 return None
             case "always":
                 self._always.add((question.tool, question.subject))
                 return None
-            case Refused(reason):
+            case Denial(reason):
                 return f"denied: the user said no to this: {reason}"
             case "no":
                 return "denied: the user said no to this; don't try it in another way, ask what to do instead"
 
-    def _answered(self, question: Question) -> bool:
+    def _is_always_allowed(self, question: ApprovalRequest) -> bool:
         return (question.tool, question.subject) in self._always
 
-    def _speaking(self, verdict: Verdict, question: Question) -> Rule | None:
-        subjects = (question.subject, *question.also, *question.parts)
+    def _find_rule(self, verdict: RuleAction, question: ApprovalRequest) -> PermissionRule | None:
+        subjects = (question.subject, *question.aliases, *question.parts)
         for rule in self._rules[verdict]:
-            if rule.speaks_of(question.tool) and any(rule.fits(subject, ignore_case=True) for subject in subjects):
+            if rule.matches_tool(question.tool) and any(
+                rule.matches_subject(subject, ignore_case=True) for subject in subjects
+            ):
                 return rule
         return None
 
-    def _allowing(self, question: Question) -> Rule | None:
-        rules = [rule for rule in self._rules["allow"] if rule.speaks_of(question.tool)]
+    def _find_allow_rule(self, question: ApprovalRequest) -> PermissionRule | None:
+        rules = [rule for rule in self._rules["allow"] if rule.matches_tool(question.tool)]
         exact = next((rule for rule in rules if rule.pattern == question.subject), None)
         whole = next((rule for rule in rules if rule.pattern is None), None)
         match question.allowed_by:
@@ -188,33 +192,33 @@ class Permissions:
                     return exact or whole
                 parts = question.parts or (question.subject,)
                 matching = [
-                    next((rule for rule in rules if rule.fits(part) and rule.names(options)), None)
-                    for part, options in zip_longest(parts, question.to_name, fillvalue=())
+                    next((rule for rule in rules if rule.matches_subject(part) and rule.has_options(options)), None)
+                    for part, options in zip_longest(parts, question.risky_options, fillvalue=())
                     if isinstance(part, str)
                 ]
                 return matching[0] if all(matching) else None
 
 
-def _parsed(verdict: str, texts: Iterable[str], folder: Path | None) -> tuple[Rule, ...]:
-    rules: list[Rule] = []
+def _parse_rules(verdict: str, texts: Iterable[str], folder: Path | None) -> tuple[PermissionRule, ...]:
+    rules: list[PermissionRule] = []
     for at, text in enumerate(texts):
         try:
             rules.append(parse_rule(text, folder=folder))
         except InputError as error:
-            raise error.under(f"{verdict}[{at}]") from None
+            raise error.with_prefix(f"{verdict}[{at}]") from None
     return tuple(rules)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _nobody(question: Question, rule: Rule | None) -> str:
-    allowing = Rule(question.tool, question.subject or None)
+def _format_denial(question: ApprovalRequest, rule: PermissionRule | None) -> str:
+    allowing = PermissionRule(question.tool, question.subject or None)
     remedy = (
-        f"the rule {_quoted(str(rule))} asks each time"
+        f"the rule {_quote(str(rule))} asks each time"
         if rule is not None
-        else f"the rule allow = [{_quoted(str(allowing))}] would allow it"
+        else f"the rule allow = [{_quote(str(allowing))}] would allow it"
     )
     return f"denied: {question.title} needs leave, and nobody is there to give it; {remedy}. Go on without, or stop"
 
@@ -223,22 +227,22 @@ class Grants:
     """Approvals that were given and not used yet. A call that turns out to do something else has none."""
 
     def __init__(self) -> None:
-        self._left: Counter[tuple[str, str, str]] = Counter()
+        self._remaining: Counter[tuple[str, str, str]] = Counter()
         self._lock = threading.Lock()
 
-    def give(self, question: Question) -> None:
+    def add(self, question: ApprovalRequest) -> None:
         with self._lock:
-            self._left[_key(question)] += 1
+            self._remaining[_grant_key(question)] += 1
 
-    def take(self, question: Question) -> bool:
-        key = _key(question)
+    def consume(self, question: ApprovalRequest) -> bool:
+        key = _grant_key(question)
         with self._lock:
-            if not self._left[key]:
-                del self._left[key]
+            if not self._remaining[key]:
+                del self._remaining[key]
                 return False
-            self._left[key] -= 1
+            self._remaining[key] -= 1
             return True
 
 
-def _key(question: Question) -> tuple[str, str, str]:
+def _grant_key(question: ApprovalRequest) -> tuple[str, str, str]:
     return question.tool, question.subject, question.allowed_by

@@ -15,7 +15,7 @@ from segue.runtime.providers import Model, catalogue
 __all__ = ["cost"]
 
 _MILLION = 1_000_000
-_ELSEWHERE = {
+_GENAI_PRICES_NAMES = {
     "openai-chat": "openai",
     "gemini": "google",
     "moonshot": "moonshotai",
@@ -28,16 +28,16 @@ def cost(
 ) -> float | None:
     """The cost in dollars; None if unknown. For custom and `local` providers only configured prices count."""
     row = catalogue(config).get(provider)
-    known = row.known(model) if row is not None else None
+    known = row.find_model(model) if row is not None else None
     if known is not None and known.input is not None and known.output is not None:
-        return _by_hand(usage, known)
+        return _configured_cost(usage, known)
     if local or provider not in catalogue():
         return None
-    calculate = _calculator()
-    return None if calculate is None else calculate(usage, _ELSEWHERE.get(provider, provider), model)
+    calculate = _load_calculator()
+    return None if calculate is None else calculate(usage, _GENAI_PRICES_NAMES.get(provider, provider), model)
 
 
-def _by_hand(usage: Usage, price: Model) -> float:
+def _configured_cost(usage: Usage, price: Model) -> float:
     """Without a cache price, cached input costs as much as other input."""
     plain = price.input or 0.0
     read = plain if price.cache_read is None else price.cache_read
@@ -48,7 +48,7 @@ def _by_hand(usage: Usage, price: Model) -> float:
 
 
 @cache
-def _calculator() -> Any:
+def _load_calculator() -> Any:
     try:
         import genai_prices
     except ImportError:

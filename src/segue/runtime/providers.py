@@ -17,11 +17,11 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 import msgspec
 from msgspec import Struct
 
-from segue.errors import InputError, text_argument
-from segue.models import same_model
+from segue.errors import InputError, require_string
+from segue.models import is_same_model
 from segue.runtime import aws
 from segue.runtime.secret import Secret
-from segue.wire.by_model import detect
+from segue.wire.detect_model import detect
 from segue.wire.profiles import PROFILES
 from segue.wire.registry import WIRES
 
@@ -32,16 +32,16 @@ Config = Mapping[str, Any]
 
 _CHAT = "openai-chat"
 # Local servers may require a key and accept any.
-_ANY_KEY = Secret("local")
+_PLACEHOLDER_KEY = Secret("local")
 _SETTINGS = frozenset(
     {"title", "api", "profile", "base_url", "key_variable", "tool_format", "model", "models", "headers"}
 )
 _KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"})
 # The provider for a model name without provider, by the API detected for it.
-_HOMES = {"kimi": "moonshot", "qwen": "dashscope", "openai-responses": "openai", "azure-foundry": "azure"}
+_PROVIDER_BY_API = {"kimi": "moonshot", "qwen": "dashscope", "openai-responses": "openai", "azure-foundry": "azure"}
 _ARN = "arn:aws:bedrock"
 # Minimum similarity for a «did you mean» suggestion.
-_ALIKE = 0.7
+_MIN_SIMILARITY = 0.7
 
 
 class Model(Struct, frozen=True):
@@ -80,10 +80,10 @@ class Provider(Struct, frozen=True):
         signing = ("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",) if self.signed else ()
         return (*self.keys, *self.bearer, *signing)
 
-    def known(self, model: str) -> Model | None:
+    def find_model(self, model: str) -> Model | None:
         """The entry of a model, also for a name with a date or a prefix."""
         exact = self.models.get(model)
-        return exact or next((row for name, row in self.models.items() if same_model(name, model)), None)
+        return exact or next((row for name, row in self.models.items() if is_same_model(name, model)), None)
 
 
 class Endpoint(Struct, frozen=True):
@@ -104,7 +104,7 @@ class Endpoint(Struct, frozen=True):
     bearer: bool = False
     headers: tuple[tuple[str, str], ...] = ()
     variables: tuple[str, ...] = ()
-    signer: aws.Source | None = None
+    signer: aws.CredentialSource | None = None
     region: str | None = None
 
     @property
@@ -121,16 +121,16 @@ class Endpoint(Struct, frozen=True):
 
 def catalogue(config: Config | None = None) -> dict[str, Provider]:
     """All providers by name: the shipped ones, merged with the user's configuration."""
-    known = dict(_shipped())
+    known = dict(_load_shipped())
     for name, settings in (config or {}).items():
-        row = _settings(name, settings)
+        row = _validate_settings(name, settings)
         owner = next((provider.name for provider in known.values() if name in (provider.name, *provider.aliases)), name)
-        known[owner] = _changed(known.get(owner), owner, row)
+        known[owner] = _merge_settings(known.get(owner), owner, row)
     return known
 
 
 @cache
-def _shipped() -> Mapping[str, Provider]:
+def _load_shipped() -> Mapping[str, Provider]:
     data = resources.files("segue.runtime").joinpath("providers.toml").read_text("utf-8")
     rows: dict[str, dict[str, Any]] = tomllib.loads(data)
     for row in rows.values():
@@ -138,7 +138,7 @@ def _shipped() -> Mapping[str, Provider]:
     return {name: msgspec.convert({"name": name, **row}, Provider) for name, row in rows.items()}
 
 
-def _settings(name: str, given: object) -> dict[str, Any]:
+def _validate_settings(name: str, given: object) -> dict[str, Any]:
     """Validates a `[providers.NAME]` table."""
     where = f"providers.{name}"
     if not isinstance(given, Mapping):
@@ -152,7 +152,7 @@ def _settings(name: str, given: object) -> dict[str, Any]:
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(_SETTINGS))}"
             raise InputError(f"unknown setting; {hint}", path=f"{where}.{key}")
         if key not in ("models", "headers", "key_variable"):
-            text_argument(value, f"{where}.{key}")
+            require_string(value, f"{where}.{key}")
     if (api := row.get("api")) is not None and api not in WIRES:
         raise InputError(f"{api!r} is not a known API; known are {', '.join(WIRES)}", path=f"{where}.api")
     if (profile := row.get("profile")) is not None and profile not in PROFILES:
@@ -162,7 +162,7 @@ def _settings(name: str, given: object) -> dict[str, Any]:
     return row
 
 
-def _changed(known: Provider | None, name: str, row: dict[str, Any]) -> Provider:
+def _merge_settings(known: Provider | None, name: str, row: dict[str, Any]) -> Provider:
     where = f"providers.{name}"
     if known is None:
         if not row.get("base_url"):
@@ -175,25 +175,25 @@ def _changed(known: Provider | None, name: str, row: dict[str, Any]) -> Provider
     if "api" in row and "profile" not in row:
         changes["profile"] = None
     if "key_variable" in row:
-        changes |= {"keys": _names(row["key_variable"], f"{where}.key_variable"), "bearer": (), "signed": False}
+        changes |= {"keys": _parse_names(row["key_variable"], f"{where}.key_variable"), "bearer": (), "signed": False}
     if "model" in row:
         changes["default"] = row["model"]
     if "models" in row:
-        changes["models"] = {**known.models, **_models(row["models"], f"{where}.models")}
+        changes["models"] = {**known.models, **_parse_models(row["models"], f"{where}.models")}
         changes.setdefault("default", known.default or next(iter(changes["models"]), ""))
     if "headers" in row:
-        changes["fixed_headers"] = _headers(row["headers"], f"{where}.headers")
+        changes["fixed_headers"] = _parse_headers(row["headers"], f"{where}.headers")
     return msgspec.structs.replace(known, **changes)
 
 
-def _names(given: object, path: str) -> tuple[str, ...]:
+def _parse_names(given: object, path: str) -> tuple[str, ...]:
     names = cast("list[object]", given) if isinstance(given, list) else [given]
     for name in names:
-        text_argument(name, path)
+        require_string(name, path)
     return tuple(cast("list[str]", names))
 
 
-def _headers(given: object, path: str) -> dict[str, str]:
+def _parse_headers(given: object, path: str) -> dict[str, str]:
     try:
         headers = msgspec.convert(given, dict[str, str])
     except msgspec.ValidationError as error:
@@ -210,10 +210,10 @@ def _headers(given: object, path: str) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _models(given: object, path: str) -> dict[str, Model]:
+def _parse_models(given: object, path: str) -> dict[str, Model]:
     """Parses a list of model names, or a table with context and prices of each."""
     if isinstance(given, list):
-        return dict.fromkeys(_names(cast("list[object]", given), path), Model())
+        return dict.fromkeys(_parse_names(cast("list[object]", given), path), Model())
     try:
         return msgspec.convert(given, dict[str, Model])
     except msgspec.ValidationError as error:
@@ -225,12 +225,12 @@ def _models(given: object, path: str) -> dict[str, Model]:
 
 def resolve(name: str, environ: Environ, config: Config | None = None) -> Endpoint:
     """The endpoint for `provider/model`, a provider (its default model), or a model (its own provider)."""
-    text_argument(name, "model")
+    require_string(name, "model")
     known = catalogue(config)
-    provider, model = _parted(name.strip(), known)
+    provider, model = _split_name(name.strip(), known)
     if not model:
         raise InputError(f"{provider.name} has no default model; write {provider.name}/MODEL", path="model")
-    return _endpoint(provider, model, environ)
+    return _make_endpoint(provider, model, environ)
 
 
 def first_available(environ: Environ, config: Config | None = None) -> Endpoint | None:
@@ -243,25 +243,25 @@ def first_available(environ: Environ, config: Config | None = None) -> Endpoint 
         if not has_key and not can_sign:
             continue
         try:
-            return _endpoint(provider, provider.default, environ)
+            return _make_endpoint(provider, provider.default, environ)
         except InputError:
             # A key without a base URL or region.
             continue
     return None
 
 
-def _parted(name: str, known: Mapping[str, Provider]) -> tuple[Provider, str]:
+def _split_name(name: str, known: Mapping[str, Provider]) -> tuple[Provider, str]:
     first, slash, rest = name.partition("/")
-    provider = _named(first, known)
+    provider = _find_provider(first, known)
     if provider is not None:
         return provider, rest if slash else provider.default
     if slash and not name.startswith(_ARN):
         names = [alias for row in known.values() for alias in (row.name, *row.aliases)]
-        near = difflib.get_close_matches(first.lower(), names, 3, _ALIKE)
+        near = difflib.get_close_matches(first.lower(), names, 3, _MIN_SIMILARITY)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
         raise InputError(f"{first!r} is not a known provider; {hint}", path="model")
     detected = detect(name)
-    owner = _HOMES.get(detected.target, detected.target)
+    owner = _PROVIDER_BY_API.get(detected.target, detected.target)
     if owner == _CHAT:
         # Many providers serve Chat Completions: only OpenAI's own models imply their provider.
         owner = "openai" if detected.model.family == "gpt" else ""
@@ -272,19 +272,19 @@ def _parted(name: str, known: Mapping[str, Provider]) -> tuple[Provider, str]:
     return known[owner], name
 
 
-def _named(name: str, known: Mapping[str, Provider]) -> Provider | None:
+def _find_provider(name: str, known: Mapping[str, Provider]) -> Provider | None:
     name = name.lower()
     return known.get(name) or next((row for row in known.values() if name in row.aliases), None)
 
 
-def _endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint:
-    region = aws.region_of(environ) if provider.signed else None
-    base_url = _place(provider, environ, region)
-    key, bearer = _key(provider, environ)
-    signer = aws.found(environ) if provider.signed and key is None else None
+def _make_endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint:
+    region = aws.find_region(environ) if provider.signed else None
+    base_url = _find_base_url(provider, environ, region)
+    key, bearer = _find_key(provider, environ)
+    signer = aws.find_credentials(environ) if provider.signed and key is None else None
     if key is None and not provider.variables and is_local(base_url):
-        key = _ANY_KEY
-    found = provider.known(model)
+        key = _PLACEHOLDER_KEY
+    found = provider.find_model(model)
     from_environ = {header: environ[variable] for header, variable in provider.headers.items() if environ.get(variable)}
     return Endpoint(
         provider.name,
@@ -303,7 +303,7 @@ def _endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint:
     )
 
 
-def _key(provider: Provider, environ: Environ) -> tuple[Secret | None, bool]:
+def _find_key(provider: Provider, environ: Environ) -> tuple[Secret | None, bool]:
     for variable in (*provider.keys, *provider.bearer):
         value = environ.get(variable, "").strip()
         if not value:
@@ -314,7 +314,7 @@ def _key(provider: Provider, environ: Environ) -> tuple[Secret | None, bool]:
     return None, False
 
 
-def _place(provider: Provider, environ: Environ, region: str | None) -> str:
+def _find_base_url(provider: Provider, environ: Environ, region: str | None) -> str:
     """The base URL: from the configuration, the provider's own environment variable, or the catalogue."""
     variable = next((name for name in provider.url_variables if environ.get(name, "").strip()), None)
     if variable is not None:
@@ -326,12 +326,12 @@ def _place(provider: Provider, environ: Environ, region: str | None) -> str:
                 raise InputError(f"no region for {provider.name}: set AWS_REGION")
             url = url.replace("{region}", region)
     if not url:
-        raise InputError(f"no base URL for {provider.name}: set {_either(provider.url_variables)}")
-    return _checked(url, provider.path, setting)
+        raise InputError(f"no base URL for {provider.name}: set {_join_or(provider.url_variables)}")
+    return _normalize_url(url, provider.path, setting)
 
 
-def _checked(url: str, path: str, setting: str) -> str:
-    parts = _split(url)
+def _normalize_url(url: str, path: str, setting: str) -> str:
+    parts = _split_url(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(f"{setting} is not a valid URL: expected https://…")
     if parts.username or parts.password:
@@ -344,7 +344,7 @@ def _checked(url: str, path: str, setting: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, own, "", ""))
 
 
-def _split(url: str) -> SplitResult | None:
+def _split_url(url: str) -> SplitResult | None:
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -359,5 +359,5 @@ def is_local(url: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
-def _either(names: Sequence[str]) -> str:
+def _join_or(names: Sequence[str]) -> str:
     return " or ".join(names)

@@ -18,7 +18,7 @@ class Secret:
     def reveal(self) -> str:
         return self._value
 
-    def hidden_in(self, text: str) -> str:
+    def mask_in(self, text: str) -> str:
         """Replaces this secret in a text."""
         return text.replace(self._value, "[key removed]") if self._value else text
 

@@ -17,42 +17,42 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from segue._check import check
+from segue._conversation import Rendered
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Reply, Usage
-from segue.checking import check
-from segue.contents import blocks_of
-from segue.conversation import Rendered
-from segue.errors import InputError, ProjectionError, RemoteProtocolError, SegueError, UpstreamError
-from segue.runtime.book import Book
+from segue.coerce import coerce_blocks
+from segue.errors import InputError, ProjectionError, ProviderError, RemoteProtocolError, SegueError
 from segue.runtime.events import (
-    Began,
-    Broke,
     CallEnded,
-    Ended,
     Event,
-    HowEnded,
-    Moved,
-    Replied,
-    Requested,
-    Thoughts,
-    Words,
+    ExchangeEnded,
+    ExchangeOutcome,
+    ExchangeStarted,
+    ModelSwitched,
+    ReasoningDelta,
+    ReplyReceived,
+    RequestSent,
+    StreamBroken,
+    TextDelta,
 )
+from segue.runtime.log import ConversationLog
+from segue.runtime.provider_client import ProviderClient
 from segue.runtime.providers import Endpoint
+from segue.runtime.routing import Fixed, Route, RouteContext
 from segue.runtime.scheduler import Limits, Scheduler
-from segue.runtime.subagents import Models, Subagents
-from segue.runtime.switching import Fixed, Route, Situation
+from segue.runtime.subagents import ModelResolver, Subagents
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import Approve
+from segue.runtime.tooling import Approver
 from segue.runtime.tools.task import task as task_tool
-from segue.runtime.upstream import Upstream
 from segue.wire import events as wire_events
 
-__all__ = ["Listen", "Session", "Turn"]
+__all__ = ["EventListener", "Session", "Turn"]
 
-Listen: TypeAlias = Callable[[Event], None]
+EventListener: TypeAlias = Callable[[Event], None]
 
 _HEARTBEAT = 20.0
-_USUAL = Limits()
+_DEFAULT_LIMITS = Limits()
 
 
 class Turn(Struct, frozen=True):
@@ -62,7 +62,7 @@ class Turn(Struct, frozen=True):
     outcomes: tuple[CallEnded, ...] = ()
 
 
-class _CancelledError(Exception):
+class _ExchangeCancelledError(Exception):
     """The exchange was cancelled."""
 
 
@@ -75,77 +75,77 @@ class Session:
 
     def __init__(
         self,
-        book: Book,
+        log: ConversationLog,
         route: Route,
         *,
-        upstream: Upstream,
+        client: ProviderClient,
         toolbox: Toolbox,
-        listen: Listen = lambda event: None,
-        approve: Approve | None = None,
-        limits: Limits = _USUAL,
+        on_event: EventListener = lambda event: None,
+        approve: Approver | None = None,
+        limits: Limits = _DEFAULT_LIMITS,
         debug: bool = False,
-        models: Models | None = None,
+        models: ModelResolver | None = None,
         task: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.book = book
+        self.log = log
         self.route = route
         self.toolbox = toolbox
         if models is not None:
             subagents = Subagents(self, models)
-            self.toolbox = toolbox.with_tools(task_tool(subagents.spawn, subagents.leave))
+            self.toolbox = toolbox.with_tools(task_tool(subagents.spawn, subagents.approval_request))
         self.toolbox.check_rules()
         self.limits = limits
         self.debug = debug
         self.usage = Usage()
         self.requests = 0
         self.exchanges = 0
-        self.upstream = upstream
+        self.client = client
         self.approve = approve
-        self._listen = listen
+        self._on_event = on_event
         self._task = task
         self._clock = clock
-        self._asked: Endpoint | None = None
+        self._endpoint: Endpoint | None = None
         self._cancelled = False
         self._streaming: asyncio.Task[Reply] | None = None
-        self._over: asyncio.Future[None] | None = None
+        self._exchange_done: asyncio.Future[None] | None = None
         """Done when the current exchange has ended."""
-        self._scheduler = Scheduler(book, self.toolbox, emit=self.emit, approve=approve, limits=limits, clock=clock)
+        self._scheduler = Scheduler(log, self.toolbox, emit=self.emit, approve=approve, limits=limits, clock=clock)
 
     # ----------------------------------------------------------------------------------------------------------- public
 
-    async def ask(self, content: Any) -> Ended:
+    async def ask(self, content: Any) -> ExchangeEnded:
         """Runs an exchange, from a user message to the answer. Errors are reported in the returned event."""
-        if self._over is not None:
+        if self._exchange_done is not None:
             raise InputError("an exchange is running; cancel it and wait for its end first")
         began, before = self._clock(), self.usage
         self._cancelled = False
         self.exchanges += 1
-        turns = _Turns()
-        self._over = over = asyncio.get_running_loop().create_future()
-        heartbeat = asyncio.create_task(self._keep())
-        how: HowEnded = "cancelled"
+        turns = _ExchangeState()
+        self._exchange_done = over = asyncio.get_running_loop().create_future()
+        heartbeat = asyncio.create_task(self._renew_lease())
+        how: ExchangeOutcome = "cancelled"
         text, retryable, cause = "cancelled", False, None
         try:
-            self.emit(Began(words=_words(content)))
-            self.route.exchange()
-            self._prepare()
-            self.book.add_user(content)
-            how, text = await self._exchange(turns)
-        except _CancelledError:
+            self.emit(ExchangeStarted(text=_content_text(content)))
+            self.route.start_exchange()
+            self._update_settings()
+            self.log.add_user(content)
+            how, text = await self._run_turns(turns)
+        except _ExchangeCancelledError:
             pass
         except SegueError as error:
             how, text, retryable = "failed", str(error), bool(getattr(error, "retryable", False))
             cause = getattr(error, "cause", None)
         finally:
             heartbeat.cancel()
-            self._over = None
+            self._exchange_done = None
             over.set_result(None)
-            ended = Ended(
-                how=how,
+            ended = ExchangeEnded(
+                outcome=how,
                 text=text,
                 turns=turns.count,
-                usage=_each(sub, self.usage, before),
+                usage=_combine_usage(sub, self.usage, before),
                 seconds=self._clock() - began,
                 finish=turns.last.finish if turns.last is not None else None,
                 retryable=retryable,
@@ -154,13 +154,13 @@ class Session:
             self.emit(ended)
         return ended
 
-    async def _exchange(self, turns: _Turns) -> tuple[HowEnded, str]:
+    async def _run_turns(self, turns: _ExchangeState) -> tuple[ExchangeOutcome, str]:
         while turns.count < self.limits.steps:
             turn = await self.turn()
             turns.count += 1
             turns.last, outcomes = turn.reply, turn.outcomes
             if self._cancelled:
-                raise _CancelledError
+                raise _ExchangeCancelledError
             if outcomes:
                 turns.paused = []
             elif turns.last.finish == "pause":
@@ -172,11 +172,11 @@ class Session:
 
     async def turn(self) -> Turn:
         """Requests one reply, and runs its calls as one batch."""
-        reply, calls = await self._reply()
+        reply, calls = await self._request_until_complete()
         if not calls:
             return Turn(reply)
         if self._cancelled:
-            return Turn(reply, tuple(await self._scheduler.give_up(calls)))
+            return Turn(reply, tuple(await self._scheduler.cancel_calls(calls)))
         return Turn(reply, tuple(await self._scheduler.run_batch(calls)))
 
     def cancel(self) -> None:
@@ -188,98 +188,100 @@ class Session:
 
     def switch(self, endpoint: Endpoint, why: str = "chosen") -> None:
         """Uses another model from the next request on."""
-        self.take(Fixed(endpoint, why))
+        self.set_route(Fixed(endpoint, why))
 
-    def take(self, route: Route) -> None:
+    def set_route(self, route: Route) -> None:
         """Uses another route from the next request on."""
         self.route = route
 
     async def close(self) -> None:
         """Cancels the exchange and releases the conversation."""
         self.cancel()
-        if self._over is not None:
-            await asyncio.wait((self._over,))
+        if self._exchange_done is not None:
+            await asyncio.wait((self._exchange_done,))
         await self._scheduler.close()
         with suppress(SegueError):
-            self.book.close()
+            self.log.close()
 
     def emit(self, event: Event) -> None:
         """Passes an event to the listener; events of a subagent get its task."""
         if self._task is not None and event.task is None:
             event = msgspec.structs.replace(event, task=self._task)
-        self._listen(event)
+        self._on_event(event)
 
-    def spent(self, usage: Usage | None) -> None:
+    def add_usage(self, usage: Usage | None) -> None:
         """Adds the usage of a reply or a subagent."""
         if usage is not None:
-            self.usage = _each(add, self.usage, usage)
+            self.usage = _combine_usage(add, self.usage, usage)
 
     # -------------------------------------------------------------------------------------------------------- one reply
 
-    async def _reply(self) -> tuple[Reply, list[ToolCall]]:
+    async def _request_until_complete(self) -> tuple[Reply, list[ToolCall]]:
         """Sends requests until a reply is complete; returns it and its calls to run."""
         broken = 0
         while True:
-            endpoint = self._chosen()
+            endpoint = self._pick_endpoint()
             try:
-                return await self._asking(endpoint)
-            except UpstreamError as error:
-                self._look_up()
-                has_failover = self.route.failed(endpoint, error)
+                return await self._request(endpoint)
+            except ProviderError as error:
+                self._raise_if_cancelled()
+                has_failover = self.route.on_failure(endpoint, error)
                 if error.cause != "broken":
                     if not has_failover:
                         raise
                     continue
                 broken += 1
-                again = broken <= self.limits.reasks
-                self.emit(Broke(provider=endpoint.provider, model=endpoint.model, why=error.brief, again=again))
+                again = broken <= self.limits.stream_retries
+                self.emit(
+                    StreamBroken(provider=endpoint.provider, model=endpoint.model, why=error.brief, will_retry=again)
+                )
                 if not again:
                     raise
 
-    def _chosen(self) -> Endpoint:
+    def _pick_endpoint(self) -> Endpoint:
         """Picks the endpoint for the next request. A change is recorded and emitted."""
-        choice = self.route.choose(Situation(self.book.chat, self.exchanges))
+        choice = self.route.choose(RouteContext(self.log.chat, self.exchanges))
         endpoint = choice.endpoint
-        if endpoint != self._asked:
-            if self._asked is not None:
-                self.emit(Moved(provider=endpoint.provider, model=endpoint.model, why=choice.why))
-            self.book.switch(endpoint.api, endpoint.model, provider=endpoint.provider)
-            self._asked = endpoint
+        if endpoint != self._endpoint:
+            if self._endpoint is not None:
+                self.emit(ModelSwitched(provider=endpoint.provider, model=endpoint.model, why=choice.why))
+            self.log.switch(endpoint.api, endpoint.model, provider=endpoint.provider)
+            self._endpoint = endpoint
         return endpoint
 
-    def _look_up(self) -> None:
+    def _raise_if_cancelled(self) -> None:
         """Raises if the exchange or its task was cancelled meanwhile."""
         if self._cancelled:
-            raise _CancelledError
+            raise _ExchangeCancelledError
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise asyncio.CancelledError
 
-    async def _asking(self, endpoint: Endpoint) -> tuple[Reply, list[ToolCall]]:
+    async def _request(self, endpoint: Endpoint) -> tuple[Reply, list[ToolCall]]:
         """Sends one request and records the reply. The stream is read in its own task, so that it can be cancelled."""
         began = self._clock()
-        self._look_up()
-        rendered = self._rendered(endpoint)
-        self._look_up()
-        self.book.sent()
+        self._raise_if_cancelled()
+        rendered = self._render(endpoint)
+        self._raise_if_cancelled()
+        self.log.mark_sent()
         self._streaming = streaming = asyncio.create_task(self._stream(endpoint, rendered))
         try:
             reply = await streaming
         except asyncio.CancelledError:
             if streaming.done() and not streaming.cancelled() and streaming.exception() is None:
                 # The reply was complete when the exchange was cancelled.
-                self.book.broke(streaming.result())
+                self.log.record_broken(streaming.result())
             if self._cancelled:
-                raise _CancelledError from None
+                raise _ExchangeCancelledError from None
             raise
         finally:
             self._streaming = None
         cut = [place for place, call in enumerate(reply.calls) if call.broken]
-        added = self.book.add_reply(_whole(reply))
-        self.route.succeeded(endpoint)
-        self.spent(added.usage)
+        added = self.log.add_reply(_clear_broken(reply))
+        self.route.on_success(endpoint)
+        self.add_usage(added.usage)
         self.emit(
-            Replied(
+            ReplyReceived(
                 provider=endpoint.provider,
                 model=endpoint.model,
                 finish=added.finish,
@@ -289,10 +291,10 @@ class Session:
                 usage=added.usage,
             )
         )
-        return added, _runnable(added, cut)
+        return added, _calls_to_run(added, cut)
 
-    def _rendered(self, endpoint: Endpoint) -> Rendered:
-        rendered = self.book.render(
+    def _render(self, endpoint: Endpoint) -> Rendered:
+        rendered = self.log.render(
             endpoint.api, endpoint.model, profile=endpoint.profile, tool_format=endpoint.tool_format
         )
         self.requests += 1
@@ -304,12 +306,12 @@ class Session:
                         f"{violation.path}: {violation.message}"
                     )
         self.emit(
-            Requested(
+            RequestSent(
                 provider=endpoint.provider,
                 model=endpoint.model,
                 api=endpoint.api,
                 number=self.requests,
-                messages=len(self.book.chat.history),
+                messages=len(self.log.chat.history),
                 findings=tuple(f"{finding.kind}: {finding.message}" for finding in rendered.report.findings),
             )
         )
@@ -317,52 +319,52 @@ class Session:
 
     async def _stream(self, endpoint: Endpoint, rendered: Rendered) -> Reply:
         """Streams the reply and emits its deltas. An incomplete reply is recorded as evidence."""
-        reader = rendered.answer()
-        stream = await self.upstream.open(endpoint, rendered.fragments, tell=self.emit)
+        reader = rendered.open_reader()
+        stream = await self.client.open(endpoint, rendered.fragments, on_retry=self.emit)
         try:
             async with aclosing(stream):
                 async for data in stream:
                     for event in reader.feed(data):
                         if isinstance(event, wire_events.TextDelta):
-                            self.emit(Words(text=event.text))
+                            self.emit(TextDelta(text=event.text))
                         elif isinstance(event, wire_events.ThinkingDelta):
-                            self.emit(Thoughts(text=event.text))
+                            self.emit(ReasoningDelta(text=event.text))
             reply = reader.close()
-            self._look_up()
-        except (_CancelledError, asyncio.CancelledError, UpstreamError, RemoteProtocolError) as error:
+            self._raise_if_cancelled()
+        except (_ExchangeCancelledError, asyncio.CancelledError, ProviderError, RemoteProtocolError) as error:
             with suppress(RemoteProtocolError):
-                self.book.broke(reader.close())
-            if isinstance(error, _CancelledError | asyncio.CancelledError):
+                self.log.record_broken(reader.close())
+            if isinstance(error, _ExchangeCancelledError | asyncio.CancelledError):
                 raise
-            why = error.brief if isinstance(error, UpstreamError) else str(error)
-            raise UpstreamError.broken(endpoint.provider, endpoint.model, why) from None
+            why = error.brief if isinstance(error, ProviderError) else str(error)
+            raise ProviderError.broken(endpoint.provider, endpoint.model, why) from None
         if reply.finish == "error":
-            self.book.broke(reply)
-            raise UpstreamError.broken(endpoint.provider, endpoint.model, reply.cause or "the reply is incomplete")
+            self.log.record_broken(reply)
+            raise ProviderError.broken(endpoint.provider, endpoint.model, reply.raw_finish or "the reply is incomplete")
         return reply
 
     # ----------------------------------------------------------------------------------------------- settings and lease
 
-    def _prepare(self) -> None:
+    def _update_settings(self) -> None:
         """Updates the declared tools, and switches streaming on."""
-        chat = self.book.chat
+        chat = self.log.chat
         changes: dict[str, Any] = {}
         if chat.tools != self.toolbox.declarations:
             changes["tools"] = self.toolbox.declarations
         if not chat.options.stream:
             changes["options"] = msgspec.structs.replace(chat.options, stream=True)
         if changes:
-            self.book.set(**changes)
+            self.log.set(**changes)
 
-    async def _keep(self) -> None:
+    async def _renew_lease(self) -> None:
         """Renews the lease at intervals while the exchange runs."""
         while True:
             await asyncio.sleep(_HEARTBEAT)
             with suppress(SegueError):
-                self.book.keep()
+                self.log.renew_lease()
 
 
-class _Turns:
+class _ExchangeState:
     """The state of a running exchange."""
 
     def __init__(self) -> None:
@@ -372,21 +374,21 @@ class _Turns:
         """Texts of replies that ended with `pause`."""
 
 
-def _whole(reply: Reply) -> Reply:
+def _clear_broken(reply: Reply) -> Reply:
     """Clears `broken` on incomplete calls, so that they are recorded; their result says that they were cut off."""
     blocks = (msgspec.structs.replace(b, broken=False) if isinstance(b, ToolCall) else b for b in reply.blocks)
     return msgspec.structs.replace(reply, blocks=tuple(blocks)) if any(c.broken for c in reply.calls) else reply
 
 
-def _runnable(reply: Reply, cut: Container[int]) -> list[ToolCall]:
+def _calls_to_run(reply: Reply, cut: Container[int]) -> list[ToolCall]:
     """The calls that need an outcome. Those at the indices `cut` are incomplete and will not run."""
     calls = enumerate(reply.calls)
     return [msgspec.structs.replace(call, broken=at in cut) for at, call in calls if call.kind != "hosted"]
 
 
-def _words(content: Any) -> str:
-    return "\n".join(text for block in blocks_of(content) if isinstance(text := getattr(block, "text", None), str))
+def _content_text(content: Any) -> str:
+    return "\n".join(text for block in coerce_blocks(content) if isinstance(text := getattr(block, "text", None), str))
 
 
-def _each(operation: Callable[[int, int], int], one: Usage, other: Usage) -> Usage:
+def _combine_usage(operation: Callable[[int, int], int], one: Usage, other: Usage) -> Usage:
     return Usage(**{name: operation(getattr(one, name), getattr(other, name)) for name in Usage.__struct_fields__})

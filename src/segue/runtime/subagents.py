@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from segue.conversation import Conversation
+from segue._conversation import Conversation
 from segue.errors import InputError
 from segue.runtime.providers import Endpoint
-from segue.runtime.switching import Fixed, Route
-from segue.runtime.tooling import Context, Question, Result, ToolError
+from segue.runtime.routing import Fixed, Route
+from segue.runtime.tooling import ApprovalRequest, Context, Result, ToolError
 from segue.runtime.tools.task import TaskOrder
 
 if TYPE_CHECKING:
     from segue.runtime.session import Session
 
-__all__ = ["Models", "Subagents"]
+__all__ = ["ModelResolver", "Subagents"]
 
-Models: TypeAlias = Callable[[str], Endpoint]
+ModelResolver: TypeAlias = Callable[[str], Endpoint]
 """Resolves a name `provider/model`; raises `InputError` if there is no such model."""
 
 _SYSTEM = (
@@ -28,37 +28,37 @@ _SYSTEM = (
     "Do the task with the tools you have, then give the result in one answer: what was asked for, and what the "
     "other agent has to know. Say so where something could not be done."
 )
-_TITLE = 60
+_MAX_TITLE = 60
 
 
 class Subagents:
     """Starts the subagents of one session."""
 
-    def __init__(self, parent: Session, models: Models) -> None:
+    def __init__(self, parent: Session, models: ModelResolver) -> None:
         self._parent = parent
         self._models = models
 
-    def leave(self, model: str) -> Question | None:
+    def approval_request(self, model: str) -> ApprovalRequest | None:
         """The approval request for using a model; not `needed` if the session's route uses the same provider."""
-        endpoint = self._found(model)
+        endpoint = self._find_endpoint(model)
         known = {(each.provider, each.base_url) for each in self._parent.route.endpoints}
         title = f"giving work to {endpoint.name} at {endpoint.base_url}"
         needed = (endpoint.provider, endpoint.base_url) not in known
-        return Question("task", endpoint.name, title, needed=needed, also=(model,))
+        return ApprovalRequest("task", endpoint.name, title, needed=needed, aliases=(model,))
 
-    def _found(self, model: str) -> Endpoint:
+    def _find_endpoint(self, model: str) -> Endpoint:
         try:
             return self._models(model)
         except InputError as error:
             raise ToolError(str(error)) from None
 
-    def _route(self, order: TaskOrder, context: Context) -> Route:
+    def _choose_route(self, order: TaskOrder, context: Context) -> Route:
         if not order.model:
-            return self._parent.route.for_task()
-        question = self.leave(order.model)
-        if question is not None and question.needed and not context.granted(question):
+            return self._parent.route.for_subagent()
+        question = self.approval_request(order.model)
+        if question is not None and question.needed and not context.is_granted(question):
             raise ToolError(f"{question.title} needs leave, and none was given")
-        return Fixed(self._found(order.model), "named for the task")
+        return Fixed(self._find_endpoint(order.model), "named for the task")
 
     async def spawn(self, order: TaskOrder, context: Context) -> Result:
         """Runs a subagent and returns its answer."""
@@ -72,14 +72,14 @@ class Subagents:
                 known = ", ".join(tool.name for tool in toolbox.declarations)
                 raise ToolError(f"there is no tool {unknown[0]!r} for a task; there are {known}")
             toolbox = toolbox.only(order.tools)
-        route = self._route(order, context)
-        title = f"task: {order.description}"[:_TITLE]
+        route = self._choose_route(order, context)
+        title = f"task: {order.description}"[:_MAX_TITLE]
         child = Session(
-            parent.book.child(Conversation(system=_SYSTEM), title),
+            parent.log.create_child(Conversation(system=_SYSTEM), title),
             route,
-            upstream=parent.upstream,
+            client=parent.client,
             toolbox=toolbox,
-            listen=parent.emit,
+            on_event=parent.emit,
             approve=parent.approve,
             limits=parent.limits,
             debug=parent.debug,
@@ -88,6 +88,6 @@ class Subagents:
         try:
             ended = await child.ask(order.prompt)
         finally:
-            parent.spent(child.usage)
+            parent.add_usage(child.usage)
             await child.close()
-        return Result(ended.text or "(no answer)", error=ended.how != "answered")
+        return Result(ended.text or "(no answer)", error=ended.outcome != "answered")

@@ -14,20 +14,20 @@ import jsonschema_rs
 
 from segue.canonical.request import Tool as Declaration
 from segue.errors import InputError
+from segue.runtime.masking import SecretMask, find_hidden_secrets
 from segue.runtime.permissions import Grants, Permissions
-from segue.runtime.tooling import Approve, Arguments, Context, Question, Tool, ToolError
-from segue.runtime.withholding import Veil, withheld_from
+from segue.runtime.tooling import ApprovalRequest, Approver, Arguments, Context, Tool, ToolError
 
-__all__ = ["Source", "Toolbox", "schema_fault"]
+__all__ = ["ToolSource", "Toolbox", "find_schema_error"]
 
-Source: TypeAlias = Callable[[], Sequence[Tool]]
+ToolSource: TypeAlias = Callable[[], Sequence[Tool]]
 # Built-in tools that a session may not have: a rule for one of them is still valid.
 _STANDARD_NAMES = """
 read_file list_dir glob grep write_file edit_file shell fetch_url todo task
 """
 _STANDARD = frozenset(_STANDARD_NAMES.split())
-_MOST_PROBLEMS = 8
-_LONGEST_PROBLEM = 300
+_MAX_PROBLEMS = 8
+_MAX_PROBLEM_LENGTH = 300
 
 
 class Toolbox:
@@ -43,22 +43,22 @@ class Toolbox:
         folder: Path,
         permissions: Permissions | None = None,
         *,
-        sources: Sequence[Source] = (),
+        sources: Sequence[ToolSource] = (),
     ) -> None:
         self.folder = folder
         self.permissions = permissions or Permissions(folder=folder)
-        self._given = tuple(tools)
+        self._own_tools = tuple(tools)
         self._sources = tuple(sources)
-        self._kept: frozenset[str] | None = None
-        self._known = _STANDARD | _names(self._given)
+        self._selected: frozenset[str] | None = None
+        self._known_names = _STANDARD | _tool_names(self._own_tools)
         self._grants = Grants()
-        self._last: asyncio.Future[None] | None = None
-        self._seen: tuple[Tool, ...] = ()
+        self._last_approval: asyncio.Future[None] | None = None
+        self._loaded: tuple[Tool, ...] = ()
         self._tools: dict[str, Tool] = {}
-        self._checkers: dict[str, jsonschema_rs.Validator] = {}
-        _refuse_twins(self._given)
-        for tool in self._given:
-            if fault := schema_fault(tool.parameters):
+        self._validators: dict[str, jsonschema_rs.Validator] = {}
+        _reject_duplicate_names(self._own_tools)
+        for tool in self._own_tools:
+            if fault := find_schema_error(tool.parameters):
                 raise InputError(
                     f"the parameters of the tool {tool.name!r} are not a valid JSON Schema: {fault}", path="tools"
                 )
@@ -66,34 +66,36 @@ class Toolbox:
 
     def _load(self) -> dict[str, Tool]:
         """The current tools by name; rebuilt only if the sources return other tools."""
-        seen = (*self._given, *(tool for source in self._sources for tool in source()))
-        if seen != self._seen or not self._tools:
+        seen = (*self._own_tools, *(tool for source in self._sources for tool in source()))
+        if seen != self._loaded or not self._tools:
             found: dict[str, Tool] = {}
             for tool in seen:
-                if tool.name not in found and (self._kept is None or tool.name in self._kept):
-                    found[tool.name] = replace(tool, run=partial(self._run, tool))
-            self._seen, self._checkers = seen, {}
+                if tool.name not in found and (self._selected is None or tool.name in self._selected):
+                    found[tool.name] = replace(tool, run=partial(self._run_masked, tool))
+            self._loaded, self._validators = seen, {}
             self._tools = dict(sorted(found.items()))
         return self._tools
 
-    def _run(self, tool: Tool, arguments: Arguments, context: Context) -> Any:
-        mask = self._veil()
+    def _run_masked(self, tool: Tool, arguments: Arguments, context: Context) -> Any:
+        mask = self._secret_mask()
 
         def progress(text: str) -> None:
-            context.progress(mask.text(text))
+            context.progress(mask.mask_text(text))
 
         try:
-            value = tool.run(arguments, replace(context, granted=self._grants.take, progress=progress))
+            value = tool.run(arguments, replace(context, is_granted=self._grants.consume, progress=progress))
         except Exception as error:
-            if (masked := mask.error(error)) is error:
+            if (masked := mask.mask_error(error)) is error:
                 raise
             raise masked from None
-        return mask.awaited(value) if inspect.isawaitable(value) else mask.over(value)
+        return mask.mask_awaitable(value) if inspect.isawaitable(value) else mask.mask(value)
 
-    def _veil(self) -> Veil:
+    def _secret_mask(self) -> SecretMask:
         """A mask for all secrets that are hidden from any of the tools."""
-        sources = [tool.withholds for tool in self._seen if tool.withholds is not None] or [withheld_from]
-        return Veil({value: name for find_secrets in sources for value, name in find_secrets().items()})
+        sources = [tool.hidden_secrets for tool in self._loaded if tool.hidden_secrets is not None] or [
+            find_hidden_secrets
+        ]
+        return SecretMask({value: name for find_secrets in sources for value, name in find_secrets().items()})
 
     # ------------------------------------------------------------------------------------------------------------ tools
 
@@ -111,23 +113,26 @@ class Toolbox:
 
     def with_tools(self, *tools: Tool) -> Toolbox:
         """A toolbox with additional tools."""
-        return self._like((*self._given, *tools), self._kept if self._kept is None else self._kept | _names(tools))
+        return self._derive(
+            (*self._own_tools, *tools),
+            self._selected if self._selected is None else self._selected | _tool_names(tools),
+        )
 
     def only(self, names: Iterable[str]) -> Toolbox:
         """A toolbox with only these tools."""
         kept = frozenset(names)
         if missing := sorted(kept.difference(self.names)):
             raise InputError(f"unknown tool {', '.join(missing)}; known are {', '.join(self.names)}", path="tools")
-        return self._like(tuple(tool for tool in self._given if tool.name in kept), kept)
+        return self._derive(tuple(tool for tool in self._own_tools if tool.name in kept), kept)
 
     def without(self, *names: str) -> Toolbox:
         """A toolbox with all tools except these."""
         return self.only(name for name in self.names if name not in names)
 
-    def _like(self, tools: Sequence[Tool], kept: frozenset[str] | None) -> Toolbox:
+    def _derive(self, tools: Sequence[Tool], kept: frozenset[str] | None) -> Toolbox:
         other = Toolbox(tools, self.folder, self.permissions, sources=self._sources)
-        other._kept = kept
-        other._known |= self._known
+        other._selected = kept
+        other._known_names |= self._known_names
         other._tools = {}
         other._load()
         return other
@@ -135,82 +140,82 @@ class Toolbox:
     def check_rules(self) -> None:
         """Raises `InputError` for a permission rule with an unknown tool. Without any tools nothing is checked."""
         if self._load():
-            self.permissions.check_names(self._known.union(self.names))
+            self.permissions.validate_tool_names(self._known_names.union(self.names))
 
     # ----------------------------------------------------------------------------------------------------------- checks
 
     def check(self, tool: Tool, arguments: Arguments) -> str | None:
         """Validates the arguments against the schema; returns an error text for the model, or None."""
-        checker = self._checkers.get(tool.name)
+        checker = self._validators.get(tool.name)
         if checker is None:
-            checker = self._checkers[tool.name] = _checker(tool.parameters)
+            checker = self._validators[tool.name] = _make_validator(tool.parameters)
         if checker.is_valid(dict(arguments)):
             return None
         lines: list[str] = []
         for error in checker.iter_errors(dict(arguments)):
-            if len(lines) == _MOST_PROBLEMS:
+            if len(lines) == _MAX_PROBLEMS:
                 lines.append("and more")
                 break
-            lines.append(_problem(error))
+            lines.append(_format_problem(error))
         # One line: user interfaces show only the first, which must have the reason.
         return f"the arguments don't fit {tool.name}, and nothing ran: {'; '.join(lines)}"
 
-    async def may(self, tool: Tool, arguments: Arguments, approve: Approve | None) -> str | None:
+    async def check_permission(self, tool: Tool, arguments: Arguments, approve: Approver | None) -> str | None:
         """Returns None if the call may run, else the denial text for the model."""
-        before, mine = self._in_line()
+        before, mine = self._queue_approval()
         try:
             # In a thread: it reads files and looks up host names.
-            question = await asyncio.to_thread(tool.question, arguments, self.folder)
-            question = question or Question(tool.name, "", tool.name, needed=False)
-            if approve is not None and self.permissions.judge(question)[0] == "ask":
+            question = await asyncio.to_thread(tool.approval_request, arguments, self.folder)
+            question = question or ApprovalRequest(tool.name, "", tool.name, needed=False)
+            if approve is not None and self.permissions.decide(question)[0] == "ask":
                 await asyncio.shield(before)
-            refusal = await self.permissions.may(question, approve)
+            refusal = await self.permissions.check(question, approve)
         except ToolError as error:
             return str(error)
         finally:
             before.add_done_callback(lambda _: mine.done() or mine.set_result(None))
         if refusal is None and question.needed:
-            self._grants.give(question)
+            self._grants.add(question)
         return refusal
 
-    def _in_line(self) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
+    def _queue_approval(self) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
         """Returns (previous, own) futures, so that approvals are requested in call order."""
         loop = asyncio.get_running_loop()
-        before, mine = self._last, loop.create_future()
+        before, mine = self._last_approval, loop.create_future()
         if before is None or before.get_loop() is not loop:
             before = loop.create_future()
             before.set_result(None)
-        self._last = mine
+        self._last_approval = mine
         return before, mine
 
 
-def _names(tools: Iterable[Tool]) -> frozenset[str]:
+def _tool_names(tools: Iterable[Tool]) -> frozenset[str]:
     return frozenset(tool.name for tool in tools)
 
 
-def _refuse_twins(tools: Sequence[Tool]) -> None:
+def _reject_duplicate_names(tools: Sequence[Tool]) -> None:
     names = [tool.name for tool in tools]
     if twins := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"duplicate tool name {', '.join(twins)}; rename one of the tools", path="tools")
 
 
-def _checker(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
+def _make_validator(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
     options = jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000)
     return jsonschema_rs.validator_for(dict(schema), offline=True, pattern_options=options)
 
 
-def schema_fault(schema: Mapping[str, Any]) -> str | None:
+def find_schema_error(schema: Mapping[str, Any]) -> str | None:
     """The error of an invalid JSON Schema in one line, or None."""
     try:
-        _checker(schema)
+        _make_validator(schema)
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
         return str(error).partition("\n")[0]
     return None
 
 
-def _problem(error: jsonschema_rs.ValidationError) -> str:
+def _format_problem(error: jsonschema_rs.ValidationError) -> str:
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
     message = " ".join(error.message.split())
-    if len(message) > _LONGEST_PROBLEM:
-        message = f"{message[: _LONGEST_PROBLEM // 2]} … {message[-_LONGEST_PROBLEM // 2 :]}"
+    if len(message) > _MAX_PROBLEM_LENGTH:
+        message = f"{message[: _MAX_PROBLEM_LENGTH // 2]} … {message[-_MAX_PROBLEM_LENGTH // 2 :]}"
     return f"{where.removeprefix('.') or 'arguments'}: {message}"

@@ -12,7 +12,17 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Block
 
-__all__ = ["Answer", "Approve", "Arguments", "Context", "Question", "Refused", "Result", "Tool", "ToolError"]
+__all__ = [
+    "ApprovalDecision",
+    "ApprovalRequest",
+    "Approver",
+    "Arguments",
+    "Context",
+    "Denial",
+    "Result",
+    "Tool",
+    "ToolError",
+]
 
 Arguments: TypeAlias = Mapping[str, Any]
 
@@ -28,7 +38,7 @@ class Result(Struct, frozen=True):
     error: bool = False
 
 
-class Question(Struct, frozen=True):
+class ApprovalRequest(Struct, frozen=True):
     """A request for approval of a call. `subject` is what rules are matched against: a path, a command, a URL.
 
     `title` is one line, `detail` what a person needs for the decision (a diff, the whole command). If not `needed`, the
@@ -43,20 +53,20 @@ class Question(Struct, frozen=True):
     title: str
     detail: str = ""
     needed: bool = True
-    also: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     allowed_by: Literal["pattern", "tool", "name"] = "pattern"
-    to_name: tuple[tuple[str, ...], ...] = ()
+    risky_options: tuple[tuple[str, ...], ...] = ()
 
 
-class Refused(Struct, frozen=True):
+class Denial(Struct, frozen=True):
     """A denial with a reason for the model."""
 
-    words: str
+    reason: str
 
 
-Answer: TypeAlias = Literal["once", "always", "no"] | Refused
-Approve: TypeAlias = Callable[[Question], Awaitable[Answer]]
+ApprovalDecision: TypeAlias = Literal["once", "always", "no"] | Denial
+Approver: TypeAlias = Callable[[ApprovalRequest], Awaitable[ApprovalDecision]]
 """Asks the user. `always` applies to this tool and subject for the rest of the session."""
 
 
@@ -72,8 +82,8 @@ class Context:
     call_id: str = ""
     progress: Callable[[str], None] = lambda text: None
     cancelled: threading.Event = field(default_factory=threading.Event)
-    granted: Callable[[Question], bool] = lambda question: True
-    limit: float | None = None
+    is_granted: Callable[[ApprovalRequest], bool] = lambda question: True
+    time_limit: float | None = None
 
 
 Run: TypeAlias = Callable[[Arguments, Context], "Result | str | Awaitable[Result | str]"]
@@ -83,11 +93,11 @@ def _no_paths(arguments: Arguments, folder: Path) -> Sequence[Path]:
     return ()
 
 
-def _no_question(arguments: Arguments, folder: Path) -> Question | None:
+def _no_approval(arguments: Arguments, folder: Path) -> ApprovalRequest | None:
     return None
 
 
-def _nothing_shown(arguments: Arguments) -> str:
+def _no_summary(arguments: Arguments) -> str:
     return ""
 
 
@@ -113,6 +123,6 @@ class Tool:
     timeout: float | None = None
     timing: Literal["outside", "inside", "own"] = "outside"
     writes: Callable[[Arguments, Path], Sequence[Path]] = _no_paths
-    question: Callable[[Arguments, Path], Question | None] = _no_question
-    shown: Callable[[Arguments], str] = _nothing_shown
-    withholds: Callable[[], Mapping[str, str]] | None = None
+    approval_request: Callable[[Arguments, Path], ApprovalRequest | None] = _no_approval
+    summarize: Callable[[Arguments], str] = _no_summary
+    hidden_secrets: Callable[[], Mapping[str, str]] | None = None

@@ -9,13 +9,13 @@ from pathlib import Path
 from segue.errors import InputError
 from segue.store.base import HistoryStore
 
-__all__ = ["default", "default_place", "file_of", "open_store", "shown"]
+__all__ = ["default_location", "display_location", "open_default_store", "open_store", "resolve_file"]
 
-_SERVERS = ("postgresql://", "postgres://")
+_SERVER_SCHEMES = ("postgresql://", "postgres://")
 # A single letter before the colon is a Windows drive, not a URL scheme.
-_ADDRESS = re.compile(r":|[A-Za-z][A-Za-z0-9+.-]+:")
+_URL_SCHEME = re.compile(r":|[A-Za-z][A-Za-z0-9+.-]+:")
 # Query parameters that locate the server; the others may hold credentials and are not displayed.
-_LEADS = frozenset({"host", "hostaddr", "port", "dbname", "service"})
+_DISPLAYED_PARAMETERS = frozenset({"host", "hostaddr", "port", "dbname", "service"})
 
 
 def open_store(where: str | Path) -> HistoryStore:
@@ -23,7 +23,7 @@ def open_store(where: str | Path) -> HistoryStore:
 
     A read-only file is opened for reading; writing to it raises a `StoreError` with the cause `readonly`.
     """
-    if (file := file_of(where)) is not None:
+    if (file := resolve_file(where)) is not None:
         from segue.store.sqlite import SqliteStore
 
         return SqliteStore(file)
@@ -36,11 +36,11 @@ def open_store(where: str | Path) -> HistoryStore:
     return PostgresStore(str(where))
 
 
-def file_of(where: str | Path) -> Path | None:
+def resolve_file(where: str | Path) -> Path | None:
     """Returns the absolute path with links resolved, or None for a `postgresql://` URL. `InputError` for other URLs."""
-    if str(where).startswith(_SERVERS):
+    if str(where).startswith(_SERVER_SCHEMES):
         return None
-    if not str(where) or (isinstance(where, str) and _ADDRESS.match(where)):
+    if not str(where) or (isinstance(where, str) and _URL_SCHEME.match(where)):
         what = f"{where!r}" if str(where) else "an empty string"
         hint = f"; for a file of that name write ./{where}" if str(where) else ""
         raise InputError(f"expected a file path or a postgresql:// URL, not {what}{hint}", path="store")
@@ -50,24 +50,24 @@ def file_of(where: str | Path) -> Path | None:
         raise InputError(f"{str(where)!r} is not a valid file path: {error}", path="store") from None
 
 
-def shown(where: str | Path) -> str:
+def display_location(where: str | Path) -> str:
     """The store's path or URL for display: without user name, password and other credentials."""
     from urllib.parse import parse_qsl, urlencode, urlsplit
 
-    if (file := file_of(where)) is not None:
+    if (file := resolve_file(where)) is not None:
         return str(file)
     parts = urlsplit(str(where))
-    kept = [(name, value) for name, value in parse_qsl(parts.query) if name in _LEADS]
+    kept = [(name, value) for name, value in parse_qsl(parts.query) if name in _DISPLAYED_PARAMETERS]
     query = f"?{urlencode(kept, safe='/:,')}" if kept else ""
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}{query}"
 
 
-def default(configured: str | None = None) -> HistoryStore:
+def open_default_store(configured: str | None = None) -> HistoryStore:
     """Opens the user's store: `SEGUE_STORE`, else the configured one, else `history.db` in the data folder."""
-    return open_store(default_place(configured))
+    return open_store(default_location(configured))
 
 
-def default_place(configured: str | None = None) -> str:
+def default_location(configured: str | None = None) -> str:
     """The path or URL of the user's store, without opening it."""
     import platformdirs
 

@@ -15,23 +15,24 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Self
 
+import msgspec
 from msgspec import Struct
 
 from segue.store.events import Event
-from segue.store.words import Shown
+from segue.store.search_text import Snippet
 
-__all__ = ["HistoryStore", "Hit", "Lease", "Record", "Summary", "iso", "parse_iso"]
+__all__ = ["HistoryStore", "Hit", "Lease", "Record", "Summary", "format_time", "parse_time"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def iso(at: int, *, exact: bool = False) -> str:
+def format_time(at: int, *, exact: bool = False) -> str:
     """Formats a store time as UTC in ISO 8601, to the millisecond; `exact` to the microsecond."""
     text = (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds" if exact else "milliseconds")
     return text.replace("+00:00", "Z")
 
 
-def parse_iso(text: object) -> int | None:
+def parse_time(text: object) -> int | None:
     """Parses an ISO 8601 time into a store time; None if it is not valid. A time without a zone is UTC."""
     if not isinstance(text, str):
         return None
@@ -75,7 +76,7 @@ class Hit(Struct, frozen=True):
     title: str | None
     seq: int
     at: int
-    shown: Shown
+    snippet: Snippet = msgspec.field(name="shown")
 
 
 class Lease(Struct, frozen=True):
@@ -95,7 +96,7 @@ class HistoryStore(ABC):
 
     @property
     @abstractmethod
-    def where(self) -> str:
+    def location(self) -> str:
         """The file or server URL for display, without password."""
 
     @abstractmethod
@@ -139,7 +140,7 @@ class HistoryStore(ABC):
         """The id of the one conversation that has this id or id prefix; `InputError` if none or several match."""
 
     @abstractmethod
-    def search(self, words: str, limit: int = 20) -> Sequence[Hit]:
+    def search(self, query: str, limit: int = 20) -> Sequence[Hit]:
         """Events that contain all words of the query, as whole words or prefixes; newest first.
 
         Titles, messages, tool calls and results are searched; system text and reasoning are not.

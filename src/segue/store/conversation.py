@@ -12,57 +12,59 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from segue._conversation import Conversation, Rendered
 from segue.canonical.blocks import Block, Message, ToolCall, responses_of
-from segue.canonical.compress import Compressed as CompressionResult
+from segue.canonical.compress import CompressionResult as CompressionResult
 from segue.canonical.request import Reply, Request
-from segue.conversation import Conversation, Rendered
 from segue.errors import InputError, LeaseError, RemoteProtocolError, StoreError
 from segue.store.base import HistoryStore, Record
 from segue.store.events import (
-    Broke,
     Cancelled,
     Completed,
-    Compressed,
+    CompressionApplied,
+    CompressionUndone,
     Event,
-    Known,
-    Opened,
+    MessageAdded,
     Pin,
-    Published,
-    Recalled,
+    Renamed,
+    ReplyBroken,
+    Restored,
+    ResultKnown,
+    ResultPublished,
     Rewound,
-    Said,
     Sent,
+    SettingsChanged,
     Switched,
-    Titled,
-    Undone,
     dump_event,
 )
-from segue.store.owners import own_name
-from segue.store.portable import filled
-from segue.store.timeline import Timeline, call_answered, due, replayed
+from segue.store.export import fill_times
+from segue.store.lease_owner import new_owner
+from segue.store.replay import ReplayState, publishable_results, replay_events, result_call_id
 
 __all__ = ["StoredConversation"]
 
 T = TypeVar("T")
 
-_TTL = 60.0
+_LEASE_SECONDS = 60.0
 _SETTINGS = ("system", "tools", "options")
 
 
 class StoredConversation:
     """A `Conversation` in a store: the same methods, and those for leases, results in flight and undo."""
 
-    def __init__(self, store: HistoryStore, conversation: str, *, owner: str | None = None, ttl: float = _TTL) -> None:
+    def __init__(
+        self, store: HistoryStore, conversation: str, *, owner: str | None = None, ttl: float = _LEASE_SECONDS
+    ) -> None:
         self.id = conversation
         self._store = store
-        self._owner = owner or own_name()
+        self._owner = owner or new_owner()
         self._ttl = ttl
-        self._held = False
-        self._left_open = False
+        self._has_lease = False
+        self._calls_left_open = False
         """Whether the pending calls were started by a process that has ended."""
         self._stale = False
-        self._rendered: tuple[str, str | None] = "", None
-        self._line = self._read()
+        self._last_target: tuple[str, str | None] = "", None
+        self._state = self._replay()
 
     @classmethod
     def create(
@@ -79,9 +81,9 @@ class StoredConversation:
         `at` gives the time of each message, None where it is not known.
         """
         chat = chat if chat is not None else Conversation()
-        events = _all_of(chat)
+        events = _conversation_events(chat)
         # The settings come before the messages, restored state after them.
-        times = filled([None, *at], len(events))
+        times = fill_times([None, *at], len(events))
         made = cls(store, store.create(title, at=times[0] if times else None), **more)
         try:
             store.acquire(made.id, made._owner, made._ttl)
@@ -90,28 +92,28 @@ class StoredConversation:
             with suppress(StoreError):
                 store.delete(made.id, owner=made._owner)
             raise
-        made._held = made._stale = True
-        made._line.chat.request, made._line.chat.asked = chat.request, chat.asked
+        made._has_lease = made._stale = True
+        made._state.chat.request, made._state.chat.last_request = chat.request, chat.last_request
         return made
 
     # ---------------------------------------------------------------------------------------------------------- looking
 
     @property
-    def timeline(self) -> Timeline:
+    def state(self) -> ReplayState:
         """The replayed state; replayed again after a failed write."""
         if self._stale:
-            line, before = self._read(), self._line.chat
-            line.chat.asked = before.asked
+            line, before = self._replay(), self._state.chat
+            line.chat.last_request = before.last_request
             # Credentials are not stored: a request that still has them in memory is kept.
-            if _settings(before) == _settings(line.chat):
+            if _dump_settings(before) == _dump_settings(line.chat):
                 line.chat.request = before.request
-            self._line, self._stale = line, False
-        return self._line
+            self._state, self._stale = line, False
+        return self._state
 
     @property
     def chat(self) -> Conversation:
         """The conversation, for reading only: changes made to it directly are not stored."""
-        return self.timeline.chat
+        return self.state.chat
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -124,7 +126,7 @@ class StoredConversation:
     def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
         """Renders the request for the target. Nothing is written."""
         rendered = self.chat.render(target, model, **policy)
-        self._rendered = target, model
+        self._last_target = target, model
         return rendered
 
     def dump(self) -> bytes:
@@ -134,38 +136,38 @@ class StoredConversation:
     def reload(self) -> None:
         """Replays the conversation, with events that other processes appended."""
         self._stale = True
-        _ = self.timeline
+        _ = self.state
 
-    def _read(self) -> Timeline:
-        return replayed(self._store.events(self.id))
+    def _replay(self) -> ReplayState:
+        return replay_events(self._store.events(self.id))
 
     # ---------------------------------------------------------------------------------------------------------- writing
 
     def add_user(self, content: Any) -> None:
-        self._write(lambda chat: chat.add_user(content), goes_on=True)
+        self._record(lambda chat: chat.add_user(content), goes_on=True)
 
     def add_reply(self, reply: Any, *, source: str | None = None) -> Reply:
-        return self._write(lambda chat: chat.add_reply(reply, source=source), _counted, goes_on=True)
+        return self._record(lambda chat: chat.add_reply(reply, source=source), _with_usage, goes_on=True)
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
-        self._write(lambda chat: chat.add_result(call, content, error=error), ends=call)
+        self._record(lambda chat: chat.add_result(call, content, error=error), ends=call)
 
     def cancel(self, call: ToolCall | str) -> None:
-        self._write(lambda chat: chat.cancel(call), ends=call)
+        self._record(lambda chat: chat.cancel(call), ends=call)
 
     def interrupt(self, call: ToolCall | str, why: str) -> None:
-        self._write(lambda chat: chat.interrupt(call, why), ends=call)
+        self._record(lambda chat: chat.interrupt(call, why), ends=call)
 
     def add_blocks(self, *blocks: Block, **more: Any) -> tuple[Message, ...]:
-        return self._write(lambda chat: chat.add_blocks(*blocks, **more))
+        return self._record(lambda chat: chat.add_blocks(*blocks, **more))
 
-    def may_start(self, call: ToolCall) -> bool:
+    def is_runnable(self, call: ToolCall) -> bool:
         """Whether this call may be run: it is pending, and no previous process may have started it."""
         entry = self.chat.history.ledger.get(call.id)
-        is_pending = entry is not None and entry.state == "pending" and not entry.taken_back
-        return is_pending and call.id not in self._line.known and self._held and not self._left_open
+        is_pending = entry is not None and entry.state == "pending" and not entry.rewound
+        return is_pending and call.id not in self._state.known_results and self._has_lease and not self._calls_left_open
 
-    def know(
+    def record_result(
         self,
         call: ToolCall | str,
         content: object = None,
@@ -177,33 +179,35 @@ class StoredConversation:
         together with later results that waited for it; otherwise when it is flushed."""
 
         def change(chat: Conversation) -> Event | None:
-            message = chat.outcome_of(call, content, error=error, outcome=outcome)
-            call_id = call_answered(message)
-            if call_id in self._line.known:
+            message = chat.build_outcome(call, content, error=error, outcome=outcome)
+            call_id = result_call_id(message)
+            if call_id in self._state.known_results:
                 raise InputError(f"the result of {call_id} is already recorded", path="call")
-            ready = due(chat.history, {**self._line.known, call_id: message}, message.turn_key or "")
+            ready = publishable_results(
+                chat.history, {**self._state.known_results, call_id: message}, message.turn_key or ""
+            )
             # Only results that waited for this one: the others are in the history already.
             if not ready or ready[0] is not message:
-                return Known(message)
+                return ResultKnown(message)
             chat.history.add(*ready)
             return None
 
-        self._write(change, _and_told, ends=call)
+        self._record(change, _with_event, ends=call)
 
-    def publish(self, *calls: ToolCall | str) -> None:
+    def flush(self, *calls: ToolCall | str) -> None:
         """Adds the stored results of these calls to the history, in this order."""
-        known = self.timeline.known
-        call_ids = [call_id for call in calls if (call_id := self.chat.call_of(call).id) in known]
+        known = self.state.known_results
+        call_ids = [call_id for call in calls if (call_id := self.chat.find_call(call).id) in known]
         if call_ids:
-            self._write(lambda chat: chat.history.add(*(known[call_id] for call_id in dict.fromkeys(call_ids))))
+            self._record(lambda chat: chat.history.add(*(known[call_id] for call_id in dict.fromkeys(call_ids))))
 
-    def sent(self) -> None:
+    def mark_sent(self) -> None:
         """Records that the last rendered request was sent: its results are final from now on."""
-        self._write(lambda chat: chat.settle(), goes_on=True)
+        self._record(lambda chat: chat.mark_sent(), goes_on=True)
 
-    def broke(self, reply: Reply) -> None:
+    def record_broken(self, reply: Reply) -> None:
         """Stores an incomplete reply as evidence; it does not enter the history."""
-        self._note(Broke(reply))
+        self._write_event(ReplyBroken(reply))
 
     def set(self, **settings: Any) -> None:
         """Changes `system`, `tools` or `options`."""
@@ -213,25 +217,25 @@ class StoredConversation:
         def change(chat: Conversation) -> Event:
             for name, value in settings.items():
                 setattr(chat, name, value)
-            return Opened.of(chat.request)
+            return SettingsChanged.from_request(chat.request)
 
-        self._write(change, _and_told)
+        self._record(change, _with_event)
 
     def switch(self, target: str, model: str | None = None, *, provider: str | None = None) -> None:
         """Records another target or model, used from the next request on."""
-        self._note(Switched(target, model, provider))
+        self._write_event(Switched(target, model, provider))
 
     def rename(self, title: str) -> None:
-        self._note(Titled(title))
+        self._write_event(Renamed(title))
 
     def pin(self, message: Message) -> Message:
         """Protects a message from compression, and returns the pinned message."""
 
         def change(chat: Conversation) -> tuple[Message, Event]:
             pinned = chat.pin(message)
-            return pinned, Recalled(pins=(Pin.of(chat.messages, pinned),))
+            return pinned, Restored(pins=(Pin.for_message(chat.messages, pinned),))
 
-        return self._write(change, lambda events, done: _and_told(events, done[1]))[0]
+        return self._record(change, lambda events, done: _with_event(events, done[1]))[0]
 
     def compress(self, strategy: str, budget: int, **more: Any) -> CompressionResult:
         """Compresses the history to a token budget; the original messages stay in the store."""
@@ -239,54 +243,56 @@ class StoredConversation:
         def change(chat: Conversation) -> tuple[CompressionResult, Event | None]:
             before = chat.messages
             result = chat.compress(strategy, budget, **more)
-            event = Compressed.between(before, chat.messages, strategy=strategy, budget=budget)
-            return result, event if result.notes else None
+            event = CompressionApplied.between(before, chat.messages, strategy=strategy, budget=budget)
+            return result, event if result.changes else None
 
-        return self._write(change, lambda events, done: _and_told(events, done[1]))[0]
+        return self._record(change, lambda events, done: _with_event(events, done[1]))[0]
 
     def undo(self) -> None:
         """Undoes the latest compression: the messages it dropped or shortened are restored."""
-        self._note(Undone(self.timeline.latest_compression))
+        self._write_event(CompressionUndone(self.state.latest_compression))
         self._stale = True
 
     def rewind(self, turn: str) -> None:
         """Removes all messages after the turn with this key."""
-        self._write(lambda chat: chat.history.rewind(turn), lambda events, _: [*events, Rewound(turn)])
+        self._record(lambda chat: chat.history.rewind(turn), lambda events, _: [*events, Rewound(turn)])
 
     def fork(self, turn: str | None = None) -> StoredConversation:
         """Creates a copy of this conversation up to and including this turn, or of all of it.
 
         Results of that turn's calls that arrived later are copied too.
         """
-        line = self.timeline
-        if turn is not None and turn not in line.turns:
+        line = self.state
+        if turn is not None and turn not in line.turn_ends:
             raise InputError(f"there is no turn {turn!r}", path="turn")
-        seq = line.turns[turn] if turn is not None else line.seq
+        seq = line.turn_ends[turn] if turn is not None else line.seq
         made = StoredConversation(self._store, self._store.fork(self.id, seq), ttl=self._ttl)
-        undone = [Undone(number) for number in line.undone if number <= seq and number not in made._line.undone]
+        undone = [
+            CompressionUndone(number) for number in line.undone if number <= seq and number not in made._state.undone
+        ]
         entries = [line.chat.history.ledger[call.id] for call in made.pending]
         late = [
             Message("tool", (entry.original or entry.completion,), turn_key=entry.turn_key)
             for entry in entries
             if entry.completion is not None
         ]
-        made._append([*undone, *map(_event, late)])
+        made._append([*undone, *map(_message_event, late)])
         made._stale = bool(undone or late)
         return made
 
-    def child(self, chat: Conversation, title: str) -> StoredConversation:
+    def create_child(self, chat: Conversation, title: str) -> StoredConversation:
         """Creates a subagent's conversation in the same store, and acquires its lease."""
         return StoredConversation.create(self._store, chat, title=title, ttl=self._ttl)
 
-    def keep(self) -> None:
+    def renew_lease(self) -> None:
         """Renews the lease if it is held."""
-        if self._held:
-            self._renew()
+        if self._has_lease:
+            self._renew_or_lose()
 
     def close(self) -> None:
         """Releases the lease. A conversation that was deleted meanwhile is not an error."""
-        if self._held:
-            self._held = False
+        if self._has_lease:
+            self._has_lease = False
             try:
                 self._store.release(self.id, self._owner)
             except StoreError as error:
@@ -301,11 +307,11 @@ class StoredConversation:
         with suppress(StoreError):
             self.close()
 
-    def _note(self, event: Event) -> None:
+    def _write_event(self, event: Event) -> None:
         """Appends an event that does not change the messages."""
-        self._write(lambda _: event, _and_told)
+        self._record(lambda _: event, _with_event)
 
-    def _write(
+    def _record(
         self,
         change: Callable[[Conversation], T],
         make_events: Callable[[list[Event], T], Sequence[Event]] = lambda events, _: events,
@@ -320,128 +326,130 @@ class StoredConversation:
         first.
         """
         chat = self.chat
-        before, asked = _state(chat), chat.asked
+        before, asked = _memory_state(chat), chat.last_request
         journal: list[Message | None] = []
         chat.history.journal = journal
         try:
-            self._take_in_hand(chat, ends, goes_on=goes_on)
+            self._acquire_lease(chat, ends, goes_on=goes_on)
             done = change(chat)
-            self._append(make_events(self._told(journal, asked[1]), done))
+            self._append(make_events(self._journal_events(journal, asked[1]), done))
         except BaseException as error:
             # A change that was not stored is discarded.
-            chat.asked = asked
+            chat.last_request = asked
             refused = isinstance(error, InputError | RemoteProtocolError)
-            self._stale = not refused or bool(journal) or _state(chat) != before
+            self._stale = not refused or bool(journal) or _memory_state(chat) != before
             chat.request = before[0]
             raise
         finally:
             chat.history.journal = None
-        self._left_open = False
+        self._calls_left_open = False
         return done
 
-    def _take_in_hand(self, chat: Conversation, ends: ToolCall | str | None, *, goes_on: bool) -> None:
+    def _acquire_lease(self, chat: Conversation, ends: ToolCall | str | None, *, goes_on: bool) -> None:
         """Acquires or renews the lease; on the first write, completes the calls that another process left open.
 
         Stored results of those calls enter the history; calls without one are recorded as interrupted.
         """
-        if self._held:
-            self._renew()
+        if self._has_lease:
+            self._renew_or_lose()
         else:
             self._store.acquire(self.id, self._owner, self._ttl)
-            self._held = self._left_open = True
-        if not self._left_open and not (goes_on and self._line.known):
+            self._has_lease = self._calls_left_open = True
+        if not self._calls_left_open and not (goes_on and self._state.known_results):
             return
-        ending = chat.call_of(ends).id if ends is not None else None
+        ending = chat.find_call(ends).id if ends is not None else None
         for call in chat.pending:
             if call.id == ending:
                 continue
-            if call.id in self._line.known:
-                chat.history.add(self._line.known[call.id])
-            elif self._left_open:
+            if call.id in self._state.known_results:
+                chat.history.add(self._state.known_results[call.id])
+            elif self._calls_left_open:
                 chat.interrupt(call, "interrupted: the process that ran it is gone")
 
-    def _renew(self) -> None:
+    def _renew_or_lose(self) -> None:
         try:
             self._store.renew(self.id, self._owner, self._ttl)
         except LeaseError:
             # Another process held the lease meanwhile, and may have completed calls or added messages.
-            self._held, self._stale = False, True
+            self._has_lease, self._stale = False, True
             raise
 
     def _append(self, events: Sequence[Event], at: Sequence[int] | None = None) -> None:
         if events:
-            self._store.append(self.id, self._line.seq, events, **({} if at is None else {"at": at}))
+            self._store.append(self.id, self._state.seq, events, **({} if at is None else {"at": at}))
         for event in events:
-            self._line.note(event)
+            self._state.track_event(event)
 
-    def _told(self, journal: Sequence[Message | None], made_up: Sequence[str]) -> list[Event]:
+    def _journal_events(self, journal: Sequence[Message | None], made_up: Sequence[str]) -> list[Event]:
         """The events for messages that entered the history; a result that is stored already is only published."""
         events: list[Event] = []
         for message in journal:
-            call_id = self._known_as(message)
+            call_id = self._known_call_id(message)
             last = events[-1] if events else None
             if message is None:
-                events.append(self._sent(made_up))
+                events.append(self._sent_event(made_up))
             elif call_id is None:
-                events.append(_event(message))
-            elif isinstance(last, Published):
-                events[-1] = Published((*last.calls, call_id))
+                events.append(_message_event(message))
+            elif isinstance(last, ResultPublished):
+                events[-1] = ResultPublished((*last.calls, call_id))
             else:
-                events.append(Published((call_id,)))
+                events.append(ResultPublished((call_id,)))
         return events
 
-    def _known_as(self, message: Message | None) -> str | None:
+    def _known_call_id(self, message: Message | None) -> str | None:
         """The call id if this message is a stored result, else None."""
         responses = responses_of(message) if message is not None and message.speaker == "tool" else []
         call_id = responses[0].call_id if len(responses) == 1 else ""
-        return call_id if call_id in self._line.known and self._line.known[call_id] == message else None
+        return (
+            call_id if call_id in self._state.known_results and self._state.known_results[call_id] == message else None
+        )
 
-    def _sent(self, made_up: Sequence[str]) -> Sent:
-        target, model = self._rendered
+    def _sent_event(self, made_up: Sequence[str]) -> Sent:
+        target, model = self._last_target
         return Sent(target, model, tuple(made_up))
 
 
-def _state(chat: Conversation) -> tuple[Request, int, int, int]:
+def _memory_state(chat: Conversation) -> tuple[Request, int, int, int]:
     """State that a failed change may have modified in memory, besides the journal."""
-    return chat.request, chat.history.edits, chat.history.turns, len(chat.history)
+    return chat.request, chat.history.edit_count, chat.history.turns, len(chat.history)
 
 
-def _settings(chat: Conversation) -> bytes:
+def _dump_settings(chat: Conversation) -> bytes:
     """The settings in their stored form, for comparison."""
-    return dump_event(Opened.of(chat.request))
+    return dump_event(SettingsChanged.from_request(chat.request))
 
 
-def _event(message: Message) -> Event:
+def _message_event(message: Message) -> Event:
     """The event for a message: a completed or cancelled call, or any other message."""
     responses = responses_of(message)
     if not responses or message.speaker != "tool":
-        return Said(message)
+        return MessageAdded(message)
     return Cancelled(message) if all(response.outcome for response in responses) else Completed(message)
 
 
-def _and_told(events: list[Event], event: Event | None) -> Sequence[Event]:
+def _with_event(events: list[Event], event: Event | None) -> Sequence[Event]:
     return events if event is None else [*events, event]
 
 
-def _counted(events: list[Event], reply: Reply) -> Sequence[Event]:
+def _with_usage(events: list[Event], reply: Reply) -> Sequence[Event]:
     """Adds usage and model to the last event, which is the reply."""
     last = events[-1]
-    if not isinstance(last, Said):
+    if not isinstance(last, MessageAdded):
         return events
     return [*events[:-1], msgspec.structs.replace(last, usage=reply.usage, model=reply.model)]
 
 
-def _all_of(chat: Conversation) -> list[Event]:
+def _conversation_events(chat: Conversation) -> list[Event]:
     """The events of a whole conversation: settings, messages, and the state that these do not show."""
     history = chat.history
-    events: list[Event] = [Opened.of(chat.request), *map(_event, history.messages)]
-    if any(entry.seen for entry in history.ledger.values()):
+    events: list[Event] = [SettingsChanged.from_request(chat.request), *map(_message_event, history.messages)]
+    if any(entry.sent for entry in history.ledger.values()):
         events.append(Sent(""))
-    shown = replayed(Record(seq, 0, event) for seq, event in enumerate(events, 1)).chat.history
+    shown = replay_events(Record(seq, 0, event) for seq, event in enumerate(events, 1)).chat.history
     # If calls are no longer in any message, the whole ledger is stored, to keep its order.
     gone = len(shown.ledger) < len(history.ledger)
     missing = tuple(entry for call_id, entry in history.ledger.items() if gone or shown.ledger.get(call_id) != entry)
     tokens = msgspec.to_builtins(chat.estimate) if chat.estimate.learned else None
     if missing or tokens is not None or shown.turns != history.turns:
-        events.append(Recalled(history.turns, missing, tokens))
+        events.append(Restored(history.turns, missing, tokens))
     return events

@@ -15,42 +15,42 @@ import msgspec
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, Native, Text
-from segue.canonical.codec import decode_interaction, decode_message, decode_reply, decode_request, dumped
+from segue.canonical.codec import decode_interaction, decode_message, decode_reply, decode_request, encode_value
 from segue.canonical.history import Interaction
-from segue.canonical.jsontext import write
-from segue.canonical.learning import learnt
+from segue.canonical.json import encode_json
 from segue.canonical.request import Options, Reply, Request, Tool, Usage
+from segue.canonical.type_warmup import warm_type
 from segue.errors import InputError
-from segue.store.secrets import without_secrets
+from segue.store.redaction import redact_event
 
 __all__ = [
-    "Broke",
     "Cancelled",
     "Completed",
-    "Compressed",
+    "CompressionApplied",
+    "CompressionUndone",
     "Event",
     "Forked",
-    "Known",
-    "Opened",
+    "MessageAdded",
     "Pin",
-    "Published",
-    "Recalled",
+    "Renamed",
+    "ReplyBroken",
+    "Restored",
+    "ResultKnown",
+    "ResultPublished",
     "Rewound",
-    "Said",
     "Sent",
+    "SettingsChanged",
     "Switched",
-    "Titled",
-    "Undone",
     "Unknown",
     "decode_event",
     "dump_event",
-    "kind_of",
+    "event_kind",
 ]
 
 _decoder = msgspec.json.Decoder()
 
 
-class Opened(Struct, frozen=True, gc=False, tag="opened"):
+class SettingsChanged(Struct, frozen=True, gc=False, tag="opened"):
     """System text, tools and options: written when the conversation is created and on every change.
 
     `model`, `continues`, `native` and `beside` come from the request body that the conversation was created from;
@@ -67,7 +67,7 @@ class Opened(Struct, frozen=True, gc=False, tag="opened"):
     extra: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, request: Request) -> Opened:
+    def from_request(cls, request: Request) -> SettingsChanged:
         """Everything in the request except its messages."""
         return cls(
             request.system,
@@ -87,7 +87,7 @@ class Opened(Struct, frozen=True, gc=False, tag="opened"):
         )
 
 
-class Said(Struct, frozen=True, gc=False, tag="said"):
+class MessageAdded(Struct, frozen=True, gc=False, tag="said"):
     """A message was added to the history: a user message, a reply, anything except a tool result.
 
     For a reply, `usage` and `model` are those the provider returned.
@@ -106,14 +106,14 @@ class Completed(Struct, frozen=True, gc=False, tag="completed"):
     extra: Mapping[str, Any] | None = None
 
 
-class Known(Struct, frozen=True, gc=False, tag="known"):
+class ResultKnown(Struct, frozen=True, gc=False, tag="known"):
     """A tool result, stored as soon as it is available; it enters the history with `ResultPublished`."""
 
     message: Message
     extra: Mapping[str, Any] | None = None
 
 
-class Published(Struct, frozen=True, gc=False, tag="published"):
+class ResultPublished(Struct, frozen=True, gc=False, tag="published"):
     """The stored results of these calls enter the history, in this order."""
 
     calls: tuple[str, ...]
@@ -146,21 +146,21 @@ class Pin(Struct, frozen=True, gc=False):
     digest: str
 
     @classmethod
-    def of(cls, messages: Sequence[Message], message: Message) -> Pin:
-        return cls(next(place for place, held in enumerate(messages) if held is message), digest_of(message))
+    def for_message(cls, messages: Sequence[Message], message: Message) -> Pin:
+        return cls(next(place for place, held in enumerate(messages) if held is message), message_digest(message))
 
-    def found(self, messages: Sequence[Message]) -> Message | None:
+    def find(self, messages: Sequence[Message]) -> Message | None:
         """Finds the pinned message; None if it was created by a compression that was undone."""
-        if 0 <= self.place < len(messages) and digest_of(messages[self.place]) == self.digest:
+        if 0 <= self.place < len(messages) and message_digest(messages[self.place]) == self.digest:
             return messages[self.place]
-        return next((message for message in reversed(messages) if digest_of(message) == self.digest), None)
+        return next((message for message in reversed(messages) if message_digest(message) == self.digest), None)
 
 
-class Recalled(Struct, frozen=True, gc=False, tag="recalled"):
+class Restored(Struct, frozen=True, gc=False, tag="recalled"):
     """State that the messages do not show: of a conversation that was imported, and its pins.
 
     `turns` is the number of live turns, `ledger` the interactions whose state the messages do not show, `tokens` an
-    encoded `Estimate` of how providers count tokens.
+    encoded `TokenEstimator` of how providers count tokens.
     """
 
     turns: int = 0
@@ -170,14 +170,14 @@ class Recalled(Struct, frozen=True, gc=False, tag="recalled"):
     extra: Mapping[str, Any] | None = None
 
 
-class Broke(Struct, frozen=True, gc=False, tag="broke"):
+class ReplyBroken(Struct, frozen=True, gc=False, tag="broke"):
     """An incomplete reply, kept as evidence; it is not part of the conversation."""
 
     reply: Reply
     extra: Mapping[str, Any] | None = None
 
 
-class Compressed(Struct, frozen=True, gc=False, tag="compressed"):
+class CompressionApplied(Struct, frozen=True, gc=False, tag="compressed"):
     """The history after a compression: ranges of the old messages (`kept`, start and stop) and `replaced` messages.
 
     A replaced message is stored with its index in the new list; the kept ones fill the other places in order.
@@ -192,7 +192,7 @@ class Compressed(Struct, frozen=True, gc=False, tag="compressed"):
     @classmethod
     def between(
         cls, before: Sequence[Message], after: Sequence[Message], *, strategy: str, budget: int | None = None
-    ) -> Compressed:
+    ) -> CompressionApplied:
         """The change between two histories. A message counts as kept if it is the same object, in the old order."""
         places = {id(message): place for place, message in enumerate(before)}
         kept: list[tuple[int, int]] = []
@@ -210,7 +210,7 @@ class Compressed(Struct, frozen=True, gc=False, tag="compressed"):
             last = place
         return cls(strategy, budget, tuple(kept), tuple(replaced))
 
-    def applied(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+    def apply(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Returns the messages after the compression. `InputError` if it refers to messages that do not exist."""
         if any(not 0 <= start < stop <= len(messages) for start, stop in self.kept):
             raise InputError(
@@ -224,7 +224,7 @@ class Compressed(Struct, frozen=True, gc=False, tag="compressed"):
         return tuple(new[at] if at in new else next(old) for at in range(total))
 
 
-class Undone(Struct, frozen=True, gc=False, tag="undone"):
+class CompressionUndone(Struct, frozen=True, gc=False, tag="undone"):
     """The compression event with this number is undone."""
 
     seq: int
@@ -255,7 +255,7 @@ class Forked(Struct, frozen=True, gc=False, tag="forked"):
     extra: Mapping[str, Any] | None = None
 
 
-class Titled(Struct, frozen=True, gc=False, tag="titled"):
+class Renamed(Struct, frozen=True, gc=False, tag="titled"):
     """A new title; an empty text removes it."""
 
     text: str
@@ -270,51 +270,61 @@ class Unknown(Struct, frozen=True, gc=False):
 
 
 Event: TypeAlias = (
-    Opened
-    | Said
+    SettingsChanged
+    | MessageAdded
     | Completed
-    | Known
-    | Published
+    | ResultKnown
+    | ResultPublished
     | Cancelled
     | Sent
-    | Recalled
-    | Broke
-    | Compressed
-    | Undone
+    | Restored
+    | ReplyBroken
+    | CompressionApplied
+    | CompressionUndone
     | Rewound
     | Switched
     | Forked
-    | Titled
+    | Renamed
     | Unknown
 )
 
-_KINDS: dict[str, type[Struct]] = {
+_EVENT_TYPES: dict[str, type[Struct]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
-        *(Opened, Said, Completed, Known, Published, Cancelled, Sent, Recalled, Broke),
-        *(Compressed, Undone, Rewound, Switched, Forked, Titled),
+        *(
+            SettingsChanged,
+            MessageAdded,
+            Completed,
+            ResultKnown,
+            ResultPublished,
+            Cancelled,
+            Sent,
+            Restored,
+            ReplyBroken,
+        ),
+        *(CompressionApplied, CompressionUndone, Rewound, Switched, Forked, Renamed),
     )
 }
 
 
-def digest_of(message: Message) -> str:
+def message_digest(message: Message) -> str:
     """A digest of a message's content. It ignores `pinned`, and is the same in every process."""
-    data = dump_event(Said(msgspec.structs.replace(message, pinned=False)))
+    data = dump_event(MessageAdded(msgspec.structs.replace(message, pinned=False)))
     return sha256(data).hexdigest()[:32]
 
 
-def kind_of(event: Event) -> str:
+def event_kind(event: Event) -> str:
     return event.kind if isinstance(event, Unknown) else str(event.__struct_config__.tag)
 
 
 def dump_event(event: Event) -> bytes:
     """Encodes the event as JSON, without API keys and other credentials."""
-    kind = kind_of(event)
-    fields = event.fields if isinstance(event, Unknown) else without_secrets(kind, dumped(event))
+    kind = event_kind(event)
+    fields = event.fields if isinstance(event, Unknown) else redact_event(kind, encode_value(event))
     try:
-        return write({**fields, "type": kind})
+        return encode_json({**fields, "type": kind})
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InputError(f"can't be encoded as JSON: {error}", path=kind_of(event)) from None
+        raise InputError(f"can't be encoded as JSON: {error}", path=event_kind(event)) from None
 
 
 def decode_event(data: bytes | str) -> Event:
@@ -327,23 +337,23 @@ def decode_event(data: bytes | str) -> Event:
     kind = fields.pop("type", None)
     if not isinstance(kind, str):
         raise InputError("not a stored event: expected an object with a `type`")
-    if kind not in _KINDS:
+    if kind not in _EVENT_TYPES:
         return Unknown(kind, fields)
-    struct = _KINDS[kind]
+    struct = _EVENT_TYPES[kind]
     known = {name: fields.pop(name) for name in struct.__struct_fields__ if name != "extra" and name in fields}
     try:
-        return cast("Event", struct(**_values(struct, kind, known), extra=fields or None))
+        return cast("Event", struct(**_decode_fields(struct, kind, known), extra=fields or None))
     except (TypeError, ValueError) as error:
         raise InputError(f"not a stored event of the kind {kind!r}: {error}") from None
 
 
-def _values(struct: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, Any]:
+def _decode_fields(struct: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, Any]:
     """Decodes the JSON values of an event's known fields."""
     match kind:
         case "said" | "completed" | "known" | "cancelled":
             known["message"] = decode_message(known.get("message"), "message")
             if known.get("usage") is not None:
-                known["usage"] = msgspec.convert(known["usage"], learnt(Usage))
+                known["usage"] = msgspec.convert(known["usage"], warm_type(Usage))
             return known
         case "recalled":
             entries = enumerate(known.pop("ledger", ()))
@@ -363,4 +373,4 @@ def _values(struct: type[Struct], kind: str, known: dict[str, Any]) -> dict[str,
             known["kept"] = msgspec.convert(known.pop("kept", ()), tuple[tuple[int, int], ...])
             return known
         case _:
-            return {field: getattr(msgspec.convert(known, learnt(struct)), field) for field in known}
+            return {field: getattr(msgspec.convert(known, warm_type(struct)), field) for field in known}

@@ -7,12 +7,12 @@ import secrets
 
 from segue.errors import InputError
 
-__all__ = ["checked_id", "new_id"]
+__all__ = ["new_id", "validate_id"]
 
 # Crockford base32, without i, l, o and u: no confusion of 1 and l, and no accidental words.
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 _SECOND = 1_000_000
-_OURS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_VALID_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 def new_id(now: int) -> str:
@@ -25,9 +25,9 @@ def new_id(now: int) -> str:
     return time + "".join(secrets.choice(_DIGITS) for _ in range(5))
 
 
-def checked_id(name: str) -> str:
+def validate_id(name: str) -> str:
     """Returns an id given by the caller; `InputError` if it is not valid."""
-    if not _OURS.match(name):
+    if not _VALID_ID.match(name):
         raise InputError(
             f"{name!r} is not a valid conversation id: use 1 to 64 of A–Z, a–z, 0–9, `.`, `_` and `-`, "
             "beginning with a letter or digit",

@@ -16,19 +16,19 @@ from msgspec import Struct
 
 from segue.errors import StoreError
 
-__all__ = ["STEPS", "Step", "latest", "missing_steps"]
+__all__ = ["MIGRATIONS", "Migration", "latest_version", "pending_migrations"]
 
 
-class Step(Struct, frozen=True):
+class Migration(Struct, frozen=True):
     """One schema version. `@` before a table name is replaced by the schema in PostgreSQL."""
 
-    what: str
+    description: str
     sqlite: tuple[str, ...]
     postgres: tuple[str, ...]
 
 
-STEPS: list[Step] = [
-    Step(
+MIGRATIONS: list[Migration] = [
+    Migration(
         "conversations, their events, leases and the full-text index",
         sqlite=(
             """CREATE TABLE conversations (
@@ -103,17 +103,17 @@ STEPS: list[Step] = [
 ]
 
 
-def latest() -> int:
+def latest_version() -> int:
     """The schema version that this segue writes."""
-    return len(STEPS)
+    return len(MIGRATIONS)
 
 
-def missing_steps(version: int, where: str) -> Sequence[Step]:
+def pending_migrations(version: int, where: str) -> Sequence[Migration]:
     """The migrations from this version to the latest; `StoreError` if the version is newer than the latest."""
-    if version > latest():
+    if version > latest_version():
         raise StoreError(
             f"{where} was written by a newer segue: it has schema version {version}, this segue supports versions "
-            f"up to {latest()}; nothing was changed. Update segue to use it",
+            f"up to {latest_version()}; nothing was changed. Update segue to use it",
             cause="newer",
         )
-    return STEPS[version:]
+    return MIGRATIONS[version:]

@@ -13,9 +13,17 @@ from contextlib import contextmanager
 import psycopg
 
 from segue.errors import InputError, StoreError
-from segue.store.postgres_server import Connection, address, bring_up, connected, explaining, said, with_defaults
+from segue.store.postgres_server import (
+    Connection,
+    add_url_defaults,
+    display_location,
+    migrate_schema,
+    open_pool,
+    translate_errors,
+    translate_sql,
+)
 from segue.store.rows import Row
-from segue.store.sql import Query, Session, SqlStore
+from segue.store.sql import Query, SqlSession, SqlStore
 
 __all__ = ["PostgresStore"]
 
@@ -30,65 +38,65 @@ class _Connection:
         self._schema = schema
 
     def run(self, sql: str, *values: object) -> list[Row]:
-        self._cursor.execute(said(sql, self._schema), values)
+        self._cursor.execute(translate_sql(sql, self._schema), values)
         return self._cursor.fetchall() if self._cursor.description else []
 
     def many(self, sql: str, rows: Sequence[Row]) -> None:
-        self._cursor.executemany(said(sql, self._schema), rows)
+        self._cursor.executemany(translate_sql(sql, self._schema), rows)
 
 
 class PostgresStore(SqlStore):
     """Conversations on a server. `clock` replaces the server's clock; `timeout` is the wait for a connection."""
 
-    LOCK = " FOR UPDATE"
+    LOCK_CLAUSE = " FOR UPDATE"
 
     def __init__(
         self, url: str, *, schema: str = "segue", clock: Callable[[], int] | None = None, timeout: float = 10.0
     ) -> None:
         if not _SCHEMA.match(schema):
             raise InputError(f"{schema!r} is not a valid schema name", path="schema")
-        self._where = address(url)
+        self._location = display_location(url)
         self._schema = schema
         self._clock = clock
-        url = with_defaults(url)
-        bring_up(url, schema, self._where)
-        self._pool = connected(url, timeout)
+        url = add_url_defaults(url)
+        migrate_schema(url, schema, self._location)
+        self._pool = open_pool(url, timeout)
 
     @property
-    def where(self) -> str:
-        return self._where
+    def location(self) -> str:
+        return self._location
 
     @contextmanager
-    def _reading(self) -> Generator[Session]:
+    def _read_session(self) -> Generator[SqlSession]:
         if self._pool.closed:
-            raise StoreError(f"the store {self.where} is closed")
-        with explaining(self.where), self._pool.connection() as connection:
+            raise StoreError(f"the store {self.location} is closed")
+        with translate_errors(self.location), self._pool.connection() as connection:
             yield _Connection(connection, self._schema)
 
     @contextmanager
-    def _writing(self) -> Generator[Session]:
+    def _write_session(self) -> Generator[SqlSession]:
         if self._pool.closed:
-            raise StoreError(f"the store {self.where} is closed")
-        with explaining(self.where), self._pool.connection() as connection, connection.transaction():
+            raise StoreError(f"the store {self.location} is closed")
+        with translate_errors(self.location), self._pool.connection() as connection, connection.transaction():
             yield _Connection(connection, self._schema)
 
-    def _now(self, session: Session) -> int:
+    def _now(self, session: SqlSession) -> int:
         if self._clock is not None:
             return self._clock()
         [(now,)] = session.run("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
         return now
 
-    def _event_ids(self, session: Session, count: int) -> list[int]:
+    def _allocate_event_ids(self, session: SqlSession, count: int) -> list[int]:
         found = session.run("SELECT nextval(?) FROM generate_series(1, ?)", f"{self._schema}.event_ids", count)
         return sorted(id for (id,) in found)
 
-    def _index(self, session: Session, parts: Sequence[tuple[int, int, str]]) -> None:
+    def _add_to_index(self, session: SqlSession, parts: Sequence[tuple[int, int, str]]) -> None:
         session.many(
             "INSERT INTO @search (event, part, words) VALUES (?, ?, ?::tsvector)",
-            [(event, part, _placed(text)) for event, part, text in parts],
+            [(event, part, _format_tsvector(text)) for event, part, text in parts],
         )
 
-    def _copy(self, session: Session, number: int, fork: int, seq: int) -> None:
+    def _copy_events(self, session: SqlSession, number: int, fork: int, seq: int) -> None:
         session.run(
             "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) SELECT nextval(?), ?, e.* FROM "
             "(SELECT seq, at, kind, crc, data FROM @events WHERE conversation = ? AND seq <= ? ORDER BY seq) e",
@@ -101,12 +109,12 @@ class PostgresStore(SqlStore):
             *(fork, number, seq),
         )
 
-    def _forget(self, session: Session, numbers: Sequence[int]) -> None:
+    def _remove_from_index(self, session: SqlSession, numbers: Sequence[int]) -> None:
         session.run(
             "DELETE FROM @search s USING @events e WHERE s.event = e.id AND e.conversation = ANY(?)", list(numbers)
         )
 
-    def _matches(self, session: Session, query: Query, limit: int) -> list[int]:
+    def _search_index(self, session: SqlSession, query: Query, limit: int) -> list[int]:
         # Tokens consist of letters and digits only, so nothing needs to be escaped.
         phrases = (" <-> ".join([*(f"'{word}'" for word in phrase[:-1]), f"'{phrase[-1]}':*"]) for phrase in query)
         found = session.run(
@@ -119,7 +127,7 @@ class PostgresStore(SqlStore):
         self._pool.close()
 
 
-def _placed(text: str) -> str:
+def _format_tsvector(text: str) -> str:
     """The tokens with their positions as a `tsvector` literal, so that PostgreSQL does not parse the text itself."""
     positions: dict[str, list[int]] = {}
     for position, word in enumerate(text.split(" "), 1):

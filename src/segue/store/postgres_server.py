@@ -17,9 +17,17 @@ import psycopg_pool
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from segue.errors import InputError, StoreCause, StoreError
-from segue.store.migrations import missing_steps
+from segue.store.migrations import pending_migrations
 
-__all__ = ["Connection", "address", "bring_up", "connected", "explaining", "said", "with_defaults"]
+__all__ = [
+    "Connection",
+    "add_url_defaults",
+    "display_location",
+    "migrate_schema",
+    "open_pool",
+    "translate_errors",
+    "translate_sql",
+]
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
@@ -43,7 +51,7 @@ _CAUSES: tuple[tuple[str, StoreCause, bool, str], ...] = (
 _TABLE = re.compile(r"@(?=[a-z])")
 
 
-def explained(error: Exception, where: str) -> StoreError:
+def to_store_error(error: Exception, where: str) -> StoreError:
     """The error as a `StoreError`, with the server's own message in parentheses."""
     code = getattr(error, "sqlstate", None)
     own = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -66,42 +74,42 @@ def explained(error: Exception, where: str) -> StoreError:
 
 
 @contextmanager
-def explaining(where: str) -> Generator[None]:
+def translate_errors(where: str) -> Generator[None]:
     try:
         yield
     except (psycopg.Error, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed) as error:
-        raise explained(error, where) from error
+        raise to_store_error(error, where) from error
 
 
 @cache
-def said(sql: str, schema: str) -> LiteralString:
+def translate_sql(sql: str, schema: str) -> LiteralString:
     """Translates `@` before table names and `?` placeholders to PostgreSQL's syntax."""
     return cast("LiteralString", _TABLE.sub(f"{schema}.", sql).replace("?", "%s"))
 
 
-def address(url: str) -> str:
+def display_location(url: str) -> str:
     """The URL for display: without user name and password."""
-    given = _parts(url)
+    given = _parse_url(url)
     host = str(given.get("host") or given.get("hostaddr") or "localhost")
     port = f":{given['port']}" if given.get("port") else ""
     return f"postgresql://{host}{port}/{given.get('dbname') or ''}"
 
 
-def with_defaults(url: str) -> str:
+def add_url_defaults(url: str) -> str:
     """Adds connection timeouts to the URL where it does not set them."""
     defaults = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000, "application_name": "segue"}
-    given = _parts(url)
+    given = _parse_url(url)
     return make_conninfo(url, **{name: value for name, value in defaults.items() if name not in given})
 
 
-def _parts(url: str) -> dict[str, Any]:
+def _parse_url(url: str) -> dict[str, Any]:
     try:
         return dict(conninfo_to_dict(url))
     except psycopg.Error:
         raise InputError("not a valid PostgreSQL URL; expected postgresql://host/database", path="store") from None
 
 
-def settle(timeout: float) -> Callable[[Connection], None]:
+def make_configure(timeout: float) -> Callable[[Connection], None]:
     """Returns the function that configures each new connection."""
 
     def configure(connection: Connection) -> None:
@@ -116,7 +124,7 @@ def settle(timeout: float) -> Callable[[Connection], None]:
     return configure
 
 
-def connected(url: str, timeout: float) -> psycopg_pool.ConnectionPool[Connection]:
+def open_pool(url: str, timeout: float) -> psycopg_pool.ConnectionPool[Connection]:
     """A pool that checks each connection before use, so that a server restart causes no error."""
     return psycopg_pool.ConnectionPool(
         url,
@@ -124,32 +132,32 @@ def connected(url: str, timeout: float) -> psycopg_pool.ConnectionPool[Connectio
         max_size=4,
         timeout=timeout,
         kwargs={"autocommit": True},
-        configure=settle(timeout),
+        configure=make_configure(timeout),
         check=psycopg_pool.ConnectionPool.check_connection,
         name="segue",
         open=True,
     )
 
 
-def bring_up(url: str, schema: str, where: str) -> None:
+def migrate_schema(url: str, schema: str, where: str) -> None:
     """Applies pending migrations in one transaction. `StoreError` if the schema is not a segue store."""
-    with explaining(where), psycopg.connect(url, autocommit=True) as connection:
+    with translate_errors(where), psycopg.connect(url, autocommit=True) as connection:
         [encoding] = connection.execute("SHOW server_encoding").fetchone() or [""]
         if encoding != "UTF8":
             raise StoreError(f"the encoding of {where} is {encoding}; a store needs UTF8", cause="foreign")
-        if missing_steps(_version(connection, schema, where), where):
+        if pending_migrations(_read_version(connection, schema, where), where):
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (zlib.crc32(f"segue:{schema}".encode()),))
-                _migrate(connection, schema, where)
+                _apply_migrations(connection, schema, where)
 
 
-def _version(connection: Connection, schema: str, where: str) -> int:
+def _read_version(connection: Connection, schema: str, where: str) -> int:
     # Read from the system catalogue: a name lookup may use a snapshot from before the lock.
     rows = connection.execute(
         "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s", (schema,)
     ).fetchall()
     if ("schema_version",) in rows:
-        row = connection.execute(said("SELECT version FROM @schema_version", schema)).fetchone()
+        row = connection.execute(translate_sql("SELECT version FROM @schema_version", schema)).fetchone()
         return int(row[0]) if row else 0
     if rows:
         raise StoreError(
@@ -158,16 +166,16 @@ def _version(connection: Connection, schema: str, where: str) -> int:
     return 0
 
 
-def _migrate(connection: Connection, schema: str, where: str) -> None:
+def _apply_migrations(connection: Connection, schema: str, where: str) -> None:
     # Read again under the lock: another process may have migrated meanwhile.
-    version = _version(connection, schema, where)
-    steps = missing_steps(version, where)
+    version = _read_version(connection, schema, where)
+    steps = pending_migrations(version, where)
     if version == 0 and steps:
         if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone():
             connection.execute(cast("LiteralString", f"CREATE SCHEMA {schema}"))
-        connection.execute(said("CREATE TABLE @schema_version (version integer NOT NULL)", schema))
-        connection.execute(said("INSERT INTO @schema_version VALUES (0)", schema))
+        connection.execute(translate_sql("CREATE TABLE @schema_version (version integer NOT NULL)", schema))
+        connection.execute(translate_sql("INSERT INTO @schema_version VALUES (0)", schema))
     for number, step in enumerate(steps, version + 1):
         for statement in step.postgres:
-            connection.execute(said(statement, schema))
-        connection.execute(said("UPDATE @schema_version SET version = ?", schema), (number,))
+            connection.execute(translate_sql(statement, schema))
+        connection.execute(translate_sql("UPDATE @schema_version SET version = ?", schema), (number,))

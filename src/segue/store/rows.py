@@ -16,27 +16,37 @@ from segue.store.events import (
     Cancelled,
     Completed,
     Event,
-    Known,
-    Said,
+    MessageAdded,
+    Renamed,
+    ResultKnown,
     Sent,
     Switched,
-    Titled,
     decode_event,
     dump_event,
-    kind_of,
+    event_kind,
 )
-from segue.store.words import parts_of, text_of_event
+from segue.store.search_text import index_parts, searchable_text
 
-__all__ = ["ROW", "Prepared", "Row", "crc_of", "damaged", "prepare", "record_of", "storable", "summary_after"]
+__all__ = [
+    "ROW_COLUMNS",
+    "PreparedEvent",
+    "Row",
+    "damaged_error",
+    "decode_row",
+    "prepare_event",
+    "row_checksum",
+    "sanitize_text",
+    "update_summary",
+]
 
 Row: TypeAlias = tuple[Any, ...]
-ROW = "seq, at, kind, crc, data"
+ROW_COLUMNS = "seq, at, kind, crc, data"
 """The columns that `decode_row` expects."""
 
-_OPENING = 120
+_OPENING_LENGTH = 120
 
 
-class Prepared(Struct, frozen=True):
+class PreparedEvent(Struct, frozen=True):
     """An event encoded for writing, before the transaction starts, to keep the transaction short."""
 
     event: Event
@@ -45,51 +55,53 @@ class Prepared(Struct, frozen=True):
     parts: list[str]
 
 
-def storable(text: str) -> str:
+def sanitize_text(text: str) -> str:
     """Replaces NUL characters and lone surrogates, which PostgreSQL rejects."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
-def prepare(event: Event) -> Prepared:
+def prepare_event(event: Event) -> PreparedEvent:
     data = dump_event(event)
-    parts = [" ".join(part) for part in parts_of(text_of_event(event))]
-    return Prepared(event, storable(kind_of(event)), data.decode(), parts)
+    parts = [" ".join(part) for part in index_parts(searchable_text(event))]
+    return PreparedEvent(event, sanitize_text(event_kind(event)), data.decode(), parts)
 
 
-def crc_of(seq: int, at: int, kind: str, data: str) -> int:
+def row_checksum(seq: int, at: int, kind: str, data: str) -> int:
     """A checksum over a row: neither engine guarantees to detect bit errors on disk."""
     return zlib.crc32(f"{seq} {at} {kind} {data}".encode())
 
 
-def record_of(conversation: str, row: Row) -> Record:
+def decode_row(conversation: str, row: Row) -> Record:
     seq, at, kind, crc, data = row
-    if crc_of(seq, at, kind, data) != crc:
-        raise damaged(conversation, seq, "the checksum does not match")
+    if row_checksum(seq, at, kind, data) != crc:
+        raise damaged_error(conversation, seq, "the checksum does not match")
     try:
         return Record(seq, at, decode_event(data))
     except InputError as error:
-        raise damaged(conversation, seq, str(error)) from None
+        raise damaged_error(conversation, seq, str(error)) from None
 
 
-def damaged(conversation: str, seq: int, how: str) -> StoreError:
+def damaged_error(conversation: str, seq: int, how: str) -> StoreError:
     return StoreError(f"event {seq} of conversation {conversation!r} is damaged: {how}", cause="corrupt")
 
 
-def summary_after(summary: Summary, events: Sequence[Event]) -> Summary:
+def update_summary(summary: Summary, events: Sequence[Event]) -> Summary:
     """The summary after these events are appended."""
     changes: dict[str, Any] = {}
     messages = summary.messages
     for event in events:
         match event:
-            case Titled(text):
-                changes["title"] = storable(text) or None
+            case Renamed(text):
+                changes["title"] = sanitize_text(text) or None
             case Sent(_, model) | Switched(_, model, _) if model is not None:
-                changes["model"] = storable(model)
-            case Said(message):
+                changes["model"] = sanitize_text(model)
+            case MessageAdded(message):
                 messages += 1
                 if message.speaker == "human" and not (summary.opening or changes.get("opening")):
-                    changes["opening"] = storable(" ".join(text_of(message.blocks)[: 4 * _OPENING].split())[:_OPENING])
-            case Completed() | Known() | Cancelled():
+                    changes["opening"] = sanitize_text(
+                        " ".join(text_of(message.blocks)[: 4 * _OPENING_LENGTH].split())[:_OPENING_LENGTH]
+                    )
+            case Completed() | ResultKnown() | Cancelled():
                 messages += 1
             case _:
                 pass

@@ -17,24 +17,34 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
-from segue.errors import ConflictError, InputError, LeaseError, StoreError, text_argument
-from segue.store.base import HistoryStore, Hit, Lease, Record, Summary, iso
-from segue.store.events import Event, Forked, Titled
-from segue.store.ids import checked_id, new_id
-from segue.store.owners import is_gone
-from segue.store.rows import ROW, Prepared, Row, crc_of, damaged, prepare, record_of, storable, summary_after
-from segue.store.words import query_of, show, text_of_event
+from segue.errors import ConflictError, InputError, LeaseError, StoreError, require_string
+from segue.store.base import HistoryStore, Hit, Lease, Record, Summary, format_time
+from segue.store.events import Event, Forked, Renamed
+from segue.store.ids import new_id, validate_id
+from segue.store.lease_owner import has_ended
+from segue.store.rows import (
+    ROW_COLUMNS,
+    PreparedEvent,
+    Row,
+    damaged_error,
+    decode_row,
+    prepare_event,
+    row_checksum,
+    sanitize_text,
+    update_summary,
+)
+from segue.store.search_text import make_snippet, parse_query, searchable_text
 
-__all__ = ["Query", "Session", "SqlStore"]
+__all__ = ["Query", "SqlSession", "SqlStore"]
 
 Query = list[tuple[str, ...]]
 
-_PAGE = 200
-_MOST = 1 << 62
+_PAGE_SIZE = 200
+_MAX_COUNT = 1 << 62
 _COLUMNS = "number, id, title, created, updated, seq, messages, model, opening"
 
 
-class Session(Protocol):
+class SqlSession(Protocol):
     """A database connection in use by one operation."""
 
     def run(self, sql: str, *values: object) -> list[Row]: ...
@@ -45,36 +55,36 @@ class Session(Protocol):
 class SqlStore(HistoryStore):
     """A store in an SQL database."""
 
-    LOCK: ClassVar[str] = ""
+    LOCK_CLAUSE: ClassVar[str] = ""
 
     @abstractmethod
-    def _writing(self) -> AbstractContextManager[Session]:
+    def _write_session(self) -> AbstractContextManager[SqlSession]:
         """A transaction: committed to disk when the block ends, rolled back on an exception."""
 
     @abstractmethod
-    def _reading(self) -> AbstractContextManager[Session]: ...
+    def _read_session(self) -> AbstractContextManager[SqlSession]: ...
 
     @abstractmethod
-    def _now(self, session: Session) -> int: ...
+    def _now(self, session: SqlSession) -> int: ...
 
     @abstractmethod
-    def _event_ids(self, session: Session, count: int) -> list[int]:
+    def _allocate_event_ids(self, session: SqlSession, count: int) -> list[int]:
         """New event ids, higher than all that exist."""
 
     @abstractmethod
-    def _index(self, session: Session, parts: Sequence[tuple[int, int, str]]) -> None:
+    def _add_to_index(self, session: SqlSession, parts: Sequence[tuple[int, int, str]]) -> None:
         """Adds tokens to the index: event id, part number, tokens separated by spaces."""
 
     @abstractmethod
-    def _copy(self, session: Session, number: int, fork: int, seq: int) -> None:
+    def _copy_events(self, session: SqlSession, number: int, fork: int, seq: int) -> None:
         """Copies the events up to `seq` and their index entries to the conversation `fork`."""
 
     @abstractmethod
-    def _forget(self, session: Session, numbers: Sequence[int]) -> None:
+    def _remove_from_index(self, session: SqlSession, numbers: Sequence[int]) -> None:
         """Removes the events of these conversations from the index."""
 
     @abstractmethod
-    def _matches(self, session: Session, query: Query, limit: int) -> list[int]:
+    def _search_index(self, session: SqlSession, query: Query, limit: int) -> list[int]:
         """The ids of matching events, highest first."""
 
     def _after_delete(self) -> None:
@@ -83,18 +93,20 @@ class SqlStore(HistoryStore):
     # ---------------------------------------------------------------------------------------------------------- writing
 
     def create(self, title: str | None = None, id: str | None = None, *, at: int | None = None) -> str:
-        text_argument(title, "title", needed=False)
-        text_argument(id, "id", needed=False)
-        own_id = checked_id(id) if id is not None else None
-        renamed = [prepare(Titled(title))] if title else []
-        with self._writing() as session:
+        require_string(title, "title", required=False)
+        require_string(id, "id", required=False)
+        own_id = validate_id(id) if id is not None else None
+        renamed = [prepare_event(Renamed(title))] if title else []
+        with self._write_session() as session:
             now = self._now(session)
-            number, summary = self._made(session, own_id, now, now if at is None else _past(at, now))
+            number, summary = self._insert_conversation(
+                session, own_id, now, now if at is None else _clamp_time(at, now)
+            )
             if renamed:
-                self._write(session, number, summary, renamed, [summary.created])
+                self._insert_events(session, number, summary, renamed, [summary.created])
         return summary.id
 
-    def _made(self, session: Session, own_id: str | None, now: int, at: int) -> tuple[int, Summary]:
+    def _insert_conversation(self, session: SqlSession, own_id: str | None, now: int, at: int) -> tuple[int, Summary]:
         while True:
             name = own_id or new_id(now)
             rows = session.run(
@@ -112,28 +124,33 @@ class SqlStore(HistoryStore):
     def append(
         self, conversation: str, expected_seq: int, events: Iterable[Event], *, at: Sequence[int] | None = None
     ) -> int:
-        prepared = [prepare(event) for event in events]
+        prepared = [prepare_event(event) for event in events]
         if at is not None and len(at) != len(prepared):
             raise InputError(f"expected {len(prepared)} times, one for each event, not {len(at)}", path="at")
-        with self._writing() as session:
-            number, summary = self._locked(session, conversation)
+        with self._write_session() as session:
+            number, summary = self._lock_row(session, conversation)
             if summary.seq != expected_seq:
                 raise ConflictError(summary.id, expected_seq, summary.seq)
             if prepared:
                 now = self._now(session)
-                times = [now] * len(prepared) if at is None else [_past(time, now) for time in at]
-                self._write(session, number, summary, prepared, times)
+                times = [now] * len(prepared) if at is None else [_clamp_time(time, now) for time in at]
+                self._insert_events(session, number, summary, prepared, times)
         return expected_seq + len(prepared)
 
-    def _write(
-        self, session: Session, number: int, summary: Summary, prepared: Sequence[Prepared], times: Sequence[int]
+    def _insert_events(
+        self,
+        session: SqlSession,
+        number: int,
+        summary: Summary,
+        prepared: Sequence[PreparedEvent],
+        times: Sequence[int],
     ) -> None:
         _, *ats = accumulate(times, max, initial=summary.updated)
-        ids = self._event_ids(session, len(prepared))
+        ids = self._allocate_event_ids(session, len(prepared))
         session.many(
             "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
-                (id, number, seq, at, item.kind, crc_of(seq, at, item.kind, item.data), item.data)
+                (id, number, seq, at, item.kind, row_checksum(seq, at, item.kind, item.data), item.data)
                 for seq, (id, item, at) in enumerate(zip(ids, prepared, ats, strict=True), summary.seq + 1)
             ],
         )
@@ -141,8 +158,8 @@ class SqlStore(HistoryStore):
             (id, part, text) for id, item in zip(ids, prepared, strict=True) for part, text in enumerate(item.parts)
         ]
         if parts:
-            self._index(session, parts)
-        new = summary_after(summary, [item.event for item in prepared])
+            self._add_to_index(session, parts)
+        new = update_summary(summary, [item.event for item in prepared])
         session.run(
             "UPDATE @conversations SET title = ?, updated = ?, seq = ?, messages = ?, model = ?, opening = ? "
             "WHERE number = ?",
@@ -156,61 +173,61 @@ class SqlStore(HistoryStore):
         )
 
     def fork(self, conversation: str, seq: int) -> str:
-        with self._writing() as session:
-            number, origin = self._locked(session, conversation)
+        with self._write_session() as session:
+            number, origin = self._lock_row(session, conversation)
             if not 0 <= seq <= origin.seq:
                 raise InputError(
                     f"conversation {origin.id!r} has events 1 to {origin.seq}; there is no event {seq}", path="seq"
                 )
             now = self._now(session)
-            fork, summary = self._made(session, None, now, now)
-            self._copy(session, number, fork, seq)
-            copied = self._as_of(session, number, origin, msgspec.structs.replace(summary, seq=seq))
-            self._write(session, fork, copied, [prepare(Forked(origin.id, seq))], [now])
+            fork, summary = self._insert_conversation(session, None, now, now)
+            self._copy_events(session, number, fork, seq)
+            copied = self._fork_summary(session, number, origin, msgspec.structs.replace(summary, seq=seq))
+            self._insert_events(session, fork, copied, [prepare_event(Forked(origin.id, seq))], [now])
         return summary.id
 
-    def _as_of(self, session: Session, number: int, origin: Summary, fork: Summary) -> Summary:
+    def _fork_summary(self, session: SqlSession, number: int, origin: Summary, fork: Summary) -> Summary:
         """The fork's summary, with title, model and opening as of its last copied event."""
         [(messages,)] = session.run(
             "SELECT count(*) FROM @events WHERE conversation = ? AND seq <= ? "
             "AND kind IN ('said', 'completed', 'known', 'cancelled')",
             *(number, fork.seq),
         )
-        latest = [next(self._told(session, number, fork.seq, "'titled'", "DESC"), None)]
+        latest = [next(self._read_events(session, number, fork.seq, "'titled'", "DESC"), None)]
         # A conversation's model and opening are never cleared, so if the origin has none the fork has none.
         if origin.model is not None:
-            events = self._told(session, number, fork.seq, "'sent', 'switched'", "DESC")
-            latest.append(next((event for event in events if summary_after(fork, [event]).model), None))
+            events = self._read_events(session, number, fork.seq, "'sent', 'switched'", "DESC")
+            latest.append(next((event for event in events if update_summary(fork, [event]).model), None))
         if origin.opening is not None:
-            events = self._told(session, number, fork.seq, "'said'", "ASC")
-            latest.append(next((event for event in events if summary_after(fork, [event]).opening), None))
-        summary = summary_after(fork, [event for event in latest if event is not None])
+            events = self._read_events(session, number, fork.seq, "'said'", "ASC")
+            latest.append(next((event for event in events if update_summary(fork, [event]).opening), None))
+        summary = update_summary(fork, [event for event in latest if event is not None])
         return msgspec.structs.replace(summary, seq=fork.seq, messages=messages)
 
-    def _told(self, session: Session, number: int, seq: int, kinds: str, order: str) -> Iterator[Event]:
+    def _read_events(self, session: SqlSession, number: int, seq: int, kinds: str, order: str) -> Iterator[Event]:
         """Yields the events of these kinds up to `seq`, read in pages."""
         low, high = 0, seq + 1
         while True:
             rows = session.run(
-                f"SELECT {ROW} FROM @events WHERE conversation = ? AND seq > ? AND seq < ? AND kind IN ({kinds}) "
+                f"SELECT {ROW_COLUMNS} FROM @events WHERE conversation = ? AND seq > ? AND seq < ? AND kind IN ({kinds}) "
                 f"ORDER BY seq {order} LIMIT ?",
-                *(number, low, high, _PAGE),
+                *(number, low, high, _PAGE_SIZE),
             )
             if not rows:
                 return
             for row in rows:
-                yield record_of(str(number), row).event
+                yield decode_row(str(number), row).event
             low, high = (rows[-1][0], high) if order == "ASC" else (low, rows[-1][0])
 
     def delete(self, *conversations: str, owner: str | None = None) -> None:
-        with self._writing() as session:
+        with self._write_session() as session:
             # Rows are locked in one order, so that two concurrent deletions can't deadlock.
-            found = [self._locked(session, conversation) for conversation in sorted(set(conversations))]
+            found = [self._lock_row(session, conversation) for conversation in sorted(set(conversations))]
             for number, summary in found:
-                if (held := self._held(session, number, summary.id)) is not None and held.owner != owner:
-                    raise LeaseError(summary.id, held.owner, iso(held.since), iso(held.expires))
+                if (held := self._current_lease(session, number, summary.id)) is not None and held.owner != owner:
+                    raise LeaseError(summary.id, held.owner, format_time(held.since), format_time(held.expires))
             numbers = [number for number, _ in found]
-            self._forget(session, numbers)
+            self._remove_from_index(session, numbers)
             for number in numbers:
                 session.run("DELETE FROM @leases WHERE conversation = ?", number)
                 session.run("DELETE FROM @events WHERE conversation = ?", number)
@@ -220,58 +237,58 @@ class SqlStore(HistoryStore):
     # ---------------------------------------------------------------------------------------------------------- reading
 
     def events(self, conversation: str, after: int = 0, until: int | None = None) -> Iterator[Record]:
-        with self._reading() as session:
-            number, summary = self._row(session, conversation)
+        with self._read_session() as session:
+            number, summary = self._read_row(session, conversation)
         last = summary.seq if until is None else min(until, summary.seq)
-        return self._pages(number, summary.id, max(0, after), last)
+        return self._iter_records(number, summary.id, max(0, after), last)
 
-    def _pages(self, number: int, conversation: str, after: int, last: int) -> Iterator[Record]:
+    def _iter_records(self, number: int, conversation: str, after: int, last: int) -> Iterator[Record]:
         while after < last:
-            with self._reading() as session:
+            with self._read_session() as session:
                 rows = session.run(
-                    f"SELECT {ROW} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
-                    *(number, after, last, _PAGE),
+                    f"SELECT {ROW_COLUMNS} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+                    *(number, after, last, _PAGE_SIZE),
                 )
                 if not rows:
-                    self._row(session, conversation)
+                    self._read_row(session, conversation)
             for row in rows:
                 after += 1
                 if row[0] != after:
                     break
-                yield record_of(conversation, row)
+                yield decode_row(conversation, row)
             if not rows or rows[-1][0] != after:
-                raise damaged(conversation, after, "it is missing")
+                raise damaged_error(conversation, after, "it is missing")
 
     def tail(self, conversation: str, count: int) -> Sequence[Record]:
-        with self._reading() as session:
-            number, summary = self._row(session, conversation)
+        with self._read_session() as session:
+            number, summary = self._read_row(session, conversation)
             rows = session.run(
-                f"SELECT {ROW} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq",
-                *(number, max(0, summary.seq - _within(count)), summary.seq),
+                f"SELECT {ROW_COLUMNS} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq",
+                *(number, max(0, summary.seq - _clamp_count(count)), summary.seq),
             )
-        return [record_of(summary.id, row) for row in rows]
+        return [decode_row(summary.id, row) for row in rows]
 
     def get(self, conversation: str) -> Summary:
-        with self._reading() as session:
-            return self._row(session, conversation)[1]
+        with self._read_session() as session:
+            return self._read_row(session, conversation)[1]
 
     def list(self, limit: int = 50, before: Summary | None = None) -> Sequence[Summary]:
         older = "WHERE (updated, id) < (?, ?)" if before is not None else ""
         key = (before.updated, before.id) if before is not None else ()
-        with self._reading() as session:
+        with self._read_session() as session:
             rows = session.run(
                 f"SELECT {_COLUMNS} FROM @conversations {older} ORDER BY updated DESC, id DESC LIMIT ?",
-                *(*key, _within(limit)),
+                *(*key, _clamp_count(limit)),
             )
         return [Summary(*row[1:]) for row in rows]
 
     def find(self, prefix: str) -> str:
-        text_argument(prefix, "id")
-        with self._reading() as session:
+        require_string(prefix, "id")
+        with self._read_session() as session:
             for start in dict.fromkeys((prefix, prefix.lower())):
                 rows = session.run(
                     "SELECT id FROM @conversations WHERE id >= ? AND id < ? ORDER BY id LIMIT 6",
-                    *(storable(start), storable(start) + "~"),
+                    *(sanitize_text(start), sanitize_text(start) + "~"),
                 )
                 names: Sequence[str] = [row[0] for row in rows]
                 if start in names or len(names) == 1:
@@ -281,49 +298,49 @@ class SqlStore(HistoryStore):
                     raise InputError(f"several conversation ids begin with {prefix!r}: {some}", path="id")
         raise InputError(f"no conversation id begins with {prefix!r}", path="id")
 
-    def search(self, words: str, limit: int = 20) -> Sequence[Hit]:
-        text_argument(words, "query")
-        phrases = query_of(words)
+    def search(self, query: str, limit: int = 20) -> Sequence[Hit]:
+        require_string(query, "query")
+        phrases = parse_query(query)
         if not phrases or limit <= 0:
             return []
         hits: dict[int, Hit] = {}
-        with self._reading() as session:
-            ids = self._matches(session, phrases, _within(limit))
+        with self._read_session() as session:
+            ids = self._search_index(session, phrases, _clamp_count(limit))
             rows = [
                 row
-                for start in range(0, len(ids), _PAGE)
+                for start in range(0, len(ids), _PAGE_SIZE)
                 for row in session.run(
                     "SELECT c.id, c.title, e.seq, e.at, e.kind, e.crc, e.data, e.id FROM @events e "
                     "JOIN @conversations c ON c.number = e.conversation "
-                    f"WHERE e.id IN ({', '.join('?' * len(ids[start : start + _PAGE]))})",
-                    *ids[start : start + _PAGE],
+                    f"WHERE e.id IN ({', '.join('?' * len(ids[start : start + _PAGE_SIZE]))})",
+                    *ids[start : start + _PAGE_SIZE],
                 )
             ]
         for name, title, *event, id in rows:
-            record = record_of(name, tuple(event))
-            hits[id] = Hit(name, title, record.seq, record.at, show(text_of_event(record.event), phrases))
+            record = decode_row(name, tuple(event))
+            hits[id] = Hit(name, title, record.seq, record.at, make_snippet(searchable_text(record.event), phrases))
         return [hits[id] for id in ids if id in hits]
 
     # ----------------------------------------------------------------------------------------------------------- leases
 
     def acquire(self, conversation: str, owner: str, ttl: float) -> Lease:
-        return self._leased(conversation, owner, ttl, fresh=True)
+        return self._set_lease(conversation, owner, ttl, fresh=True)
 
     def renew(self, conversation: str, owner: str, ttl: float) -> Lease:
-        return self._leased(conversation, owner, ttl, fresh=False)
+        return self._set_lease(conversation, owner, ttl, fresh=False)
 
-    def _leased(self, conversation: str, owner: str, ttl: float, *, fresh: bool) -> Lease:
-        _checked_owner(owner)
+    def _set_lease(self, conversation: str, owner: str, ttl: float, *, fresh: bool) -> Lease:
+        _validate_owner(owner)
         if not ttl > 0:
             raise InputError("the lease time must be greater than 0", path="ttl")
-        with self._writing() as session:
-            number, summary = self._locked(session, conversation)
+        with self._write_session() as session:
+            number, summary = self._lock_row(session, conversation)
             now = self._now(session)
             rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
             holder, since, expires = rows[0] if rows else (None, now, 0)
             if holder != owner:
-                if holder is not None and expires > now and not is_gone(holder):
-                    raise LeaseError(summary.id, holder, iso(since), iso(expires))
+                if holder is not None and expires > now and not has_ended(holder):
+                    raise LeaseError(summary.id, holder, format_time(since), format_time(expires))
                 if not fresh:
                     raise LeaseError(summary.id, None)
                 since = now
@@ -337,45 +354,45 @@ class SqlStore(HistoryStore):
         return lease
 
     def release(self, conversation: str, owner: str) -> None:
-        _checked_owner(owner)
-        with self._writing() as session:
-            number, _ = self._locked(session, conversation)
+        _validate_owner(owner)
+        with self._write_session() as session:
+            number, _ = self._lock_row(session, conversation)
             session.run("DELETE FROM @leases WHERE conversation = ? AND owner = ?", number, owner)
 
     def lease(self, conversation: str) -> Lease | None:
-        with self._reading() as session:
-            number, summary = self._row(session, conversation)
-            return self._held(session, number, summary.id)
+        with self._read_session() as session:
+            number, summary = self._read_row(session, conversation)
+            return self._current_lease(session, number, summary.id)
 
-    def _held(self, session: Session, number: int, conversation: str) -> Lease | None:
+    def _current_lease(self, session: SqlSession, number: int, conversation: str) -> Lease | None:
         rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
-        held = rows and rows[0][2] > self._now(session) and not is_gone(rows[0][0])
+        held = rows and rows[0][2] > self._now(session) and not has_ended(rows[0][0])
         return Lease(conversation, *rows[0]) if held else None
 
     # ------------------------------------------------------------------------------------------------------------- rows
 
-    def _locked(self, session: Session, conversation: str) -> tuple[int, Summary]:
-        return self._row(session, conversation, self.LOCK)
+    def _lock_row(self, session: SqlSession, conversation: str) -> tuple[int, Summary]:
+        return self._read_row(session, conversation, self.LOCK_CLAUSE)
 
-    def _row(self, session: Session, conversation: str, lock: str = "") -> tuple[int, Summary]:
-        text_argument(conversation, "conversation")
-        rows = session.run(f"SELECT {_COLUMNS} FROM @conversations WHERE id = ?{lock}", storable(conversation))
+    def _read_row(self, session: SqlSession, conversation: str, lock: str = "") -> tuple[int, Summary]:
+        require_string(conversation, "conversation")
+        rows = session.run(f"SELECT {_COLUMNS} FROM @conversations WHERE id = ?{lock}", sanitize_text(conversation))
         if not rows:
-            raise StoreError(f"no conversation {conversation!r} in {self.where}", cause="missing")
+            raise StoreError(f"no conversation {conversation!r} in {self.location}", cause="missing")
         return rows[0][0], Summary(*rows[0][1:])
 
 
-def _past(at: int, now: int) -> int:
+def _clamp_time(at: int, now: int) -> int:
     """Limits a given time to the range from 1970 to now."""
     return min(max(0, at), now)
 
 
-def _within(count: int) -> int:
+def _clamp_count(count: int) -> int:
     """Limits a count to what every engine supports."""
-    return min(max(0, count), _MOST)
+    return min(max(0, count), _MAX_COUNT)
 
 
-def _checked_owner(owner: str) -> None:
-    text_argument(owner, "owner")
-    if not owner or owner != storable(owner):
+def _validate_owner(owner: str) -> None:
+    require_string(owner, "owner")
+    if not owner or owner != sanitize_text(owner):
         raise InputError(f"{owner!r} is not a valid lease owner", path="owner")

@@ -15,22 +15,22 @@ from pathlib import Path
 from typing import cast
 
 from segue.errors import StoreError
-from segue.store.migrations import missing_steps
+from segue.store.migrations import pending_migrations
 from segue.store.rows import Row
-from segue.store.sql import Query, Session, SqlStore
+from segue.store.search_text import MAX_PARTS
+from segue.store.sql import Query, SqlSession, SqlStore
 from segue.store.sqlite_file import (
     APPLICATION_ID,
-    examine,
-    explaining,
-    looked_at,
-    make_room,
-    may_only_be_read,
+    check_file,
+    is_readonly,
+    open_readonly,
+    prepare_file,
+    translate_errors,
 )
-from segue.store.words import PARTS
 
 __all__ = ["SqliteStore"]
 
-_OLDEST = (3, 35, 0)
+_MIN_SQLITE_VERSION = (3, 35, 0)
 _PRAGMAS = (
     "PRAGMA synchronous = FULL",
     "PRAGMA fullfsync = ON",
@@ -39,9 +39,9 @@ _PRAGMAS = (
     "PRAGMA secure_delete = ON",
     "PRAGMA trusted_schema = OFF",
 )
-_PAUSE = 0.02
+_RETRY_DELAY = 0.02
 # Closing a file drops all locks of the process on it: two stores must not open the same new file at the same time.
-_opening = threading.Lock()
+_open_lock = threading.Lock()
 
 
 def _machine_clock() -> int:
@@ -72,23 +72,23 @@ class SqliteStore(SqlStore):
         self._clock = clock
         self._timeout = timeout
         self._lock = threading.RLock()
-        if sqlite3.sqlite_version_info < _OLDEST:
+        if sqlite3.sqlite_version_info < _MIN_SQLITE_VERSION:
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: the store needs 3.35 or newer")
-        self._only_read = may_only_be_read(self.path)
-        with _opening:
-            fresh = not self._only_read and make_room(self.path)
+        self._is_readonly = is_readonly(self.path)
+        with _open_lock:
+            fresh = not self._is_readonly and prepare_file(self.path)
             if not fresh:
-                examine(self.path, timeout)
-            with explaining(self.where):
-                connection = looked_at(self.path, timeout) if self._only_read else self._opened()
+                check_file(self.path, timeout)
+            with translate_errors(self.location):
+                connection = open_readonly(self.path, timeout) if self._is_readonly else self._open()
         self._connection: sqlite3.Connection | None = connection
-        self._inode = self._found_inode()
+        self._inode = self._read_inode()
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         return str(self.path)
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False, cached_statements=64
         )
@@ -103,19 +103,19 @@ class SqliteStore(SqlStore):
         if not connection.execute("PRAGMA application_id").fetchone()[0]:
             # Before WAL is enabled, so that the application id is in the first page of the file itself.
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        self._switch_log_on(connection)
+        self._enable_wal(connection)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
-        if missing_steps(connection.execute("PRAGMA user_version").fetchone()[0], self.where):
+        if pending_migrations(connection.execute("PRAGMA user_version").fetchone()[0], self.location):
             with _transaction(connection):
                 # Read again under the lock: another process may have migrated meanwhile.
                 [version] = connection.execute("PRAGMA user_version").fetchone()
-                for number, step in enumerate(missing_steps(version, self.where), version + 1):
+                for number, step in enumerate(pending_migrations(version, self.location), version + 1):
                     for statement in step.sqlite:
                         connection.execute(statement)
                     connection.execute(f"PRAGMA user_version = {number}")
 
-    def _switch_log_on(self, connection: sqlite3.Connection) -> None:
+    def _enable_wal(self, connection: sqlite3.Connection) -> None:
         """Enables WAL, with retries: SQLite does not wait for other processes that open the same new file."""
         deadline = time.monotonic() + self._timeout
         while True:
@@ -124,11 +124,11 @@ class SqliteStore(SqlStore):
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
                     raise
-                time.sleep(_PAUSE)
+                time.sleep(_RETRY_DELAY)
             else:
                 return
 
-    def _found_inode(self) -> tuple[int, int] | None:
+    def _read_inode(self) -> tuple[int, int] | None:
         try:
             found = self.path.stat()
         except OSError:
@@ -136,37 +136,37 @@ class SqliteStore(SqlStore):
         return found.st_dev, found.st_ino
 
     @contextmanager
-    def _reading(self) -> Generator[Session]:
-        with self._lock, explaining(self.where):
+    def _read_session(self) -> Generator[SqlSession]:
+        with self._lock, translate_errors(self.location):
             if self._connection is None:
-                raise StoreError(f"the store {self.where} is closed")
+                raise StoreError(f"the store {self.location} is closed")
             yield _Connection(self._connection)
 
     @contextmanager
-    def _writing(self) -> Generator[Session]:
-        with self._reading() as session:
-            if self._only_read:
-                raise StoreError(f"{self.where} is read-only: nothing was written", cause="readonly")
-            if self._found_inode() != self._inode:
-                raise StoreError(f"{self.where} was removed or replaced while in use", cause="failed")
+    def _write_session(self) -> Generator[SqlSession]:
+        with self._read_session() as session:
+            if self._is_readonly:
+                raise StoreError(f"{self.location} is read-only: nothing was written", cause="readonly")
+            if self._read_inode() != self._inode:
+                raise StoreError(f"{self.location} was removed or replaced while in use", cause="failed")
             with _transaction(cast("_Connection", session).raw):
                 yield session
 
-    def _now(self, session: Session) -> int:
+    def _now(self, session: SqlSession) -> int:
         return self._clock()
 
-    def _event_ids(self, session: Session, count: int) -> list[int]:
+    def _allocate_event_ids(self, session: SqlSession, count: int) -> list[int]:
         [(highest,)] = session.run("SELECT max(id) FROM @events")
         return list(range((highest or 0) + 1, (highest or 0) + 1 + count))
 
-    def _index(self, session: Session, parts: Sequence[tuple[int, int, str]]) -> None:
+    def _add_to_index(self, session: SqlSession, parts: Sequence[tuple[int, int, str]]) -> None:
         session.many(
             "INSERT INTO @search (rowid, words) VALUES (?, ?)",
-            [(event * PARTS + part, text) for event, part, text in parts],
+            [(event * MAX_PARTS + part, text) for event, part, text in parts],
         )
 
-    def _copy(self, session: Session, number: int, fork: int, seq: int) -> None:
-        [first, *_] = self._event_ids(session, 1)
+    def _copy_events(self, session: SqlSession, number: int, fork: int, seq: int) -> None:
+        [first, *_] = self._allocate_event_ids(session, 1)
         session.run(
             "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) "
             "SELECT ? + seq, ?, seq, at, kind, crc, data FROM @events WHERE conversation = ? AND seq <= ?",
@@ -176,10 +176,10 @@ class SqliteStore(SqlStore):
             "INSERT INTO @search (rowid, words) SELECT (? + e.seq) * ? + s.rowid % ?, s.words FROM @events e "
             "JOIN @search s ON s.rowid >= e.id * ? AND s.rowid < (e.id + 1) * ? "
             "WHERE e.conversation = ? AND e.seq <= ?",
-            *(first, PARTS, PARTS, PARTS, PARTS, number, seq),
+            *(first, MAX_PARTS, MAX_PARTS, MAX_PARTS, MAX_PARTS, number, seq),
         )
 
-    def _forget(self, session: Session, numbers: Sequence[int]) -> None:
+    def _remove_from_index(self, session: SqlSession, numbers: Sequence[int]) -> None:
         places = ", ".join("?" * len(numbers))
         ids = session.run(f"SELECT id FROM @events WHERE conversation IN ({places}) ORDER BY id", *numbers)
         ranges: list[list[int]] = []
@@ -191,20 +191,20 @@ class SqliteStore(SqlStore):
                 ranges.append([id, id + 1])
         session.many(
             "DELETE FROM @search WHERE rowid >= ? AND rowid < ?",
-            [(start * PARTS, stop * PARTS) for start, stop in ranges],
+            [(start * MAX_PARTS, stop * MAX_PARTS) for start, stop in ranges],
         )
         # FTS5 only marks tokens as deleted; `optimize` rewrites the index without them.
         session.run("INSERT INTO @search (search) VALUES ('optimize')")
 
     def _after_delete(self) -> None:
         """Truncates the WAL, which may still hold deleted data. A reader may delay that to the next deletion."""
-        with suppress(StoreError), self._reading() as session:
+        with suppress(StoreError), self._read_session() as session:
             session.run("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _matches(self, session: Session, query: Query, limit: int) -> list[int]:
+    def _search_index(self, session: SqlSession, query: Query, limit: int) -> list[int]:
         match = " AND ".join(f'"{" ".join(phrase)}"*' for phrase in query)
         found = session.run(
-            f"SELECT DISTINCT rowid / {PARTS} FROM @search WHERE search MATCH ? ORDER BY rowid DESC LIMIT ?",
+            f"SELECT DISTINCT rowid / {MAX_PARTS} FROM @search WHERE search MATCH ? ORDER BY rowid DESC LIMIT ?",
             *(match, limit),
         )
         return [id for (id,) in found]

@@ -16,16 +16,16 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from segue.errors import StoreCause, StoreError
-from segue.store.migrations import missing_steps
+from segue.store.migrations import pending_migrations
 
-__all__ = ["APPLICATION_ID", "examine", "explaining", "looked_at", "make_room", "may_only_be_read"]
+__all__ = ["APPLICATION_ID", "check_file", "is_readonly", "open_readonly", "prepare_file", "translate_errors"]
 
 APPLICATION_ID = 0x53454755
 """The letters SEGU, at byte 68 of the file."""
-_CHECKED_WHOLE = 64 * 1024 * 1024
+_FULL_CHECK_SIZE = 64 * 1024 * 1024
 """Files up to this size are fully checked when opened (0.1 seconds). In larger ones damage is found on reading."""
 
-_ALONE = "mode=ro&immutable=1"
+_IMMUTABLE = "mode=ro&immutable=1"
 
 # By prefix of SQLite's error name; the first match counts.
 _CAUSES: tuple[tuple[str, StoreCause, str], ...] = (
@@ -46,7 +46,7 @@ _CAUSES: tuple[tuple[str, StoreCause, str], ...] = (
 )
 
 
-def explained(error: sqlite3.Error | OSError, where: str) -> StoreError:
+def to_store_error(error: sqlite3.Error | OSError, where: str) -> StoreError:
     """The error as a `StoreError`, with SQLite's own message in parentheses."""
     if isinstance(error, OSError):
         return StoreError(f"{where} can't be used: {error.strerror or error}", cause="refused")
@@ -60,28 +60,28 @@ def explained(error: sqlite3.Error | OSError, where: str) -> StoreError:
 
 
 @contextmanager
-def explaining(where: str) -> Generator[None]:
+def translate_errors(where: str) -> Generator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise explained(error, where) from error
+        raise to_store_error(error, where) from error
 
 
-def may_only_be_read(path: Path) -> bool:
+def is_readonly(path: Path) -> bool:
     """Whether the file exists and can't be written, or its folder can't, where SQLite creates the WAL."""
-    with explaining(str(path)):
+    with translate_errors(str(path)):
         return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
-def looked_at(path: Path, timeout: float) -> sqlite3.Connection:
+def open_readonly(path: Path, timeout: float) -> sqlite3.Connection:
     """Opens the file for reading. If it has no WAL or journal, nothing is written to it and none is created."""
-    how = "mode=ro" if any(_beside(path, suffix).exists() for suffix in ("-wal", "-journal")) else _ALONE
+    how = "mode=ro" if any(_sidecar(path, suffix).exists() for suffix in ("-wal", "-journal")) else _IMMUTABLE
     connection = sqlite3.connect(
         f"{path.as_uri()}?{how}", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
     )
     try:
         [version] = connection.execute("PRAGMA user_version").fetchone()
-        if missing_steps(version, str(path)):
+        if pending_migrations(version, str(path)):
             raise StoreError(
                 f"{path} was written by an older segue (schema version {version}) and is read-only here; "
                 "open it once with write access to migrate it",
@@ -93,9 +93,9 @@ def looked_at(path: Path, timeout: float) -> sqlite3.Connection:
     return connection
 
 
-def make_room(path: Path) -> bool:
+def prepare_file(path: Path) -> bool:
     """Creates the file, readable by its owner only, if it does not exist; returns whether it is empty."""
-    with explaining(str(path)):
+    with translate_errors(str(path)):
         _make_folder(path.parent)
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -133,54 +133,54 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def examine(path: Path, timeout: float) -> None:
+def check_file(path: Path, timeout: float) -> None:
     """Raises `StoreError` if the file is not a store, damaged, or too new. A new store may have no tables."""
     where = str(path)
-    with explaining(where):
+    with translate_errors(where):
         if not os.access(path, os.R_OK):
             raise StoreError(f"{where} can't be read: permission denied", cause="refused")
-        found = _application_id(path)
+        found = _read_application_id(path)
         if found not in (APPLICATION_ID, None):
             whose = f"application id {found:#x}" if found else "no application id"
             raise StoreError(
                 f"{where} is an SQLite file of another program ({whose}); nothing was changed", cause="foreign"
             )
-        if _beside(path, "-journal").exists():
+        if _sidecar(path, "-journal").exists():
             return  # Left by a process that was killed while it created the file: SQLite has to roll back first.
         try:
             # Without a WAL the file is not in use, and `immutable` avoids creating one.
-            _check(path, "mode=ro" if _beside(path, "-wal").exists() else _ALONE, timeout)
+            _check_database(path, "mode=ro" if _sidecar(path, "-wal").exists() else _IMMUTABLE, timeout)
         except (sqlite3.DatabaseError, StoreError):
-            if not _beside(path, "-wal").exists():
+            if not _sidecar(path, "-wal").exists():
                 raise
-            _check(path, "mode=ro", timeout)
+            _check_database(path, "mode=ro", timeout)
 
 
-def _check(path: Path, how: str, timeout: float) -> None:
+def _check_database(path: Path, how: str, timeout: float) -> None:
     with closing(sqlite3.connect(f"{path.as_uri()}?{how}", uri=True, timeout=timeout)) as connection:
         [version] = connection.execute("PRAGMA user_version").fetchone()
-        missing_steps(version, str(path))
+        pending_migrations(version, str(path))
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         if version and not {"conversations", "events", "leases", "search"} <= tables:
             raise StoreError(f"{path}: tables are missing, the file is damaged", cause="corrupt")
-        if path.stat().st_size <= _CHECKED_WHOLE:
+        if path.stat().st_size <= _FULL_CHECK_SIZE:
             [verdict] = connection.execute("PRAGMA quick_check(1)").fetchone()
             if verdict != "ok":
                 raise StoreError(f"{path}: the file is damaged (SQLite's quick_check failed)", cause="corrupt")
 
 
-def _application_id(path: Path) -> int | None:
+def _read_application_id(path: Path) -> int | None:
     """The application id in the first page; None if it can't be read without the WAL or journal."""
-    with closing(sqlite3.connect(f"{path.as_uri()}?{_ALONE}", uri=True)) as connection:
+    with closing(sqlite3.connect(f"{path.as_uri()}?{_IMMUTABLE}", uri=True)) as connection:
         try:
             return connection.execute("PRAGMA application_id").fetchone()[0]
         except sqlite3.DatabaseError as error:
             # A process that was killed during a checkpoint leaves a file that is too short.
-            logs = [_beside(path, suffix) for suffix in ("-wal", "-journal")]
+            logs = [_sidecar(path, suffix) for suffix in ("-wal", "-journal")]
             if error.sqlite_errorname == "SQLITE_CORRUPT" and any(file.exists() for file in logs):
                 return None
             raise
 
 
-def _beside(path: Path, suffix: str) -> Path:
+def _sidecar(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)

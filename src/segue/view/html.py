@@ -27,103 +27,105 @@ from segue.canonical.blocks import (
     ToolResponse,
     state_of,
 )
-from segue.canonical.jsontext import write
+from segue.canonical.json import encode_json
 from segue.canonical.request import Tool
-from segue.view.page import Page
-from segue.view.prose import code, formatted, plain
-from segue.view.style import STYLE
-from segue.view.words import (
+from segue.view.format import (
     SPEAKERS,
-    Answered,
-    answers_of,
-    argument_text,
-    inline_picture,
-    media_words,
-    opaque_words,
-    result_text,
-    shortened,
-    state_words,
-    without_controls,
+    ResultIndex,
+    data_url,
+    format_arguments,
+    format_media,
+    format_opaque,
+    format_result,
+    format_state,
+    index_results,
+    replace_controls,
+    shorten,
 )
+from segue.view.model_text import code_to_html, markdown_to_html, text_to_html
+from segue.view.page import Page
+from segue.view.style import STYLE
 
-__all__ = ["html"]
+__all__ = ["render_html"]
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; form-action 'none'"
-_SHOWN = 96
+_CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; form-action 'none'"
+)
+_MAX_ARGUMENTS = 96
 
 
-def html(page: Page) -> str:
+def render_html(page: Page) -> str:
     """Render the whole page."""
-    title = _escaped(page.title)
-    index = answers_of(page.messages)
-    facts = "".join(f"<div><dt>{_escaped(name)}</dt><dd>{_escaped(value)}</dd></div>" for name, value in page.facts)
+    title = _escape(page.title)
+    index = index_results(page.messages)
+    facts = "".join(f"<div><dt>{_escape(name)}</dt><dd>{_escape(value)}</dd></div>" for name, value in page.facts)
     header = [*_system(page), *_tools(page.request.tools)]
     articles = (article for message in page.messages for article in _message(message, index))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_SECURITY_POLICY}">\n'
         f"<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f"<header>\n<h1>{title}</h1>\n<dl>{facts}</dl>\n{_joined(header)}</header>\n{_joined(articles)}"
+        f"<header>\n<h1>{title}</h1>\n<dl>{facts}</dl>\n{_join_lines(header)}</header>\n{_join_lines(articles)}"
         "</main>\n</body>\n</html>\n"
     )
 
 
-def _joined(lines: Iterable[str]) -> str:
+def _join_lines(lines: Iterable[str]) -> str:
     return "".join(f"{part}\n" for part in lines)
 
 
-def _escaped(text: str) -> str:
-    return escape(without_controls(text), quote=True)
+def _escape(text: str) -> str:
+    return escape(replace_controls(text), quote=True)
 
 
 def _system(page: Page) -> Iterator[str]:
     text = "\n\n".join(block.text for block in page.request.system)
     if text:
-        body = f'<div class="body md">{formatted(text)}</div>'
+        body = f'<div class="body md">{markdown_to_html(text)}</div>'
         yield f'<details class="given"><summary>System text</summary>{body}</details>'
 
 
 def _tools(tools: tuple[Tool, ...]) -> Iterator[str]:
     if tools:
         rows = "".join(
-            f"<li><code>{_escaped(tool.name)}</code> {_escaped(shortened(tool.description or '', 200))}</li>"
+            f"<li><code>{_escape(tool.name)}</code> {_escape(shorten(tool.description or '', 200))}</li>"
             for tool in tools
         )
         count = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}"
         yield f'<details class="given"><summary>{count}</summary><ul>{rows}</ul></details>'
 
 
-def _message(message: Message, answered: Answered) -> Iterator[str]:
-    parts = [part for block in message.blocks for part in _block(block, answered, message.speaker)]
+def _message(message: Message, index: ResultIndex) -> Iterator[str]:
+    parts = [part for block in message.blocks for part in _block(block, index, message.speaker)]
     if parts:
-        name = f" <small>{_escaped(message.name)}</small>" if message.name else ""
+        name = f" <small>{_escape(message.name)}</small>" if message.name else ""
         speaker = message.speaker
-        yield f'<article class="{speaker}"><h2>{SPEAKERS[speaker]}{name}</h2>\n{_joined(parts)}</article>'
+        yield f'<article class="{speaker}"><h2>{SPEAKERS[speaker]}{name}</h2>\n{_join_lines(parts)}</article>'
 
 
-def _block(block: Block, answered: Answered, speaker: Speaker) -> Iterator[str]:
+def _block(block: Block, index: ResultIndex, speaker: Speaker) -> Iterator[str]:
     match block:
         case Text():
             if block.text.strip():
-                content = plain(block.text) if speaker == "human" else formatted(block.text)
+                content = text_to_html(block.text) if speaker == "human" else markdown_to_html(block.text)
                 classes = f"text{'' if speaker == 'human' else ' md'}{' refusal' if block.refusal else ''}"
                 yield f'<div class="{classes}">{content}</div>'
         case Thinking():
             yield _thinking(block)
         case ToolCall():
-            yield _call(block, answered.of(block))
+            yield _call(block, index.results_of(block))
         case ToolResponse():
-            if not answered.is_told(block):
-                yield _folded("orphan", block.name or "a tool", "", "result without a tool call", _result(block))
+            if not index.is_paired(block):
+                yield _collapsible("orphan", block.name or "a tool", "", "result without a tool call", _result(block))
         case Media():
             yield _media(block)
         case Code():
-            yield code(block.code, block.language)
+            yield code_to_html(block.code, block.language)
         case Opaque():
-            if block.silent is None:
-                yield f'<p class="aside">{_escaped(opaque_words(block))}</p>'
+            if block.omit_reason is None:
+                yield f'<p class="aside">{_escape(format_opaque(block))}</p>'
         case _:  # pragma: no cover
             assert_never(block)
 
@@ -131,26 +133,26 @@ def _block(block: Block, answered: Answered, speaker: Speaker) -> Iterator[str]:
 def _thinking(block: Thinking) -> str:
     if not block.text.strip():
         return '<p class="thinking">Thinking, not disclosed</p>'
-    head = _escaped(shortened(block.text, 80))
+    head = _escape(shorten(block.text, 80))
     return (
         f'<details class="thinking"><summary>Thinking · <span>{head}</span></summary>'
-        f'<div class="body md">{formatted(block.text)}</div></details>'
+        f'<div class="body md">{markdown_to_html(block.text)}</div></details>'
     )
 
 
 def _call(call: ToolCall, results: list[ToolResponse]) -> str:
-    text = argument_text(call)
-    body = code(_spread(text), "arguments") if text not in ("", "{}") else ""
+    text = format_arguments(call)
+    body = code_to_html(_indent_json(text), "arguments") if text not in ("", "{}") else ""
     state = state_of(results[-1]) if results else "pending"
-    return _folded(
-        state, call.name, shortened(text, _SHOWN), state_words(results), body + "".join(map(_result, results))
+    return _collapsible(
+        state, call.name, shorten(text, _MAX_ARGUMENTS), format_state(results), body + "".join(map(_result, results))
     )
 
 
-def _folded(kind: str, name: str, line: str, note: str, body: str) -> str:
+def _collapsible(kind: str, name: str, line: str, note: str, body: str) -> str:
     """A `<details>` element: one line that opens. `kind` is a CSS class and is not escaped."""
-    state = f'<em class="state">{_escaped(note)}</em>' if note else ""
-    head = f"<code>{_escaped(name)}</code> <span>{_escaped(line)}</span>{state}"
+    state = f'<em class="state">{_escape(note)}</em>' if note else ""
+    head = f"<code>{_escape(name)}</code> <span>{_escape(line)}</span>{state}"
     return f'<details class="call {kind}"><summary>{head}</summary><div class="body">{body}</div></details>'
 
 
@@ -161,31 +163,31 @@ def _result(response: ToolResponse) -> str:
     for is_media, blocks in groupby(response.content or (), lambda block: isinstance(block, Media)):
         if is_media:
             parts += [_media(block) for block in blocks if isinstance(block, Media)]
-        elif text := result_text(msgspec.structs.replace(response, content=tuple(blocks), structured=UNSET)):
-            parts.append(code(_spread(text), "result"))
-    if not parts and (text := result_text(response)):
-        parts.append(code(_spread(text), "result"))
+        elif text := format_result(msgspec.structs.replace(response, content=tuple(blocks), structured=UNSET)):
+            parts.append(code_to_html(_indent_json(text), "result"))
+    if not parts and (text := format_result(response)):
+        parts.append(code_to_html(_indent_json(text), "result"))
     return note + "".join(parts)
 
 
 def _media(block: Media) -> str:
-    label = _escaped(media_words(block))
-    url = inline_picture(block)
+    label = _escape(format_media(block))
+    url = data_url(block)
     if url is None:
         linked = block.url is not None and block.url.startswith(("https://", "http://"))
-        link = f' <a href="{_escaped(block.url or "")}" rel="noreferrer noopener">open</a>' if linked else ""
+        link = f' <a href="{_escape(block.url or "")}" rel="noreferrer noopener">open</a>' if linked else ""
         return f'<p class="aside">{label}{link}</p>'
     kind = url[len("data:") :].split("/", 1)[0]
     if kind == "image":
-        return f'<figure><img src="{_escaped(url)}" alt="{label}"><figcaption>{label}</figcaption></figure>'
-    return f'<figure><{kind} controls src="{_escaped(url)}"></{kind}><figcaption>{label}</figcaption></figure>'
+        return f'<figure><img src="{_escape(url)}" alt="{label}"><figcaption>{label}</figcaption></figure>'
+    return f'<figure><{kind} controls src="{_escape(url)}"></{kind}><figcaption>{label}</figcaption></figure>'
 
 
-def _spread(text: str) -> str:
+def _indent_json(text: str) -> str:
     """Indent JSON; return any other text unchanged."""
     if not text.startswith(("{", "[")):
         return text
     try:
-        return msgspec.json.format(write(msgspec.json.decode(text)), indent=2).decode()
+        return msgspec.json.format(encode_json(msgspec.json.decode(text)), indent=2).decode()
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return text

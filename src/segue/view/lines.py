@@ -10,43 +10,43 @@ from msgspec import Struct
 from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse, state_of
 from segue.store.base import Record
 from segue.store.events import (
-    Broke,
     Cancelled,
     Completed,
-    Compressed,
+    CompressionApplied,
+    CompressionUndone,
     Event,
     Forked,
-    Known,
-    Opened,
-    Published,
-    Recalled,
+    MessageAdded,
+    Renamed,
+    ReplyBroken,
+    Restored,
+    ResultKnown,
+    ResultPublished,
     Rewound,
-    Said,
     Sent,
+    SettingsChanged,
     Switched,
-    Titled,
-    Undone,
     Unknown,
-    kind_of,
+    event_kind,
 )
-from segue.view.calls import Calls
-from segue.view.clean import harmless
-from segue.view.words import (
+from segue.view.call_numbers import CallNumbers
+from segue.view.format import (
     SPEAKERS,
     STATES,
-    argument_text,
-    counted,
-    media_words,
-    opaque_words,
-    result_text,
-    shortened,
+    format_arguments,
+    format_count,
+    format_media,
+    format_opaque,
+    format_result,
+    shorten,
 )
+from segue.view.sanitize import sanitize
 
-__all__ = ["Line", "event_words", "is_message", "lines_of"]
+__all__ = ["Line", "describe_event", "format_event", "is_message"]
 
 Style = Literal["head", "text", "call", "result", "bad", "dim"]
 _RESULT_LINES = 8
-_WIDE = 400
+_MAX_WIDTH = 400
 
 
 class Line(Struct, frozen=True):
@@ -55,110 +55,110 @@ class Line(Struct, frozen=True):
 
 
 def is_message(event: Event) -> bool:
-    return isinstance(event, Said | Completed | Known | Cancelled)
+    return isinstance(event, MessageAdded | Completed | ResultKnown | Cancelled)
 
 
-def lines_of(record: Record, calls: Calls | None = None, *, full: bool = False) -> Iterator[Line]:
+def format_event(record: Record, numbers: CallNumbers | None = None, *, full: bool = False) -> Iterator[Line]:
     """The lines of one event. Long results are truncated unless `full`; `numbers` holds the calls listed before."""
     match record.event:
-        case Said(message) | Completed(message) | Known(message) | Cancelled(message):
-            calls = calls if calls is not None else Calls()
-            calls.meet(message)
-            for line in _message(message, calls, full=full):
-                yield Line(line.style, harmless(line.text))
+        case MessageAdded(message) | Completed(message) | ResultKnown(message) | Cancelled(message):
+            numbers = numbers if numbers is not None else CallNumbers()
+            numbers.add_message(message)
+            for line in _message_lines(message, numbers, full=full):
+                yield Line(line.style, sanitize(line.text))
         case event:
-            yield Line("dim", harmless(f"· {event_words(event)}"))
+            yield Line("dim", sanitize(f"· {describe_event(event)}"))
 
 
-def event_words(event: Event) -> str:
+def describe_event(event: Event) -> str:
     """One line about an event that is not a message."""
     match event:
-        case Opened():
-            return f"started with {_given(event)}"
+        case SettingsChanged():
+            return f"started with {_describe_opening(event)}"
         case Sent():
-            return f"sent to {_target(event.target, event.model)}" if event.target else "sent (target unknown)"
-        case Recalled():
-            return _recalled(event)
-        case Broke():
-            return f"incomplete reply ({event.reply.finish}): {shortened(event.reply.text, 80) or 'no text'}"
-        case Compressed():
+            return f"sent to {_format_target(event.target, event.model)}" if event.target else "sent (target unknown)"
+        case Restored():
+            return _describe_recalled(event)
+        case ReplyBroken():
+            return f"incomplete reply ({event.reply.finish}): {shorten(event.reply.text, 80) or 'no text'}"
+        case CompressionApplied():
             kept = sum(stop - start for start, stop in event.kept)
-            sizes = f"{counted(kept, 'message')} kept, {len(event.replaced):,} new"
+            sizes = f"{format_count(kept, 'message')} kept, {len(event.replaced):,} new"
             return f"compressed with {event.strategy} to {event.budget} tokens: {sizes}"
-        case Published():
-            return f"published {counted(len(event.calls), 'result')} recorded earlier"
-        case Undone() | Rewound():
-            return f"undid event {event.seq}" if isinstance(event, Undone) else f"rewound to {event.turn}"
+        case ResultPublished():
+            return f"published {format_count(len(event.calls), 'result')} recorded earlier"
+        case CompressionUndone() | Rewound():
+            return f"undid event {event.seq}" if isinstance(event, CompressionUndone) else f"rewound to {event.turn}"
         case Switched():
-            return f"switched to {_target(event.target, event.model)}"
+            return f"switched to {_format_target(event.target, event.model)}"
         case Forked():
             return f"forked from {event.origin} at event {event.seq}"
-        case Titled():
-            return f"title: {shortened(event.text, 80)}"
+        case Renamed():
+            return f"title: {shorten(event.text, 80)}"
         case Unknown():
             return f"{event.kind}: written by a newer version of segue"
         case _:
-            return kind_of(event)
+            return event_kind(event)
 
 
-def _given(event: Opened) -> str:
+def _describe_opening(event: SettingsChanged) -> str:
     text = sum(len(block.text) for block in event.system)
-    parts = [f"{counted(text, 'character')} of system text"] if text else []
-    parts += [counted(len(event.tools), "tool")] if event.tools else []
+    parts = [f"{format_count(text, 'character')} of system text"] if text else []
+    parts += [format_count(len(event.tools), "tool")] if event.tools else []
     return ", ".join(parts) or "no system text and no tools"
 
 
-def _recalled(event: Recalled) -> str:
+def _describe_recalled(event: Restored) -> str:
     if event.pins:
         return f"pinned: message {', '.join(str(pin.place + 1) for pin in event.pins)}"
-    calls = f": {counted(len(event.ledger), 'call')}" if event.ledger else ""
+    calls = f": {format_count(len(event.ledger), 'call')}" if event.ledger else ""
     return f"restored the state from before this conversation was stored{calls}"
 
 
-def _target(target: str, model: str | None) -> str:
+def _format_target(target: str, model: str | None) -> str:
     return f"{target} ({model})" if model else target
 
 
-def _message(message: Message, calls: Calls, *, full: bool) -> Iterator[Line]:
+def _message_lines(message: Message, calls: CallNumbers, *, full: bool) -> Iterator[Line]:
     if message.speaker != "tool":
         yield Line("head", SPEAKERS[message.speaker])
     for block in message.blocks:
-        yield from _block(block, calls, full=full)
+        yield from _block_lines(block, calls, full=full)
 
 
-def _block(block: Block, calls: Calls, *, full: bool) -> Iterator[Line]:
+def _block_lines(block: Block, calls: CallNumbers, *, full: bool) -> Iterator[Line]:
     match block:
         case Text():
             yield from (Line("text", line) for line in block.text.splitlines())
         case Thinking():
-            lines = block.text.splitlines() if full else [shortened(block.text, 160)]
+            lines = block.text.splitlines() if full else [shorten(block.text, 160)]
             yield from (Line("dim", f"  {line}") for line in lines if line)
         case ToolCall():
-            text = argument_text(block)
-            yield Line("call", f"→ {block.name}{calls.of_call(block)} {text if full else shortened(text, _WIDE)}")
+            text = format_arguments(block)
+            yield Line("call", f"→ {block.name}{calls.label_call(block)} {text if full else shorten(text, _MAX_WIDTH)}")
         case ToolResponse():
-            yield from _result(block, calls.of_result(block), full=full)
+            yield from _result_lines(block, calls.label_result(block), full=full)
         case Media():
-            yield Line("dim", f"[{media_words(block)}]")
+            yield Line("dim", f"[{format_media(block)}]")
         case Code():
             yield from (Line("text", line) for line in block.code.splitlines())
         case Opaque():
-            if block.silent is None:
-                yield Line("dim", f"[{opaque_words(block)}]")
+            if block.omit_reason is None:
+                yield Line("dim", f"[{format_opaque(block)}]")
         case _:  # pragma: no cover
             assert_never(block)
 
 
-def _result(block: ToolResponse, whose: str, *, full: bool) -> Iterator[Line]:
+def _result_lines(block: ToolResponse, label: str, *, full: bool) -> Iterator[Line]:
     state = STATES[state_of(block)]
     style: Style = "bad" if state else "result"
-    lines = result_text(block).splitlines() or [""]
+    lines = format_result(block).splitlines() or [""]
     shown = lines if full else lines[:_RESULT_LINES]
-    name = f"← {block.name or 'result'}{whose}{f' ({state})' if state else ''}"
+    name = f"← {block.name or 'result'}{label}{f' ({state})' if state else ''}"
     if len(lines) == 1:
-        yield Line(style, f"{name} {lines[0] if full else shortened(lines[0], _WIDE)}".rstrip())
+        yield Line(style, f"{name} {lines[0] if full else shorten(lines[0], _MAX_WIDTH)}".rstrip())
         return
     yield Line(style, name)
-    yield from (Line(style, f"  {line if full else line[:_WIDE]}") for line in shown)
+    yield from (Line(style, f"  {line if full else line[:_MAX_WIDTH]}") for line in shown)
     if len(lines) > len(shown):
         yield Line("dim", f"  … {len(lines) - len(shown):,} more lines (--full)")

@@ -10,101 +10,101 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
-from segue.view.page import Page
-from segue.view.prose import LONGEST, contained
-from segue.view.words import (
+from segue.view.format import (
     SPEAKERS,
-    Answered,
-    answers_of,
-    argument_text,
-    media_words,
-    opaque_words,
-    result_text,
-    state_words,
-    without_controls,
+    ResultIndex,
+    format_arguments,
+    format_media,
+    format_opaque,
+    format_result,
+    format_state,
+    index_results,
+    replace_controls,
 )
+from segue.view.model_text import MAX_LENGTH, contain_markdown
+from segue.view.page import Page
 
-__all__ = ["markdown", "markdown_messages"]
+__all__ = ["render_markdown", "render_messages"]
 
 _TICKS = re.compile("`+")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|])")
 
 
-def markdown(page: Page) -> str:
+def render_markdown(page: Page) -> str:
     """Render the whole document."""
-    facts = "".join(f"- {name}: {_plain(value)}\n" for name, value in page.facts)
+    facts = "".join(f"- {name}: {_escape(value)}\n" for name, value in page.facts)
     system = "\n\n".join(block.text for block in page.request.system)
-    parts = [f"# {_plain(page.title)}\n\n{facts}"]
+    parts = [f"# {_escape(page.title)}\n\n{facts}"]
     if system:
-        parts.append(f"## System\n\n{_words(system)}\n")
+        parts.append(f"## System\n\n{_contain(system)}\n")
     if page.request.tools:
-        tools = "".join(f"- {_code(tool.name)}{_described(tool.description)}\n" for tool in page.request.tools)
+        tools = "".join(f"- {_inline_code(tool.name)}{_description(tool.description)}\n" for tool in page.request.tools)
         parts.append(f"## Tools\n\n{tools}")
-    return "\n".join([*parts, markdown_messages(page.messages)])
+    return "\n".join([*parts, render_messages(page.messages)])
 
 
-def markdown_messages(messages: Sequence[Message]) -> str:
+def render_messages(messages: Sequence[Message]) -> str:
     """Render messages only, each under a heading with its speaker."""
-    index = answers_of(tuple(messages))
+    index = index_results(tuple(messages))
     parts: list[str] = []
     for message in messages:
         texts = [text for block in message.blocks for text in _block(block, index)]
         if texts:
-            parts.append(f"## {_plain(SPEAKERS[message.speaker])}\n\n" + "\n\n".join(texts) + "\n")
+            parts.append(f"## {_escape(SPEAKERS[message.speaker])}\n\n" + "\n\n".join(texts) + "\n")
     return "\n".join(parts)
 
 
-def _block(block: Block, answered: Answered) -> Iterator[str]:
+def _block(block: Block, index: ResultIndex) -> Iterator[str]:
     match block:
         case Text():
             if block.text.strip():
-                yield _words(block.text)
+                yield _contain(block.text)
         case Thinking():
-            text = _words(f"*thinking* {block.text.strip() or '(not disclosed)'}")
+            text = _contain(f"*thinking* {block.text.strip() or '(not disclosed)'}")
             yield "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
         case ToolCall():
-            results = answered.of(block)
-            state = state_words(results)
-            yield f"**{_plain(block.name)}**{f' ({state})' if state else ''}\n\n{_fenced(argument_text(block), 'json')}"
-            yield from (_fenced(text) for result in results if (text := result_text(result)))
+            results = index.results_of(block)
+            state = format_state(results)
+            yield f"**{_escape(block.name)}**{f' ({state})' if state else ''}\n\n{_fence(format_arguments(block), 'json')}"
+            yield from (_fence(text) for result in results if (text := format_result(result)))
         case ToolResponse():
-            if not answered.is_told(block):
-                yield f"*result of {_plain(block.name or 'a tool')}*\n\n{_fenced(result_text(block))}"
+            if not index.is_paired(block):
+                yield f"*result of {_escape(block.name or 'a tool')}*\n\n{_fence(format_result(block))}"
         case Media():
-            yield f"[{_plain(media_words(block))}]"
+            yield f"[{_escape(format_media(block))}]"
         case Code():
-            yield _fenced(block.code, block.language)
+            yield _fence(block.code, block.language)
         case Opaque():
-            if block.silent is None:
-                yield f"[{_plain(opaque_words(block))}]"
+            if block.omit_reason is None:
+                yield f"[{_escape(format_opaque(block))}]"
         case _:  # pragma: no cover
             assert_never(block)
 
 
-def _words(text: str) -> str:
+def _contain(text: str) -> str:
     """Message text as contained Markdown; a text too long to parse is fenced."""
-    return contained(text) if len(text) <= LONGEST else _fenced(text)
+    return contain_markdown(text) if len(text) <= MAX_LENGTH else _fence(text)
 
 
-def _fenced(text: str, language: str = "") -> str:
-    text = without_controls(text)
+def _fence(text: str, language: str = "") -> str:
+    text = replace_controls(text)
     fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(text)), default=0))
     label = language if re.fullmatch(r"[\w+-]*", language) else ""
     return f"{fence}{label}\n{text.rstrip(chr(10))}\n{fence}"
 
 
-def _code(text: str) -> str:
-    return f"`{_line(text).replace('`', chr(39))}`"
+def _inline_code(text: str) -> str:
+    return f"`{_one_line(text).replace('`', chr(39))}`"
 
 
-def _described(text: str | None) -> str:
-    return f": {_plain(text)}" if text else ""
+def _description(text: str | None) -> str:
+    return f": {_escape(text)}" if text else ""
 
 
-def _line(text: str) -> str:
-    return without_controls(" ".join(text.split()))
+def _one_line(text: str) -> str:
+    return replace_controls(" ".join(text.split()))
 
 
-def _plain(text: str) -> str:
+def _escape(text: str) -> str:
     """Escape Markdown characters and join to one line."""
-    return _MARKS.sub(r"\\\1", _line(text))
+    return _MARKS.sub(r"\\\1", _one_line(text))

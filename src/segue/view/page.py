@@ -6,12 +6,12 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Message
 from segue.canonical.request import Request
-from segue.store.base import Summary, iso
-from segue.store.timeline import Timeline
+from segue.store.base import Summary, format_time
+from segue.store.replay import ReplayState
 
-__all__ = ["Page", "page_of"]
+__all__ = ["Page", "build_page"]
 
-_LONGEST = 80
+_MAX_TITLE = 80
 
 
 class Page(Struct, frozen=True):
@@ -23,27 +23,27 @@ class Page(Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
-def page_of(summary: Summary, timeline: Timeline) -> Page:
+def build_page(summary: Summary, timeline: ReplayState) -> Page:
     """Build the page from a summary and the replayed conversation."""
     messages = timeline.chat.messages
-    title = summary.title or (summary.opening or "")[:_LONGEST] or f"Conversation {summary.id}"
+    title = summary.title or (summary.opening or "")[:_MAX_TITLE] or f"Conversation {summary.id}"
     facts = [
         ("conversation", summary.id),
-        ("started", day(summary.created)),
-        ("last updated", day(summary.updated)),
+        ("started", _format_minute(summary.created)),
+        ("last updated", _format_minute(summary.updated)),
         ("model", " · ".join(filter(None, [timeline.target, timeline.model])) or "-"),
-        ("messages", _count(len(messages), summary.messages)),
+        ("messages", _format_message_count(len(messages), summary.messages)),
     ]
     if timeline.compressions:
         facts.append(("compressed", f"{len(timeline.compressions)} ×"))
     return Page(title, tuple(facts), timeline.chat.request, messages)
 
 
-def _count(now: int, stored: int) -> str:
+def _format_message_count(now: int, stored: int) -> str:
     """The current number of messages, and the number stored where that differs."""
     return f"{now:,}" if now == stored else f"{now:,} of {stored:,} stored"
 
 
-def day(at: int) -> str:
+def _format_minute(at: int) -> str:
     """Format a store timestamp (microseconds) as UTC."""
-    return iso(at)[:16].replace("T", " ") + " UTC"
+    return format_time(at)[:16].replace("T", " ") + " UTC"

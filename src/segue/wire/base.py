@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from segue.canonical.request import Reply, Request
 from segue.models import Model
-from segue.render.demands import Demands
+from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.wire.idmap import IdMap, IdScheme
-from segue.wire.lane import Lane
+from segue.wire.fast_path import FastPath
+from segue.wire.ids import IdMap, IdScheme
 from segue.wire.names import NameMap, NameRule
 
 if TYPE_CHECKING:
-    from segue.wire.stream import StreamParser
+    from segue.wire.stream_parser import StreamParser
     from segue.wire.stream_renderer import StreamRenderer
 
-__all__ = ["ApiError", "Fetch", "Projection", "Wire"]
+__all__ = ["ApiError", "Fetch", "RenderContext", "Wire"]
 
 JsonObject = dict[str, Any]
 Fetch = Callable[[str], tuple[bytes, str]]
@@ -30,7 +30,7 @@ Fetch = Callable[[str], tuple[bytes, str]]
 
 
 @dataclass(frozen=True)
-class Projection:
+class RenderContext:
     """What render functions carry around: projected ids and tool names, the report, and the caller's `fetch`."""
 
     ids: IdMap
@@ -62,16 +62,16 @@ class Wire:
     title: str
     default_model: str
     tool_format: str
-    demands: Callable[[Model], Demands]
+    constraints: Callable[[Model], Constraints]
     ids: Callable[[Model], IdScheme]
     names: Callable[[Model], NameRule]
     parse_request: Callable[[Mapping[str, Any]], Request]
-    render_request: Callable[[Transcript, Projection], JsonObject]
+    render_request: Callable[[Transcript, RenderContext], JsonObject]
     parse_reply: Callable[[Mapping[str, Any]], Reply]
-    render_reply: Callable[[Reply, Projection], JsonObject]
+    render_reply: Callable[[Reply, RenderContext], JsonObject]
     open_stream: Callable[[str], StreamParser]
     """Returns a parser for the stream of one reply; the turn key is part of the canonical ids of its calls."""
-    stream_renderer: Callable[[Projection, str | None, Request | None], StreamRenderer]
+    stream_renderer: Callable[[RenderContext, str | None, Request | None], StreamRenderer]
     """Returns the renderer for the events of one reply: context, the model to name where the reply has none, and the
     client's request where it is available."""
     parse_error: Callable[[int, Mapping[str, Any]], ApiError]
@@ -84,16 +84,16 @@ class Wire:
     """The same for declarations of functions and free-text tools."""
     custom_tools: bool = False
     """True if the API has custom tools (free-text input)."""
-    kindred: Mapping[str, str] = field(default_factory=dict[str, str])
+    vendor_options: Mapping[str, str] = field(default_factory=dict[str, str])
     """Options that only the provider's own APIs share, by name, with the key each has in this API."""
-    telling: frozenset[str] = frozenset()
+    meaningful_when_false: frozenset[str] = frozenset()
     """Keys of a body whose value `false` is not the default, so that dropping it must be reported."""
     on: str | None = None
     """The wire that a dialect is a variant of."""
-    lane: Lane | None = None
+    fast_path: FastPath | None = None
     """The fast path of this wire; None where it has only the full pipeline."""
 
     @property
-    def root(self) -> str:
+    def conversation_key(self) -> str:
         """The key of a body that holds its messages."""
-        return self.lane.key if self.lane is not None else "messages"
+        return self.fast_path.conversation_key if self.fast_path is not None else "messages"

@@ -14,17 +14,17 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_size(value: object) -> bool:
+def _is_count(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return value >= 0 and (isinstance(value, int) or value.is_integer())
 
 
-def _is_text(value: object) -> bool:
+def _is_string(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _are_names(value: object) -> bool:
+def _is_string_set(value: object) -> bool:
     names = cast("list[object]", value) if isinstance(value, list) else [None]
     texts = [name for name in names if isinstance(name, str)]
     return len(texts) == len(names) == len(set(texts))
@@ -32,25 +32,27 @@ def _are_names(value: object) -> bool:
 
 def _is_type(value: object) -> bool:
     types = cast("list[object]", value) if isinstance(value, list) else [value]
-    return bool(types) and _are_names(types) and all(name in _TYPES for name in types)
+    return bool(types) and _is_string_set(types) and all(name in _TYPES for name in types)
 
 
-_WORDS: dict[str, Callable[[object], bool]] = {
+_KEYWORD_CHECKS: dict[str, Callable[[object], bool]] = {
     "type": _is_type,
-    "required": _are_names,
+    "required": _is_string_set,
     "enum": lambda value: isinstance(value, list),
     "examples": lambda value: isinstance(value, list),
     "uniqueItems": lambda value: isinstance(value, bool),
     "readOnly": lambda value: isinstance(value, bool),
     "multipleOf": lambda value: isinstance(value, int | float) and not isinstance(value, bool) and value > 0,
     **dict.fromkeys(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"], _is_number),
-    **dict.fromkeys(["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"], _is_size),
-    **dict.fromkeys(["$id", "$schema", "$ref", "$comment", "title", "description", "pattern", "format"], _is_text),
-    **dict.fromkeys(["contentMediaType", "contentEncoding"], _is_text),
+    **dict.fromkeys(["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"], _is_count),
+    **dict.fromkeys(["$id", "$schema", "$ref", "$comment", "title", "description", "pattern", "format"], _is_string),
+    **dict.fromkeys(["contentMediaType", "contentEncoding"], _is_string),
 }
-_ONE = frozenset(["additionalItems", "additionalProperties", "contains", "else", "if", "not", "propertyNames", "then"])
-_LISTS = frozenset({"allOf", "anyOf", "oneOf"})
-_TABLES = frozenset({"definitions", "dependencies", "patternProperties", "properties"})
+_SINGLE_SCHEMA = frozenset(
+    ["additionalItems", "additionalProperties", "contains", "else", "if", "not", "propertyNames", "then"]
+)
+_SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf"})
+_SCHEMA_MAPS = frozenset({"definitions", "dependencies", "patternProperties", "properties"})
 
 
 def is_draft7(schema: object) -> bool:
@@ -62,24 +64,24 @@ def is_draft7(schema: object) -> bool:
         if not isinstance(found, dict):
             return False
         for keyword, value in cast("dict[str, object]", found).items():
-            if keyword in _WORDS:
-                if not _WORDS[keyword](value):
+            if keyword in _KEYWORD_CHECKS:
+                if not _KEYWORD_CHECKS[keyword](value):
                     return False
                 continue
-            inner = list(_schemas(keyword, value))
+            inner = list(_subschemas(keyword, value))
             if None in inner:
                 return False
             pending += inner
     return True
 
 
-def _schemas(keyword: str, value: object) -> Iterator[object]:
+def _subschemas(keyword: str, value: object) -> Iterator[object]:
     """The subschemas under a keyword; None in place of anything that cannot be one."""
-    if keyword in _ONE or (keyword == "items" and not isinstance(value, list)):
+    if keyword in _SINGLE_SCHEMA or (keyword == "items" and not isinstance(value, list)):
         yield value
-    elif keyword in _LISTS or keyword == "items":
+    elif keyword in _SCHEMA_LISTS or keyword == "items":
         items = cast("list[object]", value) if isinstance(value, list) else []
         yield from items or [None]
-    elif keyword in _TABLES:
+    elif keyword in _SCHEMA_MAPS:
         table = cast("dict[str, object]", value) if isinstance(value, dict) else {"": None}
-        yield from (part for part in table.values() if not (keyword == "dependencies" and _are_names(part)))
+        yield from (part for part in table.values() if not (keyword == "dependencies" and _is_string_set(part)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segue.canonical.request import Effort
 
-__all__ = ["budget_of", "closest", "effort_of", "nearest"]
+__all__ = ["budget_effort", "clamp_effort", "closest_effort", "effort_budget"]
 
 _BUDGETS: dict[Effort, int] = {
     "minimal": 1024,
@@ -16,29 +16,29 @@ _BUDGETS: dict[Effort, int] = {
 }
 
 
-def budget_of(effort: Effort) -> int:
+def effort_budget(effort: Effort) -> int:
     """Thinking tokens for an effort; 0 for `none`."""
     return _BUDGETS.get(effort, 0)
 
 
-def effort_of(budget: int, *, known: tuple[Effort, ...] = ("low", "medium", "high")) -> Effort:
+def budget_effort(budget: int, *, available: tuple[Effort, ...] = ("low", "medium", "high")) -> Effort:
     """The smallest `available` effort whose budget covers this one, else the largest."""
     if budget <= 0:
         return "none"
-    for effort in known:
+    for effort in available:
         if _BUDGETS[effort] >= budget:
             return effort
-    return known[-1]
+    return available[-1]
 
 
-def nearest(effort: Effort | None, known: tuple[Effort, ...]) -> Effort | None:
+def clamp_effort(effort: Effort | None, available: tuple[Effort, ...]) -> Effort | None:
     """The effort itself, or the highest `available` one below it, or the lowest."""
-    if effort is None or effort == "none" or not known:
+    if effort is None or effort == "none" or not available:
         return None
-    below: list[Effort] = [step for step in known if _BUDGETS[step] <= _BUDGETS[effort]]
-    return below[-1] if below else known[0]
+    below: list[Effort] = [step for step in available if _BUDGETS[step] <= _BUDGETS[effort]]
+    return below[-1] if below else available[0]
 
 
-def closest(budget: int, known: tuple[Effort, ...]) -> Effort:
+def closest_effort(budget: int, available: tuple[Effort, ...]) -> Effort:
     """The `available` effort whose budget is nearest, which may be `none`; of two equally near ones the higher."""
-    return min(known, key=lambda effort: (abs(budget_of(effort) - budget), -budget_of(effort)))
+    return min(available, key=lambda effort: (abs(effort_budget(effort) - budget), -effort_budget(effort)))

@@ -13,30 +13,30 @@ import msgspec
 from msgspec import Struct
 
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
-from segue.canonical.jsontext import write_text
+from segue.canonical.json import encode_json_text
 from segue.canonical.request import Finish, Reply, Usage
 from segue.wire.base import ApiError, JsonObject
 
 __all__ = [
+    "BlockEnd",
+    "BlockStart",
     "Delta",
-    "End",
     "Event",
     "Failed",
     "Finished",
     "InputDelta",
-    "Opened",
-    "Start",
+    "ReplyStart",
     "TextDelta",
     "ThinkingDelta",
-    "UsageTold",
-    "Whole",
+    "UsageUpdate",
+    "WholeBlock",
     "arguments_text",
-    "events_of",
-    "events_of_block",
+    "block_events",
+    "reply_events",
 ]
 
 
-class Opened(Struct, gc=False):
+class ReplyStart(Struct, gc=False):
     """The reply begins. `native` holds the API's own fields of the reply."""
 
     id: str | None = None
@@ -45,7 +45,7 @@ class Opened(Struct, gc=False):
     native: Native | None = None
 
 
-class Start(Struct, gc=False):
+class BlockStart(Struct, gc=False):
     """A text, reasoning or tool-call block begins, with the fields that are known at its start.
 
     A call has its canonical id, its complete name, its kind and its origin. `native` holds its other fields.
@@ -60,7 +60,7 @@ class TextDelta(Struct, gc=False):
 
     index: int
     text: str
-    beside: JsonObject | None = None
+    extras: JsonObject | None = None
 
 
 class ThinkingDelta(Struct, gc=False):
@@ -75,21 +75,21 @@ class InputDelta(Struct, gc=False):
     text: str
 
 
-class End(Struct, gc=False):
+class BlockEnd(Struct, gc=False):
     """The finished block. A truncated call is `broken`."""
 
     index: int
     block: Text | Thinking | ToolCall
 
 
-class Whole(Struct, gc=False):
+class WholeBlock(Struct, gc=False):
     """A block that is not streamed: an image, a hosted tool call, unknown content."""
 
     index: int
     block: Block
 
 
-class UsageTold(Struct, gc=False):
+class UsageUpdate(Struct, gc=False):
     usage: Usage
 
 
@@ -106,46 +106,50 @@ class Failed(Struct, gc=False):
 
 
 Delta: TypeAlias = TextDelta | ThinkingDelta | InputDelta
-Event: TypeAlias = Opened | Start | Delta | End | Whole | UsageTold | Finished | Failed
+Event: TypeAlias = ReplyStart | BlockStart | Delta | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
 
 
 def arguments_text(call: ToolCall) -> str:
     """The arguments of a call as streamed text."""
     if call.arguments_text is not None:
         return call.arguments_text
-    return call.arguments if call.kind == "custom" and isinstance(call.arguments, str) else write_text(call.arguments)
+    return (
+        call.arguments
+        if call.kind == "custom" and isinstance(call.arguments, str)
+        else encode_json_text(call.arguments)
+    )
 
 
-Growing = TypeVar("Growing", Text, Thinking, ToolCall)
+StreamedBlock = TypeVar("StreamedBlock", Text, Thinking, ToolCall)
 
 
-def _begun(block: Growing, **changes: Any) -> Growing:
+def _without_content(block: StreamedBlock, **changes: Any) -> StreamedBlock:
     """The block with its content removed; its other native fields are kept."""
     native = block.native if block.native is None else Native(block.native.api, block.native.fragment, intact=False)
     return msgspec.structs.replace(block, native=native, **changes)
 
 
-def events_of(reply: Reply) -> list[Event]:
+def reply_events(reply: Reply) -> list[Event]:
     """The stream events of a complete reply."""
-    events: list[Event] = [Opened(reply.id, reply.model, reply.created, reply.native)]
+    events: list[Event] = [ReplyStart(reply.id, reply.model, reply.created, reply.native)]
     for index, block in enumerate(reply.blocks):
-        events += events_of_block(index, block)
+        events += block_events(index, block)
     if reply.usage is not None:
-        events.append(UsageTold(reply.usage))
-    events.append(Finished(reply.finish, reply.cause, reply.stop_sequence))
+        events.append(UsageUpdate(reply.usage))
+    events.append(Finished(reply.finish, reply.raw_finish, reply.stop_sequence))
     return events
 
 
-def events_of_block(index: int, block: Block) -> list[Event]:
+def block_events(index: int, block: Block) -> list[Event]:
     """The stream events of a complete block."""
     if isinstance(block, Text):
         deltas: list[Event] = [TextDelta(index, block.text)] if block.text else []
-        return [Start(index, _begun(block, text="")), *deltas, End(index, block)]
+        return [BlockStart(index, _without_content(block, text="")), *deltas, BlockEnd(index, block)]
     if isinstance(block, Thinking):
-        start = Start(index, _begun(block, text="", signature=None, sealed=None))
+        start = BlockStart(index, _without_content(block, text="", signature=None, sealed=None))
         deltas = [ThinkingDelta(index, block.text)] if block.text else []
-        return [start, *deltas, End(index, block)]
+        return [start, *deltas, BlockEnd(index, block)]
     if isinstance(block, ToolCall) and block.kind != "hosted":
-        start = Start(index, _begun(block, arguments={}, arguments_text=None))
-        return [start, InputDelta(index, arguments_text(block)), End(index, block)]
-    return [Whole(index, block)]
+        start = BlockStart(index, _without_content(block, arguments={}, arguments_text=None))
+        return [start, InputDelta(index, arguments_text(block)), BlockEnd(index, block)]
+    return [WholeBlock(index, block)]

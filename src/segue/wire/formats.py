@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from segue.errors import InputError, text_argument
+from segue.errors import InputError, require_string
 from segue.models import Model
 from segue.wire.base import Wire
-from segue.wire.idmap import IdScheme, kimi_scheme, mistral_scheme
+from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
 from segue.wire.text.registry import TEXT_FORMATS
 
-__all__ = ["TOOL_FORMATS", "ToolFormat", "known_format", "scheme_for"]
+__all__ = ["TOOL_FORMATS", "ToolFormat", "find_tool_format", "id_scheme_for"]
 
 
 class ToolFormat(Struct, frozen=True):
@@ -22,30 +22,30 @@ class ToolFormat(Struct, frozen=True):
 
 
 # MIS-01: Mistral accepts only its own id form, which every other Chat API accepts too.
-_CHAT = frozenset({"openai-chat", "kimi", "deepseek", "qwen"})
+_CHAT_WIRES = frozenset({"openai-chat", "kimi", "deepseek", "qwen"})
 # Text tool formats work on every API.
-_ANYWHERE = _CHAT | {"openai-responses", "anthropic", "gemini", "bedrock", "azure-foundry", "mistral"}
-_TEXT_IDS = {"kimi-text": kimi_scheme(), "mistral-text": mistral_scheme()}
+_ALL_WIRES = _CHAT_WIRES | {"openai-responses", "anthropic", "gemini", "bedrock", "azure-foundry", "mistral"}
+_TEXT_ID_SCHEMES = {"kimi-text": kimi_scheme(), "mistral-text": mistral_scheme()}
 
 TOOL_FORMATS: dict[str, ToolFormat] = {
     form.name: form
     for form in (
-        ToolFormat("openai", _CHAT | {"openai-responses", "azure-foundry"}),
+        ToolFormat("openai", _CHAT_WIRES | {"openai-responses", "azure-foundry"}),
         ToolFormat("anthropic", frozenset({"anthropic", "bedrock"})),
         ToolFormat("gemini", frozenset({"gemini"})),
         ToolFormat("bedrock", frozenset({"bedrock"})),
-        ToolFormat("mistral", _CHAT | {"mistral", "bedrock"}, mistral_scheme()),
-        ToolFormat("kimi", _CHAT, kimi_scheme()),
-        ToolFormat("deepseek", _CHAT),
-        ToolFormat("qwen", _CHAT),
-        *(ToolFormat(name, _ANYWHERE, _TEXT_IDS.get(name)) for name in TEXT_FORMATS),
+        ToolFormat("mistral", _CHAT_WIRES | {"mistral", "bedrock"}, mistral_scheme()),
+        ToolFormat("kimi", _CHAT_WIRES, kimi_scheme()),
+        ToolFormat("deepseek", _CHAT_WIRES),
+        ToolFormat("qwen", _CHAT_WIRES),
+        *(ToolFormat(name, _ALL_WIRES, _TEXT_ID_SCHEMES.get(name)) for name in TEXT_FORMATS),
     )
 }
 
 
-def known_format(tool_format: str) -> ToolFormat | None:
+def find_tool_format(tool_format: str) -> ToolFormat | None:
     """The tool format of this name; None for `auto`."""
-    text_argument(tool_format, "tool_format")
+    require_string(tool_format, "tool_format")
     if tool_format == "auto":
         return None
     form = TOOL_FORMATS.get(tool_format)
@@ -56,9 +56,9 @@ def known_format(tool_format: str) -> ToolFormat | None:
     return form
 
 
-def scheme_for(wire: Wire, model: Model, tool_format: str, plain: Wire) -> IdScheme:
+def id_scheme_for(wire: Wire, model: Model, tool_format: str, base_wire: Wire) -> IdScheme:
     """The id scheme of the tool format, or the wire's own for `auto`. `base_wire` is what `wire` is a dialect of."""
-    form = known_format(tool_format)
+    form = find_tool_format(tool_format)
     if form is None:
         return wire.ids(model)
     if wire.name not in form.wires:
@@ -67,4 +67,4 @@ def scheme_for(wire: Wire, model: Model, tool_format: str, plain: Wire) -> IdSch
             f"{wire.name} does not accept the tool format {tool_format!r}; it accepts {', '.join(accepted)}",
             path="tool_format",
         )
-    return form.ids or plain.ids(model)
+    return form.ids or base_wire.ids(model)

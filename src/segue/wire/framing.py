@@ -15,72 +15,72 @@ from typing import Protocol, TypeAlias
 
 from segue.errors import RemoteProtocolError
 
-__all__ = ["EXCEPTION", "Frame", "Frames", "event_message", "event_messages", "server_sent"]
+__all__ = ["EXCEPTION_PREFIX", "Frame", "FrameDecoder", "aws_message_encoder", "encode_aws_message", "encode_sse"]
 
 Frame: TypeAlias = tuple[str | None, bytes]
 """The name of an event, where the framing has names, and its payload undecoded."""
 
 _BOM = b"\xef\xbb\xbf"
-_HEAD = b"HTTP/"
-_HEAD_LIMIT = 1 << 20
+_HTTP_PREFIX = b"HTTP/"
+_HTTP_HEADER_LIMIT = 1 << 20
 _LF = 0x0A
 # More than any API has event names.
-_NAMES = 256
-_HELD = 1 << 14
+_NAME_CACHE_SIZE = 256
+_PARTIAL_LIMIT = 1 << 14
 
 
-class _Framing(Protocol):
+class _Decoder(Protocol):
     def feed(self, data: bytes) -> list[Frame]: ...
     def close(self) -> list[Frame]: ...
 
 
-class Frames:
+class FrameDecoder:
     """Decodes any framing. HTTP headers as recorded by `curl -i` may precede it."""
 
     def __init__(self) -> None:
-        self._framing: _Framing | None = None
+        self._framing: _Decoder | None = None
         self._head = b""
 
     def feed(self, data: bytes) -> list[Frame]:
         if self._framing is not None:
             return self._framing.feed(data)
         self._head += data
-        return self._begun(ended=False)
+        return self._detect_framing(ended=False)
 
-    def held(self) -> bytes | None:
+    def take_partial(self) -> bytes | None:
         """Removes and returns the incomplete server-sent event in the buffer, to be fed again with what follows.
 
         None in another framing, and where the buffer is so long that feeding it again would be slow.
         """
         framing = self._framing
-        return framing.held() if isinstance(framing, _ServerSent) else None
+        return framing.take_partial() if isinstance(framing, _SseDecoder) else None
 
     def close(self) -> list[Frame]:
         """The last frame, if it is complete except for its terminator."""
-        frames = self._begun(ended=True) if self._framing is None else []
+        frames = self._detect_framing(ended=True) if self._framing is None else []
         return frames + self._framing.close() if self._framing is not None else frames
 
-    def _begun(self, *, ended: bool) -> list[Frame]:
-        data = _behind_headers(self._head, ended=ended)
+    def _detect_framing(self, *, ended: bool) -> list[Frame]:
+        data = _skip_http_headers(self._head, ended=ended)
         if data is None:
             return []
         body = data.removeprefix(_BOM).lstrip(b" \t\r\n")
         if not body and data:
             # Blank lines are keep-alives; one is enough to remember.
             self._head = b"\n"
-        if not body or (not ended and (_BOM.startswith(body) or _HEAD.startswith(body))):
+        if not body or (not ended and (_BOM.startswith(body) or _HTTP_PREFIX.startswith(body))):
             return []
-        self._framing = _JsonValues() if body[:1] in b"{[" else _EventStream() if body[0] == 0 else _ServerSent()
+        self._framing = _JsonDecoder() if body[:1] in b"{[" else _AwsDecoder() if body[0] == 0 else _SseDecoder()
         self._head = b""
         return self._framing.feed(body)
 
 
-def _behind_headers(data: bytes, *, ended: bool) -> bytes | None:
+def _skip_http_headers(data: bytes, *, ended: bool) -> bytes | None:
     """The bytes after recorded HTTP headers, also of several responses in a row; None while headers are incomplete."""
-    while data.startswith(_HEAD):
+    while data.startswith(_HTTP_PREFIX):
         found = re.search(rb"\r?\n\r?\n", data)
         if found is None:
-            if len(data) > _HEAD_LIMIT or ended:
+            if len(data) > _HTTP_HEADER_LIMIT or ended:
                 raise RemoteProtocolError("not a stream: HTTP headers without an end")
             return None
         data = data[found.end() :]
@@ -90,15 +90,15 @@ def _behind_headers(data: bytes, *, ended: bool) -> bytes | None:
 # -------------------------------------------------------------------------------------------------- server-sent events
 
 
-_SAYS_NOTHING = b":\n"
+_COMMENT_OR_BLANK = b":\n"
 _COMMENTS = re.compile(rb"(?:(?::[^\n]*+)?+\n)*+")
 
 
-class _ServerSent:
+class _SseDecoder:
     """Lines end with LF, CR or CRLF; an event ends with an empty line, or with the stream."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._after_cr = False
         self._names: dict[bytes, str] = {}
 
@@ -111,36 +111,36 @@ class _ServerSent:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if not data:
             return []
-        ends = b"\n\n" in data or (data[0] == _LF and bool(self._pieces) and self._pieces[-1][-1] == _LF)
-        self._pieces.append(data)
+        ends = b"\n\n" in data or (data[0] == _LF and bool(self._chunks) and self._chunks[-1][-1] == _LF)
+        self._chunks.append(data)
         if not ends:
-            if self._pieces[0][0] in _SAYS_NOTHING and b"\n" in data:
+            if self._chunks[0][0] in _COMMENT_OR_BLANK and b"\n" in data:
                 self._drop_comments()
             return []
-        buffer = b"".join(self._pieces)
+        buffer = b"".join(self._chunks)
         end = buffer.rfind(b"\n\n")
-        self._pieces = [buffer[end + 2 :]] if end + 2 < len(buffer) else []
-        return self._frames(buffer[: end + 1])
+        self._chunks = [buffer[end + 2 :]] if end + 2 < len(buffer) else []
+        return self._split_events(buffer[: end + 1])
 
     def _drop_comments(self) -> None:
         """Drops keep-alive comments and blank lines before an event."""
-        held = b"".join(self._pieces)
+        held = b"".join(self._chunks)
         rest = _COMMENTS.sub(b"", held, count=1)
-        self._pieces = [rest] if rest else []
+        self._chunks = [rest] if rest else []
 
-    def held(self) -> bytes | None:
-        if not self._pieces:
+    def take_partial(self) -> bytes | None:
+        if not self._chunks:
             return None if self._after_cr else b""
-        if self._after_cr or len(self._pieces) > _HELD or sum(map(len, self._pieces)) > _HELD:
+        if self._after_cr or len(self._chunks) > _PARTIAL_LIMIT or sum(map(len, self._chunks)) > _PARTIAL_LIMIT:
             return None
-        held, self._pieces = b"".join(self._pieces), []
+        held, self._chunks = b"".join(self._chunks), []
         return held
 
     def close(self) -> list[Frame]:
-        rest, self._pieces = b"".join(self._pieces), []
-        return self._frames(rest)
+        rest, self._chunks = b"".join(self._chunks), []
+        return self._split_events(rest)
 
-    def _frames(self, events: bytes) -> list[Frame]:
+    def _split_events(self, events: bytes) -> list[Frame]:
         """The frames of complete events; the two usual layouts are split without a loop over lines."""
         lines = events.split(b"\n")
         count = len(lines)
@@ -150,21 +150,21 @@ class _ServerSent:
                 return [(None, payload) for payload in payloads]
         if lines[2::3].count(b"") * 3 == count:
             payloads = [line[6:] for line in lines[1::3] if line.startswith(b"data: ")]
-            names = [self._name(line) for line in lines[::3] if line.startswith(b"event: ")]
+            names = [self._cached_name(line) for line in lines[::3] if line.startswith(b"event: ")]
             if len(payloads) * 3 == len(names) * 3 == count:
                 return list(zip(names, payloads, strict=True))
-        return [frame for event in events.split(b"\n\n") for frame in _by_line(event)]
+        return [frame for event in events.split(b"\n\n") for frame in _parse_event_lines(event)]
 
-    def _name(self, line: bytes) -> str:
+    def _cached_name(self, line: bytes) -> str:
         name = self._names.get(line)
         if name is None:
-            name = _name_of(line)
-            if len(self._names) < _NAMES:
+            name = _event_name(line)
+            if len(self._names) < _NAME_CACHE_SIZE:
                 self._names[line] = name
         return name
 
 
-def _by_line(event: bytes) -> list[Frame]:
+def _parse_event_lines(event: bytes) -> list[Frame]:
     """The frame of an event with any layout: several lines of data, comments, other fields."""
     name: str | None = None
     data: list[bytes] = []
@@ -172,48 +172,48 @@ def _by_line(event: bytes) -> list[Frame]:
         if line.startswith(b"data:"):
             data.append(line[6:] if line[5:6] == b" " else line[5:])
         elif line.startswith(b"event:"):
-            name = _name_of(line)
+            name = _event_name(line)
     return [(name, b"\n".join(data))] if data else []
 
 
-def _name_of(line: bytes) -> str:
+def _event_name(line: bytes) -> str:
     return line[6:].strip().decode("utf-8", "replace")
 
 
-def server_sent(payload: bytes, name: str | None = None) -> bytes:
+def encode_sse(payload: bytes, name: str | None = None) -> bytes:
     """The payload as one server-sent event."""
     return b"data: %b\n\n" % payload if name is None else b"event: %b\ndata: %b\n\n" % (name.encode(), payload)
 
 
 # ---------------------------------------------------------------------------------------------------------- JSON values
 
-_STRUCTURE = re.compile(rb'["{}\[\]]')
-_QUOTE = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
+_STRUCTURAL_CHARACTER = re.compile(rb'["{}\[\]]')
+_STRING_BODY = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 
 
-class _JsonValues:
+class _JsonDecoder:
     """JSON values in sequence (one per line or not), or as the items of one list."""
 
     def __init__(self) -> None:
-        self._kept: list[bytes] = []
+        self._partial: list[bytes] = []
         self._depth = 0
         self._in_string = False
         self._escaped = False
-        self._listed = False
-        self._begun = False
+        self._is_list = False
+        self._started = False
 
     def feed(self, data: bytes) -> list[Frame]:
         frames: list[Frame] = []
         start = position = 0
-        if not self._begun and data:
-            self._begun = True
-            self._listed = data[:1] == b"["
-            start = position = int(self._listed)
+        if not self._started and data:
+            self._started = True
+            self._is_list = data[:1] == b"["
+            start = position = int(self._is_list)
         while position < len(data):
             if self._in_string:
-                position = self._behind_string(data, position)
+                position = self._skip_string(data, position)
                 continue
-            found = _STRUCTURE.search(data, position)
+            found = _STRUCTURAL_CHARACTER.search(data, position)
             if found is None:
                 break
             position = found.end()
@@ -223,7 +223,7 @@ class _JsonValues:
             elif sign in b"{[":
                 if self._depth == 0:
                     start = found.start()
-                    self._kept = []
+                    self._partial = []
                 self._depth += 1
             elif self._depth == 0:
                 # The end of the list, or a stray bracket.
@@ -231,17 +231,17 @@ class _JsonValues:
             else:
                 self._depth -= 1
                 if self._depth == 0:
-                    frames.append((None, b"".join([*self._kept, data[start:position]])))
-                    self._kept = []
+                    frames.append((None, b"".join([*self._partial, data[start:position]])))
+                    self._partial = []
         if self._depth and start < len(data):
-            self._kept.append(data[start:])
+            self._partial.append(data[start:])
         return frames
 
-    def _behind_string(self, data: bytes, position: int) -> int:
+    def _skip_string(self, data: bytes, position: int) -> int:
         if self._escaped:
             self._escaped = False
             position += 1
-        found = _QUOTE.match(data, position)
+        found = _STRING_BODY.match(data, position)
         stop = found.end() if found is not None else position
         if stop < len(data) and data[stop : stop + 1] == b'"':
             self._in_string = False
@@ -259,66 +259,66 @@ class _JsonValues:
 _PRELUDE = struct.Struct(">III")
 _MESSAGE_LIMIT = 1 << 25
 # The length of a header value by its type; strings and byte arrays carry their own length.
-_SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+_HEADER_VALUE_SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 _BYTES, _STRING = 6, 7
-EXCEPTION = "exception:"
-_REMEMBERED = 32
+EXCEPTION_PREFIX = "exception:"
+_HEADER_CACHE_SIZE = 32
 
 
-class _EventStream:
+class _AwsDecoder:
     """AWS event-stream messages with headers and checksums. The name of an exception begins with `exception:`."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._held = 0
-        self._wanted = _PRELUDE.size
+        self._chunks: list[bytes] = []
+        self._buffered = 0
+        self._needed = _PRELUDE.size
         # Header blocks repeat, so parsed ones are cached by their bytes.
-        self._read: dict[bytes, dict[str, str]] = {}
+        self._header_cache: dict[bytes, dict[str, str]] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
-        self._pieces.append(data)
-        self._held += len(data)
-        if self._held < self._wanted:
+        self._chunks.append(data)
+        self._buffered += len(data)
+        if self._buffered < self._needed:
             return []
-        buffer = b"".join(self._pieces)
+        buffer = b"".join(self._chunks)
         frames: list[Frame] = []
         position = 0
-        self._wanted = _PRELUDE.size
+        self._needed = _PRELUDE.size
         while len(buffer) - position >= _PRELUDE.size:
             total, headers, check = _PRELUDE.unpack_from(buffer, position)
             if zlib.crc32(buffer[position : position + 8]) != check or not 16 + headers <= total <= _MESSAGE_LIMIT:
                 raise RemoteProtocolError("not an AWS event stream: invalid message prelude")
             if len(buffer) - position < total:
-                self._wanted = total
+                self._needed = total
                 break
-            frames.append(self._message(buffer[position : position + total], headers))
+            frames.append(self._decode_message(buffer[position : position + total], headers))
             position += total
-        self._pieces = [buffer[position:]]
-        self._held = len(buffer) - position
+        self._chunks = [buffer[position:]]
+        self._buffered = len(buffer) - position
         return frames
 
     def close(self) -> list[Frame]:
         return []
 
-    def _message(self, message: bytes, headers: int) -> Frame:
+    def _decode_message(self, message: bytes, headers: int) -> Frame:
         if zlib.crc32(message[:-4]) != int.from_bytes(message[-4:], "big"):
             raise RemoteProtocolError("not an AWS event stream: message checksum mismatch")
         start = _PRELUDE.size
         headers_data, payload = message[start : start + headers], message[start + headers : -4]
-        found = self._read.get(headers_data)
+        found = self._header_cache.get(headers_data)
         if found is None:
-            found = _headers(headers_data)
-            if len(self._read) < _REMEMBERED:
-                self._read[headers_data] = found
+            found = _parse_headers(headers_data)
+            if len(self._header_cache) < _HEADER_CACHE_SIZE:
+                self._header_cache[headers_data] = found
         kind = found.get(":message-type")
         if kind == "event":
             return found.get(":event-type"), payload
         if not payload and ":error-message" in found:
             payload = json.dumps({"message": found[":error-message"]}).encode()
-        return EXCEPTION + (found.get(":exception-type") or found.get(":error-code") or kind or "error"), payload
+        return EXCEPTION_PREFIX + (found.get(":exception-type") or found.get(":error-code") or kind or "error"), payload
 
 
-def _headers(data: bytes) -> dict[str, str]:
+def _parse_headers(data: bytes) -> dict[str, str]:
     """The headers of type string."""
     found: dict[str, str] = {}
     position = 0
@@ -336,13 +336,13 @@ def _headers(data: bytes) -> dict[str, str]:
                 if kind == _STRING:
                     found[name] = value.decode()
             else:
-                position += _SIZES[kind]
+                position += _HEADER_VALUE_SIZES[kind]
     except (IndexError, KeyError, UnicodeDecodeError):
         raise RemoteProtocolError("not an AWS event stream: invalid message headers") from None
     return found
 
 
-def event_messages(**headers: str) -> Callable[[bytes], bytes]:
+def aws_message_encoder(**headers: str) -> Callable[[bytes], bytes]:
     """An encoder for AWS event-stream messages with these headers; `event_type` becomes `:event-type`."""
     encoded = b"".join(
         bytes([len(name)]) + name + bytes([_STRING]) + len(value).to_bytes(2, "big") + value
@@ -359,6 +359,6 @@ def event_messages(**headers: str) -> Callable[[bytes], bytes]:
     return message
 
 
-def event_message(payload: bytes, **headers: str) -> bytes:
+def encode_aws_message(payload: bytes, **headers: str) -> bytes:
     """One AWS event-stream message."""
-    return event_messages(**headers)(payload)
+    return aws_message_encoder(**headers)(payload)

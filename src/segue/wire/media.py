@@ -11,7 +11,7 @@ from typing import Any, cast
 from segue.canonical.blocks import Media
 from segue.render.report import Report
 
-__all__ = ["file_name", "report_lost_name", "sound_type"]
+__all__ = ["add_extension", "audio_type", "report_dropped_name"]
 
 _EXTENSIONS = {
     "application/pdf": "pdf",
@@ -32,36 +32,36 @@ _EXTENSIONS = {
     "text/xml": "xml",
 }
 # Begins with a letter, because a title may end in a number (`Release 1.2`).
-_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
+_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
 
 
-def report_lost_name(media: Media, rendered: Mapping[str, Any], report: Report) -> None:
+def report_dropped_name(media: Media, rendered: Mapping[str, Any], report: Report) -> None:
     """Reports a file name that the rendered part does not contain."""
-    if media.name and not _holds(rendered, media.name):
+    if media.name and not _contains_name(rendered, media.name):
         report.add(
             "dropped", f"file name of the {media.kind} dropped: the target has no field for it", subject=media.name
         )
 
 
-def _holds(rendered: Mapping[str, Any], name: str) -> bool:
+def _contains_name(rendered: Mapping[str, Any], name: str) -> bool:
     """Whether one of the texts in the part is or contains the name."""
     for key, value in rendered.items():
         if value == name or (key in ("text", "filename") and isinstance(value, str) and name in value):
             return True
-        if isinstance(value, dict) and _holds(cast("dict[str, Any]", value), name):
+        if isinstance(value, dict) and _contains_name(cast("dict[str, Any]", value), name):
             return True
     return False
 
 
-def file_name(name: str | None, mime: str) -> str:
+def add_extension(name: str | None, mime: str) -> str:
     """The file name, with an extension for its media type where it has none."""
     ending = _EXTENSIONS.get(mime.partition(";")[0].strip().lower())
     if name is None or not name.strip():
         name = "document"
-    return name if ending is None or _ENDING.search(name) else f"{name}.{ending}"
+    return name if ending is None or _EXTENSION.search(name) else f"{name}.{ending}"
 
 
-def sound_type(data: str) -> str | None:
+def audio_type(data: str) -> str | None:
     """The media type of base64 audio by its first bytes; None if unknown."""
     try:
         head = b64decode(data[:16].encode())

@@ -17,7 +17,7 @@ from segue.errors import ProjectionError
 
 __all__ = ["ANY_NAME", "NameMap", "NameRule"]
 
-_HASH = 8
+_HASH_LENGTH = 8
 
 
 class NameRule(Struct, frozen=True):
@@ -30,44 +30,50 @@ class NameRule(Struct, frozen=True):
 
     allowed: str = "a-zA-Z0-9_-"
     limit: int = 64
-    home_allowed: str = ""
-    home_limit: int = 0
-    first: str = ""
-    home_joint: str = ""
-    home_free: bool = False
-    joint: str = ""
-    replayed: bool = False
+    same_api_allowed: str = ""
+    same_api_limit: int = 0
+    first_allowed: str = ""
+    same_api_separator: str = ""
+    same_api_custom_unchecked: bool = False
+    separator: str = ""
+    same_api_keep_undeclared: bool = False
     """True if same-API names of undeclared tools are kept as they are."""
-    bound: frozenset[str] | None = None
+    only_names: frozenset[str] | None = None
     """The names that this rule applies to; None for all names."""
 
-    def at_home(self, declared: Iterable[str] = ()) -> NameRule:
-        limit = max(self.limit, self.home_limit)
-        joint = self.home_joint or self.joint
-        bound = frozenset(declared) if self.replayed else None
-        return NameRule(self.home_allowed + self.allowed, limit, first=self.first, joint=joint, bound=bound)
+    def for_same_api(self, declared: Iterable[str] = ()) -> NameRule:
+        limit = max(self.limit, self.same_api_limit)
+        joint = self.same_api_separator or self.separator
+        bound = frozenset(declared) if self.same_api_keep_undeclared else None
+        return NameRule(
+            self.same_api_allowed + self.allowed,
+            limit,
+            first_allowed=self.first_allowed,
+            separator=joint,
+            only_names=bound,
+        )
 
     def project(self, name: str) -> str:
-        if self.bound is not None and name and name not in self.bound:
+        if self.only_names is not None and name and name not in self.only_names:
             return name
-        if self.joint and self.joint in name:
-            head, tail = name.split(self.joint, 1)
-            return self.joint.join((NameRule().project(head), self._projected(tail)))
-        return self._projected(name)
+        if self.separator and self.separator in name:
+            head, tail = name.split(self.separator, 1)
+            return self.separator.join((NameRule().project(head), self._project_part(tail)))
+        return self._project_part(name)
 
-    def _projected(self, name: str) -> str:
-        if _lawful(self.first or self.allowed, self.allowed, self.limit).fullmatch(name):
+    def _project_part(self, name: str) -> str:
+        if _valid_pattern(self.first_allowed or self.allowed, self.allowed, self.limit).fullmatch(name):
             return name
         readable = re.sub(rf"[^{self.allowed}]", "_", name)
-        if self.first and readable and not re.match(f"[{self.first}]", readable):
-            readable = f"_{readable}" if re.match(f"[{self.first}]", "_") else f"tool_{readable}"
-        readable = readable[: self.limit - _HASH - 1]
-        digest = re.sub("[^a-z0-9]", "0", short_hash(name, _HASH).lower())
+        if self.first_allowed and readable and not re.match(f"[{self.first_allowed}]", readable):
+            readable = f"_{readable}" if re.match(f"[{self.first_allowed}]", "_") else f"tool_{readable}"
+        readable = readable[: self.limit - _HASH_LENGTH - 1]
+        digest = re.sub("[^a-z0-9]", "0", short_hash(name, _HASH_LENGTH).lower())
         return f"{readable or 'tool'}_{digest}"
 
 
 @cache
-def _lawful(first: str, allowed: str, limit: int) -> re.Pattern[str]:
+def _valid_pattern(first: str, allowed: str, limit: int) -> re.Pattern[str]:
     return re.compile(rf"(?=[{first}])[{allowed}]{{1,{limit}}}")
 
 
@@ -80,30 +86,30 @@ class NameMap:
 
     def __init__(self, rule: NameRule, names: Iterable[str] = ()) -> None:
         self._rule = rule
-        self._out: dict[str, str] = {}
-        self._back: dict[str, str] = {}
+        self._projected: dict[str, str] = {}
+        self._originals: dict[str, str] = {}
         for name in names:
             self.render(name)
 
     def render(self, name: str) -> str:
         """The projected name; raises `ProjectionError` if two names would get the same projection."""
-        projected = self._out.get(name)
+        projected = self._projected.get(name)
         if projected is None:
             projected = self._rule.project(name)
-            if self._back.setdefault(projected, name) != name:
-                other = self._back[projected]
+            if self._originals.setdefault(projected, name) != name:
+                other = self._originals[projected]
                 raise ProjectionError(f"the tool names {name!r} and {other!r} both become {projected!r}")
-            self._out[name] = projected
+            self._projected[name] = projected
         return projected
 
     def keep(self, name: str) -> None:
         """Registers a name that is sent unchanged, valid or not."""
-        self._out[name] = self._back[name] = name
+        self._projected[name] = self._originals[name] = name
 
     def parse(self, projected: str) -> str:
         """The canonical name of a projected one; a name that was not projected stays as it is."""
-        return self._back.get(projected, projected)
+        return self._originals.get(projected, projected)
 
     @property
     def changed(self) -> list[tuple[str, str]]:
-        return [(name, projected) for name, projected in self._out.items() if name != projected]
+        return [(name, projected) for name, projected in self._projected.items() if name != projected]

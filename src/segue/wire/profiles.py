@@ -13,18 +13,18 @@ from typing import Any
 import msgspec
 
 from segue.models import Model
-from segue.render.demands import Demands
+from segue.render.constraints import Constraints
 from segue.wire.base import Wire
-from segue.wire.idmap import IdScheme, kimi_scheme, mistral_scheme
+from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
 from segue.wire.openai_chat import OPENAI_DIALECT, errors, make_wire
 from segue.wire.schema import rules as schema_rules
 
-__all__ = ["PROFILES", "Profile", "profiled"]
+__all__ = ["PROFILES", "Profile", "profile_wire"]
 
 Row = Mapping[str, Any]
 
 
-def _nothing_more(_model: Model) -> Row:
+def _no_changes(_model: Model) -> Row:
     return {}
 
 
@@ -32,24 +32,24 @@ class Profile(msgspec.Struct, frozen=True):
     """`dialect` and `constraints` hold what differs; `by_model` returns the constraints that depend on the model."""
 
     dialect: Row = {}
-    demands: Row = {}
-    by_model: Callable[[Model], Row] = _nothing_more
+    constraints: Row = {}
+    by_model: Callable[[Model], Row] = _no_changes
     ids: Callable[[Model], IdScheme] = OPENAI_DIALECT.ids
 
 
-_IDS = {"kimi": kimi_scheme(), "mistral": mistral_scheme()}
+_FAMILY_IDS = {"kimi": kimi_scheme(), "mistral": mistral_scheme()}
 
 
-def _ids_of_family(model: Model) -> IdScheme:
+def _family_id_scheme(model: Model) -> IdScheme:
     """The id scheme of the served model, for servers that pass ids to its chat template (KIM-01, COMP-15)."""
-    own = model.family in _IDS and model.line != "k3"
-    return _IDS[model.family] if own else OPENAI_DIALECT.ids(model)
+    own = model.family in _FAMILY_IDS and model.line != "k3"
+    return _FAMILY_IDS[model.family] if own else OPENAI_DIALECT.ids(model)
 
 
-def _where_models_reason(model: Model) -> Row:
+def _reasoning_by_model(model: Model) -> Row:
     """COMP-02: same-API reasoning is sent back to reasoning models only."""
     reasons = model.thinking or _is_gpt_oss(model) or model.family == "qwen"
-    return {"reasoning": "none" if reasons else "refused"}
+    return {"reasoning_replay": "none" if reasons else "refused"}
 
 
 def _is_gpt_oss(model: Model) -> bool:
@@ -58,63 +58,63 @@ def _is_gpt_oss(model: Model) -> bool:
 
 _MISTRAL_TURNS = {
     "alternation": "strict",
-    "bridge": True,
-    "first": "human",
-    "first_at_home": "human",
-    "later_system_at_home": False,
+    "filler_after_results": True,
+    "first_speaker": "human",
+    "first_speaker_same_api": "human",
+    "later_system_same_api": False,
 }
 
 
-def _as_templates_have_it(model: Model) -> Row:
+def _template_constraints(model: Model) -> Row:
     """What the chat template of the served model requires."""
     # TPL-15
     if model.family == "mistral":
         return _MISTRAL_TURNS
     # TPL-04
     if model.family == "qwen" and model.at_least(3, 5):
-        return {"human_wanted": True, "later_system_at_home": False}
+        return {"needs_user_message": True, "later_system_same_api": False}
     # TPL-12, TPL-13
     if _is_gpt_oss(model):
-        return {"calls_one_by_one": True, "calls_alone": True}
+        return {"one_call_per_message": True, "calls_without_text": True}
     # TPL-02
-    return {"calls_one_by_one": model.family == "llama" and not model.at_least(4)}
+    return {"one_call_per_message": model.family == "llama" and not model.at_least(4)}
 
 
-def _sealed_for_gemini(model: Model) -> Row:
+def _gemini_signatures(model: Model) -> Row:
     """COMP-21: every message with calls needs a signature; GEM-17 has a placeholder for it."""
     if model.family != "gemini" or not model.at_least(3):
         return {}
-    row = {"reasoning": "plain", "reasoning_on_calls": "always"}
+    row = {"reasoning_replay": "plain", "reasoning_required_on_calls": "always"}
     return {**row, "placeholder_signature": "skip_thought_signature_validator"}
 
 
-_PLAIN = Profile(
+_BASE = Profile(
     {
         "default_model": "",
-        "developer": False,
+        "developer_role": False,
         "custom_tools": False,
-        "kindred_options": False,
-        "old_calls": False,
+        "vendor_options": False,
+        "legacy_calls": False,
         "refusals": False,
-        "broken_arguments": False,
+        "invalid_json_arguments": False,
         "media": frozenset({"image"}),
-        "limit_key": "max_tokens",
+        "max_tokens_key": "max_tokens",
         "description_limit": None,
-        "strict_schemas": None,
+        "strict_schema_rules": None,
     },
     {
-        "loose_without_id": False,
+        "unpaired_without_id": False,
         "later_system": "text",
-        "reasoning_refuses_tools": False,
-        "file_ids": frozenset[str](),
-        "media_human": frozenset({"image"}),
+        "reasoning_excludes_tools": False,
+        "file_id_kinds": frozenset[str](),
+        "media_in_user": frozenset({"image"}),
     },
 )
 _MEDIA = frozenset({"image", "audio", "document"})
 # TPL-16: most templates render no ids.
-_TEMPLATES = {"in_call_order": True}
-_TOP_K = {"top_k": "top_k"}
-_FIREWORKS = (
+_TEMPLATE_CONSTRAINTS = {"results_in_call_order": True}
+_TOP_K_OPTION = {"top_k": "top_k"}
+_FIREWORKS_KEYS = (
     "model messages tools tool_choice parallel_tool_calls functions function_call max_tokens max_completion_tokens "
     "temperature top_p top_k min_p typical_p frequency_penalty presence_penalty repetition_penalty n stop stream seed "
     "logprobs top_logprobs logit_bias echo echo_last ignore_eos response_format reasoning_effort reasoning_history "
@@ -123,7 +123,7 @@ _FIREWORKS = (
 )
 
 
-def _keys_of_messages(keys: str) -> Mapping[str, frozenset[str]]:
+def _message_keys(keys: str) -> Mapping[str, frozenset[str]]:
     return dict.fromkeys(("system", "user", "assistant", "tool"), frozenset(keys.split()))
 
 
@@ -131,15 +131,15 @@ PROFILES: Mapping[str, Profile] = {
     # COMP-01, COMP-02; `name` is documented to be rejected.
     "groq": Profile(
         {
-            "known_keys": _keys_of_messages("role content tool_calls tool_call_id reasoning"),
-            "render_error": errors.render_bare_error,
+            "allowed_keys": _message_keys("role content tool_calls tool_call_id reasoning"),
+            "render_error": errors.render_minimal_error,
         },
-        by_model=_where_models_reason,
+        by_model=_reasoning_by_model,
     ),
     # COMP-04
     "cerebras": Profile(
         {
-            "known_keys": _keys_of_messages("role content name tool_calls tool_call_id reasoning"),
+            "allowed_keys": _message_keys("role content name tool_calls tool_call_id reasoning"),
             "render_error": errors.render_cerebras_error,
         }
     ),
@@ -149,58 +149,58 @@ PROFILES: Mapping[str, Profile] = {
     "minimax": Profile(
         {
             "arguments": "json",
-            "parameters_wanted": True,
-            "schemas": schema_rules.MISTRAL,
+            "parameters_required": True,
+            "schema_rules": schema_rules.MISTRAL,
             "render_error": errors.render_minimax_error,
         }
     ),
     # COMP-11
     "z.ai": Profile(
         {"render_error": errors.render_coded_error},
-        {"unique_ids": "conversation", "first": "human", "human_wanted": True},
+        {"unique_ids": "conversation", "first_speaker": "human", "needs_user_message": True},
     ),
     # COMP-12: its own `/api/chat` requires the object itself; `/v1` accepts a string that contains one.
-    "ollama": Profile({"arguments": "object"}, _TEMPLATES, ids=_ids_of_family),
+    "ollama": Profile({"arguments": "object"}, _TEMPLATE_CONSTRAINTS, ids=_family_id_scheme),
     # COMP-14, COMP-15
     "vllm": Profile(
-        {"arguments": "json", "option_keys": _TOP_K, "render_error": errors.render_numbered_error},
-        _TEMPLATES,
-        by_model=_as_templates_have_it,
-        ids=_ids_of_family,
+        {"arguments": "json", "option_keys": _TOP_K_OPTION, "render_error": errors.render_status_code_error},
+        _TEMPLATE_CONSTRAINTS,
+        by_model=_template_constraints,
+        ids=_family_id_scheme,
     ),
     # COMP-17, COMP-18; TPL-05, TPL-06, TPL-13: templates print null content or fail on it.
     "llama.cpp": Profile(
         {
             "arguments": "json",
             "template_options": True,
-            "option_keys": _TOP_K,
+            "option_keys": _TOP_K_OPTION,
             "empty_content": "",
             "reasoning_key": "reasoning_content",
             "render_error": errors.render_llama_error,
         },
-        {**_TEMPLATES, "ending": "prefill", "prefill_while_reasoning": False},
-        by_model=_as_templates_have_it,
-        ids=_ids_of_family,
+        {**_TEMPLATE_CONSTRAINTS, "ending": "prefill", "allows_prefill_while_reasoning": False},
+        by_model=_template_constraints,
+        ids=_family_id_scheme,
     ),
     # COMP-21
     "openrouter": Profile(
         {
-            "developer": True,
+            "developer_role": True,
             "media": _MEDIA,
-            "sealed_reasoning": True,
-            "option_keys": _TOP_K,
+            "encrypted_reasoning": True,
+            "option_keys": _TOP_K_OPTION,
             "render_error": errors.render_openrouter_error,
         },
-        {"later_system": "developer", "media_human": _MEDIA},
-        by_model=_sealed_for_gemini,
+        {"later_system": "developer", "media_in_user": _MEDIA},
+        by_model=_gemini_signatures,
     ),
     # COMP-23
     "fireworks": Profile(
         {
-            "option_keys": _TOP_K,
-            "known_keys": {
-                "body": frozenset(_FIREWORKS.split()),
-                **_keys_of_messages("role content reasoning_content tool_calls tool_call_id"),
+            "option_keys": _TOP_K_OPTION,
+            "allowed_keys": {
+                "body": frozenset(_FIREWORKS_KEYS.split()),
+                **_message_keys("role content reasoning_content tool_calls tool_call_id"),
             },
         }
     ),
@@ -209,14 +209,14 @@ PROFILES: Mapping[str, Profile] = {
 
 @cache
 @cache
-def profiled(name: str) -> Wire:
+def profile_wire(name: str) -> Wire:
     """`openai-chat` with the rules of this server profile."""
     profile = PROFILES[name]
 
-    def demands(model: Model) -> Demands:
-        own = {"own_id": profile.ids(model).lawful}
-        row = {**_PLAIN.demands, **profile.demands, **profile.by_model(model), **own}
-        return msgspec.structs.replace(OPENAI_DIALECT.demands(model), **row)
+    def demands(model: Model) -> Constraints:
+        own = {"id_pattern": profile.ids(model).pattern}
+        row = {**_BASE.constraints, **profile.constraints, **profile.by_model(model), **own}
+        return msgspec.structs.replace(OPENAI_DIALECT.constraints(model), **row)
 
-    fields = {**_PLAIN.dialect, **profile.dialect, "demands": demands, "ids": profile.ids}
+    fields = {**_BASE.dialect, **profile.dialect, "constraints": demands, "ids": profile.ids}
     return make_wire(msgspec.structs.replace(OPENAI_DIALECT, **fields))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from segue.errors import InputError, text_argument
+from segue.errors import InputError, require_string
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
 from segue.wire.bedrock import BEDROCK
@@ -18,9 +18,9 @@ from segue.wire.openai_chat import OPENAI_CHAT
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from segue.wire.text.registry import FORMATS
 
-__all__ = ["WIRES", "Format", "find", "formats"]
+__all__ = ["WIRES", "Format", "find_wire", "formats"]
 
-_ALL = (
+_ALL_WIRES = (
     OPENAI_CHAT,
     OPENAI_RESPONSES,
     ANTHROPIC,
@@ -32,11 +32,11 @@ _ALL = (
     DEEPSEEK,
     QWEN,
 )
-WIRES: dict[str, Wire] = {wire.name: wire for wire in _ALL}
+WIRES: dict[str, Wire] = {wire.name: wire for wire in _ALL_WIRES}
 
 
-def find(name: str, *, argument: str) -> Wire:
-    text_argument(name, argument)
+def find_wire(name: str, *, argument: str) -> Wire:
+    require_string(name, argument)
     wire = WIRES.get(name)
     if wire is None:
         raise InputError(f"unknown API {name!r}; known APIs: {', '.join(WIRES)}", path=argument)

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
-from segue.render.demands import TEXTS
+from segue.render.constraints import TEXTS
 from segue.render.report import Report
 
-__all__ = ["as_words", "is_own", "is_own_hosted", "ran_elsewhere", "report_others"]
+__all__ = ["drop_foreign_hosted", "is_from_api", "is_hosted_from_api", "media_as_text", "report_extra_choices"]
 
 
-def is_own(block: Block, api: str) -> bool:
+def is_from_api(block: Block, api: str) -> bool:
     """Whether the block came from this API and its native fragment is unchanged."""
     return block.native is not None and block.native.intact and block.native.api == api
 
 
-def is_own_hosted(block: Block, api: str) -> bool:
-    return _is_hosted(block) and is_own(block, api)
+def is_hosted_from_api(block: Block, api: str) -> bool:
+    return _is_hosted(block) and is_from_api(block, api)
 
 
-def ran_elsewhere(block: Block, api: str, report: Report) -> bool:
+def drop_foreign_hosted(block: Block, api: str, report: Report) -> bool:
     """True, and reported as dropped, for a hosted call or result of another provider, which the client cannot use."""
-    if not _is_hosted(block) or is_own(block, api):
+    if not _is_hosted(block) or is_from_api(block, api):
         return False
     tool = block.name if isinstance(block, ToolCall | ToolResponse) else None
     report.add("dropped", f"dropped {tool or 'a tool call'}: it was run by another provider", subject=tool)
     return True
 
 
-def report_others(count: int, report: Report) -> None:
+def report_extra_choices(count: int, report: Report) -> None:
     """Reports choices after the first, which are not returned."""
     if count > 0:
         report.add("dropped", f"dropped {count} more choices: only the first is returned", subject="choices")
@@ -38,9 +38,9 @@ def _is_hosted(block: Block) -> bool:
     return (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse)
 
 
-def as_words(block: Block, api: str, report: Report) -> Block:
+def media_as_text(block: Block, api: str, report: Report) -> Block:
     """The block, or a text in place of another API's media, which a reply of this API cannot hold."""
-    if not isinstance(block, Media) or is_own(block, api):
+    if not isinstance(block, Media) or is_from_api(block, api):
         return block
     report.add("text", f"{block.kind} replaced by text: a reply of this API cannot contain it", subject=block.kind)
     parts = (TEXTS.unsupported.format(kind=block.kind), block.name, block.url)

@@ -8,38 +8,38 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
-from segue.canonical.ids import canonical_tool_id, hashed_tool_id
+from segue.canonical.ids import canonical_tool_id, hash_tool_id
 from segue.canonical.request import Reply
-from segue.wire.alike import Alike
 from segue.wire.base import ApiError, JsonObject
+from segue.wire.delta_template import DeltaTemplate
 from segue.wire.events import (
-    End,
+    BlockEnd,
+    BlockStart,
     Event,
     Failed,
     Finished,
     InputDelta,
-    Opened,
-    Start,
+    ReplyStart,
     TextDelta,
     ThinkingDelta,
-    UsageTold,
-    Whole,
-    events_of,
-    events_of_block,
+    UsageUpdate,
+    WholeBlock,
+    block_events,
+    reply_events,
 )
-from segue.wire.stream_pieces import GrowingText
+from segue.wire.stream_deltas import TextBuffer
 
-__all__ = ["ENDED_EARLY", "Reader", "mended", "with_calls_told"]
+__all__ = ["ENDED_EARLY", "PayloadReader", "join_surrogates", "with_streamed_calls"]
 
 ENDED_EARLY = ApiError(0, "the stream ended before the reply did", kind="stream_ended")
 
 # After this many misses no delta template is tried any more.
-_UNLIKE = 32
+_MAX_TEMPLATE_MISSES = 32
 # A template with variable fields costs too much for shorter runs of deltas.
-_ENOUGH = 8
+_MIN_VARIABLE_RUN = 8
 
 
-class Reader(ABC):
+class PayloadReader(ABC):
     """Turns payloads of one reply into events. It accumulates the text of open blocks (`text_so_far`).
 
     A subclass ends every block that it starts.
@@ -52,16 +52,16 @@ class Reader(ABC):
         self.opened = False
         self.failed: ApiError | None = None
         self.done = False
-        self.blocks = 0
-        self._calls = 0
+        self.block_count = 0
+        self._call_count = 0
         self._ids: set[str] = set()
-        self._pieces: dict[int, GrowingText] = {}
-        self._half: dict[int, tuple[str, type[TextDelta | ThinkingDelta | InputDelta]]] = {}
-        self.halves = False
-        self.alike: Alike | None = None
+        self._texts: dict[int, TextBuffer] = {}
+        self._pending_surrogates: dict[int, tuple[str, type[TextDelta | ThinkingDelta | InputDelta]]] = {}
+        self.has_split_surrogates = False
+        self.delta_template: DeltaTemplate | None = None
         """Template for the next payload; set while deltas of one block arrive, cleared when the block ends."""
-        self.unlike = 0
-        self._likely = 0
+        self.template_misses = 0
+        self._delta_run = 0
         self.name: str | None = None
         self.payload = b""
         """The current payload undecoded; empty where it was fed decoded."""
@@ -82,88 +82,88 @@ class Reader(ABC):
     def open(self, id: str | None, model: str | None, created: int | None = None, native: Native | None = None) -> None:
         if not self.opened:
             self.opened = True
-            self.events.append(Opened(id, model, created, native))
+            self.events.append(ReplyStart(id, model, created, native))
 
     def start(self, block: Text | Thinking | ToolCall) -> int:
-        index, self.blocks = self.blocks, self.blocks + 1
-        self._pieces[index] = GrowingText()
-        self.events.append(Start(index, block))
+        index, self.block_count = self.block_count, self.block_count + 1
+        self._texts[index] = TextBuffer()
+        self.events.append(BlockStart(index, block))
         return index
 
-    def text(self, index: int, text: str, beside: JsonObject | None = None) -> None:
-        text = self._joined(index, text, TextDelta) if self.halves else text
-        if text or beside:
-            self._pieces[index].append(text)
-            self.events.append(TextDelta(index, text, beside))
+    def add_text(self, index: int, text: str, extras: JsonObject | None = None) -> None:
+        text = self._join_surrogates(index, text, TextDelta) if self.has_split_surrogates else text
+        if text or extras:
+            self._texts[index].append(text)
+            self.events.append(TextDelta(index, text, extras))
 
-    def thinking(self, index: int, text: str) -> None:
-        text = self._joined(index, text, ThinkingDelta) if self.halves else text
+    def add_thinking(self, index: int, text: str) -> None:
+        text = self._join_surrogates(index, text, ThinkingDelta) if self.has_split_surrogates else text
         if text:
-            self._pieces[index].append(text)
+            self._texts[index].append(text)
             self.events.append(ThinkingDelta(index, text))
 
-    def input(self, index: int, text: str) -> None:
-        text = self._joined(index, text, InputDelta) if self.halves else text
+    def add_input(self, index: int, text: str) -> None:
+        text = self._join_surrogates(index, text, InputDelta) if self.has_split_surrogates else text
         if text:
-            self._pieces[index].append(text)
+            self._texts[index].append(text)
             self.events.append(InputDelta(index, text))
 
-    def said(self, index: int) -> str:
+    def text_so_far(self, index: int) -> str:
         """The text of an open block so far."""
-        return self._pieces[index].text()
+        return self._texts[index].text()
 
-    def ended(self, index: int) -> str:
+    def finish_text(self, index: int) -> str:
         """The complete text of a block at its end; an unpaired surrogate becomes U+FFFD."""
-        half = self._half.pop(index, None)
+        half = self._pending_surrogates.pop(index, None)
         if half is not None:
-            self._pieces[index].append("\ufffd")
+            self._texts[index].append("\ufffd")
             self.events.append(half[1](index, "\ufffd"))
-        return self.said(index)
+        return self.text_so_far(index)
 
-    def expect(self, key: str, text: str, emit: Callable[[str], object]) -> None:
+    def expect_similar(self, key: str, text: str, emit: Callable[[str], object]) -> None:
         """Sets a template: the next payloads probably equal the current one except for the text under `key`."""
-        self._likely += 1
-        if not self.payload or self.halves or self.unlike >= _UNLIKE:
+        self._delta_run += 1
+        if not self.payload or self.has_split_surrogates or self.template_misses >= _MAX_TEMPLATE_MISSES:
             return
-        if self._likely >= _ENOUGH or not Alike.varies(self.payload):
-            self.alike = Alike.of(self.payload, self.name, key, text, emit)
+        if self._delta_run >= _MIN_VARIABLE_RUN or not DeltaTemplate.has_variable_fields(self.payload):
+            self.delta_template = DeltaTemplate.from_payload(self.payload, self.name, key, text, emit)
 
     def end(self, index: int, block: Text | Thinking | ToolCall) -> None:
-        self.alike = None
-        self._likely = 0
-        if not self._pieces[index] and isinstance(block, ToolCall) and block.kind == "function" and not block.broken:
+        self.delta_template = None
+        self._delta_run = 0
+        if not self._texts[index] and isinstance(block, ToolCall) and block.kind == "function" and not block.broken:
             # A call without arguments: clients expect at least one delta.
             self.events.append(InputDelta(index, "{}"))
-        del self._pieces[index]
-        self.events.append(End(index, block))
+        del self._texts[index]
+        self.events.append(BlockEnd(index, block))
 
-    def whole(self, block: Block) -> int:
-        index, self.blocks = self.blocks, self.blocks + 1
-        self.events.append(Whole(index, block))
+    def emit_whole(self, block: Block) -> int:
+        index, self.block_count = self.block_count, self.block_count + 1
+        self.events.append(WholeBlock(index, block))
         return index
 
-    def tell_block(self, block: Block) -> Block:
+    def emit_block(self, block: Block) -> Block:
         """Emits the events of a complete block, a call with its canonical id, and returns the block."""
         if isinstance(block, ToolCall):
-            block = self.named(block)
-        events = events_of_block(self.blocks, block)
-        self.blocks += 1
+            block = self.assign_id(block)
+        events = block_events(self.block_count, block)
+        self.block_count += 1
         self.events += events
         return block
 
-    def concluded(self, reply: Reply) -> Reply:
+    def emit_finish(self, reply: Reply) -> Reply:
         """Emits usage and the end of the reply; of a failed reply emits the error and returns what arrived of it."""
         if reply.usage is not None:
-            self.events.append(UsageTold(reply.usage))
+            self.events.append(UsageUpdate(reply.usage))
         if self.failed is None:
-            self.events.append(Finished(reply.finish, reply.cause, reply.stop_sequence))
+            self.events.append(Finished(reply.finish, reply.raw_finish, reply.stop_sequence))
             return reply
         self.events.append(Failed(self.failed))
-        return _cut_off(reply, self.failed)
+        return _mark_failed(reply, self.failed)
 
-    def named(self, call: ToolCall) -> ToolCall:
+    def assign_id(self, call: ToolCall) -> ToolCall:
         """The call with its canonical id, made from the turn key and its index among the calls of the turn."""
-        index, self._calls = self._calls, self._calls + 1
+        index, self._call_count = self._call_count, self._call_count + 1
         call_id = canonical_tool_id(
             provider=self.provider,
             raw_id=call.origin.raw_id,
@@ -173,51 +173,52 @@ class Reader(ABC):
         )
         if call_id in self._ids:
             # A provider returned a canonical id that this reply has already.
-            call_id = hashed_tool_id(self.provider, call.origin.raw_id, call.name, self.turn_key, index)
+            call_id = hash_tool_id(self.provider, call.origin.raw_id, call.name, self.turn_key, index)
         self._ids.add(call_id)
         return msgspec.structs.replace(call, id=call_id)
 
-    def tell_at_once(self, reply: Reply) -> Reply:
+    def emit_reply(self, reply: Reply) -> Reply:
         """Emits the events of a reply that arrived complete although a stream was requested."""
-        blocks = tuple(self.named(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
+        blocks = tuple(self.assign_id(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
         reply = msgspec.structs.replace(reply, blocks=blocks)
         self.opened = True
-        self.events += events_of(reply)
+        self.events += reply_events(reply)
         return reply
 
-    def _joined(self, index: int, text: str, kind: type[TextDelta | ThinkingDelta | InputDelta]) -> str:
+    def _join_surrogates(self, index: int, text: str, kind: type[TextDelta | ThinkingDelta | InputDelta]) -> str:
         """The text with surrogate pairs joined that were split between deltas."""
-        half = self._half.pop(index, None)
+        half = self._pending_surrogates.pop(index, None)
         text = text if half is None else half[0] + text
         if text and "\ud800" <= text[-1] <= "\udbff":
-            self._half[index] = text[-1], kind
+            self._pending_surrogates[index] = text[-1], kind
             text = text[:-1]
-        return mended(text)
+        return join_surrogates(text)
 
 
-def mended(text: str) -> str:
+def join_surrogates(text: str) -> str:
     """The text with split surrogate pairs joined; unpaired ones become U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _cut_off(reply: Reply, error: ApiError) -> Reply:
+def _mark_failed(reply: Reply, error: ApiError) -> Reply:
     """The reply with finish `error`; its native fragment no longer counts as intact."""
     native = reply.native if reply.native is None else Native(reply.native.api, reply.native.fragment, intact=False)
-    return msgspec.structs.replace(reply, finish="error", cause=error.message, native=native)
+    return msgspec.structs.replace(reply, finish="error", raw_finish=error.message, native=native)
 
 
-def with_calls_told(reply: Reply, streamed: Iterable[ToolCall]) -> Reply:
+def with_streamed_calls(reply: Reply, streamed: Iterable[ToolCall]) -> Reply:
     """The reply with the ids of its streamed calls, and `broken` where a streamed call is."""
     following = iter(streamed)
     blocks = (
-        _as_told(block, next(following, block)) if isinstance(block, ToolCall) else block for block in reply.blocks
+        _merge_streamed_call(block, next(following, block)) if isinstance(block, ToolCall) else block
+        for block in reply.blocks
     )
     return msgspec.structs.replace(reply, blocks=tuple(blocks))
 
 
-def _as_told(parsed: ToolCall, streamed: ToolCall) -> ToolCall:
+def _merge_streamed_call(parsed: ToolCall, streamed: ToolCall) -> ToolCall:
     if not streamed.broken:
         return msgspec.structs.replace(parsed, id=streamed.id)
     text = streamed.arguments_text

@@ -5,31 +5,31 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from segue.wire.base import Projection
+from segue.wire.base import RenderContext
 from segue.wire.events import (
-    End,
+    BlockEnd,
+    BlockStart,
     Event,
     Failed,
     Finished,
     InputDelta,
-    Opened,
-    Start,
+    ReplyStart,
     TextDelta,
     ThinkingDelta,
-    UsageTold,
-    Whole,
+    UsageUpdate,
+    WholeBlock,
 )
 
-__all__ = ["InOrder", "StreamRenderer"]
+__all__ = ["BlockOrder", "StreamRenderer"]
 
 
 class StreamRenderer(ABC):
     """Renders the events of one reply as a stream of bytes. `model` is used where the reply names none."""
 
-    def __init__(self, context: Projection, model: str | None = None) -> None:
+    def __init__(self, context: RenderContext, model: str | None = None) -> None:
         self.ids = context.ids
         self.report = context.report
-        self.projection = context
+        self.context = context
         self.model = model or ""
 
     @abstractmethod
@@ -37,38 +37,40 @@ class StreamRenderer(ABC):
         """The bytes that these events add to the stream; the last event adds its end."""
 
 
-_GROWING = (TextDelta, InputDelta, ThinkingDelta)
-_APART = (Opened, UsageTold, Finished, Failed)
+_DELTAS = (TextDelta, InputDelta, ThinkingDelta)
+_REPLY_EVENTS = (ReplyStart, UsageUpdate, Finished, Failed)
 
 
-class InOrder:
+class BlockOrder:
     """Orders events for an API whose blocks follow one another: events of later blocks wait until the open one ends."""
 
     def __init__(self) -> None:
-        self.open: int | None = None
+        self.current: int | None = None
         """Index of the open block."""
         self._waiting: dict[int, list[Event]] = {}
 
-    def sorted(self, events: Iterable[Event]) -> list[Event]:
+    def reorder(self, events: Iterable[Event]) -> list[Event]:
         ordered: list[Event] = []
         for event in events:
-            if (isinstance(event, _GROWING) and event.index == self.open) or isinstance(event, _APART):
+            if (isinstance(event, _DELTAS) and event.index == self.current) or isinstance(event, _REPLY_EVENTS):
                 ordered.append(event)
-            elif self.open is None or self.open == event.index:
-                self._pass(event, ordered)
+            elif self.current is None or self.current == event.index:
+                self._emit(event, ordered)
             else:
                 self._waiting.setdefault(event.index, []).append(event)
         return ordered
 
-    def _pass(self, event: Start | TextDelta | ThinkingDelta | InputDelta | End | Whole, ordered: list[Event]) -> None:
+    def _emit(
+        self, event: BlockStart | TextDelta | ThinkingDelta | InputDelta | BlockEnd | WholeBlock, ordered: list[Event]
+    ) -> None:
         ordered.append(event)
-        if isinstance(event, Start):
-            self.open = event.index
-        elif isinstance(event, End):
-            self.open = None
-            while self.open is None and self._waiting:
+        if isinstance(event, BlockStart):
+            self.current = event.index
+        elif isinstance(event, BlockEnd):
+            self.current = None
+            while self.current is None and self._waiting:
                 index = min(self._waiting)
                 queued = self._waiting.pop(index)
                 ordered += queued
-                if not isinstance(queued[-1], End | Whole):
-                    self.open = index
+                if not isinstance(queued[-1], BlockEnd | WholeBlock):
+                    self.current = index

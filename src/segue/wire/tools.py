@@ -12,30 +12,30 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import repeated_key, write_text
+from segue.canonical.json import encode_json_text, find_duplicate_key
 from segue.canonical.request import Options, Tool
 from segue.render.report import Report
-from segue.wire.schema import SchemaRules, fitted, without_forced_nulls
+from segue.wire.schema import SchemaRules, drop_forced_nulls, render_schema
 
 __all__ = [
-    "as_function",
-    "declared_choice",
-    "free_text_back",
-    "lawful_schema",
+    "drop_call_nulls",
+    "drop_undeclared_choice",
     "object_schema",
-    "only_elsewhere",
     "render_arguments_object",
     "render_arguments_text",
-    "repeated",
-    "strict_back",
+    "repeated_key_note",
+    "to_function_tool",
+    "undeclarable_message",
+    "unwrap_free_text",
+    "valid_object_schema",
 ]
 
-FREE_TEXT = "input"
+FREE_TEXT_KEY = "input"
 
 
-def repeated(text: object, value: object) -> dict[str, Any] | None:
+def repeated_key_note(text: object, value: object) -> dict[str, Any] | None:
     """Extra fields of a call whose arguments text has a duplicate key."""
-    key = repeated_key(text, value) if isinstance(text, str) and value else None
+    key = find_duplicate_key(text, value) if isinstance(text, str) and value else None
     return None if key is None else {"repeated": key}
 
 
@@ -46,7 +46,7 @@ def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:
         return {"_raw": call.arguments_text}
     if isinstance(call.arguments, dict):
         return cast("dict[str, Any]", call.arguments)
-    key = FREE_TEXT if call.kind == "custom" else "value"
+    key = FREE_TEXT_KEY if call.kind == "custom" else "value"
     report.add("argument", f"arguments sent as `{key}`: they are not an object", call_id=call.id, subject=call.name)
     return {key: call.arguments}
 
@@ -54,13 +54,13 @@ def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:
 def render_arguments_text(call: ToolCall, report: Report) -> str:
     """The arguments as JSON text; free text is wrapped, for targets without custom tools."""
     if call.kind == "custom":
-        return write_text(render_arguments_object(call, report))
+        return encode_json_text(render_arguments_object(call, report))
     if call.arguments_text is not None and call.arguments is None:
         return call.arguments_text
-    return write_text(call.arguments)
+    return encode_json_text(call.arguments)
 
 
-def free_text_back(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:
+def unwrap_free_text(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:
     """A reply's call with its free text unwrapped, if the caller declared the tool as a custom tool."""
     if call.name not in custom_names or call.kind == "custom":
         return call
@@ -71,26 +71,26 @@ def free_text_back(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:
             free_text = call.arguments_text
         case arguments:
             # Not the declared form, but the caller's tool accepts only free text.
-            free_text = write_text(arguments)
+            free_text = encode_json_text(arguments)
     return msgspec.structs.replace(call, kind="custom", arguments=free_text, arguments_text=None, native=None)
 
 
-def strict_back(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
+def drop_call_nulls(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
     """A reply's call to a strict tool without the nulls that only strict mode requires."""
     tool = strict.get(call.name)
     if tool is None or tool.parameters is None or not isinstance(call.arguments, dict):
         return call
     given = cast("dict[str, Any]", call.arguments)
-    arguments = without_forced_nulls(given, tool.parameters)
+    arguments = drop_forced_nulls(given, tool.parameters)
     return call if arguments == given else msgspec.structs.replace(call, arguments=arguments, native=None)
 
 
-def only_elsewhere(tool: Tool) -> str:
+def undeclarable_message(tool: Tool) -> str:
     """The finding for a hosted tool that the target does not have."""
     return f"tool {tool.name} not declared: only its own API has this type of tool"
 
 
-def as_function(tool: Tool, report: Report) -> Tool:
+def to_function_tool(tool: Tool, report: Report) -> Tool:
     """A custom tool as a function with one string parameter; any other tool unchanged."""
     if tool.kind != "custom":
         return tool
@@ -101,8 +101,8 @@ def as_function(tool: Tool, report: Report) -> Tool:
 def _free_text_schema(tool: Tool) -> dict[str, Any]:
     text: dict[str, Any] = {"type": "string"}
     if tool.grammar is not None:
-        text["description"] = f"Must follow this format: {write_text(tool.grammar)}"
-    return {"type": "object", "properties": {FREE_TEXT: text}, "required": [FREE_TEXT]}
+        text["description"] = f"Must follow this format: {encode_json_text(tool.grammar)}"
+    return {"type": "object", "properties": {FREE_TEXT_KEY: text}, "required": [FREE_TEXT_KEY]}
 
 
 def object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -116,15 +116,15 @@ def object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"type": "object", "properties": {"value": dict(parameters)}, "required": ["value"]}
 
 
-def lawful_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[str, Any]:
+def valid_object_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[str, Any]:
     """The schema unchanged if it is an object schema, else converted to one and reported."""
     given = tool.parameters
     if not given or given.get("type") == "object":
         return object_schema(given)
-    return fitted(given, rules, report, subject=tool.name)
+    return render_schema(given, rules, report, subject=tool.name)
 
 
-def declared_choice(options: Options, declared: Collection[str], report: Report) -> Options:
+def drop_undeclared_choice(options: Options, declared: Collection[str], report: Report) -> Options:
     """The options without a `tool_choice` of an undeclared tool. With no tools at all, the wires report it."""
     choice = options.tool_choice
     if choice is None or choice.mode != "tool" or not declared or choice.name in declared:

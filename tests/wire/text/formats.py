@@ -1,4 +1,4 @@
-"""How the tests of text formats read: whole, in parts, and nothing but the calls; and what they let formats write."""
+"""Test helpers for text formats: scan a text whole or in parts, and generate texts and calls."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Found, Lost, Piece, TextFormat
+from segue.wire.text.base import BrokenCall, FoundCall, Segment, TextFormat
+from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.registry import FORMATS
-from segue.wire.text.scan import CallScanner, pieces_of
-from segue.wire.text.typed import Declared
-from segue.wire.text.xml_render import SPELLINGS
+from segue.wire.text.scan import CallScanner, scan_text
+from segue.wire.text.xml_render import XML_VARIANTS
 
 EACH: dict[str, TextFormat] = {form.name: form for form in FORMATS} | {
-    f"xml as {name} writes it": form for name, form in SPELLINGS.items() if name != "qwen"
+    f"xml as {name} writes it": form for name, form in XML_VARIANTS.items() if name != "qwen"
 }
-"""All formats, and the other ways to write one."""
+"""All formats, and the other variants of `xml`."""
 
 CALL = ToolCall("get_weather", {"city": "Paris", "days": 3, "detail": {"wind": True, "of": ["a", None]}})
 OTHER = ToolCall("look", {"at": 'it\'s "here"\n</b>'})
@@ -30,24 +30,24 @@ def type_of(value: object) -> str:
     return names.get(type(value), "null")
 
 
-def declared_for(calls: Iterable[ToolCall]) -> Declared:
-    """Tools that take just what these calls give them."""
+def declared_for(calls: Iterable[ToolCall]) -> DeclaredTools:
+    """Tools with exactly the parameters that these calls use."""
     tools: dict[str, dict[str, Any]] = {}
     for call in calls:
         known = tools.setdefault(call.name, {})
         for key, value in call.arguments.items():
             known.setdefault(key, {"type": type_of(value)})
     schemas = {name: {"type": "object", "properties": known, "required": [*known]} for name, known in tools.items()}
-    return Declared(Tool(name, parameters=schema) for name, schema in schemas.items())
+    return DeclaredTools(Tool(name, parameters=schema) for name, schema in schemas.items())
 
 
 DECLARED = declared_for([CALL, OTHER])
 
 
-def in_parts(parts: Sequence[str], form: TextFormat, declared: Declared | None = None) -> list[Piece]:
+def in_parts(parts: Sequence[str], form: TextFormat, declared: DeclaredTools | None = None) -> list[Segment]:
     scanner = CallScanner(form, declared)
     pieces = [piece for part in parts for piece in scanner.feed(part)] + scanner.close()
-    joined: list[Piece] = []
+    joined: list[Segment] = []
     for piece in pieces:
         if isinstance(piece, str) and joined and isinstance(joined[-1], str):
             joined[-1] += piece
@@ -61,34 +61,34 @@ def cut(text: str, places: Iterable[int]) -> list[str]:
     return [text[start:stop] for start, stop in pairwise(stops)]
 
 
-def as_written(pieces: Iterable[Piece]) -> str:
-    return "".join(piece if isinstance(piece, str) else piece.written for piece in pieces)
+def as_written(pieces: Iterable[Segment]) -> str:
+    return "".join(piece if isinstance(piece, str) else piece.raw_text for piece in pieces)
 
 
-def told(text: str, form: TextFormat, declared: Declared | None = None) -> list[Any]:
-    """Words as they are, calls as name and arguments, what was lost as a list of its text. Nothing is ever missing."""
-    pieces = pieces_of(text, form, declared)
+def told(text: str, form: TextFormat, declared: DeclaredTools | None = None) -> list[Any]:
+    """Text as it is, calls as name and arguments, broken calls as a list of their text. No character is missing."""
+    pieces = scan_text(text, form, declared)
     assert as_written(pieces) == text
     return [_summarize_piece(piece) for piece in pieces]
 
 
-def _summarize_piece(piece: Piece) -> Any:
+def _summarize_piece(piece: Segment) -> Any:
     match piece:
-        case Found():
+        case FoundCall():
             return (piece.name, piece.arguments if piece.arguments_text is None else piece.arguments_text)
-        case Lost():
-            return [piece.written]
+        case BrokenCall():
+            return [piece.raw_text]
         case _:
             return piece
 
 
-def calls_in(text: str, form: TextFormat, declared: Declared | None = None) -> list[tuple[str, Any]]:
+def calls_in(text: str, form: TextFormat, declared: DeclaredTools | None = None) -> list[tuple[str, Any]]:
     return [piece for piece in told(text, form, declared) if isinstance(piece, tuple)]
 
 
 def fragments(form: TextFormat) -> list[str]:
-    """What a reader may trip over: its own markers, whole and in part, and all sorts of signs."""
-    calls = form.render_calls([CALL, OTHER] if not form.one_call else [CALL])
+    """Difficult input: the format's own markers, whole and in part, and punctuation."""
+    calls = form.render_calls([CALL, OTHER] if not form.one_call_per_reply else [CALL])
     steps = range(0, len(calls), max(1, len(calls) // 12))
     parts = [calls[start:stop] for start in steps for stop in steps if start < stop]
     return [*form.markers, calls, *parts, *"\"'{}[]<>\\`\n ,:;(=)", "```\n", "~~~", '{"', '"}', "</", "words", "é😀"]
@@ -113,7 +113,7 @@ def some_calls(form: TextFormat) -> st.SearchStrategy[list[ToolCall]]:
     names = st.sampled_from(["look", "get_weather", "a-b_c.d"])
     keys = st.one_of(st.sampled_from(["city", "a_b", "x-y"]), texts)
     calls = st.builds(ToolCall, names, st.dictionaries(keys, values, max_size=3))
-    return st.lists(calls, min_size=1, max_size=1 if form.one_call else 3).filter(_has_consistent_types)
+    return st.lists(calls, min_size=1, max_size=1 if form.one_call_per_reply else 3).filter(_has_consistent_types)
 
 
 def _has_consistent_types(calls: list[ToolCall]) -> bool:

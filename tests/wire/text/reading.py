@@ -1,4 +1,4 @@
-"""How a text format is read in tests: at once and in every split, and never with a character lost."""
+"""Test helpers that parse a text format: whole and in every split, without losing a character."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Closed, Found, Lost, Match, Opener, Piece, Region, TextFormat
-from segue.wire.text.scan import CallScanner, pieces_of
-from segue.wire.text.typed import Declared
+from segue.wire.text.base import BrokenCall, FoundCall, Match, Opener, Region, RegionEnd, Segment, TextFormat
+from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.scan import CallScanner, scan_text
 
 Told = tuple[str, Any]
 
 
-def text_of(pieces: Iterable[Piece]) -> str:
-    return "".join(piece if isinstance(piece, str) else piece.written for piece in pieces)
+def text_of(pieces: Iterable[Segment]) -> str:
+    return "".join(piece if isinstance(piece, str) else piece.raw_text for piece in pieces)
 
 
-def fed(parts: Iterable[str], form: TextFormat, declared: Declared | None = None) -> list[Piece]:
-    """A text that comes in parts, with words joined that nothing stands between."""
+def fed(parts: Iterable[str], form: TextFormat, declared: DeclaredTools | None = None) -> list[Segment]:
+    """Scans a text in parts and joins adjacent text."""
     scanner = CallScanner(form, declared)
     pieces = [piece for part in parts for piece in scanner.feed(part)] + scanner.close()
-    joined: list[Piece] = []
+    joined: list[Segment] = []
     for piece in pieces:
         if isinstance(piece, str) and joined and isinstance(joined[-1], str):
             joined[-1] += piece
@@ -36,9 +36,9 @@ def fed(parts: Iterable[str], form: TextFormat, declared: Declared | None = None
     return joined
 
 
-def read(text: str, form: TextFormat, declared: Declared | None = None) -> list[Piece]:
-    """The pieces of a text, which are the same however it comes."""
-    pieces = pieces_of(text, form, declared)
+def read(text: str, form: TextFormat, declared: DeclaredTools | None = None) -> list[Segment]:
+    """The segments of a text, which are the same in every split."""
+    pieces = scan_text(text, form, declared)
     assert text_of(pieces) == text
     assert fed(text, form, declared) == pieces
     for place in range(1, len(text)):
@@ -46,15 +46,15 @@ def read(text: str, form: TextFormat, declared: Declared | None = None) -> list[
     return pieces
 
 
-def calls(pieces: Iterable[Piece]) -> list[Told]:
-    return [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)]
+def calls(pieces: Iterable[Segment]) -> list[Told]:
+    return [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)]
 
 
-def lost(pieces: Iterable[Piece]) -> list[str]:
-    return [piece.written for piece in pieces if isinstance(piece, Lost)]
+def lost(pieces: Iterable[Segment]) -> list[str]:
+    return [piece.raw_text for piece in pieces if isinstance(piece, BrokenCall)]
 
 
-def words(pieces: Iterable[Piece]) -> str:
+def words(pieces: Iterable[Segment]) -> str:
     return "".join(piece for piece in pieces if isinstance(piece, str))
 
 
@@ -86,12 +86,12 @@ NAMES = st.sampled_from(["get", "get_weather", "mcp__a-b", "function", "call", "
 CALLS = st.lists(st.tuples(NAMES, ARGUMENTS), min_size=1, max_size=3)
 
 
-def made(told: Sequence[Told]) -> list[ToolCall]:
-    return [ToolCall(name, arguments, id=f"call_{number}") for number, (name, arguments) in enumerate(told)]
+def made(named_arguments: Sequence[Told]) -> list[ToolCall]:
+    return [ToolCall(name, arguments, id=f"call_{number}") for number, (name, arguments) in enumerate(named_arguments)]
 
 
-def declared_for(told: Sequence[Told]) -> Declared:
-    return Declared([Tool(name, parameters={"type": "object", "properties": {}}) for name, _ in told])
+def declared_for(named_arguments: Sequence[Told]) -> DeclaredTools:
+    return DeclaredTools([Tool(name, parameters={"type": "object", "properties": {}}) for name, _ in named_arguments])
 
 
 class _Counted:
@@ -101,18 +101,18 @@ class _Counted:
         self._region = region
         self._count = count
 
-    def feed(self, text: str) -> Closed | None:
+    def feed(self, text: str) -> RegionEnd | None:
         self._count(len(text))
         closed = self._region.feed(text)
         self._count(0 if closed is None else len(closed.rest))
         return closed
 
-    def close(self) -> Closed:
+    def close(self) -> RegionEnd:
         return self._region.close()
 
 
 def work(text: str, form: TextFormat, step: int | None = None) -> int:
-    """What a text costs: the calls that are made, and the characters that pass in and out of regions."""
+    """The work for a text: Python calls made, and characters that pass in and out of regions."""
     total = 0
 
     def count(more: int) -> None:
@@ -126,7 +126,7 @@ def work(text: str, form: TextFormat, step: int | None = None) -> int:
                 return found
             return lambda declared: _Counted(found(declared), count)
 
-        return Opener(opener.first, match, opener.second)
+        return Opener(opener.first_chars, match, opener.second_chars)
 
     def profile(_frame: FrameType, event: str, _arg: object) -> None:
         if event in ("call", "c_call"):
@@ -147,7 +147,7 @@ def work(text: str, form: TextFormat, step: int | None = None) -> int:
 def assert_linear(text: str, form: TextFormat) -> None:
     """Four times the text is no more than four times the work, and a little.
 
-    Both are longer than the fixed lengths at which readers give up.
+    Both are longer than the fixed lengths at which parsers give up.
     """
     for step in (None, 10):
         once, more = (work(text * (size // len(text) + 1), form, step) for size in (9_000, 36_000))

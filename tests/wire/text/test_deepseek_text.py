@@ -9,10 +9,10 @@ from hypothesis import given
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Found
+from segue.wire.text.base import FoundCall, ResultText
+from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.deepseek import DEEPSEEK_TEXT
-from segue.wire.text.scan import pieces_of
-from segue.wire.text.typed import Declared
+from segue.wire.text.scan import scan_text
 from tests.budget import examples
 from tests.wire.text.reading import CALLS, Told, assert_linear, calls, declared_for, lost, made, read, words
 
@@ -181,7 +181,7 @@ def test_untyped_parameter_gets_the_declared_type() -> None:
         for key in "sno"
     )
     schema = {"properties": {"s": {"type": "string"}, "n": {"type": "integer"}}}
-    assert calls(read(text, DEEPSEEK_TEXT, Declared([Tool("get", parameters=schema)]))) == [
+    assert calls(read(text, DEEPSEEK_TEXT, DeclaredTools([Tool("get", parameters=schema)]))) == [
         ("get", {"s": "10"}),
         ("get", {"n": 10}),
         ("get", {"o": 10}),
@@ -191,22 +191,22 @@ def test_untyped_parameter_gets_the_declared_type() -> None:
 def test_call_cut_off_before_required_content_is_no_call() -> None:
     text = dsml("get", ("a", "true", "x")).partition("</｜DSML｜invoke>")[0]
     required: dict[str, Any] = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]}
-    assert calls(read(text, DEEPSEEK_TEXT, Declared([Tool("get", parameters={**required, "required": ["a"]})])))
-    assert lost(read(text, DEEPSEEK_TEXT, Declared([Tool("get", parameters=required)]))) == [text]
+    assert calls(read(text, DEEPSEEK_TEXT, DeclaredTools([Tool("get", parameters={**required, "required": ["a"]})])))
+    assert lost(read(text, DEEPSEEK_TEXT, DeclaredTools([Tool("get", parameters=required)]))) == [text]
 
 
 @given(CALLS)
 @examples(0.6)
-def test_rendered_calls_read_back(told: list[Told]) -> None:
-    pieces = pieces_of(DEEPSEEK_TEXT.render_calls(made(told)), DEEPSEEK_TEXT, declared_for(told))
-    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == told
-    assert len(pieces) == len(told)
+def test_rendered_calls_read_back(named_arguments: list[Told]) -> None:
+    pieces = scan_text(DEEPSEEK_TEXT.render_calls(made(named_arguments)), DEEPSEEK_TEXT, declared_for(named_arguments))
+    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)] == named_arguments
+    assert len(pieces) == len(named_arguments)
 
 
 def test_it_is_rendered_as_v3_1() -> None:
     rendered = DEEPSEEK_TEXT.render_calls([ToolCall("get", {"a": "é"}), ToolCall("put", {})])
     assert rendered == f'{S}{B}get{SEP}{{"a": "é"}}{E}{B}put{SEP}{{}}{E}{SE}'
-    assert DEEPSEEK_TEXT.render_results([Answered("get", "1", "ok"), Answered("put", "2", "no")]) == (
+    assert DEEPSEEK_TEXT.render_results([ResultText("get", "1", "ok"), ResultText("put", "2", "no")]) == (
         "<｜tool▁output▁begin｜>ok<｜tool▁output▁end｜><｜tool▁output▁begin｜>no<｜tool▁output▁end｜>"
     )
     said = DEEPSEEK_TEXT.render_tools([Tool("get", "Gets.", {"type": "object", "properties": {}})])

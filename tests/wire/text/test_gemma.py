@@ -7,9 +7,9 @@ from hypothesis import given
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Found
+from segue.wire.text.base import FoundCall, ResultText
 from segue.wire.text.gemma import GEMMA
-from segue.wire.text.scan import pieces_of
+from segue.wire.text.scan import scan_text
 from tests.budget import examples
 from tests.wire.text.reading import CALLS, Told, assert_linear, calls, declared_for, lost, made, read, words
 
@@ -121,10 +121,10 @@ def test_a_broken_call_stays_and_the_next_one_is_found(case: str) -> None:
 
 @given(CALLS)
 @examples(0.6)
-def test_rendered_calls_read_back(told: list[Told]) -> None:
-    pieces = pieces_of(GEMMA.render_calls(made(told)), GEMMA, declared_for(told))
-    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == told
-    assert len(pieces) == len(told)
+def test_rendered_calls_read_back(named_arguments: list[Told]) -> None:
+    pieces = scan_text(GEMMA.render_calls(made(named_arguments)), GEMMA, declared_for(named_arguments))
+    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)] == named_arguments
+    assert len(pieces) == len(named_arguments)
 
 
 def test_it_is_rendered_as_gemma_4() -> None:
@@ -132,7 +132,7 @@ def test_it_is_rendered_as_gemma_4() -> None:
     assert GEMMA.render_calls([call, ToolCall("now", {})]) == (
         f'{B}call:get{{A:{{x:true,y:{Q}a\n{Q}}},{Q}b c{Q}:"\\u003c|\\"|>",z:[1.5,None]}}{C}{B}call:now{{}}{C}'
     )
-    assert GEMMA.render_results([Answered("get", "1", "ok"), Answered("put", "2", "no")]) == (
+    assert GEMMA.render_results([ResultText("get", "1", "ok"), ResultText("put", "2", "no")]) == (
         f"<|tool_response>response:get{{value:{Q}ok{Q}}}<tool_response|>"
         f"<|tool_response>response:put{{value:{Q}no{Q}}}<tool_response|>"
     )

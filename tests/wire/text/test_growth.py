@@ -1,4 +1,4 @@
-"""Work grows with the length of a text and no faster, whatever stands in it. Counted in lines run, not in seconds.
+"""The work is linear in the length of a text, whatever it contains. Counted in lines run, not in seconds.
 
 What a line costs (a search, a copy) is not seen here; `benchmarks/text.py` measures that.
 """
@@ -58,7 +58,7 @@ def work(text: str, form: TextFormat, size: int) -> int:
 
 
 def slow_texts(form: TextFormat) -> Iterator[tuple[str, str]]:
-    """A beginning, and what is said again and again behind it."""
+    """A beginning, and the text repeated after it."""
     call = form.render_calls([CALL])
     for stop in sorted({1, *range(5, len(call), max(1, len(call) // 8)), len(call) - 1, len(call)}):
         yield "", f"{call[:stop]}\n"
@@ -70,7 +70,7 @@ def slow_texts(form: TextFormat) -> Iterator[tuple[str, str]]:
 
 
 def growth(head: str, body: str, form: TextFormat, size: int, length: int) -> float:
-    """How much more work four times as much text is."""
+    """The ratio of work for four times the text."""
     short, long = (head + body * (times * length // len(body) + 1) for times in (1, 4))
     return work(long, form, size) / work(short, form, size)
 
@@ -78,7 +78,7 @@ def growth(head: str, body: str, form: TextFormat, size: int, length: int) -> fl
 @pytest.mark.parametrize("form", EACH.values(), ids=EACH)
 @pytest.mark.parametrize("size", [10**6, 10], ids=["at once", "in tens"])
 def test_work_grows_with_the_length(form: TextFormat, size: int):
-    """Short texts may be less work than their share, for readers give up at fixed lengths: the worst grow once more."""
+    """Short texts may need less work, because parsers give up at fixed lengths: the worst are measured again."""
     worst = sorted(slow_texts(form), key=lambda text: growth(*text, form, size, 400), reverse=True)[:4]
     for head, body in worst:
         assert growth(head, body, form, size, 9000) < 5, (head, body)

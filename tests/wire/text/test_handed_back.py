@@ -1,15 +1,15 @@
-"""What a broken call hands back is read anew: once, and never copied whole for each call in it."""
+"""The text of a broken call is scanned again once, and never copied whole for each call in it."""
 
 from __future__ import annotations
 
 import pytest
 
-from segue.wire.text.base import Lost, TextFormat
+from segue.wire.text.base import BrokenCall, TextFormat
 from segue.wire.text.gemma import GEMMA
 from segue.wire.text.hermes import HERMES
 from segue.wire.text.kimi import KIMI_TEXT
 from segue.wire.text.mistral import MISTRAL_TEXT
-from segue.wire.text.scan import pieces_of
+from segue.wire.text.scan import scan_text
 from tests.wire.text.reading import work
 
 BROKEN = {
@@ -25,4 +25,4 @@ BROKEN = {
 def test_rescanning_markers_in_a_broken_string_is_linear(form: TextFormat, head: str, unit: str, tail: str) -> None:
     once, more = (work(head + unit * (size // len(unit)) + tail, form) for size in (32_000, 128_000))
     assert more < 5 * once
-    assert sum(isinstance(piece, Lost) for piece in pieces_of(head + unit * 5 + tail, form)) == 6
+    assert sum(isinstance(piece, BrokenCall) for piece in scan_text(head + unit * 5 + tail, form)) == 6

@@ -1,4 +1,4 @@
-"""What is heard in the words of a reply besides its calls: reasoning between tags, and what is reported."""
+"""Text extraction besides calls: reasoning between tags, EOS tokens, and findings."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 import segue
 from segue.canonical.blocks import Text, ToolCall
-from segue.wire.events import End, Start, TextDelta
+from segue.wire.events import BlockEnd, BlockStart, TextDelta
 from segue.wire.text.base import TextFormat
-from segue.wire.text.hearing import Hearing, ThinkTags
+from segue.wire.text.extractor import TextExtractor, ThinkTagSplitter
 from segue.wire.text.llama import LLAMA
 from segue.wire.text.mistral import MISTRAL_TEXT
 from segue.wire.text.registry import FORMATS
@@ -28,8 +28,8 @@ CALLS = {
 
 
 def extract(text: str, format: str, tools: object = None) -> tuple[str, str, list[tuple[str, object]]]:
-    heard = segue.extract(text, format, tools=tools)
-    return heard.thinking, heard.text, [(call.name, call.arguments) for call in heard.calls]
+    parsed = segue.extract(text, format, tools=tools)
+    return parsed.thinking, parsed.text, [(call.name, call.arguments) for call in parsed.calls]
 
 
 @pytest.mark.parametrize("format", TAGS)
@@ -60,10 +60,10 @@ def test_tags_are_found_in_any_split(format: str):
     opening, close = TAGS[format]
     text = f" {opening}a [/ </ <ch{close}\n\nb"
     for place in range(len(text)):
-        tags = ThinkTags(listen=True)
+        tags = ThinkTagSplitter(enabled=True)
         parts = [*tags.feed(text[:place]), *tags.feed(text[place:]), *tags.feed("", ended=True)]
-        assert "".join(said for kind, said in parts if kind is not Text) == "a [/ </ <ch"
-        assert "".join(said for kind, said in parts if kind is Text) == "b"
+        assert "".join(text_ for kind, text_ in parts if kind is not Text) == "a [/ </ <ch"
+        assert "".join(text_ for kind, text_ in parts if kind is Text) == "b"
 
 
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
@@ -82,17 +82,17 @@ def test_list_of_undeclared_calls_is_reported_once():
     assert not findings(f"{text}so.", "llama", TOOLS)
 
 
-ENDED = [(form, token) for form in FORMATS for token in form.ends]
+ENDED = [(form, token) for form in FORMATS for token in form.eos_tokens]
 
 
 def streamed(parts: Iterable[str], form: TextFormat) -> tuple[str, list[str]]:
-    """The words and the names of the calls that are heard in a stream."""
-    hearing = Hearing(form, turn_key="turn")
-    events = hearing.events([Start(0, Text("")), *(TextDelta(0, part) for part in parts), End(0, Text(""))])
-    blocks = [event.block for event in events if isinstance(event, End)]
-    extract = "".join(event.text for event in events if isinstance(event, TextDelta))
-    assert extract == "".join(block.text for block in blocks if isinstance(block, Text))
-    return extract, [block.name for block in blocks if isinstance(block, ToolCall)]
+    """The text and the names of the calls extracted from a stream."""
+    hearing = TextExtractor(form, turn_key="turn")
+    events = hearing.feed([BlockStart(0, Text("")), *(TextDelta(0, part) for part in parts), BlockEnd(0, Text(""))])
+    blocks = [event.block for event in events if isinstance(event, BlockEnd)]
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert text == "".join(block.text for block in blocks if isinstance(block, Text))
+    return text, [block.name for block in blocks if isinstance(block, ToolCall)]
 
 
 @pytest.mark.parametrize(("form", "token"), ENDED, ids=lambda value: getattr(value, "name", value))
@@ -131,8 +131,8 @@ TYPED = [{"type": "function", "function": {"name": "f", "parameters": WEATHER}}]
 
 
 def xml(**values: str) -> str:
-    extract = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
-    return f"<tool_call>\n<function=f>\n{told}</function>\n</tool_call>"
+    parameters = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
+    return f"<tool_call>\n<function=f>\n{parameters}</function>\n</tool_call>"
 
 
 def test_a_value_that_is_not_of_its_declared_type_stays_text_and_is_reported():

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from segue.canonical.blocks import ToolCall
-from segue.wire.text.base import Lost
+from segue.wire.text.base import BrokenCall
 from segue.wire.text.hermes import HERMES
-from segue.wire.text.registry import format_of
-from segue.wire.text.scan import pieces_of
+from segue.wire.text.registry import detect_format
+from segue.wire.text.scan import scan_text
 from tests.wire.text.formats import told
 
 O, C = "<tool_call>", "</tool_call>"  # noqa: E741
@@ -84,9 +84,9 @@ def test_parse(case: str):
 
 
 def test_reason_for_a_broken_call():
-    (lost,) = pieces_of(f'{O}{{"name": "f", ', HERMES)
-    assert isinstance(lost, Lost)
-    assert lost.why == "unterminated JSON"
+    (lost,) = scan_text(f'{O}{{"name": "f", ', HERMES)
+    assert isinstance(lost, BrokenCall)
+    assert lost.reason == "unterminated JSON"
 
 
 def test_render_like_the_template_and_escape_tags_in_strings():
@@ -109,11 +109,11 @@ def test_arguments_that_are_no_json_are_written_as_their_text():
     ],
 )
 def test_reason_for_no_call(inside: str, why: str):
-    (lost, *_) = pieces_of(f"{O}{inside}{C}", HERMES)
-    assert isinstance(lost, Lost)
-    assert lost.why == why
+    (lost, *_) = scan_text(f"{O}{inside}{C}", HERMES)
+    assert isinstance(lost, BrokenCall)
+    assert lost.reason == why
 
 
 @pytest.mark.parametrize("between", ["", "\n"])
 def test_format_is_detected_by_a_list_of_calls(between: str):
-    assert format_of(f'{O}{between}[{{"name": "f", "arguments": {{}}}}]{between}{C}') is HERMES
+    assert detect_format(f'{O}{between}[{{"name": "f", "arguments": {{}}}}]{between}{C}') is HERMES

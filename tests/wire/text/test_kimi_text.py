@@ -7,10 +7,10 @@ from hypothesis import given
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Found
+from segue.wire.text.base import FoundCall, ResultText
+from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.kimi import KIMI_TEXT
-from segue.wire.text.scan import pieces_of
-from segue.wire.text.typed import Declared
+from segue.wire.text.scan import scan_text
 from tests.budget import examples
 from tests.wire.text.reading import CALLS, Told, assert_linear, calls, declared_for, lost, made, read, words
 
@@ -134,8 +134,8 @@ IDS = {
 
 @pytest.mark.parametrize("raw_id", IDS)
 def test_the_name_is_in_the_id_and_the_id_stays_as_it_is_written(raw_id: str) -> None:
-    (found,) = pieces_of(f"{B}{raw_id}{A}{{}}{E}", KIMI_TEXT)
-    assert isinstance(found, Found)
+    (found,) = scan_text(f"{B}{raw_id}{A}{{}}{E}", KIMI_TEXT)
+    assert isinstance(found, FoundCall)
     assert (found.name, found.raw_id) == (IDS[raw_id], raw_id.strip())
 
 
@@ -150,17 +150,17 @@ def test_the_name_is_in_the_id_and_the_id_stays_as_it_is_written(raw_id: str) ->
     ],
 )
 def test_declared_names_resolve_an_odd_id(raw_id: str, name: str) -> None:
-    (found,) = pieces_of(f"{B}{raw_id}{A}{{}}{E}", KIMI_TEXT, Declared([Tool("get"), Tool("ns:get")]))
-    assert isinstance(found, Found)
+    (found,) = scan_text(f"{B}{raw_id}{A}{{}}{E}", KIMI_TEXT, DeclaredTools([Tool("get"), Tool("ns:get")]))
+    assert isinstance(found, FoundCall)
     assert found.name == name
 
 
 @given(CALLS)
 @examples(0.6)
-def test_rendered_calls_read_back(told: list[Told]) -> None:
-    pieces = pieces_of(KIMI_TEXT.render_calls(made(told)), KIMI_TEXT, declared_for(told))
-    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == told
-    assert len(pieces) == len(told)
+def test_rendered_calls_read_back(named_arguments: list[Told]) -> None:
+    pieces = scan_text(KIMI_TEXT.render_calls(made(named_arguments)), KIMI_TEXT, declared_for(named_arguments))
+    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)] == named_arguments
+    assert len(pieces) == len(named_arguments)
 
 
 def test_a_call_is_rendered_under_its_id_and_so_is_its_result() -> None:
@@ -168,14 +168,16 @@ def test_a_call_is_rendered_under_its_id_and_so_is_its_result() -> None:
     assert KIMI_TEXT.render_calls([own, foreign]) == (
         f'{S}{B}functions.get:4{A}{{"a": 1}}{E}{B}functions.get:toolu_1%3Ax{A}{{}}{E}{SE}'
     )
-    assert KIMI_TEXT.render_results([Answered("get", "functions.get:4", "ok"), Answered("get", "toolu_1:x", "no")]) == (
-        "## Return of functions.get:4\nok\n\n## Return of functions.get:toolu_1%3Ax\nno"
-    )
+    assert KIMI_TEXT.render_results(
+        [ResultText("get", "functions.get:4", "ok"), ResultText("get", "toolu_1:x", "no")]
+    ) == ("## Return of functions.get:4\nok\n\n## Return of functions.get:toolu_1%3Ax\nno")
 
 
 def test_tools_are_declared_as_json() -> None:
-    said = KIMI_TEXT.render_tools([Tool("get", "Gets.", {"type": "object", "properties": {"a": {"type": "string"}}})])
-    assert '{"type": "function", "function": {"name": "get", "description": "Gets.", "parameters": {' in said
+    rendered = KIMI_TEXT.render_tools(
+        [Tool("get", "Gets.", {"type": "object", "properties": {"a": {"type": "string"}}})]
+    )
+    assert '{"type": "function", "function": {"name": "get", "description": "Gets.", "parameters": {' in rendered
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
+from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.llama import LLAMA
-from segue.wire.text.registry import format_of
-from segue.wire.text.typed import Declared
+from segue.wire.text.registry import detect_format
 from tests.wire.text.formats import told
 
-DECLARED = Declared([Tool("f"), Tool("g")])
+DECLARED = DeclaredTools([Tool("f"), Tool("g")])
 F, G = '{"name": "f", "parameters": {"x": 1}}', '{"name": "g", "parameters": {}}'
 f, g = ("f", {"x": 1}), ("g", {})
 
@@ -98,13 +98,13 @@ def test_without_tools_other_brackets_are_text(text: str):
 
 
 def test_code_goes_to_the_tool_that_runs_it():
-    declared = Declared([Tool("code_interpreter")])
+    declared = DeclaredTools([Tool("code_interpreter")])
     text = "<|python_tag|>import math\nmath.sqrt(2)<|eom_id|>"
     assert told(text, LLAMA, declared) == [("code_interpreter", {"code": "import math\nmath.sqrt(2)"})]
 
 
 def test_format_is_detected_by_llama_4_tokens():
-    assert format_of('Well.\n<|python_start|>[get_weather(city="Rome")]<|python_end|><|eot|>') is LLAMA
+    assert detect_format('Well.\n<|python_start|>[get_weather(city="Rome")]<|python_end|><|eot|>') is LLAMA
 
 
 def test_render_like_the_template():
@@ -113,4 +113,4 @@ def test_render_like_the_template():
 
 def test_a_reply_holds_one_call():
     """TPL-02."""
-    assert LLAMA.one_call
+    assert LLAMA.one_call_per_reply

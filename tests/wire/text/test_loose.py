@@ -1,4 +1,4 @@
-"""JSON as models write it: what is plainly meant is read, what could mean two things is not."""
+"""Lenient JSON as models write it: unambiguous input is parsed, ambiguous input is rejected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.wire.text.loose import JsonScan, NotReadableError, read_loose
+from segue.wire.text.lenient_json import InvalidJsonError, JsonScanner, parse_lenient
 from tests.budget import examples
 
 
@@ -27,15 +27,15 @@ from tests.budget import examples
     ],
 )
 def test_unambiguous_json_is_parsed(text: str, value: object):
-    assert read_loose(text) == value
+    assert parse_lenient(text) == value
 
 
 @pytest.mark.parametrize(
     "text", ["", " ", "{", '"a', "'a", '"a\\"', '{"a" 1}', "{1}", "a b", '{"a": 1} x', "[" * 600 + "]" * 600]
 )
 def test_ambiguous_json_is_rejected(text: str):
-    with pytest.raises(NotReadableError):
-        read_loose(text)
+    with pytest.raises(InvalidJsonError):
+        parse_lenient(text)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_ambiguous_json_is_rejected(text: str):
 )
 def test_a_value_ends_where_its_brackets_do(text: str, end: int):
     for size in (1, 2, 100):
-        scan = JsonScan()
+        scan = JsonScanner()
         places = ((start, scan.feed(text[start : start + size])) for start in range(0, len(text), size))
         assert next(start + place for start, place in places if place is not None) == end
         assert not scan.broken
@@ -55,12 +55,12 @@ def test_a_value_ends_where_its_brackets_do(text: str, end: int):
     [('{"a": <', 6), ('{"a": \\', 6), ('{"a" "b"}', 5), ('{"a": 1 {', 8), ("{{", 1), ("}", 0), ('{"a": oh "', 9)],
 )
 def test_value_ends_where_it_becomes_invalid(text: str, end: int):
-    scan = JsonScan("<")
+    scan = JsonScanner("<")
     assert (scan.feed(text), scan.broken) == (end, True)
 
 
 @examples(1)
 @given(st.text(alphabet="\"'\\ab{}[]:, \n(=)<TrueNone1.-", max_size=40))
 def test_any_text_is_read_or_refused(text: str):
-    with contextlib.suppress(NotReadableError):
-        read_loose(text)
+    with contextlib.suppress(InvalidJsonError):
+        parse_lenient(text)

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.canonical.request import Tool
-from segue.wire.text.registry import format_of
-from segue.wire.text.scan import pieces_of
-from segue.wire.text.typed import Declared
+from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.registry import detect_format
+from segue.wire.text.scan import scan_text
 from segue.wire.text.xml_render import XML
 from tests.wire.text.reading import calls, fed, lost, read, text_of, words, work
 
 N = "]<]minimax[>["
 SECTION, SECTION_END = f"{N}<tool_call>\n", f"{N}</tool_call>"
 POINT = {"type": "object", "properties": {"x": {"type": "number"}, "name": {"type": "string"}}}
-DECLARED = Declared(
+DECLARED = DeclaredTools(
     [
         Tool(
             "f",
@@ -70,7 +70,7 @@ def test_several_calls() -> None:
     pieces = read(text, XML, DECLARED)
     assert calls(pieces) == [("f", {"text": "a"}), ("f", {"count": 2})]
     assert not lost(pieces)
-    form = format_of(text)
+    form = detect_format(text)
     assert form is not None
     assert form.name == "xml"
 
@@ -89,7 +89,7 @@ def test_several_calls() -> None:
     ],
 )
 def test_a_broken_call_stays_and_the_next_one_is_found(broken: str) -> None:
-    pieces = pieces_of(broken + invoke(tag("text", "a")), XML, DECLARED)
+    pieces = scan_text(broken + invoke(tag("text", "a")), XML, DECLARED)
     assert calls(pieces) == [("f", {"text": "a"})]
     assert "".join(lost(pieces)).strip()
     assert text_of(pieces) == broken + invoke(tag("text", "a"))
@@ -105,7 +105,7 @@ def test_a_broken_call_stays_and_the_next_one_is_found(broken: str) -> None:
     st.integers(1, 9),
 )
 def test_no_character_is_lost(text: str, step: int) -> None:
-    whole = pieces_of(text, XML, DECLARED)
+    whole = scan_text(text, XML, DECLARED)
     assert text_of(whole) == text
     parts = [text[place : place + step] for place in range(0, len(text), step)]
     assert fed(parts, XML, DECLARED) == whole

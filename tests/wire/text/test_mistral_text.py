@@ -1,4 +1,4 @@
-"""`mistral-text`: `[TOOL_CALLS]` in its versions (TPL-14), judged by Mistral's own tokenizers."""
+"""`mistral-text`: `[TOOL_CALLS]` in its versions (TPL-14), compared with Mistral's own tokenizers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Found
+from segue.wire.text.base import FoundCall, ResultText
 from segue.wire.text.mistral import MISTRAL_TEXT
-from segue.wire.text.scan import pieces_of
+from segue.wire.text.scan import scan_text
 from tests.budget import examples
 from tests.wire.text.reading import CALLS, Told, assert_linear, calls, declared_for, lost, made, read, words
 
@@ -93,7 +93,7 @@ def test_a_broken_call_stays_and_the_next_one_is_found(case: str) -> None:
 
 def test_ids_stay_as_they_are_written() -> None:
     text = f'{T}[{{"name": "a", "arguments": {{}}, "id": "abcdefghi"}}]{T}b{N}123456789{A}{{}}{T}c{A}{{}}'
-    assert [piece.raw_id for piece in read(text, MISTRAL_TEXT) if isinstance(piece, Found)] == [
+    assert [piece.raw_id for piece in read(text, MISTRAL_TEXT) if isinstance(piece, FoundCall)] == [
         "abcdefghi",
         "123456789",
         None,
@@ -102,10 +102,10 @@ def test_ids_stay_as_they_are_written() -> None:
 
 @given(CALLS)
 @examples(0.6)
-def test_rendered_calls_read_back(told: list[Told]) -> None:
-    pieces = pieces_of(MISTRAL_TEXT.render_calls(made(told)), MISTRAL_TEXT, declared_for(told))
-    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == told
-    assert len(pieces) == len(told)
+def test_rendered_calls_read_back(named_arguments: list[Told]) -> None:
+    pieces = scan_text(MISTRAL_TEXT.render_calls(made(named_arguments)), MISTRAL_TEXT, declared_for(named_arguments))
+    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)] == named_arguments
+    assert len(pieces) == len(named_arguments)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ ENCODERS = {3: InstructTokenizerV3, 7: InstructTokenizerV7, 11: InstructTokenize
 
 @cache
 def tokenizer(version: int) -> Any:
-    """A version's own way to encode, over the vocabulary that is in the package and the tokens that came later."""
+    """The encoder of a version, with the vocabulary of the package and the tokens added later."""
     data = json.loads(files("mistral_common").joinpath("data/tekken_240911.json").read_text())
     old: list[Any] = list(Tekkenizer.DEPRECATED_SPECIAL_TOKENS)
     new: list[Any] = [
@@ -156,7 +156,7 @@ def tokenizer(version: int) -> Any:
     return ENCODERS[version](vocabulary)
 
 
-def encoded(version: int, told: list[tuple[str, dict[str, Any], str]]) -> str:
+def encoded(version: int, named_arguments: list[tuple[str, dict[str, Any], str]]) -> str:
     """The text of a conversation with these calls, special tokens and all."""
     request: Any = InstructRequest(
         messages=[
@@ -165,10 +165,13 @@ def encoded(version: int, told: list[tuple[str, dict[str, Any], str]]) -> str:
                 content=None,
                 tool_calls=[
                     MistralCall(id=raw_id, function=FunctionCall(name=name, arguments=json.dumps(arguments)))
-                    for name, arguments, raw_id in told
+                    for name, arguments, raw_id in named_arguments
                 ],
             ),
-            *[ToolMessage(content=f"result {number}", tool_call_id=one[2]) for number, one in enumerate(told)],
+            *[
+                ToolMessage(content=f"result {number}", tool_call_id=one[2])
+                for number, one in enumerate(named_arguments)
+            ],
         ],
         available_tools=[MistralTool(function=Function(name="get", description="Gets.", parameters=SCHEMA))],
     )
@@ -182,15 +185,19 @@ ENCODED_CALLS = [("get", NESTED, "abcdefghi"), ("put_it", {}, "123456789")]
 @pytest.mark.parametrize("version", ENCODERS)
 def test_mistral_encoding_is_parsed(version: int) -> None:
     reply = encoded(version, ENCODED_CALLS).partition("[/INST]")[2].partition("</s>")[0]
-    found = [piece for piece in read(reply, MISTRAL_TEXT) if isinstance(piece, Found)]
-    assert [(piece.name, piece.arguments) for piece in found] == [(name, arguments) for name, arguments, _ in ENCODED_CALLS]
+    found = [piece for piece in read(reply, MISTRAL_TEXT) if isinstance(piece, FoundCall)]
+    assert [(piece.name, piece.arguments) for piece in found] == [
+        (name, arguments) for name, arguments, _ in ENCODED_CALLS
+    ]
     assert [piece.raw_id for piece in found] == [raw_id if version < 13 else None for *_, raw_id in ENCODED_CALLS]
 
 
 def test_rendering_equals_mistral_encoding() -> None:
-    calls_text = MISTRAL_TEXT.render_calls([ToolCall(name, arguments, id=raw_id) for name, arguments, raw_id in ENCODED_CALLS])
+    calls_text = MISTRAL_TEXT.render_calls(
+        [ToolCall(name, arguments, id=raw_id) for name, arguments, raw_id in ENCODED_CALLS]
+    )
     results = MISTRAL_TEXT.render_results(
-        [Answered(one[0], one[2], f"result {number}") for number, one in enumerate(ENCODED_CALLS)]
+        [ResultText(one[0], one[2], f"result {number}") for number, one in enumerate(ENCODED_CALLS)]
     )
     tools = MISTRAL_TEXT.render_tools([Tool("get", "Gets.", SCHEMA)])
     assert encoded(13, ENCODED_CALLS) == f"<s>{tools}[INST]Go.[/INST]{calls_text}</s>{results}"

@@ -1,4 +1,4 @@
-"""What holds for every text format: nothing is lost, splits change nothing, what is written is read back."""
+"""Properties of every text format: nothing is lost, splits change nothing, rendered calls are parsed back."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Found, TextFormat
-from segue.wire.text.scan import CallScanner, pieces_of
+from segue.wire.text.base import FoundCall, ResultText, TextFormat
+from segue.wire.text.scan import CallScanner, scan_text
 from tests.budget import examples
 from tests.wire.text.formats import (
     CALL,
@@ -33,7 +33,7 @@ every_format = pytest.mark.parametrize("form", EACH.values(), ids=EACH)
 def test_no_character_is_lost_and_splits_change_nothing(form: TextFormat, data: st.DataObject):
     text = data.draw(texts(form))
     declared = data.draw(st.sampled_from([None, DECLARED]))
-    whole = pieces_of(text, form, declared)
+    whole = scan_text(text, form, declared)
     assert as_written(whole) == text
     parts = cut(text, data.draw(st.lists(st.integers(0, 2000), max_size=6)))
     assert in_parts(parts, form, declared) == whole
@@ -45,15 +45,15 @@ def test_no_character_is_lost_and_splits_change_nothing(form: TextFormat, data: 
 def test_rendered_calls_are_parsed_back(form: TextFormat, data: st.DataObject):
     calls = data.draw(some_calls(form))
     text = form.render_calls(calls)
-    pieces = pieces_of(text, form, declared_for(calls))
+    pieces = scan_text(text, form, declared_for(calls))
     assert as_written(pieces) == text
     assert [piece for piece in pieces if isinstance(piece, str) and piece.strip()] == []
-    read = [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)]
+    read = [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)]
     assert read == [(call.name, call.arguments) for call in calls]
 
 
 def conversation(form: TextFormat) -> str:
-    calls = form.render_calls([CALL] if form.one_call else [CALL, OTHER])
+    calls = form.render_calls([CALL] if form.one_call_per_reply else [CALL, OTHER])
     broken = calls[: len(calls) // 3]
     quoted = f"```\n{calls}\n```"
     return f"I'll look < 3 `x`.\n{calls}\nSo {broken}\n{quoted}\n{calls}\nDone."
@@ -62,8 +62,8 @@ def conversation(form: TextFormat) -> str:
 @every_format
 def test_every_split_in_two_gives_the_same(form: TextFormat):
     text = conversation(form)
-    whole = pieces_of(text, form, DECLARED)
-    assert sum(isinstance(piece, Found) for piece in whole) >= 2
+    whole = scan_text(text, form, DECLARED)
+    assert sum(isinstance(piece, FoundCall) for piece in whole) >= 2
     for place in range(len(text)):
         assert in_parts([text[:place], text[place:]], form, DECLARED) == whole, text[:place]
 
@@ -73,7 +73,7 @@ def test_every_split_in_two_gives_the_same(form: TextFormat):
 def test_chunks_of_any_size_give_the_same(form: TextFormat, size: int):
     text = conversation(form)
     parts = [text[start : start + size] for start in range(0, len(text), size)]
-    assert in_parts(parts, form, DECLARED) == pieces_of(text, form, DECLARED)
+    assert in_parts(parts, form, DECLARED) == scan_text(text, form, DECLARED)
 
 
 @every_format
@@ -84,7 +84,7 @@ def test_text_is_emitted_at_once_without_partial_markers(form: TextFormat):
     shown = [piece for sign in call for piece in scanner.feed(sign)]
     assert [piece for piece in shown if isinstance(piece, str)] == []
     pieces = shown + scanner.feed("\nThere.") + scanner.close()
-    assert [type(piece) for piece in pieces] == [Found, str]
+    assert [type(piece) for piece in pieces] == [FoundCall, str]
     assert as_written(pieces) == f"{call}\nThere."
 
 
@@ -92,7 +92,7 @@ def test_text_is_emitted_at_once_without_partial_markers(form: TextFormat):
 @pytest.mark.parametrize("around", ["```\n{}\n```", "```xml\n{}\n```\n", "~~~\n{}\n~~~", "  ```\n{}\n  ```", "a `{}`"])
 def test_quoted_call_is_no_call(form: TextFormat, around: str):
     text = around.format(form.render_calls([CALL]))
-    assert pieces_of(text, form, DECLARED) == [text]
+    assert scan_text(text, form, DECLARED) == [text]
 
 
 @every_format
@@ -100,26 +100,26 @@ def test_quoted_call_is_no_call(form: TextFormat, around: str):
     "behind", ["```\nx\n```\n", "````\n```\n````\n", "```py\nx```\n", "~~~\n```\n~~~\n", "`a` ``` b\n"]
 )
 def test_call_after_a_quotation_is_parsed(form: TextFormat, behind: str):
-    pieces = pieces_of(behind + form.render_calls([CALL]), form, DECLARED)
-    assert [piece.arguments for piece in pieces if isinstance(piece, Found)] == [CALL.arguments]
+    pieces = scan_text(behind + form.render_calls([CALL]), form, DECLARED)
+    assert [piece.arguments for piece in pieces if isinstance(piece, FoundCall)] == [CALL.arguments]
 
 
 @every_format
 def test_a_call_cut_off_anywhere_is_never_half_a_call(form: TextFormat):
-    """It may be whole where only what closes it is missing."""
+    """It may be complete where only its closing tag is missing."""
     call = form.render_calls([CALL])
     for place in range(len(call)):
-        found = [piece for piece in pieces_of(call[:place], form, DECLARED) if isinstance(piece, Found)]
+        found = [piece for piece in scan_text(call[:place], form, DECLARED) if isinstance(piece, FoundCall)]
         assert all(piece.arguments == CALL.arguments for piece in found), call[:place]
 
 
 @every_format
 def test_a_broken_call_does_not_hide_the_next(form: TextFormat):
-    """A call that breaks off, and behind it a whole one."""
+    """A truncated call followed by a complete one."""
     call = form.render_calls([CALL])
     for place in range(1, len(call)):
         text = f"{call[:place]}\n{call}"
-        found = [piece for piece in pieces_of(text, form, DECLARED) if isinstance(piece, Found)]
+        found = [piece for piece in scan_text(text, form, DECLARED) if isinstance(piece, FoundCall)]
         assert found, text
         assert found[-1].arguments == CALL.arguments, text
 
@@ -127,7 +127,7 @@ def test_a_broken_call_does_not_hide_the_next(form: TextFormat):
 @every_format
 def test_every_fragment_alone_keeps_its_characters(form: TextFormat):
     for text in fragments(form):
-        assert as_written(pieces_of(text, form)) == text
+        assert as_written(scan_text(text, form)) == text
 
 
 @every_format
@@ -139,5 +139,5 @@ def test_declarations_and_results_contain_their_input(form: TextFormat):
     }
     text = form.render_tools([Tool("get_weather", "Tells the weather.", schema), Tool("bare")])
     assert all(word in text for word in ("get_weather", "Tells the weather.", "city", "where", "bare"))
-    results = form.render_results([Answered("get_weather", "c1", "Sunny <b>"), Answered("bare", "c2", "two")])
+    results = form.render_results([ResultText("get_weather", "c1", "Sunny <b>"), ResultText("bare", "c2", "two")])
     assert results.index("Sunny <b>") < results.index("two")

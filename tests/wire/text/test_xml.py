@@ -1,4 +1,4 @@
-"""`xml`: calls as tags, in the spellings of Qwen3-Coder, GLM, Claude and MiniMax (TPL-03, TPL-05, TPL-06)."""
+"""`xml`: calls as tags, in the variants of Qwen3-Coder, GLM, Claude and MiniMax (TPL-03, TPL-05, TPL-06)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.typed import Declared
-from segue.wire.text.xml_render import SPELLINGS, XML
+from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.xml_render import XML, XML_VARIANTS
 from tests.wire.text.formats import told
 
 PREFIX = "antml" + ":"
@@ -136,7 +136,7 @@ def test_parse_prefixed_tags():
     assert told(text, XML) == [("f", {"x": 1})]
 
 
-DECLARED = Declared(
+DECLARED = DeclaredTools(
     [
         Tool(
             "f",
@@ -209,9 +209,9 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("spelling", XML_VARIANTS)
 def test_render_each_variant(spelling: str):
-    assert SPELLINGS[spelling].render_calls(CALLS) == WRITTEN[spelling]
+    assert XML_VARIANTS[spelling].render_calls(CALLS) == WRITTEN[spelling]
 
 
 def test_non_object_arguments_are_rejected():

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segue.conformance.anthropic import content, pairing, thinking, tools
-from segue.conformance.anthropic.request import AnthropicRequest, read
-from segue.conformance.rule import Book
+from segue.conformance.anthropic.request import AnthropicRequest, parse_request
+from segue.conformance.rule import RuleSet
 
-__all__ = ["BOOK", "UNSHOWABLE"]
+__all__ = ["NOT_CHECKABLE", "RULE_SET"]
 
-UNSHOWABLE: Mapping[str, str] = {
+NOT_CHECKABLE: Mapping[str, str] = {
     "ANT-06": "older wording of ANT-04 and ANT-05; reported under those numbers",
     "ANT-17": "permits empty, blank or absent content of a tool_result",
     "ANT-21": "permits the same role twice; pairing is checked on merged turns",
@@ -25,6 +25,6 @@ UNSHOWABLE: Mapping[str, str] = {
     "ANT-40": "text after a tool_use is allowed; its results are reported under ANT-04 and ANT-05",
 }
 
-BOOK: Book[AnthropicRequest] = Book(
-    "anthropic", read, (*pairing.table, *content.table, *thinking.table, *tools.table), UNSHOWABLE
+RULE_SET: RuleSet[AnthropicRequest] = RuleSet(
+    "anthropic", parse_request, (*pairing.table, *content.table, *thinking.table, *tools.table), NOT_CHECKABLE
 )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from segue.conformance.anthropic.request import SERVER_RESULTS, AnthropicRequest, Block, nested
-from segue.conformance.rule import Finding, Severity, Table
-from segue.conformance.values import is_list, is_object, is_text, kind, quoted, text_of
+from segue.conformance.anthropic.request import SERVER_RESULTS, AnthropicRequest, Block, nested_entries
+from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 
 __all__ = ["KEYS", "table"]
 
@@ -49,42 +49,42 @@ _IN_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_ref
 
 # ANT-11
 @table.rule("ANT-11")
-def input_is_object(request: AnthropicRequest) -> Iterator[Finding]:
+def input_is_object(request: AnthropicRequest) -> Iterator[Problem]:
     """The input of a tool call is an object."""
-    for block in request.of("tool_use", "server_tool_use", "mcp_tool_use"):
+    for block in request.blocks_of("tool_use", "server_tool_use", "mcp_tool_use"):
         value = block.data.get("input")
         if not is_object(value):
-            seen = kind(value) if "input" in block.data else "missing"
-            yield Finding(f"{block.path}.input", f"input is {seen}; an object is expected")
+            seen = type_name(value) if "input" in block.data else "missing"
+            yield Problem(f"{block.path}.input", f"input is {seen}; an object is expected")
 
 
 # ANT-12
 @table.rule("ANT-12")
-def keys_known(request: AnthropicRequest) -> Iterator[Finding]:
+def keys_known(request: AnthropicRequest) -> Iterator[Problem]:
     """Blocks have a type and only the keys of that type."""
-    for path, data in _every_block(request):
+    for path, data in _all_blocks(request):
         block_type = data.get("type")
-        known = KEYS.get(text_of(block_type))
-        if not is_text(block_type):
-            yield Finding(f"{path}.type", f"the type of the block is {kind(block_type)}; a string is expected")
+        known = KEYS.get(text_or_empty(block_type))
+        if not has_text(block_type):
+            yield Problem(f"{path}.type", f"the type of the block is {type_name(block_type)}; a string is expected")
         elif known is not None and not data.keys() <= known:
             unknown = (key for key in data if key not in known)
             yield from (
-                Finding(f"{path}.{key}", f"{quoted(key)} is not a key of {block_type} blocks") for key in unknown
+                Problem(f"{path}.{key}", f"{quote(key)} is not a key of {block_type} blocks") for key in unknown
             )
     for message in request.messages:
         if message.role in ("user", "assistant") and not message.data.keys() <= _MESSAGE_KEYS:
             unknown = (key for key in message.data if key not in _MESSAGE_KEYS)
             for key in unknown:
-                yield Finding(f"{message.path}.{key}", f"{quoted(key)} is not a key of a message", "risk")
+                yield Problem(f"{message.path}.{key}", f"{quote(key)} is not a key of a message", "risk")
 
 
-def _every_block(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _all_blocks(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yields the blocks of the messages, of the results in them, and of the system prompt."""
     for message in request.messages:
         yield from ((block.path, block.data) for block in message.blocks)
-    for block in request.of("tool_result", "web_search_tool_result"):
-        yield from ((path, entry) for path, entry in nested(block) if is_object(entry))
+    for block in request.blocks_of("tool_result", "web_search_tool_result"):
+        yield from ((path, entry) for path, entry in nested_entries(block) if is_object(entry))
     system = request.body.get("system")
     for position, entry in enumerate(system if is_list(system) else ()):
         if is_object(entry):
@@ -93,147 +93,149 @@ def _every_block(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, 
 
 # ANT-13
 @table.rule("ANT-13")
-def no_empty_text(request: AnthropicRequest) -> Iterator[Finding]:
+def no_empty_text(request: AnthropicRequest) -> Iterator[Problem]:
     """Text blocks are not empty, not even next to a call or inside a result."""
-    for block in request.of("text"):
-        yield from _empty_text(block.path, block.data)
-    for block in request.of("tool_result"):
-        for path, entry in nested(block):
+    for block in request.blocks_of("text"):
+        yield from _check_text(block.path, block.data)
+    for block in request.blocks_of("tool_result"):
+        for path, entry in nested_entries(block):
             if is_object(entry) and entry.get("type") == "text":
-                yield from _empty_text(path, entry)
+                yield from _check_text(path, entry)
 
 
-def _empty_text(path: str, data: Mapping[str, object]) -> Iterator[Finding]:
+def _check_text(path: str, data: Mapping[str, object]) -> Iterator[Problem]:
     text = data.get("text")
-    if not is_text(text):
-        yield Finding(f"{path}.text", f"the text is {kind(text)}; a text block must not be empty")
+    if not has_text(text):
+        yield Problem(f"{path}.text", f"the text is {type_name(text)}; a text block must not be empty")
 
 
 # ANT-14
 @table.rule("ANT-14")
-def not_only_blank(request: AnthropicRequest) -> Iterator[Finding]:
+def not_only_blank(request: AnthropicRequest) -> Iterator[Problem]:
     """A message is not only white space."""
     for message in request.messages:
-        texts = [text_of(block.data.get("text")) if block.type == "text" else "…" for block in message.blocks]
+        texts = [text_or_empty(block.data.get("text")) if block.type == "text" else "…" for block in message.blocks]
         if any(texts) and not any(text.strip() for text in texts):
-            yield Finding(f"{message.path}.content", "the message is only white space")
+            yield Problem(f"{message.path}.content", "the message is only white space")
 
 
 # ANT-15
 @table.rule("ANT-15")
-def user_has_content(request: AnthropicRequest) -> Iterator[Finding]:
+def user_has_content(request: AnthropicRequest) -> Iterator[Problem]:
     """User content is not empty."""
     for message in request.messages:
         if message.role == "user" and not message.content:
-            seen = "an empty list" if is_list(message.content) else kind(message.content)
-            yield Finding(f"{message.path}.content", f"content is {seen}; a user message needs content")
+            seen = "an empty list" if is_list(message.content) else type_name(message.content)
+            yield Problem(f"{message.path}.content", f"content is {seen}; a user message needs content")
 
 
 # ANT-16
 @table.rule("ANT-16", severity="risk")
-def assistant_has_content(request: AnthropicRequest) -> Iterator[Finding]:
+def assistant_has_content(request: AnthropicRequest) -> Iterator[Problem]:
     """Assistant content is not empty, except at the end; older deployments (until early 2026) reject it."""
     last = len(request.messages) - 1
     for message in request.messages:
         if message.role != "assistant" or message.content:
             continue
         if message.content is None:
-            yield Finding(f"{message.path}.content", "content is null; a string or a list is expected", "reject")
+            yield Problem(f"{message.path}.content", "content is null; a string or a list is expected", "reject")
         elif message.index != last:
             seen = "an empty list" if is_list(message.content) else "an empty string"
-            yield Finding(f"{message.path}.content", f"content is {seen}; older deployments reject it")
+            yield Problem(f"{message.path}.content", f"content is {seen}; older deployments reject it")
 
 
 # ANT-18
 @table.rule("ANT-18")
-def result_content_valid(request: AnthropicRequest) -> Iterator[Finding]:
+def result_content_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """A tool_result holds a string or text, image, document, search_result and tool_reference blocks.
 
     is_error is a boolean, and an error result holds text only.
     """
-    for block in request.of("tool_result"):
+    for block in request.blocks_of("tool_result"):
         error = block.data.get("is_error", False)
         if not isinstance(error, bool):
-            yield Finding(f"{block.path}.is_error", f"is_error is {kind(error)}; a boolean is expected")
+            yield Problem(f"{block.path}.is_error", f"is_error is {type_name(error)}; a boolean is expected")
         content = block.data.get("content", "")
         if not isinstance(content, str) and not is_list(content):
-            yield Finding(f"{block.path}.content", f"content is {kind(content)}; a string or a list is expected")
-        yield from _result_entries(block, error=error is True)
+            yield Problem(f"{block.path}.content", f"content is {type_name(content)}; a string or a list is expected")
+        yield from _check_result_entries(block, error=error is True)
 
 
-def _result_entries(block: Block, *, error: bool) -> Iterator[Finding]:
-    for path, entry in nested(block):
+def _check_result_entries(block: Block, *, error: bool) -> Iterator[Problem]:
+    for path, entry in nested_entries(block):
         if not is_object(entry):
-            yield Finding(path, f"{kind(entry)} in the content of a result; a block object is expected")
+            yield Problem(path, f"{type_name(entry)} in the content of a result; a block object is expected")
             continue
-        entry_type = text_of(entry.get("type"))
+        entry_type = text_or_empty(entry.get("type"))
         if entry_type in KEYS and entry_type not in _IN_RESULTS:
-            yield Finding(path, f"a {entry_type} block is not allowed in a tool_result")
+            yield Problem(path, f"a {entry_type} block is not allowed in a tool_result")
         elif error and entry_type in _IN_RESULTS and entry_type != "text":
             # Inferred from the documentation, not tested.
-            yield Finding(path, f"a {entry_type} block in a result with is_error; error results hold text only", "risk")
+            yield Problem(path, f"a {entry_type} block in a result with is_error; error results hold text only", "risk")
 
 
 # ANT-19
 @table.rule("ANT-19")
-def system_not_blank(request: AnthropicRequest) -> Iterator[Finding]:
+def system_not_blank(request: AnthropicRequest) -> Iterator[Problem]:
     """The system prompt is absent, the empty string, or has no blank block."""
     if "system" not in request.body:
         return
     system = request.body["system"]
     if isinstance(system, str):
         if system and not system.strip():
-            yield Finding("system", "system is white space; omit it or send an empty string")
+            yield Problem("system", "system is white space; omit it or send an empty string")
     elif not is_list(system):
         severity: Severity = "risk" if system is None else "reject"
-        yield Finding("system", f"system is {kind(system)}; a string or a list of text blocks is expected", severity)
+        yield Problem(
+            "system", f"system is {type_name(system)}; a string or a list of text blocks is expected", severity
+        )
     else:
         for position, entry in enumerate(system):
             text = entry.get("text") if is_object(entry) else None
             if not is_object(entry):
-                yield Finding(f"system[{position}]", f"{kind(entry)} in system; a text block is expected")
-            elif entry.get("type") == "text" and not text_of(text).strip():
-                seen = "white space" if is_text(text) else kind(text)
-                yield Finding(f"system[{position}].text", f"the text is {seen}; a text block must not be blank")
+                yield Problem(f"system[{position}]", f"{type_name(entry)} in system; a text block is expected")
+            elif entry.get("type") == "text" and not text_or_empty(text).strip():
+                seen = "white space" if has_text(text) else type_name(text)
+                yield Problem(f"system[{position}].text", f"the text is {seen}; a text block must not be blank")
 
 
 # ANT-20
 @table.rule("ANT-20")
-def roles_known(request: AnthropicRequest) -> Iterator[Finding]:
+def roles_known(request: AnthropicRequest) -> Iterator[Problem]:
     """Messages have the role user or assistant; only the newest API accepts the role system."""
     for message in request.messages:
         if message.role == "system":
             seen = "a message with the role system; use the top-level system"
-            yield Finding(f"{message.path}.role", seen, "risk")
+            yield Problem(f"{message.path}.role", seen, "risk")
         elif message.role not in ("user", "assistant"):
-            yield Finding(f"{message.path}.role", f"the role is {quoted(message.role)}; user or assistant is expected")
+            yield Problem(f"{message.path}.role", f"the role is {quote(message.role)}; user or assistant is expected")
 
 
 # ANT-32
 @table.rule("ANT-32")
-def search_content_valid(request: AnthropicRequest) -> Iterator[Finding]:
+def search_content_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """The encrypted_content of a web_search_result is the string that the server returned."""
     for path, entry in _search_results(request):
-        if "encrypted_content" in entry and not is_text(entry["encrypted_content"]):
-            seen = kind(entry["encrypted_content"])
-            yield Finding(
+        if "encrypted_content" in entry and not has_text(entry["encrypted_content"]):
+            seen = type_name(entry["encrypted_content"])
+            yield Problem(
                 f"{path}.encrypted_content", f"encrypted_content is {seen}; send back what the server returned"
             )
 
 
 # ANT-33
 @table.rule("ANT-33")
-def search_content_present(request: AnthropicRequest) -> Iterator[Finding]:
+def search_content_present(request: AnthropicRequest) -> Iterator[Problem]:
     """A web_search_result has its encrypted_content."""
     for path, entry in _search_results(request):
         if "encrypted_content" not in entry:
-            yield Finding(
+            yield Problem(
                 f"{path}.encrypted_content", "encrypted_content is missing; send back what the server returned"
             )
 
 
 def _search_results(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, object]]]:
-    for block in request.of("web_search_tool_result"):
-        for path, entry in nested(block):
+    for block in request.blocks_of("web_search_tool_result"):
+        for path, entry in nested_entries(block):
             if is_object(entry) and entry.get("type") == "web_search_result":
                 yield path, entry

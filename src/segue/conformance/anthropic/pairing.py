@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, Turn
-from segue.conformance.rule import Finding, Table
-from segue.conformance.values import is_object, is_text, kind, quoted
+from segue.conformance.rule import Problem, Table
+from segue.conformance.values import has_text, is_object, quote, type_name
 
 __all__ = ["table"]
 
@@ -18,12 +18,12 @@ table: Table[AnthropicRequest] = Table()
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
-_NOBODY = Turn("", [])
+_NO_TURN = Turn("", [])
 
 
 def _with_neighbours(request: AnthropicRequest) -> Iterator[tuple[Turn, Turn, Turn]]:
     """Yields each turn with the one before and the one after; `_NO_TURN` at the ends."""
-    turns = [_NOBODY, *request.turns, _NOBODY]
+    turns = [_NO_TURN, *request.turns, _NO_TURN]
     yield from zip(turns, turns[1:], turns[2:], strict=False)
 
 
@@ -33,57 +33,57 @@ def _results(turn: Turn) -> list[Block]:
 
 # ANT-01
 @table.rule("ANT-01")
-def client_ids_valid(request: AnthropicRequest) -> Iterator[Finding]:
+def client_ids_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """tool_use.id and tool_result.tool_use_id are letters, digits, `_` and `-`."""
     for block_type, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
-        for block in request.of(block_type):
+        for block in request.blocks_of(block_type):
             value = block.data.get(key)
-            if not is_text(value):
-                seen = kind(value) if key in block.data else "missing"
-                yield Finding(f"{block.path}.{key}", f"{key} is {seen}; letters, digits, '_' and '-' are expected")
+            if not has_text(value):
+                seen = type_name(value) if key in block.data else "missing"
+                yield Problem(f"{block.path}.{key}", f"{key} is {seen}; letters, digits, '_' and '-' are expected")
             elif not _ID.fullmatch(value):
-                seen = f"{key} {quoted(value)} has characters other than letters, digits, '_' and '-'"
-                yield Finding(f"{block.path}.{key}", seen)
+                seen = f"{key} {quote(value)} has characters other than letters, digits, '_' and '-'"
+                yield Problem(f"{block.path}.{key}", seen)
 
 
 # ANT-02
 @table.rule("ANT-02")
-def server_ids_valid(request: AnthropicRequest) -> Iterator[Finding]:
+def server_ids_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """The id of a server_tool_use is `srvtoolu_` and letters, digits or `_`."""
-    for block in request.of("server_tool_use"):
-        if not is_text(block.id) or not _SERVER_ID.fullmatch(block.id):
-            yield Finding(f"{block.path}.id", f"the id is {quoted(block.id)}; 'srvtoolu_' and letters are expected")
+    for block in request.blocks_of("server_tool_use"):
+        if not has_text(block.id) or not _SERVER_ID.fullmatch(block.id):
+            yield Problem(f"{block.path}.id", f"the id is {quote(block.id)}; 'srvtoolu_' and letters are expected")
 
 
 # ANT-03
 @table.rule("ANT-03")
-def ids_unique(request: AnthropicRequest) -> Iterator[Finding]:
+def ids_unique(request: AnthropicRequest) -> Iterator[Problem]:
     """No two tool_use blocks of a conversation have the same id."""
     first: dict[str, str] = {}
-    for block in request.of("tool_use"):
-        if is_text(block.id) and first.setdefault(block.id, block.path) != block.path:
-            yield Finding(f"{block.path}.id", f"{quoted(block.id)} is already the id of {first[block.id]}")
+    for block in request.blocks_of("tool_use"):
+        if has_text(block.id) and first.setdefault(block.id, block.path) != block.path:
+            yield Problem(f"{block.path}.id", f"{quote(block.id)} is already the id of {first[block.id]}")
 
 
 # ANT-04, ANT-40: also if text follows the call
 @table.rule("ANT-04")
-def calls_have_results(request: AnthropicRequest) -> Iterator[Finding]:
+def calls_have_results(request: AnthropicRequest) -> Iterator[Problem]:
     """Each tool_use is in an assistant message and has its tool_result in the next user message."""
     for _, turn, following in _with_neighbours(request):
         answers = _results(following) if following.role == "user" else []
-        answered = {block.tool_use_id for block in answers if is_text(block.tool_use_id)}
+        answered = {block.tool_use_id for block in answers if has_text(block.tool_use_id)}
         for block in turn.blocks:
             if block.type != "tool_use":
                 continue
             if turn.role != "assistant":
-                yield Finding(block.path, f"the call {quoted(block.id)} is in a {turn.role} message")
-            elif is_text(block.id) and block.id not in answered:
-                yield Finding(block.path, f"the next message has no tool_result for the call {quoted(block.id)}")
+                yield Problem(block.path, f"the call {quote(block.id)} is in a {turn.role} message")
+            elif has_text(block.id) and block.id not in answered:
+                yield Problem(block.path, f"the next message has no tool_result for the call {quote(block.id)}")
 
 
 # ANT-05, ANT-06, ANT-40
 @table.rule("ANT-05")
-def results_first(request: AnthropicRequest) -> Iterator[Finding]:
+def results_first(request: AnthropicRequest) -> Iterator[Problem]:
     """In the user message after a call the tool_result blocks come first."""
     for before, turn, _ in _with_neighbours(request):
         if turn.role != "user" or before.role != "assistant":
@@ -93,20 +93,20 @@ def results_first(request: AnthropicRequest) -> Iterator[Finding]:
         for block in turn.blocks:
             if block.type != "tool_result":
                 other = other or block.path
-            elif is_text(block.tool_use_id) and block.tool_use_id in waiting:
+            elif has_text(block.tool_use_id) and block.tool_use_id in waiting:
                 waiting.discard(block.tool_use_id)
                 if other:
-                    yield Finding(
+                    yield Problem(
                         block.path,
-                        f"the result of {quoted(block.tool_use_id)} comes after {other}; it must come first",
+                        f"the result of {quote(block.tool_use_id)} comes after {other}; it must come first",
                     )
 
 
 # ANT-07
 @table.rule("ANT-07")
-def results_match_calls(request: AnthropicRequest) -> Iterator[Finding]:
+def results_match_calls(request: AnthropicRequest) -> Iterator[Problem]:
     """A tool_result is in a user message and has the id of a tool_use in the assistant message before."""
-    remote = {block.id for block in request.of("mcp_tool_use") if is_text(block.id)}
+    remote = {block.id for block in request.blocks_of("mcp_tool_use") if has_text(block.id)}
     thread = request.body.get("thread")
     for before, turn, _ in _with_neighbours(request):
         # A continued thread: the provider stores the calls before its first message.
@@ -116,72 +116,70 @@ def results_match_calls(request: AnthropicRequest) -> Iterator[Finding]:
         for block in _results(turn):
             name = block.tool_use_id
             if turn.role != "user":
-                yield Finding(block.path, f"the result of {quoted(name)} is in a {turn.role} message")
+                yield Problem(block.path, f"the result of {quote(name)} is in a {turn.role} message")
             # ANT-10 covers results for calls of MCP tools.
-            elif is_text(name) and name not in call_ids and name not in remote:
-                yield Finding(block.path, f"the message before has no tool_use with the id {quoted(name)}")
+            elif has_text(name) and name not in call_ids and name not in remote:
+                yield Problem(block.path, f"the message before has no tool_use with the id {quote(name)}")
 
 
 # ANT-08
 @table.rule("ANT-08")
-def one_result_per_call(request: AnthropicRequest) -> Iterator[Finding]:
+def one_result_per_call(request: AnthropicRequest) -> Iterator[Problem]:
     """A call has one tool_result."""
     for turn in request.turns:
         first: dict[str, str] = {}
         for block in _results(turn):
             name = block.tool_use_id
-            if is_text(name) and first.setdefault(name, block.path) != block.path:
-                yield Finding(block.path, f"{quoted(name)} already has a result in {first[name]}")
+            if has_text(name) and first.setdefault(name, block.path) != block.path:
+                yield Problem(block.path, f"{quote(name)} already has a result in {first[name]}")
 
 
 # ANT-09
 @table.rule("ANT-09")
-def server_results_follow_calls(request: AnthropicRequest) -> Iterator[Finding]:
+def server_results_follow_calls(request: AnthropicRequest) -> Iterator[Problem]:
     """The result of a server tool follows its server_tool_use in assistant content.
 
     A client tool call may come between the two (code execution that calls tools), user content may not.
     """
-    for block in request.of("server_tool_use"):
+    for block in request.blocks_of("server_tool_use"):
         if block.role != "assistant":
-            yield Finding(block.path, f"the server_tool_use {quoted(block.id)} is in a {block.role} message")
-    for block in _stray(request, "server_tool_use", SERVER_RESULTS):
-        seen = f"there is no server_tool_use with the id {quoted(block.tool_use_id)} before this {block.type}"
-        yield Finding(block.path, seen)
+            yield Problem(block.path, f"the server_tool_use {quote(block.id)} is in a {block.role} message")
+    for block in _find_stray_results(request, "server_tool_use", SERVER_RESULTS):
+        seen = f"there is no server_tool_use with the id {quote(block.tool_use_id)} before this {block.type}"
+        yield Problem(block.path, seen)
 
 
 # ANT-10
 @table.rule("ANT-10")
-def mcp_blocks_in_assistant(request: AnthropicRequest) -> Iterator[Finding]:
+def mcp_blocks_in_assistant(request: AnthropicRequest) -> Iterator[Problem]:
     """Calls of MCP tools and their results are in assistant messages; they have no tool_result."""
-    remote = {block.id for block in request.of("mcp_tool_use") if is_text(block.id)}
-    local = {block.id for block in request.of("tool_use") if is_text(block.id)}
-    for block in request.of("mcp_tool_use"):
+    remote = {block.id for block in request.blocks_of("mcp_tool_use") if has_text(block.id)}
+    local = {block.id for block in request.blocks_of("tool_use") if has_text(block.id)}
+    for block in request.blocks_of("mcp_tool_use"):
         if block.role != "assistant":
-            yield Finding(block.path, f"the mcp_tool_use {quoted(block.id)} is in a {block.role} message")
-    for block in _stray(request, "mcp_tool_use", {MCP_RESULT}):
-        yield Finding(
-            block.path, f"there is no mcp_tool_use with the id {quoted(block.tool_use_id)} before this result"
-        )
-    for block in request.of("tool_result"):
+            yield Problem(block.path, f"the mcp_tool_use {quote(block.id)} is in a {block.role} message")
+    for block in _find_stray_results(request, "mcp_tool_use", {MCP_RESULT}):
+        yield Problem(block.path, f"there is no mcp_tool_use with the id {quote(block.tool_use_id)} before this result")
+    for block in request.blocks_of("tool_result"):
         name = block.tool_use_id
-        if is_text(name) and name in remote and name not in local:
-            yield Finding(
-                block.path, f"{quoted(name)} is an mcp_tool_use; its result comes from the server, not from the client"
+        if has_text(name) and name in remote and name not in local:
+            yield Problem(
+                block.path, f"{quote(name)} is an mcp_tool_use; its result comes from the server, not from the client"
             )
 
 
-def _stray(request: AnthropicRequest, call: str, results: set[str] | frozenset[str]) -> Iterator[Block]:
+def _find_stray_results(request: AnthropicRequest, call: str, results: set[str] | frozenset[str]) -> Iterator[Block]:
     """Yields results without their call before them in the same exchange."""
-    if not any(block_type in request.kinds for block_type in results):
+    if not any(block_type in request.blocks_by_type for block_type in results):
         return
     known: set[str] = set()
     for turn in request.turns:
-        if turn.speaks():
+        if turn.has_user_content():
             known.clear()
         for block in turn.blocks:
-            if block.type == call and turn.role == "assistant" and is_text(block.id):
+            if block.type == call and turn.role == "assistant" and has_text(block.id):
                 known.add(block.id)
             elif block.type in results:
                 name = block.tool_use_id
-                if turn.role != "assistant" or not is_text(name) or name not in known:
+                if turn.role != "assistant" or not has_text(name) or name not in known:
                     yield block

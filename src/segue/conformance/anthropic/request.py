@@ -10,11 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from segue.conformance.chat import messages_of
-from segue.conformance.values import is_list, is_object, is_text, text_of
+from segue.conformance.chat_request import iter_messages
+from segue.conformance.values import has_text, is_list, is_object, text_or_empty
 from segue.models import Model
 
-__all__ = ["MCP_RESULT", "SERVER_RESULTS", "AnthropicRequest", "Block", "Message", "Tool", "Turn", "nested", "read"]
+__all__ = [
+    "MCP_RESULT",
+    "SERVER_RESULTS",
+    "AnthropicRequest",
+    "Block",
+    "Message",
+    "Tool",
+    "Turn",
+    "nested_entries",
+    "parse_request",
+]
 
 SERVER_RESULTS = frozenset(
     {
@@ -72,9 +82,9 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
 
     def ids(self, block_type: str) -> set[str]:
         """Returns the ids of the blocks of this type."""
-        return {block.id for block in self.blocks if block.type == block_type and is_text(block.id)}
+        return {block.id for block in self.blocks if block.type == block_type and has_text(block.id)}
 
-    def speaks(self) -> bool:
+    def has_user_content(self) -> bool:
         """True for a user turn with more than tool results."""
         return self.role == "user" and any(block.type != "tool_result" for block in self.blocks)
 
@@ -98,39 +108,39 @@ class AnthropicRequest(msgspec.Struct, frozen=True):
     model: Model
     messages: Sequence[Message]
     turns: Sequence[Turn]
-    kinds: Mapping[str, Sequence[Block]]
+    blocks_by_type: Mapping[str, Sequence[Block]]
     tools: Sequence[Tool]
 
-    def of(self, *block_types: str) -> Iterator[Block]:
+    def blocks_of(self, *block_types: str) -> Iterator[Block]:
         """Yields the blocks of these types, type by type, in the order of the body."""
         for block_type in block_types:
-            yield from self.kinds.get(block_type, ())
+            yield from self.blocks_by_type.get(block_type, ())
 
     @property
-    def thinking(self) -> str:
+    def thinking_type(self) -> str:
         """The type of the thinking setting: `enabled`, `adaptive`, `disabled` …, `""` if there is none."""
         thinking = self.body.get("thinking")
-        return text_of(thinking.get("type")) if is_object(thinking) else ""
+        return text_or_empty(thinking.get("type")) if is_object(thinking) else ""
 
 
-def nested(block: Block) -> Iterator[tuple[str, object]]:
+def nested_entries(block: Block) -> Iterator[tuple[str, object]]:
     """Yields the entries of a block's own list content with their paths."""
     content = block.data.get("content")
     for position, entry in enumerate(content if is_list(content) else ()):
         yield f"{block.path}.content[{position}]", entry
 
 
-def _blocks(path: str, role: str, content: object) -> list[Block]:
+def _parse_blocks(path: str, role: str, content: object) -> list[Block]:
     if isinstance(content, str):
         return [Block(f"{path}.content", role, "text", {"type": "text", "text": content})] if content else []
     return [
-        Block(f"{path}.content[{position}]", role, text_of(block.get("type")), block)
+        Block(f"{path}.content[{position}]", role, text_or_empty(block.get("type")), block)
         for position, block in enumerate(content if is_list(content) else ())
         if is_object(block)
     ]
 
 
-def _merged(messages: Sequence[Message]) -> list[Turn]:
+def _merge_turns(messages: Sequence[Message]) -> list[Turn]:
     turns: list[Turn] = []
     for message in messages:
         if not turns or turns[-1].role != message.role:
@@ -139,11 +149,11 @@ def _merged(messages: Sequence[Message]) -> list[Turn]:
     return turns
 
 
-def read(body: Mapping[str, object], model: Model) -> AnthropicRequest:
+def parse_request(body: Mapping[str, object], model: Model) -> AnthropicRequest:
     """Parses a body; raises `InputError` if it is not a Messages request."""
     messages = [
-        Message(index, role, data, _blocks(f"messages[{index}]", role, data.get("content")))
-        for index, role, data in messages_of(body)
+        Message(index, role, data, _parse_blocks(f"messages[{index}]", role, data.get("content")))
+        for index, role, data in iter_messages(body)
     ]
     kinds: dict[str, list[Block]] = {}
     for message in messages:
@@ -154,4 +164,4 @@ def read(body: Mapping[str, object], model: Model) -> AnthropicRequest:
         Tool(f"tools[{index}]", tool if is_object(tool) else {})
         for index, tool in enumerate(declared if is_list(declared) else ())
     ]
-    return AnthropicRequest(body, model, messages, _merged(messages), kinds, tools)
+    return AnthropicRequest(body, model, messages, _merge_turns(messages), kinds, tools)

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, Turn
-from segue.conformance.rule import Finding, Holds, Severity, Table
-from segue.conformance.values import is_object, is_text, kind, quoted, text_of
+from segue.conformance.rule import ModelFilter, Problem, Severity, Table
+from segue.conformance.values import has_text, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
 __all__ = ["table"]
@@ -23,15 +23,15 @@ _SERVER_SIDE = SERVER_RESULTS | {"server_tool_use", "mcp_tool_use", MCP_RESULT}
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
-def _takes_prefill(model: Model) -> bool:
+def _supports_prefill(model: Model) -> bool:
     """True for the models that support prefill: 4.5 and older."""
     return model.family == "claude" and bool(model.version) and not model.at_least(4, 6)
 
 
-OLDER = Holds("4.5 and older", _takes_prefill)
+OLDER = ModelFilter("4.5 and older", _supports_prefill)
 
 
-def _ending(request: AnthropicRequest) -> Turn | None:
+def _find_prefill(request: AnthropicRequest) -> Turn | None:
     """Returns the assistant turn at the end of the body if it is a prefill.
 
     It is not with unanswered calls (ANT-04), nor after a pause within the provider's own tools (ANT-39).
@@ -44,54 +44,54 @@ def _ending(request: AnthropicRequest) -> Turn | None:
 
 # ANT-22
 @table.rule("ANT-22")
-def no_prefill(request: AnthropicRequest) -> Iterator[Finding]:
+def no_prefill(request: AnthropicRequest) -> Iterator[Problem]:
     """Models after 4.5, and older ones with thinking on, require a user message at the end.
 
     An unknown model is checked as the newest.
     """
-    ending = _ending(request)
+    ending = _find_prefill(request)
     if ending is None:
         return
-    older = _takes_prefill(request.model)
-    if older and request.thinking not in _ON:
+    older = _supports_prefill(request.model)
+    if older and request.thinking_type not in _ON:
         return
     if older:
         why = "with thinking on the model does not support prefill"
     elif request.model.version:
         why = f"{request.model.name} does not support prefill"
     else:
-        name = f"{quoted(request.model.name)} has no version" if request.model.name else "no model given"
+        name = f"{quote(request.model.name)} has no version" if request.model.name else "no model given"
         why = f"{name}, checked as the newest, which does not support prefill"
     # ANT-16: an empty message at the end is known to be accepted.
     severity: Severity = "reject" if ending.blocks else "risk"
     where = request.messages[-1].path
-    yield Finding(
+    yield Problem(
         where, f"the last message is the assistant's; {why}, so the last message must be the user's", severity
     )
 
 
 # ANT-23
-@table.rule("ANT-23", holds=OLDER)
-def prefill_without_trailing_space(request: AnthropicRequest) -> Iterator[Finding]:
+@table.rule("ANT-23", applies_to=OLDER)
+def prefill_without_trailing_space(request: AnthropicRequest) -> Iterator[Problem]:
     """A prefill does not end in white space."""
-    ending = _ending(request)
-    if ending is None or not ending.blocks or request.thinking in _ON:
+    ending = _find_prefill(request)
+    if ending is None or not ending.blocks or request.thinking_type in _ON:
         return
     last = ending.blocks[-1]
-    text = text_of(last.data.get("text")) if last.type == "text" else ""
+    text = text_or_empty(last.data.get("text")) if last.type == "text" else ""
     if text != text.rstrip():
-        yield Finding(last.path, "the last message is the assistant's and ends in white space")
+        yield Problem(last.path, "the last message is the assistant's and ends in white space")
 
 
 # ANT-24
 @table.rule("ANT-24")
-def loop_starts_with_thinking(request: AnthropicRequest) -> Iterator[Finding]:
+def loop_starts_with_thinking(request: AnthropicRequest) -> Iterator[Problem]:
     """With thinking enabled, the first assistant message of the current tool loop starts with thinking."""
-    if request.thinking != "enabled":
+    if request.thinking_type != "enabled":
         return
     opener: Turn | None = None
     for turn in request.turns:
-        if turn.speaks():
+        if turn.has_user_content():
             opener = None
         elif turn.role == "assistant" and opener is None:
             opener = turn
@@ -99,74 +99,74 @@ def loop_starts_with_thinking(request: AnthropicRequest) -> Iterator[Finding]:
         return
     first = opener.blocks[0]
     if first.type not in _THINKING:
-        seen = f"the current tool loop starts with {quoted(first.type)}"
-        yield Finding(first.path, f"{seen}; with thinking enabled it must start with thinking or redacted_thinking")
+        seen = f"the current tool loop starts with {quote(first.type)}"
+        yield Problem(first.path, f"{seen}; with thinking enabled it must start with thinking or redacted_thinking")
 
 
 # ANT-25
 @table.rule("ANT-25")
-def thinking_as_returned(request: AnthropicRequest) -> Iterator[Finding]:
+def thinking_as_returned(request: AnthropicRequest) -> Iterator[Problem]:
     """A thinking block is sent back as returned: in an assistant message, with a string."""
-    for block in request.of(*_THINKING):
+    for block in request.blocks_of(*_THINKING):
         if block.role != "assistant":
-            yield Finding(block.path, f"a {block.type} block is in a {block.role} message")
+            yield Problem(block.path, f"a {block.type} block is in a {block.role} message")
         if block.type == "thinking" and not isinstance(block.data.get("thinking"), str):
-            yield Finding(
-                f"{block.path}.thinking", f"thinking is {kind(block.data.get('thinking'))}; a string is expected"
+            yield Problem(
+                f"{block.path}.thinking", f"thinking is {type_name(block.data.get('thinking'))}; a string is expected"
             )
 
 
 # ANT-26
 @table.rule("ANT-26")
-def signature_plausible(request: AnthropicRequest) -> Iterator[Finding]:
+def signature_plausible(request: AnthropicRequest) -> Iterator[Problem]:
     """A replayed thinking block has its signature, a base64 string."""
-    for block in request.of("thinking"):
+    for block in request.blocks_of("thinking"):
         signature = block.data.get("signature")
-        if not is_text(signature):
-            seen = kind(signature) if "signature" in block.data else "missing"
-            yield Finding(f"{block.path}.signature", f"the signature is {seen}; drop the block or send it unchanged")
+        if not has_text(signature):
+            seen = type_name(signature) if "signature" in block.data else "missing"
+            yield Problem(f"{block.path}.signature", f"the signature is {seen}; drop the block or send it unchanged")
         elif not _BASE64.fullmatch(signature):
             # Only the provider can verify it: the rule covers rejected signatures, not their format.
-            seen = f"the signature {quoted(signature)} is not base64"
-            yield Finding(
+            seen = f"the signature {quote(signature)} is not base64"
+            yield Problem(
                 f"{block.path}.signature", f"{seen}, so it is probably not from this provider; drop the block", "risk"
             )
 
 
 # ANT-27
 @table.rule("ANT-27")
-def no_thinking_at_end(request: AnthropicRequest) -> Iterator[Finding]:
+def no_thinking_at_end(request: AnthropicRequest) -> Iterator[Problem]:
     """With thinking disabled, an assistant message at the very end holds no thinking."""
-    if not request.turns or request.turns[-1].role != "assistant" or request.thinking not in ("", "disabled"):
+    if not request.turns or request.turns[-1].role != "assistant" or request.thinking_type not in ("", "disabled"):
         return
     # If omitted, thinking is disabled on older models; newer ones may think by default.
-    certain = request.thinking == "disabled" or _takes_prefill(request.model)
+    certain = request.thinking_type == "disabled" or _supports_prefill(request.model)
     severity: Severity = "reject" if certain else "risk"
-    for block in _thinking_of(request.turns[-1]):
-        yield Finding(block.path, f"a {block.type} block in the final message, and thinking is disabled", severity)
+    for block in _thinking_blocks(request.turns[-1]):
+        yield Problem(block.path, f"a {block.type} block in the final message, and thinking is disabled", severity)
 
 
-def _thinking_of(turn: Turn) -> Iterator[Block]:
+def _thinking_blocks(turn: Turn) -> Iterator[Block]:
     return (block for block in turn.blocks if block.type in _THINKING)
 
 
 # ANT-30
 @table.rule("ANT-30")
-def no_forced_tool(request: AnthropicRequest) -> Iterator[Finding]:
+def no_forced_tool(request: AnthropicRequest) -> Iterator[Problem]:
     """tool_choice can't force a call with thinking on; with adaptive thinking only some models reject it."""
     choice = request.body.get("tool_choice")
     forced = choice.get("type") if is_object(choice) else None
-    if forced in ("any", "tool") and request.thinking in _ON:
-        severity: Severity = "reject" if request.thinking == "enabled" else "risk"
-        seen = f"tool_choice {quoted(forced)} forces a call and thinking is {request.thinking}; drop one"
-        yield Finding("tool_choice.type", seen, severity)
+    if forced in ("any", "tool") and request.thinking_type in _ON:
+        severity: Severity = "reject" if request.thinking_type == "enabled" else "risk"
+        seen = f"tool_choice {quote(forced)} forces a call and thinking is {request.thinking_type}; drop one"
+        yield Problem("tool_choice.type", seen, severity)
 
 
 # ANT-31
 @table.rule("ANT-31")
-def redacted_has_data(request: AnthropicRequest) -> Iterator[Finding]:
+def redacted_has_data(request: AnthropicRequest) -> Iterator[Problem]:
     """A redacted_thinking block has its data."""
-    for block in request.of("redacted_thinking"):
-        if not is_text(block.data.get("data")):
-            seen = kind(block.data["data"]) if "data" in block.data else "missing"
-            yield Finding(f"{block.path}.data", f"data is {seen}; send back what the server returned")
+    for block in request.blocks_of("redacted_thinking"):
+        if not has_text(block.data.get("data")):
+            seen = type_name(block.data["data"]) if "data" in block.data else "missing"
+            yield Problem(f"{block.path}.data", f"data is {seen}; send back what the server returned")

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from segue.conformance.anthropic.request import AnthropicRequest
-from segue.conformance.rule import Finding, Table
-from segue.conformance.values import is_list, is_object, is_text, kind, quoted
+from segue.conformance.rule import Problem, Table
+from segue.conformance.values import has_text, is_list, is_object, quote, type_name
 
 __all__ = ["table"]
 
@@ -23,59 +23,61 @@ _LONGEST_NAME = 128
 
 # ANT-34
 @table.rule("ANT-34")
-def names_valid(request: AnthropicRequest) -> Iterator[Finding]:
+def names_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """Tool names, declared and replayed, are up to 64 (on newer deployments 128) letters, digits, `_` and `-`."""
     for tool in request.tools:
         if tool.is_custom:
-            yield from _name_findings(f"{tool.path}.name", tool.data.get("name"))
-    for block in request.of("tool_use"):
-        yield from _name_findings(f"{block.path}.name", block.data.get("name"))
+            yield from _check_name(f"{tool.path}.name", tool.data.get("name"))
+    for block in request.blocks_of("tool_use"):
+        yield from _check_name(f"{block.path}.name", block.data.get("name"))
 
 
-def _name_findings(path: str, name: object) -> Iterator[Finding]:
-    if not is_text(name):
-        yield Finding(path, f"the name is {kind(name)}; letters, digits, '_' and '-' are expected")
+def _check_name(path: str, name: object) -> Iterator[Problem]:
+    if not has_text(name):
+        yield Problem(path, f"the name is {type_name(name)}; letters, digits, '_' and '-' are expected")
     elif not _NAME.fullmatch(name):
-        yield Finding(path, f"the name {quoted(name)} has characters other than letters, digits, '_' and '-'")
+        yield Problem(path, f"the name {quote(name)} has characters other than letters, digits, '_' and '-'")
     elif len(name) > _LONGEST_NAME:
-        yield Finding(path, f"the name {quoted(name)} has {len(name)} characters; at most {_LONGEST_NAME} are allowed")
+        yield Problem(path, f"the name {quote(name)} has {len(name)} characters; at most {_LONGEST_NAME} are allowed")
     elif len(name) > _LONG_NAME:
-        seen = f"the name {quoted(name)} has {len(name)} characters"
-        yield Finding(path, f"{seen}; older deployments allow {_LONG_NAME}", "risk")
+        seen = f"the name {quote(name)} has {len(name)} characters"
+        yield Problem(path, f"{seen}; older deployments allow {_LONG_NAME}", "risk")
 
 
 # ANT-35
 @table.rule("ANT-35")
-def names_unique(request: AnthropicRequest) -> Iterator[Finding]:
+def names_unique(request: AnthropicRequest) -> Iterator[Problem]:
     """No two tools of a request have the same name."""
     first: dict[str, str] = {}
     for tool in request.tools:
         name = tool.data.get("name")
-        if is_text(name) and first.setdefault(name, tool.path) != tool.path:
-            yield Finding(f"{tool.path}.name", f"{quoted(name)} is already the name of {first[name]}")
+        if has_text(name) and first.setdefault(name, tool.path) != tool.path:
+            yield Problem(f"{tool.path}.name", f"{quote(name)} is already the name of {first[name]}")
 
 
 # ANT-36
 @table.rule("ANT-36")
-def schema_is_object(request: AnthropicRequest) -> Iterator[Finding]:
+def schema_is_object(request: AnthropicRequest) -> Iterator[Problem]:
     """The input_schema of a custom tool describes an object."""
     declared = request.body.get("tools")
     if declared is not None and not is_list(declared):
-        yield Finding("tools", f"tools is {kind(declared)}; a list is expected")
+        yield Problem("tools", f"tools is {type_name(declared)}; a list is expected")
     for tool in request.tools:
         schema = tool.data.get("input_schema")
         if not tool.is_custom:
             continue
         if not is_object(schema):
-            yield Finding(f"{tool.path}.input_schema", f"input_schema is {kind(schema)}; a JSON Schema is expected")
+            yield Problem(
+                f"{tool.path}.input_schema", f"input_schema is {type_name(schema)}; a JSON Schema is expected"
+            )
         elif schema.get("type") != "object":
-            seen = quoted(schema["type"]) if "type" in schema else "missing"
-            yield Finding(f"{tool.path}.input_schema.type", f"the type of the schema is {seen}; 'object' is expected")
+            seen = quote(schema["type"]) if "type" in schema else "missing"
+            yield Problem(f"{tool.path}.input_schema.type", f"the type of the schema is {seen}; 'object' is expected")
 
 
 # ANT-36
 @table.rule("ANT-36", severity="risk")
-def tools_declared(request: AnthropicRequest) -> Iterator[Finding]:
+def tools_declared(request: AnthropicRequest) -> Iterator[Problem]:
     """If messages contain calls or results, at least one tool is declared; gateways enforce it."""
-    if not request.tools and any(block_type in request.kinds for block_type in ("tool_use", "tool_result")):
-        yield Finding("tools", "the history has tool calls or results but no tools are declared; gateways reject it")
+    if not request.tools and any(block_type in request.blocks_by_type for block_type in ("tool_use", "tool_result")):
+        yield Problem("tools", "the history has tool calls or results but no tools are declared; gateways reject it")

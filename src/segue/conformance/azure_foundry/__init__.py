@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segue.conformance.azure_foundry import backend, rules
-from segue.conformance.azure_foundry.request import FoundryRequest, read
-from segue.conformance.rule import Book
+from segue.conformance.azure_foundry.request import FoundryRequest, parse_request
+from segue.conformance.rule import RuleSet
 
-__all__ = ["BOOK", "UNSHOWABLE"]
+__all__ = ["NOT_CHECKABLE", "RULE_SET"]
 
-UNSHOWABLE: Mapping[str, str] = {
+NOT_CHECKABLE: Mapping[str, str] = {
     "AZF-09": "permits items without id or call_id; AZF-08 covers item types that are only in replies",
     "AZF-12": "about reply streams; a request body holds no events",
     "AZF-13": "about what the model behind the service checks; reported under OAI-RESP-01, 04, 05 and 25",
 }
 
-BOOK: Book[FoundryRequest] = Book("azure-foundry", read, (*rules.table, *backend.RULES), UNSHOWABLE)
+RULE_SET: RuleSet[FoundryRequest] = RuleSet(
+    "azure-foundry", parse_request, (*rules.table, *backend.RULES), NOT_CHECKABLE
+)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.azure_foundry.request import FoundryRequest
-from segue.conformance.openai_responses import BOOK as RESPONSES
+from segue.conformance.openai_responses import RULE_SET as RESPONSES
 from segue.conformance.openai_responses.request import ResponsesRequest
-from segue.conformance.rule import Finding, Rule
+from segue.conformance.rule import Problem, Rule
 
-__all__ = ["INSTEAD", "RULES"]
+__all__ = ["REPLACED", "RULES"]
 
 # Checks of Responses that do not apply here, and why.
-INSTEAD: Mapping[str, str] = {
+REPLACED: Mapping[str, str] = {
     "items_known": "AZF-08 has a list of its own",
     "compaction_last": "there is no compaction_trigger (AZF-08)",
     "other_items_valid": "AZF-03 has a schema of its own",
@@ -29,23 +29,23 @@ INSTEAD: Mapping[str, str] = {
 }
 
 
-def _is_refused(path: str, rejected: frozenset[str]) -> bool:
+def _is_rejected_by_schema(path: str, rejected: frozenset[str]) -> bool:
     """True if the schema rejects the value at this path, at a path above it, or its type."""
     if not rejected or path in rejected or f"{path}.type" in rejected:
         return bool(rejected)
     return any(mark in ".[" and path[:index] in rejected for index, mark in enumerate(path))
 
 
-def _behind_schema(rule: Rule[ResponsesRequest]) -> Rule[FoundryRequest]:
-    def check(request: FoundryRequest) -> Iterator[Finding]:
+def _adapt_rule(rule: Rule[ResponsesRequest]) -> Rule[FoundryRequest]:
+    def check(request: FoundryRequest) -> Iterator[Problem]:
         for finding in rule.check(request.responses):
             # Foundry has more tool types than Responses; the schema checks them.
             is_foundry_type = rule.name == "tools_valid" and finding.path.endswith(".type")
-            if not is_foundry_type and not _is_refused(finding.path, request.refused):
+            if not is_foundry_type and not _is_rejected_by_schema(finding.path, request.rejected_paths):
                 yield finding
 
     number = "AZF-05" if rule.name == "no_outputs_for_mcp_calls" else rule.number
-    return Rule(number, rule.name, rule.says, rule.severity, rule.holds, check)
+    return Rule(number, rule.name, rule.description, rule.severity, rule.applies_to, check)
 
 
-RULES = tuple(_behind_schema(rule) for rule in RESPONSES.rules if rule.name not in INSTEAD)
+RULES = tuple(_adapt_rule(rule) for rule in RESPONSES.rules if rule.name not in REPLACED)

@@ -4,98 +4,100 @@ from __future__ import annotations
 
 from segue.conformance.azure_foundry.items import BREAKPOINT, CONTENT, ITEMS
 from segue.conformance.azure_foundry.tools import CHOICE, TOOL
-from segue.conformance.form import (
+from segue.conformance.spec import (
     ANY,
     BOOLEAN,
     INTEGER,
     NUMBER,
-    TEXT,
-    chosen,
-    either,
-    entries,
-    mapped,
-    maybe,
-    members,
-    sized,
-    text,
+    STRING,
+    any_of,
+    bounded,
+    enum_of,
+    list_of,
+    map_of,
+    nullable,
+    object_of,
+    tagged,
 )
 
 __all__ = ["BODY"]
 
-_NAME = maybe(TEXT)
-_FLAG = maybe(BOOLEAN)
-_COUNT = maybe(INTEGER)
-_AGENT = members({"type": text("agent_reference"), "name": TEXT}, version=TEXT)
-_LENGTHS = maybe(text("auto", "concise", "detailed"))
-_MODERATED = maybe(members({"mode": text("score", "block")}))
-_FORMAT = chosen(
+_NULLABLE_STRING = nullable(STRING)
+_NULLABLE_BOOLEAN = nullable(BOOLEAN)
+_NULLABLE_INTEGER = nullable(INTEGER)
+_AGENT = object_of({"type": enum_of("agent_reference"), "name": STRING}, version=STRING)
+_SUMMARY_LEVEL = nullable(enum_of("auto", "concise", "detailed"))
+_MODERATION_MODE = nullable(object_of({"mode": enum_of("score", "block")}))
+_FORMAT = tagged(
     "type",
     {
-        "text": members(),
-        "json_object": members(),
-        "json_schema": members({"name": TEXT, "schema": mapped(ANY)}, description=TEXT, strict=_FLAG),
+        "text": object_of(),
+        "json_object": object_of(),
+        "json_schema": object_of({"name": STRING, "schema": map_of(ANY)}, description=STRING, strict=_NULLABLE_BOOLEAN),
     },
 )
-_VARIABLE = either(
-    TEXT,
-    members({"type": text("input_text"), "text": TEXT}, prompt_cache_breakpoint=BREAKPOINT),
-    members(
-        {"type": text("input_image"), "detail": CONTENT["input_image"].members["detail"]},
-        file_id=_NAME,
-        image_url=_NAME,
+_VARIABLE = any_of(
+    STRING,
+    object_of({"type": enum_of("input_text"), "text": STRING}, prompt_cache_breakpoint=BREAKPOINT),
+    object_of(
+        {"type": enum_of("input_image"), "detail": CONTENT["input_image"].members["detail"]},
+        file_id=_NULLABLE_STRING,
+        image_url=_NULLABLE_STRING,
         prompt_cache_breakpoint=BREAKPOINT,
     ),
-    members({"type": text("input_file")}, **CONTENT["input_file"].members),
+    object_of({"type": enum_of("input_file")}, **CONTENT["input_file"].members),
 )
-_INCLUDED = text(
+_INCLUDED = enum_of(
     *("file_search_call.results", "web_search_call.results", "web_search_call.action.sources"),
     *("message.input_image.image_url", "message.output_text.logprobs", "reasoning.encrypted_content"),
     *("computer_call_output.output.image_url", "code_interpreter_call.outputs", "memory_search_call.results"),
 )
 
-BODY = members(
+BODY = object_of(
     # AZF-02 covers it; its spec is the same.
     agent=_AGENT,
     agent_reference=_AGENT,
-    agent_session_id=TEXT,
-    background=_FLAG,
-    context_management=maybe(entries(members({"type": TEXT}, compact_threshold=_COUNT))),
-    conversation=maybe(either(TEXT, members({"id": TEXT}))),
-    include=maybe(entries(_INCLUDED)),
-    input=either(TEXT, entries(chosen("type", ITEMS, default="message"))),
-    instructions=_NAME,
-    max_output_tokens=_COUNT,
-    max_tool_calls=_COUNT,
-    metadata=maybe(mapped(sized("string", most=512), sized("string", most=64), most=16)),
-    model=TEXT,
-    moderation=maybe(members({"model": TEXT}, policy=maybe(members(input=_MODERATED, output=_MODERATED)))),
-    parallel_tool_calls=_FLAG,
-    previous_response_id=_NAME,
-    prompt=members({"id": TEXT}, variables=maybe(mapped(_VARIABLE)), version=_NAME),
-    prompt_cache_key=_NAME,
-    prompt_cache_options=members(mode=text("implicit", "explicit"), ttl=text("30m")),
-    prompt_cache_retention=maybe(text("in_memory", "24h")),
-    reasoning=maybe(
-        members(
-            context=maybe(text("auto", "current_turn", "all_turns")),
-            effort=maybe(text("none", "minimal", "low", "medium", "high", "xhigh", "max")),
-            generate_summary=_LENGTHS,
-            mode=text("standard", "pro"),
-            summary=_LENGTHS,
+    agent_session_id=STRING,
+    background=_NULLABLE_BOOLEAN,
+    context_management=nullable(list_of(object_of({"type": STRING}, compact_threshold=_NULLABLE_INTEGER))),
+    conversation=nullable(any_of(STRING, object_of({"id": STRING}))),
+    include=nullable(list_of(_INCLUDED)),
+    input=any_of(STRING, list_of(tagged("type", ITEMS, default="message"))),
+    instructions=_NULLABLE_STRING,
+    max_output_tokens=_NULLABLE_INTEGER,
+    max_tool_calls=_NULLABLE_INTEGER,
+    metadata=nullable(map_of(bounded("string", maximum=512), bounded("string", maximum=64), maximum=16)),
+    model=STRING,
+    moderation=nullable(
+        object_of({"model": STRING}, policy=nullable(object_of(input=_MODERATION_MODE, output=_MODERATION_MODE)))
+    ),
+    parallel_tool_calls=_NULLABLE_BOOLEAN,
+    previous_response_id=_NULLABLE_STRING,
+    prompt=object_of({"id": STRING}, variables=nullable(map_of(_VARIABLE)), version=_NULLABLE_STRING),
+    prompt_cache_key=_NULLABLE_STRING,
+    prompt_cache_options=object_of(mode=enum_of("implicit", "explicit"), ttl=enum_of("30m")),
+    prompt_cache_retention=nullable(enum_of("in_memory", "24h")),
+    reasoning=nullable(
+        object_of(
+            context=nullable(enum_of("auto", "current_turn", "all_turns")),
+            effort=nullable(enum_of("none", "minimal", "low", "medium", "high", "xhigh", "max")),
+            generate_summary=_SUMMARY_LEVEL,
+            mode=enum_of("standard", "pro"),
+            summary=_SUMMARY_LEVEL,
         )
     ),
-    safety_identifier=_NAME,
-    service_tier=maybe(text("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")),
-    store=_FLAG,
-    stream=_FLAG,
-    stream_options=maybe(members(include_obfuscation=BOOLEAN)),
-    structured_inputs=mapped(ANY),
-    temperature=maybe(NUMBER),
-    text=members(format=_FORMAT, verbosity=maybe(text("low", "medium", "high"))),
+    safety_identifier=_NULLABLE_STRING,
+    service_tier=nullable(enum_of("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")),
+    store=_NULLABLE_BOOLEAN,
+    stream=_NULLABLE_BOOLEAN,
+    stream_options=nullable(object_of(include_obfuscation=BOOLEAN)),
+    structured_inputs=map_of(ANY),
+    temperature=nullable(NUMBER),
+    text=object_of(format=_FORMAT, verbosity=nullable(enum_of("low", "medium", "high"))),
     tool_choice=CHOICE,
-    tools=entries(TOOL),
-    top_logprobs=_COUNT,
-    top_p=maybe(NUMBER),
-    truncation=maybe(text("auto", "disabled")),
-    user=TEXT,
+    tools=list_of(TOOL),
+    top_logprobs=_NULLABLE_INTEGER,
+    top_p=nullable(NUMBER),
+    truncation=nullable(enum_of("auto", "disabled")),
+    user=STRING,
 )

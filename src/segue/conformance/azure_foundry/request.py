@@ -8,23 +8,23 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from segue.conformance.azure_foundry.body import BODY
-from segue.conformance.form import Fault, Kind, faults
 from segue.conformance.openai_responses.request import ResponsesRequest
-from segue.conformance.openai_responses.request import read as read_responses
-from segue.conformance.rule import Finding
+from segue.conformance.openai_responses.request import parse_request as read_responses
+from segue.conformance.rule import Problem
+from segue.conformance.spec import Mismatch, ValueKind, find_mismatches
 from segue.conformance.values import is_list, is_object
 from segue.models import Model
 
-__all__ = ["FoundryRequest", "read"]
+__all__ = ["FoundryRequest", "parse_request"]
 
 
 class FoundryRequest(msgspec.Struct, frozen=True):
     """The body, parsed once for all rules."""
 
     responses: ResponsesRequest
-    found: Mapping[str, Sequence[Finding]]
+    problems: Mapping[str, Sequence[Problem]]
     """Rule → mismatches of the body with the schema."""
-    refused: frozenset[str]
+    rejected_paths: frozenset[str]
     """The paths of all mismatches: the model behind the service never receives them."""
 
     @property
@@ -33,27 +33,22 @@ class FoundryRequest(msgspec.Struct, frozen=True):
 
 
 _ITEM = re.compile(r"input\[\d+\]")
-_SPOKEN: Mapping[Kind, str] = {"list": "array", "map": "object", "bytes": "string"}
+_JSON_TYPE_NAMES: Mapping[ValueKind, str] = {"list": "array", "map": "object", "bytes": "string"}
 
 
-def _number(fault: Fault) -> str:
+def _rule_number(fault: Mismatch) -> str:
     """Returns the rule that a mismatch breaks: AZF-03 if there is no more specific one."""
     place = _ITEM.sub("", fault.path, count=1) if _ITEM.match(fault.path) else ""
-    if place == ".type" and fault.wrong == "choice":
+    if place == ".type" and fault.kind == "choice":
         return "AZF-08"
-    if place == ".arguments" and fault.wrong == "type" and fault.form.kind == "string":
+    if place == ".arguments" and fault.kind == "type" and fault.spec.kind == "string":
         return "AZF-10"
-    if (
-        place == ".id"
-        and fault.wrong == "missing"
-        and is_object(fault.value)
-        and fault.value.get("type") == "reasoning"
-    ):
+    if place == ".id" and fault.kind == "missing" and is_object(fault.value) and fault.value.get("type") == "reasoning":
         return "AZF-11"
     return "AZF-03"
 
 
-def _kind(value: object) -> str:
+def _json_type(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -65,29 +60,31 @@ def _kind(value: object) -> str:
     return "array" if is_list(value) else "object" if is_object(value) else type(value).__name__
 
 
-def _told(fault: Fault) -> str:
-    form = fault.form
-    match fault.wrong:
-        case "type" if form.either:
-            expected = ", ".join(dict.fromkeys(_SPOKEN.get(option.kind, option.kind) for option in form.either))
-            return f"Expected one of: {expected}; got {_kind(fault.value)}"
+def _format_message(fault: Mismatch) -> str:
+    form = fault.spec
+    match fault.kind:
+        case "type" if form.any_of:
+            expected = ", ".join(
+                dict.fromkeys(_JSON_TYPE_NAMES.get(option.kind, option.kind) for option in form.any_of)
+            )
+            return f"Expected one of: {expected}; got {_json_type(fault.value)}"
         case "type":
-            return f"Expected {_SPOKEN.get(form.kind, form.kind)}, got {_kind(fault.value)}"
+            return f"Expected {_JSON_TYPE_NAMES.get(form.kind, form.kind)}, got {_json_type(fault.value)}"
         case "missing":
             return f"Required property '{fault.key}' is missing"
         case "choice":
-            return f"Invalid discriminator {fault.value!r:.80}. Allowed: {', '.join(sorted(form.choices))}"
+            return f"Invalid discriminator {fault.value!r:.80}. Allowed: {', '.join(sorted(form.variants))}"
         case "value":
             return f"Invalid value {fault.value!r:.80}. Allowed: {', '.join(form.values)}"
         case "short" | "long" | "pattern" | "unknown" | "none" | "several":
-            return f"{fault.path} has more than the {form.most} that are allowed"
+            return f"{fault.path} has more than the {form.maximum} that are allowed"
 
 
-def read(body: Mapping[str, object], model: Model) -> FoundryRequest:
+def parse_request(body: Mapping[str, object], model: Model) -> FoundryRequest:
     """Parses a body; any object is accepted."""
-    found: dict[str, list[Finding]] = {}
+    found: dict[str, list[Problem]] = {}
     rejected: set[str] = set()
-    for fault in faults(BODY, body):
-        found.setdefault(_number(fault), []).append(Finding(fault.path, _told(fault)))
+    for fault in find_mismatches(BODY, body):
+        found.setdefault(_rule_number(fault), []).append(Problem(fault.path, _format_message(fault)))
         rejected.add(fault.path)
     return FoundryRequest(read_responses(body, model), found, frozenset(rejected))

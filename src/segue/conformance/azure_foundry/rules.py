@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from segue.conformance.azure_foundry.request import FoundryRequest
 from segue.conformance.openai_responses.request import Item
-from segue.conformance.rule import Finding, Severity, Table
-from segue.conformance.values import is_list, is_object, is_text, quoted
+from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.values import has_text, is_list, is_object, quote
 
 __all__ = ["table"]
 
@@ -26,65 +26,65 @@ _ID = re.compile(r"([^_]+)_(?:.{50}|.{48})", re.DOTALL)
 
 # AZF-01
 @table.rule("AZF-01")
-def tools_with_agent(request: FoundryRequest) -> Iterator[Finding]:
+def tools_with_agent(request: FoundryRequest) -> Iterator[Problem]:
     """With an agent no tools are sent: they are part of its definition."""
     if "tools" in request.body and any(request.body.get(key) is not None for key in ("agent_reference", "agent")):
-        yield Finding("tools", "Not allowed when agent is specified.")
+        yield Problem("tools", "Not allowed when agent is specified.")
 
 
 # AZF-02
 @table.rule("AZF-02")
-def agent_by_reference(request: FoundryRequest) -> Iterator[Finding]:
+def agent_by_reference(request: FoundryRequest) -> Iterator[Problem]:
     """An agent is referenced by agent_reference."""
     if "agent" in request.body:
-        yield Finding("agent", "The 'agent' property is deprecated. Use 'agent_reference' instead.")
+        yield Problem("agent", "The 'agent' property is deprecated. Use 'agent_reference' instead.")
 
 
 # AZF-03
 @table.rule("AZF-03")
-def payload_valid(request: FoundryRequest) -> Iterator[Finding]:
+def payload_valid(request: FoundryRequest) -> Iterator[Problem]:
     """The body has the types, members and values of the service's schema."""
-    yield from request.found.get("AZF-03", ())
+    yield from request.problems.get("AZF-03", ())
 
 
 # AZF-03
 @table.rule("AZF-03")
-def settings_consistent(request: FoundryRequest) -> Iterator[Finding]:
+def settings_consistent(request: FoundryRequest) -> Iterator[Problem]:
     """A background request is stored, and only a stream has stream_options."""
     body = request.body
     if body.get("background") is True and body.get("store") is False:
-        yield Finding("background", "background=true requires store=true")
+        yield Problem("background", "background=true requires store=true")
     if is_object(body.get("stream_options")) and body.get("stream") is not True:
-        yield Finding("stream_options", "stream_options requires stream=true")
+        yield Problem("stream_options", "stream_options requires stream=true")
 
 
 # AZF-03
 @table.rule("AZF-03")
-def no_null_status(request: FoundryRequest) -> Iterator[Finding]:
+def no_null_status(request: FoundryRequest) -> Iterator[Problem]:
     """An unknown status is omitted, not null."""
     for item in request.responses.items:
         path = f"{item.path}.status"
-        if "status" in item.data and item.data["status"] is None and path not in request.refused:
-            yield Finding(path, "Value is 'null' but should be 'string'")
+        if "status" in item.data and item.data["status"] is None and path not in request.rejected_paths:
+            yield Problem(path, "Value is 'null' but should be 'string'")
 
 
 # AZF-04
 @table.rule("AZF-04")
-def assistant_items_complete(request: FoundryRequest) -> Iterator[Finding]:
+def assistant_items_complete(request: FoundryRequest) -> Iterator[Problem]:
     """Assistant messages have a type, and their output_text has annotations, which may be empty."""
-    for item in request.responses.of("message", "output_message"):
-        if item.is_assistant and item.data.get("type") is None and f"{item.path}.type" not in request.refused:
-            yield Finding(f"{item.path}.type", 'required: Required properties ["type"] are not present')
+    for item in request.responses.items_of("message", "output_message"):
+        if item.is_assistant and item.data.get("type") is None and f"{item.path}.type" not in request.rejected_paths:
+            yield Problem(f"{item.path}.type", 'required: Required properties ["type"] are not present')
         content = item.data.get("content")
         for position, part in enumerate(content if is_list(content) else ()):
             if is_object(part) and part.get("type") == "output_text" and "annotations" not in part:
                 reason = 'required: Required properties ["annotations"] are not present'
-                yield Finding(f"{item.path}.content[{position}].annotations", reason)
+                yield Problem(f"{item.path}.content[{position}].annotations", reason)
 
 
 # AZF-06
 @table.rule("AZF-06")
-def only_newest_reasoning(request: FoundryRequest) -> Iterator[Finding]:
+def only_newest_reasoning(request: FoundryRequest) -> Iterator[Problem]:
     """Only the encrypted reasoning of the newest turn is sent back."""
     # Encrypted reasoning items with the numbers of their reply and exchange; items not by the model end a reply.
     encrypted: list[tuple[Item, int, int]] = []
@@ -96,28 +96,28 @@ def only_newest_reasoning(request: FoundryRequest) -> Iterator[Finding]:
         reply += by_model and not in_reply
         exchange += is_prompt
         in_reply = by_model
-        if item.type == "reasoning" and is_text(item.data.get("encrypted_content")):
+        if item.type == "reasoning" and has_text(item.data.get("encrypted_content")):
             encrypted.append((item, reply, exchange))
         last_exchange = exchange if by_model else last_exchange
     for item, of_reply, of_exchange in encrypted:
         if of_reply < reply:
             # Within one exchange it is unknown which reasoning counts as older.
             severity: Severity = "reject" if of_exchange < last_exchange else "risk"
-            yield Finding(item.path, "Invalid payload: the encrypted reasoning of an older turn", severity)
+            yield Problem(item.path, "Invalid payload: the encrypted reasoning of an older turn", severity)
 
 
 # AZF-07
 @table.rule("AZF-07")
-def ids_valid(request: FoundryRequest) -> Iterator[Finding]:
+def ids_valid(request: FoundryRequest) -> Iterator[Problem]:
     """previous_response_id is the id of a response (`caresp_`), and item ids have the service's format."""
     previous = request.body.get("previous_response_id")
-    if is_text(previous) and _prefix(previous) != "caresp":
-        yield Finding("previous_response_id", f"Malformed identifier. {quoted(previous)} is not the id of a response.")
+    if has_text(previous) and _prefix(previous) != "caresp":
+        yield Problem("previous_response_id", f"Malformed identifier. {quote(previous)} is not the id of a response.")
     for item in request.responses.items:
         # It has the id of its call.
-        if is_text(item.id) and item.type != "local_shell_call_output" and _prefix(item.id) not in PREFIXES:
-            seen = f"Malformed identifier. {quoted(item.id)} is not an id of this service; omit it if it is optional"
-            yield Finding(f"{item.path}.id", seen, "risk")
+        if has_text(item.id) and item.type != "local_shell_call_output" and _prefix(item.id) not in PREFIXES:
+            seen = f"Malformed identifier. {quote(item.id)} is not an id of this service; omit it if it is optional"
+            yield Problem(f"{item.path}.id", seen, "risk")
 
 
 def _prefix(name: str) -> str:
@@ -128,20 +128,20 @@ def _prefix(name: str) -> str:
 
 # AZF-08
 @table.rule("AZF-08")
-def item_types_known(request: FoundryRequest) -> Iterator[Finding]:
+def item_types_known(request: FoundryRequest) -> Iterator[Problem]:
     """Items are of a closed list of types; those of the service's own tools are only in replies."""
-    yield from request.found.get("AZF-08", ())
+    yield from request.problems.get("AZF-08", ())
 
 
 # AZF-10
 @table.rule("AZF-10")
-def arguments_are_strings(request: FoundryRequest) -> Iterator[Finding]:
+def arguments_are_strings(request: FoundryRequest) -> Iterator[Problem]:
     """The arguments of a call are a string."""
-    yield from request.found.get("AZF-10", ())
+    yield from request.problems.get("AZF-10", ())
 
 
 # AZF-11
 @table.rule("AZF-11")
-def reasoning_has_id(request: FoundryRequest) -> Iterator[Finding]:
+def reasoning_has_id(request: FoundryRequest) -> Iterator[Problem]:
     """A reasoning item has its id."""
-    yield from request.found.get("AZF-11", ())
+    yield from request.problems.get("AZF-11", ())

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segue.conformance.bedrock import calls, claude, content
-from segue.conformance.bedrock.request import BedrockRequest, read
-from segue.conformance.rule import Book
+from segue.conformance.bedrock.request import BedrockRequest, parse_request
+from segue.conformance.rule import RuleSet
 
-__all__ = ["BOOK", "UNSHOWABLE"]
+__all__ = ["NOT_CHECKABLE", "RULE_SET"]
 
-UNSHOWABLE: Mapping[str, str] = {
+NOT_CHECKABLE: Mapping[str, str] = {
     "BED-12": "about reply streams; a request body holds no deltas",
 }
 
-BOOK: Book[BedrockRequest] = Book(
-    "bedrock", read, (*calls.table, *content.table, *claude.RULES), UNSHOWABLE, model_key="modelId"
+RULE_SET: RuleSet[BedrockRequest] = RuleSet(
+    "bedrock", parse_request, (*calls.table, *content.table, *claude.RULES), NOT_CHECKABLE, model_key="modelId"
 )

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from segue.conformance.bedrock.families import CLAUDE, MISTRAL
+from segue.conformance.bedrock.models import CLAUDE, MISTRAL
 from segue.conformance.bedrock.request import BedrockRequest, Turn
-from segue.conformance.bedrock.shape import TOOL_USE_ID
-from segue.conformance.form import faults
-from segue.conformance.rule import Finding, Table
-from segue.conformance.values import quoted
+from segue.conformance.bedrock.service_model import TOOL_USE_ID
+from segue.conformance.rule import Problem, Table
+from segue.conformance.spec import find_mismatches
+from segue.conformance.values import quote
 
 __all__ = ["table"]
 
@@ -23,104 +23,104 @@ table: Table[BedrockRequest] = Table()
 
 _CLAUDE_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
-_NOBODY = Turn("", [])
-_SAID = "The model returned the following errors:"
+_NO_TURN = Turn("", [])
+_MODEL_ERROR_PREFIX = "The model returned the following errors:"
 
 
 # BED-01
 @table.rule("BED-01")
-def ids_valid(request: BedrockRequest) -> Iterator[Finding]:
+def ids_valid(request: BedrockRequest) -> Iterator[Problem]:
     """toolUseId is 1 to 64 letters, digits, `_`, `.`, `:` and `-`, on calls and on results."""
-    yield from request.found.get("BED-01", ())
+    yield from request.problems.get("BED-01", ())
 
 
-def _lawful_ids(request: BedrockRequest) -> Iterator[tuple[str, str]]:
+def _valid_ids(request: BedrockRequest) -> Iterator[tuple[str, str]]:
     """Yields the ids that the service itself accepts, with their paths."""
-    for _, block in request.of("toolUse", "toolResult"):
-        if not any(faults(TOOL_USE_ID, block.data.get("toolUseId"))):
+    for _, block in request.blocks_of("toolUse", "toolResult"):
+        if not any(find_mismatches(TOOL_USE_ID, block.data.get("toolUseId"))):
             yield f"{block.path}.toolUseId", block.id
 
 
 # ANT-01
-@table.rule("ANT-01", holds=CLAUDE)
-def claude_ids_valid(request: BedrockRequest) -> Iterator[Finding]:
+@table.rule("ANT-01", applies_to=CLAUDE)
+def claude_ids_valid(request: BedrockRequest) -> Iterator[Problem]:
     """Claude's own API also checks the ids: letters, digits, `_` and `-`."""
-    for path, name in _lawful_ids(request):
+    for path, name in _valid_ids(request):
         if not _CLAUDE_ID.fullmatch(name):
-            seen = f"String should match pattern '{_CLAUDE_ID.pattern}'; the id is {quoted(name)}"
-            yield Finding(path, f"{_SAID} {seen}")
+            seen = f"String should match pattern '{_CLAUDE_ID.pattern}'; the id is {quote(name)}"
+            yield Problem(path, f"{_MODEL_ERROR_PREFIX} {seen}")
 
 
 # MIS-01
-@table.rule("MIS-01", holds=MISTRAL)
-def mistral_ids_have_nine_characters(request: BedrockRequest) -> Iterator[Finding]:
+@table.rule("MIS-01", applies_to=MISTRAL)
+def mistral_ids_have_nine_characters(request: BedrockRequest) -> Iterator[Problem]:
     """Mistral's ids are nine letters and digits."""
-    for path, name in _lawful_ids(request):
+    for path, name in _valid_ids(request):
         if not _MISTRAL_ID.fullmatch(name):
-            seen = f"Tool call id was {quoted(name)} but must be a-z, A-Z, 0-9, with a length of 9."
-            yield Finding(path, f"{_SAID} {seen}")
+            seen = f"Tool call id was {quote(name)} but must be a-z, A-Z, 0-9, with a length of 9."
+            yield Problem(path, f"{_MODEL_ERROR_PREFIX} {seen}")
 
 
 # ANT-03
-@table.rule("ANT-03", holds=CLAUDE)
-def claude_ids_unique(request: BedrockRequest) -> Iterator[Finding]:
+@table.rule("ANT-03", applies_to=CLAUDE)
+def claude_ids_unique(request: BedrockRequest) -> Iterator[Problem]:
     """No two calls of a conversation with Claude have the same id."""
     first: dict[str, str] = {}
-    for _, block in request.of("toolUse"):
+    for _, block in request.blocks_of("toolUse"):
         if block.id and first.setdefault(block.id, block.path) != block.path:
-            seen = f"`tool_use` ids must be unique; {quoted(block.id)} is already the id of {first[block.id]}"
-            yield Finding(f"{block.path}.toolUseId", f"{_SAID} {seen}")
+            seen = f"`tool_use` ids must be unique; {quote(block.id)} is already the id of {first[block.id]}"
+            yield Problem(f"{block.path}.toolUseId", f"{_MODEL_ERROR_PREFIX} {seen}")
 
 
 # BED-02
 @table.rule("BED-02")
-def names_valid(request: BedrockRequest) -> Iterator[Finding]:
+def names_valid(request: BedrockRequest) -> Iterator[Problem]:
     """Tool names are 1 to 64 letters, digits, `_` and `-`, declared, chosen and replayed."""
-    yield from request.found.get("BED-02", ())
+    yield from request.problems.get("BED-02", ())
 
 
 # BED-03
 @table.rule("BED-03")
-def tools_declared(request: BedrockRequest) -> Iterator[Finding]:
+def tools_declared(request: BedrockRequest) -> Iterator[Problem]:
     """If messages contain calls or results, tools are declared."""
-    if "toolConfig" not in request.body and any(request.of("toolUse", "toolResult")):
+    if "toolConfig" not in request.body and any(request.blocks_of("toolUse", "toolResult")):
         seen = "The toolConfig field must be defined when using toolUse and toolResult content blocks."
-        yield Finding("toolConfig", seen)
+        yield Problem("toolConfig", seen)
 
 
 # BED-04
 @table.rule("BED-04")
-def calls_have_results(request: BedrockRequest) -> Iterator[Finding]:
+def calls_have_results(request: BedrockRequest) -> Iterator[Problem]:
     """Each toolUse is in an assistant message and has its toolResult in the next user turn."""
-    turns = [*request.turns, _NOBODY]
+    turns = [*request.turns, _NO_TURN]
     for turn, following in pairwise(turns):
-        answered = {block.id for block in following.of("toolResult")} if following.role == "user" else set[str]()
+        answered = {block.id for block in following.blocks_of("toolResult")} if following.role == "user" else set[str]()
         last = turn.messages[-1].index if turn.messages else 0
         for block in turn.calls():
             if turn.role != "assistant":
-                yield Finding(block.path, f"toolUse blocks are not allowed in {turn.role} messages: {quoted(block.id)}")
+                yield Problem(block.path, f"toolUse blocks are not allowed in {turn.role} messages: {quote(block.id)}")
             elif block.id and block.id not in answered:
                 place = f"messages.{last + 1}.content"
-                yield Finding(block.path, f"Expected toolResult blocks at {place} for the following Ids: {block.id}")
+                yield Problem(block.path, f"Expected toolResult blocks at {place} for the following Ids: {block.id}")
 
 
 # BED-05
 @table.rule("BED-05")
-def results_match_calls(request: BedrockRequest) -> Iterator[Finding]:
+def results_match_calls(request: BedrockRequest) -> Iterator[Problem]:
     """Each toolResult is in a user message and the only one for a toolUse of the assistant turn before."""
-    before = _NOBODY
+    before = _NO_TURN
     for turn in request.turns:
         waiting = {block.id for block in before.calls()} if before.role == "assistant" else set[str]()
-        hosted_ids = {block.id for block in turn.of("toolUse") if not block.is_call}
+        hosted_ids = {block.id for block in turn.blocks_of("toolUse") if not block.is_call}
         for message in turn.messages:
             place = f"messages.{message.index}.content"
             for block in message.blocks:
                 if block.type != "toolResult" or (turn.role == "assistant" and block.id in hosted_ids):
                     continue
                 if turn.role != "user":
-                    yield Finding(block.path, f"toolResult blocks are not allowed in {turn.role} messages: {place}")
+                    yield Problem(block.path, f"toolResult blocks are not allowed in {turn.role} messages: {place}")
                 elif block.id and block.id not in waiting:
                     reason = f"The number of toolResult blocks at {place} exceeds the number of toolUse blocks"
-                    yield Finding(block.path, f"{reason} of previous turn: no open call has the id {quoted(block.id)}.")
+                    yield Problem(block.path, f"{reason} of previous turn: no open call has the id {quote(block.id)}.")
                 waiting.discard(block.id)
         before = turn

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from segue.conformance.anthropic import BOOK as MESSAGES
+from segue.conformance.anthropic import RULE_SET as MESSAGES
 from segue.conformance.anthropic.request import AnthropicRequest
 from segue.conformance.anthropic.request import Block as AnthropicBlock
 from segue.conformance.anthropic.request import Message as AnthropicMessage
 from segue.conformance.anthropic.request import Turn as AnthropicTurn
-from segue.conformance.bedrock.families import is_claude
+from segue.conformance.bedrock.models import is_claude
 from segue.conformance.bedrock.request import BedrockRequest, Block
-from segue.conformance.rule import Finding, Holds, Rule
+from segue.conformance.rule import ModelFilter, Problem, Rule
 from segue.conformance.values import is_object
 from segue.models import Model
 
@@ -28,15 +28,15 @@ SHARED = frozenset(
         *("no_thinking_at_end", "no_forced_tool", "redacted_has_data"),
     }
 )
-_SAID = "The model returned the following errors:"
+_MODEL_ERROR_PREFIX = "The model returned the following errors:"
 # Endings of Messages paths, and the endings of the Converse paths for them.
-_HERE = (
+_PATH_ENDINGS = (
     (".redactedContent.data", ".redactedContent"),
     ("tool_choice.type", "toolConfig.toolChoice"),
 )
 
 
-def _as_messages_block(block: Block, role: str) -> AnthropicBlock:
+def _to_messages_block(block: Block, role: str) -> AnthropicBlock:
     data, path = block.data, block.path
     match block.type:
         case "text":
@@ -61,7 +61,7 @@ def _as_messages_block(block: Block, role: str) -> AnthropicBlock:
             return AnthropicBlock(path, role, block.type or "block", {})
 
 
-def _as_messages(request: BedrockRequest) -> AnthropicRequest:
+def _to_messages_request(request: BedrockRequest) -> AnthropicRequest:
     """Converts the request to a Messages request with the paths of this body, without cache points."""
     messages: list[AnthropicMessage] = []
     turns: list[AnthropicTurn] = []
@@ -69,15 +69,15 @@ def _as_messages(request: BedrockRequest) -> AnthropicRequest:
     for turn in request.turns:
         turns.append(AnthropicTurn(turn.role, []))
         for message in turn.messages:
-            blocks = [_as_messages_block(block, turn.role) for block in message.blocks if block.type != "cachePoint"]
+            blocks = [_to_messages_block(block, turn.role) for block in message.blocks if block.type != "cachePoint"]
             messages.append(AnthropicMessage(message.index, turn.role, {}, blocks))
             turns[-1].blocks.extend(blocks)
             for block in blocks:
                 kinds.setdefault(block.type, []).append(block)
-    return AnthropicRequest(_settings(request.body), request.model, messages, turns, kinds, ())
+    return AnthropicRequest(_to_messages_settings(request.body), request.model, messages, turns, kinds, ())
 
 
-def _settings(body: Mapping[str, object]) -> dict[str, object]:
+def _to_messages_settings(body: Mapping[str, object]) -> dict[str, object]:
     """Converts thinking and tool choice to those of Messages."""
     settings: dict[str, object] = {}
     extra = body.get("additionalModelRequestFields")
@@ -91,26 +91,33 @@ def _settings(body: Mapping[str, object]) -> dict[str, object]:
     return settings
 
 
-def _here(path: str) -> str:
-    for ending, converse_ending in _HERE:
+def _to_converse_path(path: str) -> str:
+    for ending, converse_ending in _PATH_ENDINGS:
         if path.endswith(ending):
             return path.removesuffix(ending) + converse_ending
     return path
 
 
-def _behind_converse(rule: Rule[AnthropicRequest]) -> Rule[BedrockRequest]:
-    def check(request: BedrockRequest) -> Iterator[Finding]:
+def _adapt_rule(rule: Rule[AnthropicRequest]) -> Rule[BedrockRequest]:
+    def check(request: BedrockRequest) -> Iterator[Problem]:
         # What the service rejects by its own model never reaches Claude.
-        rejected = {finding.path for finding in request.found.get("BED-11", ())}
-        for finding in rule.check(_as_messages(request)):
-            path = _here(finding.path)
+        rejected = {finding.path for finding in request.problems.get("BED-11", ())}
+        for finding in rule.check(_to_messages_request(request)):
+            path = _to_converse_path(finding.path)
             if path not in rejected:
-                yield Finding(path, f"{_SAID} {finding.message}", finding.severity)
+                yield Problem(path, f"{_MODEL_ERROR_PREFIX} {finding.message}", finding.severity)
 
     def holds(model: Model) -> bool:
-        return is_claude(model) and rule.holds.test(model)
+        return is_claude(model) and rule.applies_to.matches(model)
 
-    return Rule(rule.number, rule.name, rule.says, rule.severity, Holds(f"Claude, {rule.holds.models}", holds), check)
+    return Rule(
+        rule.number,
+        rule.name,
+        rule.description,
+        rule.severity,
+        ModelFilter(f"Claude, {rule.applies_to.description}", holds),
+        check,
+    )
 
 
-RULES = tuple(_behind_converse(rule) for rule in MESSAGES.rules if rule.name in SHARED)
+RULES = tuple(_adapt_rule(rule) for rule in MESSAGES.rules if rule.name in SHARED)

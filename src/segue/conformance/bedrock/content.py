@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from segue.conformance.bedrock.families import CLAUDE, SEPARATE, USER_FIRST, WRITER, is_claude
-from segue.conformance.bedrock.request import BedrockRequest, is_prompt
-from segue.conformance.rule import Finding, Severity, Table
-from segue.conformance.values import is_list, is_object, text_of
+from segue.conformance.bedrock.models import CLAUDE, SEPARATE_RESULTS, USER_FIRST, WRITER, is_claude
+from segue.conformance.bedrock.request import BedrockRequest, is_stored_prompt
+from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.values import is_list, is_object, text_or_empty
 
 __all__ = ["table"]
 
@@ -20,63 +20,63 @@ _NOT_BESIDE_RESULTS = ("document", "video")
 
 # BED-06
 @table.rule("BED-06")
-def messages_present(request: BedrockRequest) -> Iterator[Finding]:
+def messages_present(request: BedrockRequest) -> Iterator[Problem]:
     """There is a message, unless the model is a stored prompt, which has its own messages."""
     given = request.body.get("messages", [])
-    if is_list(given) and not given and not is_prompt(request.body, request.model):
-        yield Finding("messages", _START)
+    if is_list(given) and not given and not is_stored_prompt(request.body, request.model):
+        yield Problem("messages", _START)
 
 
 # BED-06
-@table.rule("BED-06", holds=USER_FIRST)
-def user_first(request: BedrockRequest) -> Iterator[Finding]:
+@table.rule("BED-06", applies_to=USER_FIRST)
+def user_first(request: BedrockRequest) -> Iterator[Problem]:
     """The first message is the user's."""
     first = request.turns[0] if request.turns else None
     if first is not None and first.role == "assistant":
-        yield Finding(first.messages[0].path, _START)
+        yield Problem(first.messages[0].path, _START)
 
 
 # BED-07
-@table.rule("BED-07", holds=SEPARATE)
-def results_separate(request: BedrockRequest) -> Iterator[Finding]:
+@table.rule("BED-07", applies_to=SEPARATE_RESULTS)
+def results_separate(request: BedrockRequest) -> Iterator[Problem]:
     """A turn with results has no other blocks."""
     for turn in request.turns:
-        if any(turn.of("toolResult")):
+        if any(turn.blocks_of("toolResult")):
             for message in turn.messages:
                 for block in message.blocks:
                     if block.type not in ("toolResult", "cachePoint", "") and turn.role == "user":
                         reason = "Conversation blocks and tool result blocks cannot be provided in the same turn."
-                        yield Finding(block.path, f"messages.{message.index}.content: {reason}")
+                        yield Problem(block.path, f"messages.{message.index}.content: {reason}")
 
 
 # BED-07
-@table.rule("BED-07", holds=CLAUDE)
-def no_documents_beside_results(request: BedrockRequest) -> Iterator[Finding]:
+@table.rule("BED-07", applies_to=CLAUDE)
+def no_documents_beside_results(request: BedrockRequest) -> Iterator[Problem]:
     """Documents and videos are not in a turn with results, except inside the results."""
     for turn in request.turns:
-        if turn.role == "user" and any(turn.of("toolResult")):
+        if turn.role == "user" and any(turn.blocks_of("toolResult")):
             for block_type in _NOT_BESIDE_RESULTS:
-                for block in turn.of(block_type):
-                    yield Finding(block.path, f"a {block_type} block is in the same turn as tool result blocks")
+                for block in turn.blocks_of(block_type):
+                    yield Problem(block.path, f"a {block_type} block is in the same turn as tool result blocks")
 
 
 # BED-08
 @table.rule("BED-08")
-def texts_not_empty(request: BedrockRequest) -> Iterator[Finding]:
+def texts_not_empty(request: BedrockRequest) -> Iterator[Problem]:
     """Text blocks and content lists are not empty, also in results and in the system prompt."""
-    yield from request.found.get("BED-08", ())
+    yield from request.problems.get("BED-08", ())
     for message in request.messages:
         if is_list(message.content) and not message.content:
             reason = f"The content field in the Message object at messages.{message.index} is empty."
-            yield Finding(f"{message.path}.content", reason)
+            yield Problem(f"{message.path}.content", reason)
     for path, text in _texts(request):
         if text == "":
-            yield Finding(path, "messages: text content blocks must be non-empty")
+            yield Problem(path, "messages: text content blocks must be non-empty")
 
 
 # BED-08
 @table.rule("BED-08", severity="risk")
-def texts_not_blank(request: BedrockRequest) -> Iterator[Finding]:
+def texts_not_blank(request: BedrockRequest) -> Iterator[Problem]:
     """Text is not only white space: several models reject it, Claude if the whole message is blank."""
     blank = {
         message.path
@@ -87,10 +87,10 @@ def texts_not_blank(request: BedrockRequest) -> Iterator[Finding]:
         if text and not text.strip():
             rejected = is_claude(request.model) and path.split(".")[0] in blank
             severity: Severity = "reject" if rejected else "risk"
-            yield Finding(path, "messages: text content blocks must contain non-whitespace text", severity)
-    for _, block in request.of("toolResult"):
+            yield Problem(path, "messages: text content blocks must contain non-whitespace text", severity)
+    for _, block in request.blocks_of("toolResult"):
         if is_list(block.data.get("content")) and not block.data["content"]:
-            yield Finding(f"{block.path}.content", "the content of this result is an empty list; some models reject it")
+            yield Problem(f"{block.path}.content", "the content of this result is an empty list; some models reject it")
 
 
 def _texts(request: BedrockRequest) -> Iterator[tuple[str, str | None]]:
@@ -103,42 +103,42 @@ def _texts(request: BedrockRequest) -> Iterator[tuple[str, str | None]]:
             content = block.data.get("content") if block.type == "toolResult" else None
             for position, inner in enumerate(content if is_list(content) else ()):
                 if is_object(inner) and isinstance(inner.get("text"), str):
-                    yield f"{block.path}.content[{position}].text", text_of(inner["text"])
+                    yield f"{block.path}.content[{position}].text", text_or_empty(inner["text"])
 
 
 # BED-09
 @table.rule("BED-09")
-def matches_service_model(request: BedrockRequest) -> Iterator[Finding]:
+def matches_service_model(request: BedrockRequest) -> Iterator[Problem]:
     """The body has the members of the service model and no others, each with its type, values and bounds.
 
     The input of a call is an object, the content of a result a list, and toolChoice is auto, any or a tool.
     """
-    yield from request.found.get("BED-09", ())
+    yield from request.problems.get("BED-09", ())
 
 
 # BED-09
-@table.rule("BED-09", holds=WRITER)
-def no_status(request: BedrockRequest) -> Iterator[Finding]:
+@table.rule("BED-09", applies_to=WRITER)
+def no_status(request: BedrockRequest) -> Iterator[Problem]:
     """Palmyra does not support the status of a result."""
-    for _, block in request.of("toolResult"):
+    for _, block in request.blocks_of("toolResult"):
         if "status" in block.data:
             reason = "This model doesn't support the status field. Remove status and try again."
-            yield Finding(f"{block.path}.status", reason)
+            yield Problem(f"{block.path}.status", reason)
 
 
 # BED-10
 @table.rule("BED-10")
-def roles_known(request: BedrockRequest) -> Iterator[Finding]:
+def roles_known(request: BedrockRequest) -> Iterator[Problem]:
     """Messages have the role user or assistant; no model is known to accept the role system."""
-    yield from request.found.get("BED-10", ())
+    yield from request.problems.get("BED-10", ())
     for message in request.messages:
         if message.role == "system":
-            yield Finding(f"{message.path}.role", "a message with the role system; use the top-level system", "risk")
+            yield Problem(f"{message.path}.role", "a message with the role system; use the top-level system", "risk")
 
 
 # BED-10
 @table.rule("BED-10")
-def roles_alternate(request: BedrockRequest) -> Iterator[Finding]:
+def roles_alternate(request: BedrockRequest) -> Iterator[Problem]:
     """The roles user and assistant alternate; Claude merges consecutive messages of one role."""
     # ANT-21: Claude's own API merges them.
     severity: Severity = "risk" if is_claude(request.model) else "reject"
@@ -147,17 +147,17 @@ def roles_alternate(request: BedrockRequest) -> Iterator[Finding]:
         for _, message in pairwise(turn.messages):
             if turn.role in ("user", "assistant"):
                 advice = f"Make sure the conversation alternates; {message.path} has the role {turn.role} again."
-                yield Finding(message.path, f"{reason} {advice}", severity)
+                yield Problem(message.path, f"{reason} {advice}", severity)
 
 
 # BED-11
 @table.rule("BED-11")
-def reasoning_valid(request: BedrockRequest) -> Iterator[Finding]:
+def reasoning_valid(request: BedrockRequest) -> Iterator[Problem]:
     """reasoningContent is a reasoningText with its text, or redactedContent, in an assistant message."""
-    yield from request.found.get("BED-11", ())
-    for message, block in request.of("reasoningContent"):
+    yield from request.problems.get("BED-11", ())
+    for message, block in request.blocks_of("reasoningContent"):
         if message.role == "user":
             reason = (
                 "User messages cannot contain reasoning content. Please remove the reasoning content and try again."
             )
-            yield Finding(block.path, reason)
+            yield Problem(block.path, reason)

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from segue.conformance.bedrock.shape import REQUEST, ROLE, SYSTEM_TEXT, TOOL_NAME
-from segue.conformance.form import Fault, faults
-from segue.conformance.rule import Finding
-from segue.conformance.values import is_list, is_object, is_text, kind, listed, quoted, text_of
+from segue.conformance.bedrock.service_model import REQUEST, ROLE, SYSTEM_TEXT, TOOL_NAME
+from segue.conformance.rule import Problem
+from segue.conformance.spec import Mismatch, find_mismatches
+from segue.conformance.values import format_list, has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
-__all__ = ["BedrockRequest", "Block", "Message", "Turn", "is_prompt", "read"]
+__all__ = ["BedrockRequest", "Block", "Message", "Turn", "is_stored_prompt", "parse_request"]
 
 
 class Block(msgspec.Struct, frozen=True, gc=False):
@@ -29,7 +29,7 @@ class Block(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def id(self) -> str:
-        return text_of(self.data.get("toolUseId"))
+        return text_or_empty(self.data.get("toolUseId"))
 
     @property
     def is_call(self) -> bool:
@@ -54,12 +54,12 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     role: str
     messages: list[Message]
 
-    def of(self, block_type: str) -> Iterator[Block]:
+    def blocks_of(self, block_type: str) -> Iterator[Block]:
         return (block for message in self.messages for block in message.blocks if block.type == block_type)
 
     def calls(self) -> Iterator[Block]:
         """Yields the calls that the client must answer."""
-        return (block for block in self.of("toolUse") if block.is_call)
+        return (block for block in self.blocks_of("toolUse") if block.is_call)
 
 
 class BedrockRequest(msgspec.Struct, frozen=True):
@@ -69,33 +69,33 @@ class BedrockRequest(msgspec.Struct, frozen=True):
     model: Model
     messages: Sequence[Message]
     turns: Sequence[Turn]
-    found: Mapping[str, Sequence[Finding]]
+    problems: Mapping[str, Sequence[Problem]]
     """Rule → mismatches of the body with the service model."""
 
-    def of(self, *types: str) -> Iterator[tuple[Message, Block]]:
+    def blocks_of(self, *types: str) -> Iterator[tuple[Message, Block]]:
         """Yields the blocks of these types in the order of the body, with their messages."""
         return ((message, block) for message in self.messages for block in message.blocks if block.type in types)
 
 
-def _block(path: str, entry: object) -> Block:
+def _parse_block(path: str, entry: object) -> Block:
     if not is_object(entry) or len(entry) != 1:
         return Block(path, "", {})
     ((name, value),) = entry.items()
-    return Block(f"{path}.{name}", str(name), value if is_object(value) else {}, text_of(value))
+    return Block(f"{path}.{name}", str(name), value if is_object(value) else {}, text_or_empty(value))
 
 
-def _messages(entries: object) -> Iterator[Message]:
+def _parse_messages(entries: object) -> Iterator[Message]:
     for index, entry in enumerate(entries if is_list(entries) else ()):
         data: Mapping[str, object] = entry if is_object(entry) else {}
         content = data.get("content")
         blocks = [
-            _block(f"messages[{index}].content[{position}]", block)
+            _parse_block(f"messages[{index}].content[{position}]", block)
             for position, block in enumerate(content if is_list(content) else ())
         ]
-        yield Message(index, text_of(data.get("role")), content, blocks)
+        yield Message(index, text_or_empty(data.get("role")), content, blocks)
 
 
-def _merged(messages: Sequence[Message]) -> list[Turn]:
+def _merge_turns(messages: Sequence[Message]) -> list[Turn]:
     turns: list[Turn] = []
     for message in messages:
         if message.role == "system":
@@ -107,60 +107,60 @@ def _merged(messages: Sequence[Message]) -> list[Turn]:
 
 
 # The rule that a mismatch breaks: BED-09 if there is no more specific one.
-def _number(fault: Fault) -> str:
+def _rule_number(fault: Mismatch) -> str:
     last = fault.path.rsplit(".", 1)[-1]
     if last == "toolUseId":
         return "BED-01"
-    if fault.form == TOOL_NAME or (last == "name" and fault.wrong == "missing" and _is_tool(fault.path)):
+    if fault.spec == TOOL_NAME or (last == "name" and fault.kind == "missing" and _is_tool_name(fault.path)):
         return "BED-02"
-    if fault.form == SYSTEM_TEXT and fault.path.startswith("system"):
+    if fault.spec == SYSTEM_TEXT and fault.path.startswith("system"):
         return "BED-08"
-    if fault.form == ROLE or (last == "role" and fault.wrong == "missing"):
+    if fault.spec == ROLE or (last == "role" and fault.kind == "missing"):
         return "BED-10"
     return "BED-11" if ".reasoningContent" in fault.path else "BED-09"
 
 
-def _is_tool(path: str) -> bool:
+def _is_tool_name(path: str) -> bool:
     return path.endswith(("toolUse.name", "toolSpec.name", "systemTool.name", "toolChoice.tool.name"))
 
 
 _STEP = re.compile(r"\[(\d+)\]")
-_PYTHON = {"string": "str", "list": "list", "object": "dict", "map": "dict", "integer": "int", "number": "float"}
+_PYTHON_TYPES = {"string": "str", "list": "list", "object": "dict", "map": "dict", "integer": "int", "number": "float"}
 
 
-def _member(path: str) -> str:
+def _service_path(path: str) -> str:
     """Formats a path as the service does: `messages.2.member.content`, counted from one."""
     return _STEP.sub(lambda step: f".{int(step[1]) + 1}.member", path)
 
 
-def _told(fault: Fault) -> str:
-    form, path = fault.form, fault.path
+def _format_message(fault: Mismatch) -> str:
+    form, path = fault.spec, fault.path
     above = path[: -len(fault.key) - 1] or "input"
-    constraint = f"Value at '{_member(path)}' failed to satisfy constraint: Member must"
-    match fault.wrong:
+    constraint = f"Value at '{_service_path(path)}' failed to satisfy constraint: Member must"
+    match fault.kind:
         case "type":
-            valid = _PYTHON.get(form.kind, form.kind)
-            return f"Invalid type for parameter {path}: {kind(fault.value)}, valid types: {valid}"
+            valid = _PYTHON_TYPES.get(form.kind, form.kind)
+            return f"Invalid type for parameter {path}: {type_name(fault.value)}, valid types: {valid}"
         case "missing":
             return f'Missing required parameter in {above}: "{fault.key}"'
         case "unknown" | "choice":
-            return f"Unknown parameter in {above}: {quoted(fault.key)}, must be one of: {listed(form.members)}"
+            return f"Unknown parameter in {above}: {quote(fault.key)}, must be one of: {format_list(form.members)}"
         case "none":
-            return f"Must set one of the following keys for tagged union structure {path}: {listed(form.members)}."
+            return f"Must set one of the following keys for tagged union structure {path}: {format_list(form.members)}."
         case "several":
             seen = f"Invalid number of parameters set for tagged union structure {path}."
-            return f"{seen} Can only set one of the following keys: {listed(form.members)}."
+            return f"{seen} Can only set one of the following keys: {format_list(form.members)}."
         case "value":
-            return f"{constraint} satisfy enum value set: {listed(form.values)}"
+            return f"{constraint} satisfy enum value set: {format_list(form.values)}"
         case "short" | "long":
-            bound, side = (form.least, "greater") if fault.wrong == "short" else (form.most, "less")
+            bound, side = (form.minimum, "greater") if fault.kind == "short" else (form.maximum, "less")
             of_what = "value" if form.kind in ("integer", "number") else "length"
             return f"{constraint} have {of_what} {side} than or equal to {bound}"
         case "pattern":
             return f"{constraint} satisfy regular expression pattern: {form.pattern}"
 
 
-def _open_objects(body: Mapping[str, object], messages: Sequence[Message]) -> Iterator[Finding]:
+def _check_open_objects(body: Mapping[str, object], messages: Sequence[Message]) -> Iterator[Problem]:
     """Reports values that the service model leaves open and the service requires to be objects."""
     places = [
         (f"{block.path}.input", block.data["input"])
@@ -179,18 +179,18 @@ def _open_objects(body: Mapping[str, object], messages: Sequence[Message]) -> It
         places.append(("additionalModelRequestFields", body["additionalModelRequestFields"]))
     for path, value in places:
         if not is_object(value):
-            yield Finding(path, f"Invalid type for parameter {path}: {kind(value)}, valid types: dict")
+            yield Problem(path, f"Invalid type for parameter {path}: {type_name(value)}, valid types: dict")
 
 
-def read(body: Mapping[str, object], model: Model) -> BedrockRequest:
+def parse_request(body: Mapping[str, object], model: Model) -> BedrockRequest:
     """Parses a body; any object is accepted."""
-    messages = list(_messages(body.get("messages")))
-    found: dict[str, list[Finding]] = {"BED-09": list(_open_objects(body, messages))}
-    for fault in faults(REQUEST, body):
-        found.setdefault(_number(fault), []).append(Finding(fault.path, _told(fault)))
-    return BedrockRequest(body, model, messages, _merged(messages), found)
+    messages = list(_parse_messages(body.get("messages")))
+    found: dict[str, list[Problem]] = {"BED-09": list(_check_open_objects(body, messages))}
+    for fault in find_mismatches(REQUEST, body):
+        found.setdefault(_rule_number(fault), []).append(Problem(fault.path, _format_message(fault)))
+    return BedrockRequest(body, model, messages, _merge_turns(messages), found)
 
 
-def is_prompt(body: Mapping[str, object], model: Model) -> bool:
+def is_stored_prompt(body: Mapping[str, object], model: Model) -> bool:
     """True if the model is a stored prompt, which has its own messages."""
-    return any(is_text(name) and ":prompt/" in name for name in (model.name, body.get("modelId")))
+    return any(has_text(name) and ":prompt/" in name for name in (model.name, body.get("modelId")))

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segue.conformance.gemini import parts, thinking, tools, turns
-from segue.conformance.gemini.request import GeminiRequest, read
-from segue.conformance.rule import Book
+from segue.conformance.gemini.request import GeminiRequest, parse_request
+from segue.conformance.rule import RuleSet
 
-__all__ = ["BOOK", "UNSHOWABLE"]
+__all__ = ["NOT_CHECKABLE", "RULE_SET"]
 
-UNSHOWABLE: Mapping[str, str] = {
+NOT_CHECKABLE: Mapping[str, str] = {
     "GEM-16": "Vertex's wording of GEM-15; reported there",
     "GEM-17": "permits the documented dummy signatures, which GEM-15 and GEM-18 accept",
     "GEM-19": "a body does not show which endpoint created a signature, nor to which it is sent",
@@ -25,6 +25,6 @@ UNSHOWABLE: Mapping[str, str] = {
     "GEM-29": "about the OpenAI-compatible endpoint, whose bodies are Chat Completions",
 }
 
-BOOK: Book[GeminiRequest] = Book(
-    "gemini", read, (*turns.table, *parts.table, *thinking.table, *tools.table), UNSHOWABLE
+RULE_SET: RuleSet[GeminiRequest] = RuleSet(
+    "gemini", parse_request, (*turns.table, *parts.table, *thinking.table, *tools.table), NOT_CHECKABLE
 )

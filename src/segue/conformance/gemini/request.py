@@ -12,11 +12,11 @@ from itertools import groupby
 
 import msgspec
 
-from segue.conformance.gemini.shape import DATA, camel, each, newer_kind, snake
-from segue.conformance.values import is_list, is_object, text_of
+from segue.conformance.gemini.fields import DATA_FIELDS, find_newer_part_kind, iter_entries, to_camel, to_snake
+from segue.conformance.values import is_list, is_object, text_or_empty
 from segue.models import Model
 
-__all__ = ["Content", "GeminiRequest", "Node", "Part", "node", "read"]
+__all__ = ["Content", "GeminiRequest", "Node", "Part", "make_node", "parse_request"]
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
@@ -31,29 +31,33 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
     def text(self, name: str) -> str:
         """Returns the string in this field, `""` if there is none."""
-        return text_of(self.data.get(name))
+        return text_or_empty(self.data.get(name))
 
-    def at(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
         """Returns the path of this field with the body's own key."""
-        key = self.keys.get(name) or camel(name)
+        key = self.keys.get(name) or to_camel(name)
         return f"{self.path}.{key}" if self.path else key
 
     def child(self, name: str) -> Node:
         """Returns the object in this field; an empty one if there is none."""
-        return node(self.data.get(name), self.at(name))
+        return make_node(self.data.get(name), self.path_of(name))
 
     def children(self, name: str) -> Iterator[Node]:
         """Yields the objects in this list field."""
-        return (node(entry, path) for path, entry in each(self.data.get(name), self.at(name)) if is_object(entry))
+        return (
+            make_node(entry, path)
+            for path, entry in iter_entries(self.data.get(name), self.path_of(name))
+            if is_object(entry)
+        )
 
 
-def node(value: object, path: str) -> Node:
+def make_node(value: object, path: str) -> Node:
     """Returns the value as a node; empty if it is not an object."""
     data: dict[str, object] = {}
     keys: dict[str, str] = {}
     for key, entry in value.items() if is_object(value) else ():
         if entry is not None:
-            name = snake(key)
+            name = to_snake(key)
             data[name] = entry
             keys[name] = key
     return Node(path, data, keys)
@@ -74,7 +78,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     def signature(self) -> str:
         return self.node.text("thought_signature")
 
-    def has(self, *members: str) -> bool:
+    def has_member(self, *members: str) -> bool:
         return any(member in members for member in self.members)
 
 
@@ -84,7 +88,7 @@ class Content(msgspec.Struct, frozen=True, gc=False):
     node: Node
     role: str
     parts: Sequence[Part]
-    blank: bool
+    has_no_parts: bool
     calls: Sequence[Node]
     responses: Sequence[Node]
 
@@ -116,30 +120,32 @@ class GeminiRequest(msgspec.Struct, frozen=True):
             yield from content.parts
 
     @property
-    def has_cache(self) -> bool:
+    def has_cached_content(self) -> bool:
         """True if cached_content holds earlier contents and possibly the tools."""
         return bool(self.node.text("cached_content"))
 
     @property
-    def is_older(self) -> bool:
+    def is_before_gemini_3(self) -> bool:
         """True if the model is known to be older than Gemini 3."""
         return self.model.family == "gemini" and bool(self.model.version) and not self.model.at_least(3)
 
 
-def _part(value: object, path: str, role: str) -> Part:
-    part = node(value, path)
-    newer = newer_kind(value) if is_object(value) else None
-    return Part(part, role, tuple(member for member in DATA if member in part.data) or ((newer,) if newer else ()))
+def _parse_part(value: object, path: str, role: str) -> Part:
+    part = make_node(value, path)
+    newer = find_newer_part_kind(value) if is_object(value) else None
+    return Part(
+        part, role, tuple(member for member in DATA_FIELDS if member in part.data) or ((newer,) if newer else ())
+    )
 
 
-def _content(value: object, path: str) -> Content:
-    content = node(value, path)
+def _parse_content(value: object, path: str) -> Content:
+    content = make_node(value, path)
     role = content.text("role")
     listed = content.get("parts")
     # An entry that is neither an object nor null has a wrong type (GEM-14); it is not an empty part.
     parts = [
-        _part(entry, place, role)
-        for place, entry in each(listed, content.at("parts"))
+        _parse_part(entry, place, role)
+        for place, entry in iter_entries(listed, content.path_of("parts"))
         if is_object(entry) or entry is None
     ]
     calls = [part.node.child("function_call") for part in parts if is_object(part.node.get("function_call"))]
@@ -150,7 +156,7 @@ def _content(value: object, path: str) -> Content:
     return Content(content, role, parts, blank, calls, responses)
 
 
-def _turns(contents: Sequence[Content]) -> Iterator[Content]:
+def _merge_turns(contents: Sequence[Content]) -> Iterator[Content]:
     for by_model, run in groupby(contents, key=lambda content: content.is_model and not content.responses):
         together = list(run)
         if not by_model or len(together) == 1:
@@ -165,16 +171,16 @@ def _turns(contents: Sequence[Content]) -> Iterator[Content]:
         )
 
 
-def read(body: Mapping[str, object], model: Model) -> GeminiRequest:
+def parse_request(body: Mapping[str, object], model: Model) -> GeminiRequest:
     """Parses a body. Any object is accepted; the rules report what is missing."""
-    request = node(body, "")
+    request = make_node(body, "")
     contents = [
-        _content(entry, path)
-        for path, entry in each(request.get("contents"), request.at("contents"))
+        _parse_content(entry, path)
+        for path, entry in iter_entries(request.get("contents"), request.path_of("contents"))
         if is_object(entry) or entry is None
     ]
     instruction = request.get("system_instruction")
-    system = _content(instruction, request.at("system_instruction")) if is_object(instruction) else None
+    system = _parse_content(instruction, request.path_of("system_instruction")) if is_object(instruction) else None
     tools = list(request.children("tools"))
     declarations = [declared for tool in tools for declared in tool.children("function_declarations")]
-    return GeminiRequest(body, request, model, contents, list(_turns(contents)), system, tools, declarations)
+    return GeminiRequest(body, request, model, contents, list(_merge_turns(contents)), system, tools, declarations)

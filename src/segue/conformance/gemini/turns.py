@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import pairwise, zip_longest
 
 from segue.conformance.gemini.request import Content, GeminiRequest, Node
-from segue.conformance.rule import Finding, Severity, Table
-from segue.conformance.values import is_object, kind, listed, quoted
+from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.values import format_list, is_object, quote, type_name
 
 __all__ = ["table"]
 
@@ -19,7 +19,7 @@ _SYSTEM = frozenset({"system", "developer"})
 _MEDIA = ("inline_data", "file_data")
 
 
-def _rounds(request: GeminiRequest) -> Iterator[tuple[Content, Content]]:
+def _call_response_pairs(request: GeminiRequest) -> Iterator[tuple[Content, Content]]:
     """Yields call turns with a response turn of the same number of parts directly after them."""
     for content, following in pairwise(request.turns):
         if content.calls and len(following.responses) == len(content.calls):
@@ -28,7 +28,7 @@ def _rounds(request: GeminiRequest) -> Iterator[tuple[Content, Content]]:
 
 # GEM-01
 @table.rule("GEM-01")
-def responses_counted(request: GeminiRequest) -> Iterator[Finding]:
+def responses_counted(request: GeminiRequest) -> Iterator[Problem]:
     """The content after one with N functionCall parts has exactly N functionResponse parts."""
     for content, following in zip_longest(request.turns, request.turns[1:]):
         if not content.calls or (following is None and content.is_model):
@@ -38,28 +38,28 @@ def responses_counted(request: GeminiRequest) -> Iterator[Finding]:
         if found != len(content.calls):
             reason = "the number of function response parts must be equal to the number of function call parts"
             seen = f"{len(content.calls)} functionCall here and {found} functionResponse in the next content"
-            yield Finding(content.path, f"{reason}: {seen}")
+            yield Problem(content.path, f"{reason}: {seen}")
 
 
 # GEM-02
 @table.rule("GEM-02")
-def calls_follow_user(request: GeminiRequest) -> Iterator[Finding]:
+def calls_follow_user(request: GeminiRequest) -> Iterator[Problem]:
     """A functionCall turn comes immediately after a user turn or a functionResponse turn."""
     before: Content | None = None
     for content in request.contents:
         if content.calls and content.is_model:
             reason = "function call turn must come immediately after a user turn or after a function response turn"
-            if before is None and not request.has_cache:
-                yield Finding(content.path, f"{reason}; it is the first content")
+            if before is None and not request.has_cached_content:
+                yield Problem(content.path, f"{reason}; it is the first content")
             elif before is not None and before.is_model and not before.calls and not before.responses:
                 # The vendor's own client sends streamed replies like this; other endpoints reject it (GEM-08).
-                yield Finding(content.path, f"{reason}; a model content is before it", "risk")
+                yield Problem(content.path, f"{reason}; a model content is before it", "risk")
         before = content
 
 
 # GEM-03
 @table.rule("GEM-03")
-def responses_follow_calls(request: GeminiRequest) -> Iterator[Finding]:
+def responses_follow_calls(request: GeminiRequest) -> Iterator[Problem]:
     """A functionResponse turn comes immediately after its functionCall turn."""
     # The number of responses missing from a split response turn, which GEM-01 has reported.
     missing = 0
@@ -70,9 +70,9 @@ def responses_follow_calls(request: GeminiRequest) -> Iterator[Finding]:
             missing = len(before.calls) - found if found else 0
         elif found and missing >= found:
             missing -= found
-        elif found and not (before is None and request.has_cache):
+        elif found and not (before is None and request.has_cached_content):
             reason = "function response turn must come immediately after a function call turn"
-            yield Finding(content.path, f"{reason}; none is directly before it")
+            yield Problem(content.path, f"{reason}; none is directly before it")
             missing = 0
         else:
             missing = 0
@@ -81,148 +81,146 @@ def responses_follow_calls(request: GeminiRequest) -> Iterator[Finding]:
 
 # GEM-04
 @table.rule("GEM-04")
-def responses_alone(request: GeminiRequest) -> Iterator[Finding]:
+def responses_alone(request: GeminiRequest) -> Iterator[Problem]:
     """A content with functionResponse parts has no other parts."""
     for content in request.contents:
         if content.responses:
             for part in content.parts:
-                if part.members and not part.has("function_response", *_MEDIA):
+                if part.members and not part.has_member("function_response", *_MEDIA):
                     seen = f"{part.members[0]} next to functionResponse parts; put it into a user content after them"
-                    yield Finding(part.path, seen)
+                    yield Problem(part.path, seen)
 
 
 # GEM-27
 @table.rule("GEM-27")
-def media_not_beside_response(request: GeminiRequest) -> Iterator[Finding]:
+def media_not_beside_response(request: GeminiRequest) -> Iterator[Problem]:
     """Media of a result is inside the functionResponse (Gemini 3) or in a later content, not next to it."""
     for content in request.contents:
         if content.responses:
             for part in content.parts:
-                if part.has(*_MEDIA) and not part.has("function_response"):
-                    yield Finding(
+                if part.has_member(*_MEDIA) and not part.has_member("function_response"):
+                    yield Problem(
                         part.path, f"{part.members[0]} next to functionResponse parts is counted as another response"
                     )
 
 
 # GEM-05
 @table.rule("GEM-05")
-def user_comes_last(request: GeminiRequest) -> Iterator[Finding]:
+def user_comes_last(request: GeminiRequest) -> Iterator[Problem]:
     """A request of several contents ends with a user role or a function response."""
     if len(request.contents) > 1:
         last = request.contents[-1]
         if last.is_model and not last.responses:
-            yield Finding(last.path, "multiturn requests must end with a user role or a function response")
+            yield Problem(last.path, "multiturn requests must end with a user role or a function response")
 
 
 # GEM-06
 @table.rule("GEM-06")
-def single_is_user(request: GeminiRequest) -> Iterator[Finding]:
+def single_is_user(request: GeminiRequest) -> Iterator[Problem]:
     """The only content of a request is the user's or has no role."""
     if len(request.contents) == 1 and request.contents[0].is_model and not request.contents[0].responses:
         seen = "single turn requests must end with a user role, or the role field is empty"
-        yield Finding(request.contents[0].node.at("role"), seen)
+        yield Problem(request.contents[0].node.path_of("role"), seen)
 
 
 # GEM-07
 @table.rule("GEM-07")
-def roles_known(request: GeminiRequest) -> Iterator[Finding]:
+def roles_known(request: GeminiRequest) -> Iterator[Problem]:
     """Roles are user and model; `function` is a legacy role for function responses."""
     for content in request.contents:
-        where = content.node.at("role")
+        where = content.node.path_of("role")
         if content.role == "function":
-            yield Finding(where, "the role 'function' is for older endpoints; use user for functionResponse", "risk")
+            yield Problem(where, "the role 'function' is for older endpoints; use user for functionResponse", "risk")
         elif content.role not in _ROLES and content.role not in _SYSTEM:
-            yield Finding(where, f"Please use a valid role: user, model. It is {quoted(content.role)}")
+            yield Problem(where, f"Please use a valid role: user, model. It is {quote(content.role)}")
         elif content.node.get("role") in (None, "") and len(request.contents) > 1:
-            yield Finding(where, "no role in a body with several contents; Vertex rejects it", "risk")
+            yield Problem(where, "no role in a body with several contents; Vertex rejects it", "risk")
 
 
 # GEM-07
 @table.rule("GEM-07", severity="risk")
-def parts_match_role(request: GeminiRequest) -> Iterator[Finding]:
+def parts_match_role(request: GeminiRequest) -> Iterator[Problem]:
     """A functionCall has the role model, a functionResponse the role user."""
     for part in request.parts():
-        if part.role == "model" and part.has("function_response"):
-            yield Finding(part.path, "a functionResponse in a model content; use the role user")
-        elif part.role != "model" and part.has("function_call"):
-            yield Finding(part.path, "a functionCall outside a model content")
+        if part.role == "model" and part.has_member("function_response"):
+            yield Problem(part.path, "a functionResponse in a model content; use the role user")
+        elif part.role != "model" and part.has_member("function_call"):
+            yield Problem(part.path, "a functionCall outside a model content")
 
 
 # GEM-28
 @table.rule("GEM-28")
-def system_not_in_contents(request: GeminiRequest) -> Iterator[Finding]:
+def system_not_in_contents(request: GeminiRequest) -> Iterator[Problem]:
     """The system prompt is text in systemInstruction, not a content."""
     for content in request.contents:
         if content.role in _SYSTEM:
-            seen = f"Please use a valid role: user, model. Text of {quoted(content.role)} belongs in systemInstruction"
-            yield Finding(content.node.at("role"), seen)
+            seen = f"Please use a valid role: user, model. Text of {quote(content.role)} belongs in systemInstruction"
+            yield Problem(content.node.path_of("role"), seen)
     for part in request.system.parts if request.system else ():
-        if part.members and not part.has("text"):
-            yield Finding(
+        if part.members and not part.has_member("text"):
+            yield Problem(
                 part.path, f"{part.members[0]} in systemInstruction, which is documented as text only", "risk"
             )
 
 
 # GEM-08
 @table.rule("GEM-08", severity="risk")
-def roles_alternate(request: GeminiRequest) -> Iterator[Finding]:
+def roles_alternate(request: GeminiRequest) -> Iterator[Problem]:
     """Two consecutive contents do not have the same role, except function responses and user text."""
     for before, content in pairwise(request.contents):
         # GEM-01 to GEM-03 cover calls and responses.
         tools = before.calls or before.responses or content.calls or content.responses
         if not tools and (before.role or "user") == (content.role or "user"):
-            yield Finding(content.path, f"two {content.role or 'user'} contents in a row; some endpoints reject it")
+            yield Problem(content.path, f"two {content.role or 'user'} contents in a row; some endpoints reject it")
 
 
 # GEM-11
 @table.rule("GEM-11", severity="risk")
-def ids_on_both(request: GeminiRequest) -> Iterator[Finding]:
+def ids_on_both(request: GeminiRequest) -> Iterator[Problem]:
     """Either both the call and its response have an id, or neither has."""
-    for content, following in _rounds(request):
+    for content, following in _call_response_pairs(request):
         for call, response in zip(content.calls, following.responses, strict=True):
             if bool(call.text("id")) is not bool(response.text("id")):
                 one, other = ("functionCall", "response") if call.text("id") else ("functionResponse", "call")
-                yield Finding(response.at("id"), f"the {one} has an id and its {other} has none")
+                yield Problem(response.path_of("id"), f"the {one} has an id and its {other} has none")
 
 
 # GEM-12
 @table.rule("GEM-12", severity="risk")
-def ids_equal(request: GeminiRequest) -> Iterator[Finding]:
+def ids_equal(request: GeminiRequest) -> Iterator[Problem]:
     """If both have an id, the response has the id of the call at its position."""
-    for content, following in _rounds(request):
+    for content, following in _call_response_pairs(request):
         for call, response in zip(content.calls, following.responses, strict=True):
             one, other = call.text("id"), response.text("id")
             if one and other and one != other:
-                seen = (
-                    f"functionResponse.id {quoted(other)} does not match functionCall.id {quoted(one)} at {call.path}"
-                )
-                yield Finding(response.at("id"), seen)
+                seen = f"functionResponse.id {quote(other)} does not match functionCall.id {quote(one)} at {call.path}"
+                yield Problem(response.path_of("id"), seen)
 
 
 # GEM-13
 @table.rule("GEM-13")
-def response_has_name(request: GeminiRequest) -> Iterator[Finding]:
+def response_has_name(request: GeminiRequest) -> Iterator[Problem]:
     """A functionResponse has a name and a response object."""
     for content in request.contents:
         for response in content.responses:
-            yield from _named(response)
+            yield from _check_response(response)
 
 
-def _named(response: Node) -> Iterator[Finding]:
+def _check_response(response: Node) -> Iterator[Problem]:
     if response.get("name") in (None, ""):
-        yield Finding(response.at("name"), "function_response.name: Name cannot be empty.")
+        yield Problem(response.path_of("name"), "function_response.name: Name cannot be empty.")
     value = response.get("response")
     if value is None:
-        yield Finding(response.at("response"), "response is missing; it is documented as required", "risk")
+        yield Problem(response.path_of("response"), "response is missing; it is documented as required", "risk")
     elif not is_object(value):
-        yield Finding(response.at("response"), f"Invalid value (google.protobuf.Struct), {kind(value)}")
+        yield Problem(response.path_of("response"), f"Invalid value (google.protobuf.Struct), {type_name(value)}")
 
 
 # GEM-13
 @table.rule("GEM-13")
-def response_name_matches_call(request: GeminiRequest) -> Iterator[Finding]:
+def response_name_matches_call(request: GeminiRequest) -> Iterator[Problem]:
     """A functionResponse has the name of its call: the one with the same id, else at the same position."""
-    for content, following in _rounds(request):
+    for content, following in _call_response_pairs(request):
         names = Counter(call.text("name") for call in content.calls)
         by_id = {call.text("id"): call.text("name") for call in content.calls if call.text("id")}
         for call, response in zip(content.calls, following.responses, strict=True):
@@ -231,7 +229,5 @@ def response_name_matches_call(request: GeminiRequest) -> Iterator[Finding]:
             if name and called and name != called:
                 # Gemini may still pair by name if the order differs.
                 severity: Severity = "risk" if names[name] else "reject"
-                seen = (
-                    f"the response has the name {quoted(name)}; its call at {call.path} has the name {listed([called])}"
-                )
-                yield Finding(response.at("name"), seen, severity)
+                seen = f"the response has the name {quote(name)}; its call at {call.path} has the name {format_list([called])}"
+                yield Problem(response.path_of("name"), seen, severity)

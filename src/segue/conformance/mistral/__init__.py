@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from segue.conformance.chat import ChatRequest, read
+from segue.conformance.chat_request import ChatRequest, parse_request
 from segue.conformance.mistral import calls, content, keys, order
-from segue.conformance.rule import Book
+from segue.conformance.rule import RuleSet
 
-__all__ = ["BOOK", "UNSHOWABLE"]
+__all__ = ["NOT_CHECKABLE", "RULE_SET"]
 
-UNSHOWABLE: Mapping[str, str] = {
+NOT_CHECKABLE: Mapping[str, str] = {
     "MIS-16": "about reply streams; a request may repeat an id in a later turn (MIS-06)",
 }
 
-BOOK: Book[ChatRequest] = Book("mistral", read, (*calls.table, *order.table, *content.table, *keys.table), UNSHOWABLE)
+RULE_SET: RuleSet[ChatRequest] = RuleSet(
+    "mistral", parse_request, (*calls.table, *order.table, *content.table, *keys.table), NOT_CHECKABLE
+)

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from segue.conformance.chat import ChatRequest, Result, Round
-from segue.conformance.mistral.generation import BEFORE_V11, V11, older_than
-from segue.conformance.rule import Finding, Severity, Table
-from segue.conformance.values import is_text, kind, quoted
+from segue.conformance.chat_request import ChatRequest, Result, Round
+from segue.conformance.mistral.tokenizer import BEFORE_V11, V11, is_older_than
+from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.values import has_text, quote, type_name
 
 __all__ = ["table"]
 
@@ -20,21 +20,21 @@ table: Table[ChatRequest] = Table()
 
 # MIS-01
 @table.rule("MIS-01")
-def ids_have_nine_characters(request: ChatRequest) -> Iterator[Finding]:
+def ids_have_nine_characters(request: ChatRequest) -> Iterator[Problem]:
     """The id of a call or result is nine letters and digits; the API enforces it for every model."""
     for path, found in _ids(request):
-        if is_text(found) and found != "null" and not _ID.fullmatch(found):
-            yield Finding(path, f"Tool call id was {quoted(found)} but must be a-z, A-Z, 0-9, with a length of 9.")
+        if has_text(found) and found != "null" and not _ID.fullmatch(found):
+            yield Problem(path, f"Tool call id was {quote(found)} but must be a-z, A-Z, 0-9, with a length of 9.")
 
 
 # MIS-02
 @table.rule("MIS-02")
-def ids_present(request: ChatRequest) -> Iterator[Finding]:
+def ids_present(request: ChatRequest) -> Iterator[Problem]:
     """A call and a result have an id other than the string null."""
     for path, found in _ids(request):
-        if not is_text(found) or found == "null":
-            seen = quoted(found) if is_text(found) else kind(found)
-            yield Finding(path, f"the id is {seen}; a non-empty string other than 'null' is expected")
+        if not has_text(found) or found == "null":
+            seen = quote(found) if has_text(found) else type_name(found)
+            yield Problem(path, f"the id is {seen}; a non-empty string other than 'null' is expected")
 
 
 def _ids(request: ChatRequest) -> Iterator[tuple[str, object]]:
@@ -46,11 +46,11 @@ def _ids(request: ChatRequest) -> Iterator[tuple[str, object]]:
 
 
 # MIS-15 covers calls in the first message: the API counts from the second message on.
-def _counted(request: ChatRequest) -> Iterator[Round]:
+def _counted_rounds(request: ChatRequest) -> Iterator[Round]:
     return (turn for turn in request.rounds if turn.calls[0].message > 0)
 
 
-def _strays(request: ChatRequest) -> Iterator[Result]:
+def _stray_results(request: ChatRequest) -> Iterator[Result]:
     """Yields results without a call at a valid position, so that no rule about order reports them."""
     for result in request.orphans:
         index = result.message.index
@@ -59,80 +59,80 @@ def _strays(request: ChatRequest) -> Iterator[Result]:
 
 
 # MIS-03
-@table.rule("MIS-03", holds=V11)
-def calls_have_results(request: ChatRequest) -> Iterator[Finding]:
+@table.rule("MIS-03", applies_to=V11)
+def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     """Before the next assistant message, and at the end, every call has a result."""
-    for turn in _counted(request):
+    for turn in _counted_rounds(request):
         # MIS-04 and MIS-05 cover surplus results, MIS-06 calls with the same id.
         known = turn.call_ids()
-        calls = len(known) + sum(not is_text(call.id) for call in turn.calls)
+        calls = len(known) + sum(not has_text(call.id) for call in turn.calls)
         if len(turn.results) < calls:
-            yield _uneven(turn)
+            yield _count_problem(turn)
 
 
 # MIS-03
-@table.rule("MIS-03", holds=BEFORE_V11)
-def result_count_matches(request: ChatRequest) -> Iterator[Finding]:
+@table.rule("MIS-03", applies_to=BEFORE_V11)
+def result_count_matches(request: ChatRequest) -> Iterator[Problem]:
     """Before v11 only the number of results is checked."""
-    for turn in _counted(request):
+    for turn in _counted_rounds(request):
         if len(turn.results) != len(turn.calls):
-            yield _uneven(turn)
-    for result in _strays(request):
-        yield Finding(result.path, "Not the same number of function calls and responses: there is no call")
+            yield _count_problem(turn)
+    for result in _stray_results(request):
+        yield Problem(result.path, "Not the same number of function calls and responses: there is no call")
 
 
-def _uneven(turn: Round) -> Finding:
+def _count_problem(turn: Round) -> Problem:
     seen = f"{len(turn.calls)} and {len(turn.results)}"
     path = f"messages[{turn.calls[0].message}].tool_calls"
-    return Finding(path, f"Not the same number of function calls and responses: {seen}")
+    return Problem(path, f"Not the same number of function calls and responses: {seen}")
 
 
 # MIS-04
 @table.rule("MIS-04")
-def results_match_calls(request: ChatRequest) -> Iterator[Finding]:
+def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     """A result has the id of a call without a result."""
     # Before v11 ids are not compared; a stray result breaks MIS-03 there.
-    severity: Severity = "risk" if older_than(11, request.model) else "reject"
+    severity: Severity = "risk" if is_older_than(11, request.model) else "reject"
     if severity == "reject":
-        for result in _strays(request):
-            yield Finding(result.path, f"Unexpected tool call id {quoted(result.id)} in tool results")
-    for turn in _counted(request):
+        for result in _stray_results(request):
+            yield Problem(result.path, f"Unexpected tool call id {quote(result.id)} in tool results")
+    for turn in _counted_rounds(request):
         known = turn.call_ids()
         for result in turn.results:
-            if is_text(result.id) and result.id not in known:
-                seen = f"Unexpected tool call id {quoted(result.id)} in tool results"
-                yield Finding(f"{result.path}.tool_call_id", seen, severity)
+            if has_text(result.id) and result.id not in known:
+                seen = f"Unexpected tool call id {quote(result.id)} in tool results"
+                yield Problem(f"{result.path}.tool_call_id", seen, severity)
 
 
 # MIS-05
 @table.rule("MIS-05")
-def one_result_per_call(request: ChatRequest) -> Iterator[Finding]:
+def one_result_per_call(request: ChatRequest) -> Iterator[Problem]:
     """No call has two results."""
-    older = older_than(11, request.model)
-    for turn in _counted(request):
-        room = Counter(call.id for call in turn.calls if is_text(call.id))
+    older = is_older_than(11, request.model)
+    for turn in _counted_rounds(request):
+        room = Counter(call.id for call in turn.calls if has_text(call.id))
         if not older:
             room = Counter(room.keys())
         for result in turn.results:
-            if not is_text(result.id) or result.id not in room:
+            if not has_text(result.id) or result.id not in room:
                 continue
             if not room[result.id]:
-                seen = f"Duplicate tool call id {quoted(result.id)} in tool results"
-                yield Finding(f"{result.path}.tool_call_id", seen, "risk" if older else None)
+                seen = f"Duplicate tool call id {quote(result.id)} in tool results"
+                yield Problem(f"{result.path}.tool_call_id", seen, "risk" if older else None)
             else:
                 room[result.id] -= 1
 
 
 # MIS-06
 @table.rule("MIS-06")
-def ids_unique_in_message(request: ChatRequest) -> Iterator[Finding]:
+def ids_unique_in_message(request: ChatRequest) -> Iterator[Problem]:
     """The calls of one assistant message have different ids; a later message may use them again."""
-    severity: Severity = "risk" if older_than(11, request.model) else "reject"
-    for turn in _counted(request):
+    severity: Severity = "risk" if is_older_than(11, request.model) else "reject"
+    for turn in _counted_rounds(request):
         seen: set[str] = set()
         for call in turn.calls:
-            if is_text(call.id) and call.id in seen:
-                reason = f"Duplicate tool call id {quoted(call.id)} in assistant message"
-                yield Finding(f"{call.path}.id", reason, severity)
-            elif is_text(call.id):
+            if has_text(call.id) and call.id in seen:
+                reason = f"Duplicate tool call id {quote(call.id)} in assistant message"
+                yield Problem(f"{call.path}.id", reason, severity)
+            elif has_text(call.id):
                 seen.add(call.id)

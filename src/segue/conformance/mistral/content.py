@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segue.conformance.chat import ChatRequest
-from segue.conformance.mistral.generation import V3, older_than, tokenizer
-from segue.conformance.rule import Finding, Severity, Table
-from segue.conformance.values import is_list, is_object, kind, quoted
+from segue.conformance.chat_request import ChatRequest
+from segue.conformance.mistral.tokenizer import V3, is_older_than, tokenizer_version
+from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.values import is_list, is_object, quote, type_name
 from segue.models import Model
 
 __all__ = ["CHUNKS", "table"]
@@ -17,32 +17,32 @@ table: Table[ChatRequest] = Table()
 
 # MIS-11
 @table.rule("MIS-11")
-def assistant_has_content(request: ChatRequest) -> Iterator[Finding]:
+def assistant_has_content(request: ChatRequest) -> Iterator[Problem]:
     """An assistant message has content or calls."""
     for message in request.messages:
         if message.role == "assistant" and not message.content and not message.data.get("tool_calls"):
-            seen = "an empty list" if is_list(message.content) else kind(message.content)
+            seen = "an empty list" if is_list(message.content) else type_name(message.content)
             reason = f"Assistant message must have either content or tool_calls: content is {seen}"
-            yield Finding(f"{message.path}.content", reason)
+            yield Problem(f"{message.path}.content", reason)
 
 
 # MIS-11
-@table.rule("MIS-11", holds=V3)
-def content_or_calls(request: ChatRequest) -> Iterator[Finding]:
+@table.rule("MIS-11", applies_to=V3)
+def content_or_calls(request: ChatRequest) -> Iterator[Problem]:
     """Up to v3 an assistant message has content or calls, never both."""
     for message in request.messages:
         if message.role == "assistant" and message.content and message.data.get("tool_calls"):
             reason = "Assistant message must have either content or tool_calls, but not both."
-            yield Finding(f"{message.path}.content", reason)
+            yield Problem(f"{message.path}.content", reason)
 
 
 # MIS-14
 @table.rule("MIS-14")
-def prefix_last(request: ChatRequest) -> Iterator[Finding]:
+def prefix_last(request: ChatRequest) -> Iterator[Problem]:
     """Only the last message may be a prefix."""
     for message in request.messages[:-1]:
         if message.role == "assistant" and message.data.get("prefix") is True:
-            yield Finding(f"{message.path}.prefix", "Assistant message with prefix True must be last message")
+            yield Problem(f"{message.path}.prefix", "Assistant message with prefix True must be last message")
 
 
 # The chunk types of the vendor's library; the hosted API supports more.
@@ -53,15 +53,15 @@ CHUNKS = _COMMON | _ONLY_HOSTED
 
 # MIS-14
 @table.rule("MIS-14")
-def chunk_types_allowed(request: ChatRequest) -> Iterator[Finding]:
+def chunk_types_allowed(request: ChatRequest) -> Iterator[Problem]:
     """Before v15 results hold text only; thinking is allowed in assistant (since v11) and system messages."""
     for message in request.messages:
         for path, part in message.parts():
             chunk = part.get("type", "text")
             severity = _chunk_severity(message.role, chunk, request.model)
             if severity is not None:
-                seen = f"Unexpected content chunk types in {message.role} message: {quoted(chunk)}"
-                yield Finding(f"{path}.type", seen, severity)
+                seen = f"Unexpected content chunk types in {message.role} message: {quote(chunk)}"
+                yield Problem(f"{path}.type", seen, severity)
 
 
 def _chunk_severity(role: str, chunk: object, model: Model) -> Severity | None:
@@ -76,42 +76,42 @@ def _chunk_severity(role: str, chunk: object, model: Model) -> Severity | None:
         return _thinking_severity(role, model)
     if role == "tool":
         # Only the newest validator accepts them; for the API it is unknown.
-        return "reject" if older_than(15, model) else "risk"
+        return "reject" if is_older_than(15, model) else "risk"
     return None if role == "user" or (role == "system" and chunk == "input_audio") else "reject"
 
 
 def _thinking_severity(role: str, model: Model) -> Severity | None:
     if role == "assistant":
-        return "reject" if older_than(11, model) else None
+        return "reject" if is_older_than(11, model) else None
     if role == "system":
-        return "reject" if older_than(7, model) else "risk" if tokenizer(model) == 15 else None
+        return "reject" if is_older_than(7, model) else "risk" if tokenizer_version(model) == 15 else None
     return "reject"
 
 
 # MIS-14
 @table.rule("MIS-14", severity="risk")
-def thinking_is_a_list(request: ChatRequest) -> Iterator[Finding]:
+def thinking_is_a_list(request: ChatRequest) -> Iterator[Problem]:
     """A thinking chunk holds a list of text chunks; the vendor's library also accepts a string."""
     for message in request.messages:
         for path, part in message.parts():
             if part.get("type") == "thinking" and not is_list(part.get("thinking")):
-                seen = kind(part.get("thinking"))
-                yield Finding(f"{path}.thinking", f"thinking is {seen}; a list of text chunks is expected")
+                seen = type_name(part.get("thinking"))
+                yield Problem(f"{path}.thinking", f"thinking is {seen}; a list of text chunks is expected")
 
 
 # OAI-CHAT-07
 @table.rule("OAI-CHAT-07")
-def calls_are_a_list(request: ChatRequest) -> Iterator[Finding]:
+def calls_are_a_list(request: ChatRequest) -> Iterator[Problem]:
     """tool_calls is a list or null."""
     for message in request.messages:
         calls = message.data.get("tool_calls")
         if message.role == "assistant" and calls is not None and not is_list(calls):
-            yield Finding(f"{message.path}.tool_calls", f"tool_calls is {kind(calls)}; a list is expected")
+            yield Problem(f"{message.path}.tool_calls", f"tool_calls is {type_name(calls)}; a list is expected")
 
 
 # OAI-CHAT-10
 @table.rule("OAI-CHAT-10")
-def arguments_present(request: ChatRequest) -> Iterator[Finding]:
+def arguments_present(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is a JSON string or the object itself."""
     for call in request.calls:
         if call.is_function and call.function:
@@ -119,19 +119,19 @@ def arguments_present(request: ChatRequest) -> Iterator[Finding]:
             if not isinstance(arguments, str) and not is_object(arguments):
                 # The vendor's library parses null as no arguments.
                 null = arguments is None and "arguments" in call.function
-                seen = kind(arguments) if "arguments" in call.function else "missing"
+                seen = type_name(arguments) if "arguments" in call.function else "missing"
                 reason = f"arguments is {seen}; a JSON string or an object is expected"
-                yield Finding(f"{call.path}.function.arguments", reason, "risk" if null else None)
+                yield Problem(f"{call.path}.function.arguments", reason, "risk" if null else None)
 
 
 # OAI-CHAT-11
 @table.rule("OAI-CHAT-11")
-def others_have_content(request: ChatRequest) -> Iterator[Finding]:
+def others_have_content(request: ChatRequest) -> Iterator[Problem]:
     """User, system and tool messages have content."""
     for message in request.messages:
         if message.role in ("user", "system", "tool") and message.content is None:
             # The API's types allow null for user and tool, the vendor's library does not.
             null = "content" in message.data and message.role != "system"
-            seen = kind(message.content) if "content" in message.data else "missing"
+            seen = type_name(message.content) if "content" in message.data else "missing"
             reason = f"content is {seen}; a string or a list is expected"
-            yield Finding(f"{message.path}.content", reason, "risk" if null else None)
+            yield Problem(f"{message.path}.content", reason, "risk" if null else None)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from segue.conformance.chat import ChatRequest, not_functions
-from segue.conformance.rule import Finding, Table
-from segue.conformance.schema import draft7_fault, pattern_fault
-from segue.conformance.values import is_list, is_object, kind, quoted
+from segue.conformance.chat_request import ChatRequest, find_non_functions
+from segue.conformance.json_schema import find_draft7_error, find_pattern_error
+from segue.conformance.rule import Problem, Table
+from segue.conformance.values import is_list, is_object, quote, type_name
 
 __all__ = ["BODY_KEYS", "MESSAGE_KEYS", "table"]
 
@@ -28,7 +28,7 @@ MESSAGE_KEYS: Mapping[str, frozenset[str]] = {
     "tool": frozenset({"role", "content", "tool_call_id", "name"}),
 }
 _CALL_KEYS = frozenset({"id", "type", "function", "index"})
-_CALLED_KEYS = frozenset({"name", "arguments"})
+_CALL_FUNCTION_KEYS = frozenset({"name", "arguments"})
 _DECLARED_KEYS = frozenset({"name", "description", "strict", "parameters"})
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -38,19 +38,19 @@ table: Table[ChatRequest] = Table()
 
 # MIS-12
 @table.rule("MIS-12")
-def names_valid(request: ChatRequest) -> Iterator[Finding]:
+def names_valid(request: ChatRequest) -> Iterator[Problem]:
     """Names of functions, declared, called and in results, are 1 to 64 letters, digits, `_` or `-`."""
     for path, name in _names(request):
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            seen = quoted(name) if isinstance(name, str) else kind(name)
+            seen = quote(name) if isinstance(name, str) else type_name(name)
             expected = "must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64."
-            yield Finding(path, f"Function name was {seen} but {expected}")
+            yield Problem(path, f"Function name was {seen} but {expected}")
 
 
 def _names(request: ChatRequest) -> Iterator[tuple[str, object]]:
     for tool in request.tools:
         if tool.type == "function":
-            path, inner = tool.inner()
+            path, inner = tool.definition()
             yield f"{path}.name", inner.get("name")
     for call in request.calls:
         if call.is_function:
@@ -62,27 +62,27 @@ def _names(request: ChatRequest) -> Iterator[tuple[str, object]]:
 
 # MIS-13
 @table.rule("MIS-13")
-def keys_known(request: ChatRequest) -> Iterator[Finding]:
+def keys_known(request: ChatRequest) -> Iterator[Problem]:
     """Body, messages and calls have only the keys of the API's types; a role is one of four."""
-    yield from _extra("", request.body, BODY_KEYS)
+    yield from _check_keys("", request.body, BODY_KEYS)
     for message in request.messages:
         known = MESSAGE_KEYS.get(message.role)
         if known is None:
             reason = "Input tag does not match any of the expected tags: 'system', 'user', 'assistant', 'tool'"
-            yield Finding(f"{message.path}.role", f"{quoted(message.role)}: {reason}")
+            yield Problem(f"{message.path}.role", f"{quote(message.role)}: {reason}")
         else:
-            yield from _extra(f"{message.path}.", message.data, known)
+            yield from _check_keys(f"{message.path}.", message.data, known)
     for call in request.calls:
         # OAI-CHAT-21 covers calls of another type.
         if call.is_function:
-            yield from _extra(f"{call.path}.", call.data, _CALL_KEYS)
-            yield from _extra(f"{call.path}.function.", call.function, _CALLED_KEYS)
+            yield from _check_keys(f"{call.path}.", call.data, _CALL_KEYS)
+            yield from _check_keys(f"{call.path}.function.", call.function, _CALL_FUNCTION_KEYS)
 
 
-def _extra(path: str, value: Mapping[str, object], known: frozenset[str]) -> Iterator[Finding]:
+def _check_keys(path: str, value: Mapping[str, object], known: frozenset[str]) -> Iterator[Problem]:
     if not value.keys() <= known:
         yield from (
-            Finding(f"{path}{key}", f"Extra inputs are not permitted: {quoted(key)}")
+            Problem(f"{path}{key}", f"Extra inputs are not permitted: {quote(key)}")
             for key in value
             if key not in known
         )
@@ -90,35 +90,35 @@ def _extra(path: str, value: Mapping[str, object], known: frozenset[str]) -> Ite
 
 # MIS-13
 @table.rule("MIS-13")
-def tools_valid(request: ChatRequest) -> Iterator[Finding]:
+def tools_valid(request: ChatRequest) -> Iterator[Problem]:
     """tools is a non-empty list; each function has parameters, a draft 7 JSON Schema."""
     declared = request.body.get("tools")
     if declared is not None and (not is_list(declared) or not declared):
-        seen = "an empty list" if is_list(declared) else kind(declared)
-        yield Finding("tools", f"Extra inputs are not permitted: tools is {seen}; omit the key if there are no tools")
+        seen = "an empty list" if is_list(declared) else type_name(declared)
+        yield Problem("tools", f"Extra inputs are not permitted: tools is {seen}; omit the key if there are no tools")
     for tool in request.tools:
         if tool.type != "function":
             continue
-        path, inner = tool.inner()
-        yield from _extra(f"{path}.", inner, _DECLARED_KEYS)
+        path, inner = tool.definition()
+        yield from _check_keys(f"{path}.", inner, _DECLARED_KEYS)
         parameters = inner.get("parameters")
         if not is_object(parameters):
-            seen = kind(parameters) if "parameters" in inner else "missing"
-            yield Finding(f"{path}.parameters", f"parameters is {seen}; a JSON Schema object is expected")
+            seen = type_name(parameters) if "parameters" in inner else "missing"
+            yield Problem(f"{path}.parameters", f"parameters is {seen}; a JSON Schema object is expected")
             continue
-        fault, pattern = draft7_fault(parameters), pattern_fault(parameters)
+        fault, pattern = find_draft7_error(parameters), find_pattern_error(parameters)
         if fault is not None:
-            yield Finding(f"{path}.parameters", f"Invalid tool schema: {fault}")
+            yield Problem(f"{path}.parameters", f"Invalid tool schema: {fault}")
         elif pattern is not None:
-            yield Finding(f"{path}.parameters", f"Invalid tool schema for some versions: {pattern}", "risk")
+            yield Problem(f"{path}.parameters", f"Invalid tool schema for some versions: {pattern}", "risk")
 
 
 # OAI-CHAT-21
 @table.rule("OAI-CHAT-21")
-def functions_only(request: ChatRequest) -> Iterator[Finding]:
+def functions_only(request: ChatRequest) -> Iterator[Problem]:
     """Calls are calls of function tools; custom tools exist only at OpenAI."""
-    for path, found_type in not_functions(request):
+    for path, found_type in find_non_functions(request):
         # A call may omit its type. The API has hosted tools of its own.
         if found_type is None or (path.startswith("tools") and found_type != "custom"):
             continue
-        yield Finding(path, f"the type is {quoted(found_type)}; 'function' is expected")
+        yield Problem(path, f"the type is {quote(found_type)}; 'function' is expected")

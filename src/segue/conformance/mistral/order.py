@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from segue.conformance.chat import ChatRequest, Message
-from segue.conformance.rule import Finding, Severity, Table
-from segue.conformance.values import quoted
+from segue.conformance.chat_request import ChatRequest, Message
+from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.values import quote
 
 __all__ = ["table"]
 
 table: Table[ChatRequest] = Table()
 
 
-def _after(request: ChatRequest, role: str) -> Iterator[tuple[Message, str]]:
+def _messages_with_predecessor(request: ChatRequest, role: str) -> Iterator[tuple[Message, str]]:
     for before, message in pairwise(request.messages):
         if message.role == role:
             yield message, before.role
@@ -22,61 +22,61 @@ def _after(request: ChatRequest, role: str) -> Iterator[tuple[Message, str]]:
 
 # MIS-07
 @table.rule("MIS-07")
-def no_user_after_tool(request: ChatRequest) -> Iterator[Finding]:
+def no_user_after_tool(request: ChatRequest) -> Iterator[Problem]:
     """An assistant message is between a result and the next user message."""
-    for message, before in _after(request, "user"):
+    for message, before in _messages_with_predecessor(request, "user"):
         if before == "tool":
-            yield Finding(message.path, "Unexpected role 'user' after role 'tool'")
+            yield Problem(message.path, "Unexpected role 'user' after role 'tool'")
 
 
 # MIS-08
 @table.rule("MIS-08")
-def tool_after_assistant(request: ChatRequest) -> Iterator[Finding]:
+def tool_after_assistant(request: ChatRequest) -> Iterator[Problem]:
     """A result follows an assistant message or another result."""
-    for message, before in _after(request, "tool"):
+    for message, before in _messages_with_predecessor(request, "tool"):
         if before not in ("assistant", "tool"):
-            yield Finding(message.path, f"Unexpected role 'tool' after role {quoted(before)}")
+            yield Problem(message.path, f"Unexpected role 'tool' after role {quote(before)}")
 
 
 # MIS-09
 @table.rule("MIS-09")
-def no_system_later(request: ChatRequest) -> Iterator[Finding]:
+def no_system_later(request: ChatRequest) -> Iterator[Problem]:
     """A system message follows neither an assistant message nor a result."""
-    for message, before in _after(request, "system"):
+    for message, before in _messages_with_predecessor(request, "system"):
         if before in ("assistant", "tool"):
-            yield Finding(message.path, f"Unexpected role 'system' after role {quoted(before)}")
+            yield Problem(message.path, f"Unexpected role 'system' after role {quote(before)}")
 
 
 # MIS-10
 @table.rule("MIS-10")
-def last_role(request: ChatRequest) -> Iterator[Finding]:
+def last_role(request: ChatRequest) -> Iterator[Problem]:
     """The last message has the role user or tool, or is an assistant message with prefix."""
     if len(request.messages) < 2:
         return
     last = request.messages[-1]
     reason = "Expected last role User or Tool (or Assistant with prefix True) for serving but got"
     if last.role == "assistant" and last.data.get("prefix") is not True:
-        yield Finding(last.path, f"{reason} assistant")
+        yield Problem(last.path, f"{reason} assistant")
     elif last.role == "system":
         # The vendor's validators accept it, the API's error text does not list it.
-        yield Finding(last.path, f"{reason} system", "risk")
+        yield Problem(last.path, f"{reason} system", "risk")
 
 
 # MIS-15
 @table.rule("MIS-15")
-def first_message_valid(request: ChatRequest) -> Iterator[Finding]:
+def first_message_valid(request: ChatRequest) -> Iterator[Problem]:
     """There is a message; a single one has the role user or system; the first has no calls and is not a result."""
     if not request.messages:
-        yield Finding("messages", "Conversation must have at least one message")
+        yield Problem("messages", "Conversation must have at least one message")
         return
     first = request.messages[0]
     if len(request.messages) == 1:
         if first.role in ("assistant", "tool"):
-            yield Finding(first.path, "Conversation must start with a user message or system message")
+            yield Problem(first.path, "Conversation must start with a user message or system message")
     elif first.role == "tool":
         # The validators count from the second message on, so they accept this one.
-        yield Finding(first.path, "a result without a call; Conversation must start with a user message", "risk")
+        yield Problem(first.path, "a result without a call; Conversation must start with a user message", "risk")
     elif request.rounds and request.rounds[0].calls[0].message == 0:
         severity: Severity = "reject" if request.rounds[0].results else "risk"
         reason = "calls of the first message are not counted; Conversation must start with a user message"
-        yield Finding(f"{first.path}.tool_calls", reason, severity)
+        yield Problem(f"{first.path}.tool_calls", reason, severity)

@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segue.conformance.openai_responses import content, ids, items, pairing, reasoning, tools
-from segue.conformance.openai_responses.request import ResponsesRequest, read
-from segue.conformance.rule import Book
+from segue.conformance.openai_responses.request import ResponsesRequest, parse_request
+from segue.conformance.rule import RuleSet
 
-__all__ = ["BOOK", "UNSHOWABLE"]
+__all__ = ["NOT_CHECKABLE", "RULE_SET"]
 
-UNSHOWABLE: Mapping[str, str] = {
+NOT_CHECKABLE: Mapping[str, str] = {
     "OAI-RESP-12": "newer wording of OAI-RESP-11; reported there",
     "OAI-RESP-22": "about reply streams; a request body holds no deltas",
     "OAI-RESP-23": "about replies; a request body holds no response status",
 }
 
-BOOK: Book[ResponsesRequest] = Book(
+RULE_SET: RuleSet[ResponsesRequest] = RuleSet(
     "openai-responses",
-    read,
+    parse_request,
     (*items.table, *ids.table, *pairing.table, *reasoning.table, *content.table, *tools.table),
-    UNSHOWABLE,
+    NOT_CHECKABLE,
 )

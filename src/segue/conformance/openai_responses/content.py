@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.openai_responses.request import Item, ResponsesRequest
-from segue.conformance.rule import Finding, Severity, Table
-from segue.conformance.values import is_list, is_object, is_text, kind, quoted, text_of
+from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 
 __all__ = ["table"]
 
@@ -15,141 +15,143 @@ table: Table[ResponsesRequest] = Table()
 _INPUT = ("input_text", "input_image", "input_file")
 _OUTPUT = ("output_text", "refusal")
 # In the SDK or in error texts, but not in the types of messages.
-_UNCERTAIN = frozenset({"input_audio", "computer_screenshot", "summary_text", "reasoning_text"})
+_UNCERTAIN_PARTS = frozenset({"input_audio", "computer_screenshot", "summary_text", "reasoning_text"})
 # Parts of other APIs, which are known to be invalid here. Other unknown types may be newer than this table.
-_ELSEWHERE = frozenset({"text", "image", "image_url", "file", "document", "tool_use", "tool_result", "thinking"})
+_OTHER_API_PARTS = frozenset({"text", "image", "image_url", "file", "document", "tool_use", "tool_result", "thinking"})
 _LONGEST_OUTPUT = 10_485_760
 _TEXT_OF = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
 _SOURCES = {"input_image": ("image_url", "file_id"), "input_file": ("file_data", "file_id", "file_url")}
-_MOVED = {"messages": "input", "system": "instructions"}
+_RENAMED_KEYS = {"messages": "input", "system": "instructions"}
 
 
-def _parts(path: str, parts: object, allowed: tuple[str, ...]) -> Iterator[Finding]:
+def _check_parts(path: str, parts: object, allowed: tuple[str, ...]) -> Iterator[Problem]:
     for position, part in enumerate(parts if is_list(parts) else ()):
         here = f"{path}[{position}]"
         if not is_object(part):
-            yield Finding(here, f"{kind(part)} in the list of parts; an object is expected")
+            yield Problem(here, f"{type_name(part)} in the list of parts; an object is expected")
             continue
-        part_type = text_of(part.get("type"))
+        part_type = text_or_empty(part.get("type"))
         if part_type in allowed:
-            yield from _part(here, part_type, part)
+            yield from _check_part(here, part_type, part)
         else:
             supported = ", ".join(f"'{name}'" for name in allowed)
-            known = part_type in (*_INPUT, *_OUTPUT, *_ELSEWHERE, "") or (
-                part_type in _UNCERTAIN and allowed is _OUTPUT
+            known = part_type in (*_INPUT, *_OUTPUT, *_OTHER_API_PARTS, "") or (
+                part_type in _UNCERTAIN_PARTS and allowed is _OUTPUT
             )
             severity: Severity = "reject" if known else "risk"
-            seen = f"Invalid value: {quoted(part.get('type'))}. Supported values are: {supported}."
-            yield Finding(f"{here}.type", seen, severity)
+            seen = f"Invalid value: {quote(part.get('type'))}. Supported values are: {supported}."
+            yield Problem(f"{here}.type", seen, severity)
 
 
-def _part(path: str, part_type: str, part: Mapping[str, object]) -> Iterator[Finding]:
+def _check_part(path: str, part_type: str, part: Mapping[str, object]) -> Iterator[Problem]:
     if part_type in _TEXT_OF:
         key = _TEXT_OF[part_type]
         if not isinstance(part.get(key), str):
-            seen = kind(part[key]) if key in part else "missing"
-            yield Finding(f"{path}.{key}", f"{key} of this {part_type} is {seen}; a string is expected")
+            seen = type_name(part[key]) if key in part else "missing"
+            yield Problem(f"{path}.{key}", f"{key} of this {part_type} is {seen}; a string is expected")
         return
     sources = _SOURCES[part_type]
     given = [key for key in sources if part.get(key) is not None]
     if not given:
-        yield Finding(path, f"this {part_type} has no source; one of {', '.join(sources)} is expected")
+        yield Problem(path, f"this {part_type} has no source; one of {', '.join(sources)} is expected")
     for key in given:
         if not isinstance(part[key], str):
-            yield Finding(f"{path}.{key}", f"{key} is {kind(part[key])}; a string is expected")
+            yield Problem(f"{path}.{key}", f"{key} is {type_name(part[key])}; a string is expected")
 
 
 # OAI-RESP-15
 @table.rule("OAI-RESP-15")
-def parts_match_role(request: ResponsesRequest) -> Iterator[Finding]:
+def parts_match_role(request: ResponsesRequest) -> Iterator[Problem]:
     """Message content is a string or parts: output_text and refusal for the assistant, input_* for all others."""
-    for item in request.of("message"):
+    for item in request.items_of("message"):
         content = item.data.get("content")
         if not isinstance(content, str) and not is_list(content):
-            seen = kind(content) if "content" in item.data else "missing"
-            yield Finding(f"{item.path}.content", f"content is {seen}; a string or a list of parts is expected")
-        yield from _parts(f"{item.path}.content", content, _OUTPUT if item.is_assistant else _INPUT)
+            seen = type_name(content) if "content" in item.data else "missing"
+            yield Problem(f"{item.path}.content", f"content is {seen}; a string or a list of parts is expected")
+        yield from _check_parts(f"{item.path}.content", content, _OUTPUT if item.is_assistant else _INPUT)
 
 
 # OAI-RESP-16
 @table.rule("OAI-RESP-16")
-def outputs_valid(request: ResponsesRequest) -> Iterator[Finding]:
+def outputs_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """An output is a string or input_* parts; screenshots and shell output have their own types."""
-    for item in request.of("function_call_output", "custom_tool_call_output"):
+    for item in request.items_of("function_call_output", "custom_tool_call_output"):
         path, output = f"{item.path}.output", item.data.get("output")
         if isinstance(output, str):
             if len(output) > _LONGEST_OUTPUT:
                 seen = f"Expected a string with maximum length {_LONGEST_OUTPUT}, but got a string with length"
-                yield Finding(path, f"Invalid '{path}': string too long. {seen} {len(output)} instead.")
+                yield Problem(path, f"Invalid '{path}': string too long. {seen} {len(output)} instead.")
         elif not is_list(output):
-            seen = kind(output) if "output" in item.data else "missing"
-            yield Finding(path, f"output is {seen}; a string or a list of parts is expected")
-        yield from _parts(path, output, _INPUT)
-    for item in request.of("computer_call_output"):
-        yield from _screenshot(item)
-    for item in request.of("shell_call_output"):
-        yield from _shell_output(item)
-    for item in request.of("apply_patch_call_output"):
+            seen = type_name(output) if "output" in item.data else "missing"
+            yield Problem(path, f"output is {seen}; a string or a list of parts is expected")
+        yield from _check_parts(path, output, _INPUT)
+    for item in request.items_of("computer_call_output"):
+        yield from _check_screenshot(item)
+    for item in request.items_of("shell_call_output"):
+        yield from _check_shell_output(item)
+    for item in request.items_of("apply_patch_call_output"):
         output = item.data.get("output")
         if output is not None and not isinstance(output, str):
-            yield Finding(f"{item.path}.output", f"output is {kind(output)}; a string is expected")
+            yield Problem(f"{item.path}.output", f"output is {type_name(output)}; a string is expected")
 
 
-def _screenshot(item: Item) -> Iterator[Finding]:
+def _check_screenshot(item: Item) -> Iterator[Problem]:
     path, output = f"{item.path}.output", item.data.get("output")
     if not is_object(output):
-        yield Finding(path, f"output is {kind(output)}; a computer_screenshot is expected")
+        yield Problem(path, f"output is {type_name(output)}; a computer_screenshot is expected")
     elif output.get("type") != "computer_screenshot":
         # Early examples of the vendor used an image here.
         severity: Severity = "risk" if output.get("type") == "input_image" else "reject"
-        seen = f"Invalid value: {quoted(output.get('type'))}. Supported values are: 'computer_screenshot'."
-        yield Finding(f"{path}.type", seen, severity)
+        seen = f"Invalid value: {quote(output.get('type'))}. Supported values are: 'computer_screenshot'."
+        yield Problem(f"{path}.type", seen, severity)
 
 
-def _shell_output(item: Item) -> Iterator[Finding]:
+def _check_shell_output(item: Item) -> Iterator[Problem]:
     path, output = f"{item.path}.output", item.data.get("output")
     if not is_list(output):
-        yield Finding(path, f"output is {kind(output)}; a list of chunks with stdout, stderr and outcome is expected")
+        yield Problem(
+            path, f"output is {type_name(output)}; a list of chunks with stdout, stderr and outcome is expected"
+        )
         return
     for position, chunk in enumerate(output):
         here = f"{path}[{position}]"
         if not is_object(chunk):
-            yield Finding(here, f"{kind(chunk)} in the list of chunks; an object is expected")
+            yield Problem(here, f"{type_name(chunk)} in the list of chunks; an object is expected")
             continue
         for key in ("stdout", "stderr"):
             if not isinstance(chunk.get(key), str):
-                seen = kind(chunk[key]) if key in chunk else "missing"
-                yield Finding(f"{here}.{key}", f"{key} is {seen}; a string is expected")
+                seen = type_name(chunk[key]) if key in chunk else "missing"
+                yield Problem(f"{here}.{key}", f"{key} is {seen}; a string is expected")
         outcome = chunk.get("outcome")
         if not is_object(outcome) or outcome.get("type") not in ("exit", "timeout"):
-            yield Finding(
+            yield Problem(
                 f"{here}.outcome", "outcome must have the type 'exit' with an exit_code, or the type 'timeout'"
             )
         elif outcome["type"] == "exit" and not isinstance(outcome.get("exit_code"), int):
-            yield Finding(f"{here}.outcome.exit_code", f"Missing required parameter: '{here}.outcome.exit_code'.")
+            yield Problem(f"{here}.outcome.exit_code", f"Missing required parameter: '{here}.outcome.exit_code'.")
 
 
 # OAI-RESP-24
 @table.rule("OAI-RESP-24")
-def input_present(request: ResponsesRequest) -> Iterator[Finding]:
+def input_present(request: ResponsesRequest) -> Iterator[Problem]:
     """input is a string or a list of items; it is optional with a prompt, conversation or earlier response."""
     given = request.body.get("input")
     if given is None:
-        if not request.continues and not is_object(request.body.get("prompt")):
-            yield Finding("input", "Missing required parameter: 'input'.")
+        if not request.is_continuation and not is_object(request.body.get("prompt")):
+            yield Problem("input", "Missing required parameter: 'input'.")
     elif not isinstance(given, str) and not is_list(given):
-        yield Finding("input", f"input is {kind(given)}; a string or a list of items is expected")
-    if is_text(request.body.get("previous_response_id")) and request.body.get("conversation") is not None:
-        yield Finding("conversation", "conversation can't be used together with previous_response_id")
+        yield Problem("input", f"input is {type_name(given)}; a string or a list of items is expected")
+    if has_text(request.body.get("previous_response_id")) and request.body.get("conversation") is not None:
+        yield Problem("conversation", "conversation can't be used together with previous_response_id")
 
 
 # OAI-RESP-24
 @table.rule("OAI-RESP-24")
-def system_text_in_instructions(request: ResponsesRequest) -> Iterator[Finding]:
+def system_text_in_instructions(request: ResponsesRequest) -> Iterator[Problem]:
     """The system prompt is a string in instructions or system and developer items, not the key system."""
     instructions = request.body.get("instructions")
     if instructions is not None and not isinstance(instructions, str):
-        yield Finding("instructions", f"instructions is {kind(instructions)}; a string is expected")
-    for key, now in _MOVED.items():
+        yield Problem("instructions", f"instructions is {type_name(instructions)}; a string is expected")
+    for key, now in _RENAMED_KEYS.items():
         if key in request.body:
-            yield Finding(key, f"Unsupported parameter: '{key}'. Use '{now}'.")
+            yield Problem(key, f"Unsupported parameter: '{key}'. Use '{now}'.")

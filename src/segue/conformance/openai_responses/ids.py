@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.openai_responses.request import PAIRS, Item, ResponsesRequest
-from segue.conformance.rule import Finding, Severity, Table
-from segue.conformance.values import is_text, kind, quoted, text_of
+from segue.conformance.rule import Problem, Severity, Table
+from segue.conformance.values import has_text, quote, text_or_empty, type_name
 
 __all__ = ["table"]
 
@@ -17,14 +17,14 @@ _LONGEST = 64
 # A local_shell_call_output may have its call id in `id`; OAI-RESP-20 covers it.
 _PAIRED = frozenset({*PAIRS, *PAIRS.values()} - {"local_shell_call_output"})
 # Hosted searches have no call_id.
-_UNPAIRED_TOO = frozenset({"tool_search_call", "tool_search_output"})
+_CALL_ID_OPTIONAL = frozenset({"tool_search_call", "tool_search_output"})
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 # Prefixes that the service is known to require.
 _CALL_PREFIX: Mapping[str, str] = {"function_call": "fc", "custom_tool_call": "ctc"}
-_DEMANDED: Mapping[str, str] = {"reasoning": "rs", "message": "msg"}
+_REQUIRED_PREFIX: Mapping[str, str] = {"reasoning": "rs", "message": "msg"}
 # Prefixes of its own ids; it is not known to reject others.
-_USUAL: Mapping[str, str] = {
+_USUAL_PREFIX: Mapping[str, str] = {
     "web_search_call": "ws",
     "file_search_call": "fs",
     "code_interpreter_call": "ci",
@@ -39,75 +39,75 @@ _USUAL: Mapping[str, str] = {
 
 # OAI-RESP-01
 @table.rule("OAI-RESP-01")
-def call_ids_short(request: ResponsesRequest) -> Iterator[Finding]:
+def call_ids_short(request: ResponsesRequest) -> Iterator[Problem]:
     """call_id is a string of 1 to 64 characters, on calls and on outputs."""
-    for item in request.of(*_PAIRED):
+    for item in request.items_of(*_PAIRED):
         path, value = f"{item.path}.call_id", item.data.get("call_id")
         if value is None:
             # The newest types accept outputs without a call.
             severity: Severity = "risk" if item.type == "function_call_output" else "reject"
-            if item.type not in _UNPAIRED_TOO:
-                yield Finding(path, f"Missing required parameter: '{path}'.", severity)
-        elif not is_text(value):
-            yield Finding(path, f"call_id is {kind(value)}; a string of 1 to {_LONGEST} characters is expected")
+            if item.type not in _CALL_ID_OPTIONAL:
+                yield Problem(path, f"Missing required parameter: '{path}'.", severity)
+        elif not has_text(value):
+            yield Problem(path, f"call_id is {type_name(value)}; a string of 1 to {_LONGEST} characters is expected")
         elif len(value) > _LONGEST:
             seen = f"Expected a string with maximum length {_LONGEST}, but got a string with length {len(value)}"
-            yield Finding(path, f"Invalid '{path}': string too long. {seen} instead.")
+            yield Problem(path, f"Invalid '{path}': string too long. {seen} instead.")
 
 
 # OAI-RESP-02
 @table.rule("OAI-RESP-02")
-def call_item_ids_valid(request: ResponsesRequest) -> Iterator[Finding]:
+def call_item_ids_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """The id of a function_call begins with `fc`, that of a custom_tool_call with `ctc`; it may be omitted."""
-    for item in request.of(*_CALL_PREFIX):
-        yield from _id_findings(item, _CALL_PREFIX[item.type], "reject")
+    for item in request.items_of(*_CALL_PREFIX):
+        yield from _check_id(item, _CALL_PREFIX[item.type], "reject")
 
 
 # OAI-RESP-03
 @table.rule("OAI-RESP-03")
-def item_ids_valid(request: ResponsesRequest) -> Iterator[Finding]:
+def item_ids_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """Reasoning has an id that begins with `rs`, the id of a message begins with `msg`; ids have 1 to 64 characters."""
     for item in request.items:
         if item.type == "reasoning" and item.id is None:
             # Clients that send only the encrypted content are known to succeed.
-            severity: Severity = "risk" if is_text(item.data.get("encrypted_content")) else "reject"
-            yield Finding(f"{item.path}.id", f"Missing required parameter: '{item.path}.id'.", severity)
-        elif item.type in _DEMANDED:
-            yield from _id_findings(item, _DEMANDED[item.type], "reject")
+            severity: Severity = "risk" if has_text(item.data.get("encrypted_content")) else "reject"
+            yield Problem(f"{item.path}.id", f"Missing required parameter: '{item.path}.id'.", severity)
+        elif item.type in _REQUIRED_PREFIX:
+            yield from _check_id(item, _REQUIRED_PREFIX[item.type], "reject")
         elif item.type not in _CALL_PREFIX and item.type != "local_shell_call_output":
-            yield from _id_findings(item, _USUAL.get(item.type, ""), "risk")
+            yield from _check_id(item, _USUAL_PREFIX.get(item.type, ""), "risk")
 
 
-def _id_findings(item: Item, prefix: str, severity: Severity) -> Iterator[Finding]:
+def _check_id(item: Item, prefix: str, severity: Severity) -> Iterator[Problem]:
     path, value = f"{item.path}.id", item.id
     if value is None:
         return
     if not isinstance(value, str):
         # Items that require their id are checked by their item spec.
         if item.type not in ("item_reference", "mcp_approval_request"):
-            yield Finding(path, f"the id is {kind(value)}; a string is expected")
+            yield Problem(path, f"the id is {type_name(value)}; a string is expected")
     elif not value.startswith(prefix):
-        yield Finding(path, f"Invalid '{path}': {quoted(value)}. Expected an ID that begins with '{prefix}'.", severity)
+        yield Problem(path, f"Invalid '{path}': {quote(value)}. Expected an ID that begins with '{prefix}'.", severity)
     elif not _ID.fullmatch(value):
         seen = "Expected an ID that contains letters, numbers, underscores, or dashes"
-        yield Finding(path, f"Invalid '{path}': {quoted(value)}. {seen}.")
+        yield Problem(path, f"Invalid '{path}': {quote(value)}. {seen}.")
     elif len(value) > _LONGEST:
         seen = f"Expected a string with maximum length {_LONGEST}, but got a string with length {len(value)}"
-        yield Finding(path, f"Invalid '{path}': string too long. {seen} instead.")
+        yield Problem(path, f"Invalid '{path}': string too long. {seen} instead.")
     elif "-" in value:
-        yield Finding(path, f"the id {quoted(value)} has a dash, which the service is known to reject", "risk")
+        yield Problem(path, f"the id {quote(value)} has a dash, which the service is known to reject", "risk")
 
 
 # OAI-RESP-13
 @table.rule("OAI-RESP-13")
-def item_ids_unique(request: ResponsesRequest) -> Iterator[Finding]:
+def item_ids_unique(request: ResponsesRequest) -> Iterator[Problem]:
     """No two items have the same id."""
     seen: set[str] = set()
     for item in request.items:
-        name = text_of(item.id)
+        name = text_or_empty(item.id)
         if not name or item.type == "local_shell_call_output":
             continue
         if name in seen:
             advice = "Remove duplicate items from your input and try again."
-            yield Finding(f"{item.path}.id", f"Duplicate item found with id {quoted(name)}. {advice}")
+            yield Problem(f"{item.path}.id", f"Duplicate item found with id {quote(name)}. {advice}")
         seen.add(name)

@@ -6,58 +6,58 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from segue.conformance.openai_responses.request import APPROVAL, HOSTED, PAIRS, Item, ResponsesRequest
-from segue.conformance.rule import Finding, Holds, Severity, Table
-from segue.conformance.values import is_list, is_text, kind, quoted
+from segue.conformance.rule import ModelFilter, Problem, Severity, Table
+from segue.conformance.values import has_text, is_list, quote, type_name
 from segue.models import Model
 
 __all__ = ["table"]
 
 table: Table[ResponsesRequest] = Table()
 
-_NOT_BY_THE_MODEL = frozenset(
+_NOT_MODEL_ITEMS = frozenset(
     {*PAIRS.values(), APPROVAL[1], "additional_tools", "configuration_update", "compaction_trigger"}
 )
 _CALLS = frozenset({*PAIRS, *HOSTED, APPROVAL[0]})
-_BY_CLIENT = frozenset({"function_call", "custom_tool_call"})
+_CLIENT_CALLS = frozenset({"function_call", "custom_tool_call"})
 # The prefix of every published encrypted_content of the service.
-_SEAL = "gAAAA"
+_ENCRYPTED_PREFIX = "gAAAA"
 
 
-def _reasons(model: Model) -> bool:
+def _is_reasoning_model(model: Model) -> bool:
     return not model.family or (model.family == "gpt" and (model.line == "o" or model.at_least(5)))
 
 
-def _is_own(model: Model) -> bool:
+def _is_openai(model: Model) -> bool:
     return model.family in ("", "gpt")
 
 
-REASONING = Holds("OpenAI's reasoning models, and unknown names", _reasons)
-OWN = Holds("OpenAI's models, and unknown names", _is_own)
+REASONING = ModelFilter("OpenAI's reasoning models, and unknown names", _is_reasoning_model)
+OPENAI = ModelFilter("OpenAI's models, and unknown names", _is_openai)
 
 
 def _is_made_by_model(item: Item) -> bool:
     if item.type == "message":
         return item.is_assistant
-    return item.type not in _NOT_BY_THE_MODEL
+    return item.type not in _NOT_MODEL_ITEMS
 
 
 # OAI-RESP-07
 @table.rule("OAI-RESP-07")
-def reasoning_followed(request: ResponsesRequest) -> Iterator[Finding]:
+def reasoning_followed(request: ResponsesRequest) -> Iterator[Problem]:
     """A reasoning item is directly before the message or call that was generated with it."""
     for item, following in pairwise([*request.items, None]):
         if item is None or not item.is_reasoning:
             continue
-        seen = f"Item {quoted(item.id)} of type 'reasoning' was provided without its required following item."
+        seen = f"Item {quote(item.id)} of type 'reasoning' was provided without its required following item."
         if following is None or not _is_made_by_model(following):
             # Without an id the service can't look the item up; its behaviour is unknown.
-            severity: Severity = "reject" if is_text(item.id) else "risk"
-            yield Finding(item.path, seen, severity)
+            severity: Severity = "reject" if has_text(item.id) else "risk"
+            yield Problem(item.path, seen, severity)
         elif following.is_reasoning:
-            yield Finding(item.path, f"{seen} Another reasoning item follows.", "risk")
+            yield Problem(item.path, f"{seen} Another reasoning item follows.", "risk")
 
 
-def _turns(request: ResponsesRequest) -> Iterator[list[Item]]:
+def _split_turns(request: ResponsesRequest) -> Iterator[list[Item]]:
     """Splits the items at user, system and developer messages."""
     turn: list[Item] = []
     for item in request.items:
@@ -69,85 +69,85 @@ def _turns(request: ResponsesRequest) -> Iterator[list[Item]]:
     yield turn
 
 
-def _bare(request: ResponsesRequest) -> Iterator[Item]:
+def _items_without_reasoning(request: ResponsesRequest) -> Iterator[Item]:
     """Yields model items with an id and no reasoning before them in their turn."""
-    if not request.stored:
+    if not request.is_stored:
         return
-    for turn in _turns(request):
+    for turn in _split_turns(request):
         for item in turn:
             if item.is_reasoning:
                 break
-            if is_text(item.id) and (item.is_assistant or item.type in _CALLS):
+            if has_text(item.id) and (item.is_assistant or item.type in _CALLS):
                 yield item
 
 
 # OAI-RESP-08
-@table.rule("OAI-RESP-08", severity="risk", holds=REASONING)
-def calls_keep_reasoning(request: ResponsesRequest) -> Iterator[Finding]:
+@table.rule("OAI-RESP-08", severity="risk", applies_to=REASONING)
+def calls_keep_reasoning(request: ResponsesRequest) -> Iterator[Problem]:
     """A call that was generated with reasoning and has its id has the reasoning before it.
 
     A body does not show which calls were generated with reasoning; omitting the ids is safe.
     """
-    for item in _bare(request):
+    for item in _items_without_reasoning(request):
         if item.type in _CALLS:
-            seen = f"Item {quoted(item.id)} of type '{item.type}' has no 'reasoning' item before it"
-            yield Finding(f"{item.path}.id", f"{seen}; if it was generated with one, omit the id")
+            seen = f"Item {quote(item.id)} of type '{item.type}' has no 'reasoning' item before it"
+            yield Problem(f"{item.path}.id", f"{seen}; if it was generated with one, omit the id")
 
 
 # OAI-RESP-09
-@table.rule("OAI-RESP-09", severity="risk", holds=REASONING)
-def messages_keep_reasoning(request: ResponsesRequest) -> Iterator[Finding]:
+@table.rule("OAI-RESP-09", severity="risk", applies_to=REASONING)
+def messages_keep_reasoning(request: ResponsesRequest) -> Iterator[Problem]:
     """A message that was generated with reasoning and has its id has the reasoning before it."""
-    for item in _bare(request):
+    for item in _items_without_reasoning(request):
         if item.is_assistant:
-            seen = f"Item {quoted(item.id)} of type 'message' has no 'reasoning' item before it"
-            yield Finding(f"{item.path}.id", f"{seen}; if it was generated with one, omit the id")
+            seen = f"Item {quote(item.id)} of type 'message' has no 'reasoning' item before it"
+            yield Problem(f"{item.path}.id", f"{seen}; if it was generated with one, omit the id")
 
 
 # OAI-RESP-09
 @table.rule("OAI-RESP-09", severity="risk")
-def messages_before_calls(request: ResponsesRequest) -> Iterator[Finding]:
+def messages_before_calls(request: ResponsesRequest) -> Iterator[Problem]:
     """The order is reasoning, message, call: no call is between reasoning and message."""
     separating_call = ""
     after_reasoning = False
     for item in request.items:
         if item.is_reasoning:
             after_reasoning, separating_call = True, ""
-        elif item.type in _BY_CLIENT:
+        elif item.type in _CLIENT_CALLS:
             separating_call = item.path if after_reasoning else ""
         elif item.is_assistant:
-            if separating_call and is_text(item.id) and request.stored:
-                seen = f"Item {quoted(item.id)} is separated from its 'reasoning' item by {separating_call}"
-                yield Finding(f"{item.path}.id", seen)
+            if separating_call and has_text(item.id) and request.is_stored:
+                seen = f"Item {quote(item.id)} is separated from its 'reasoning' item by {separating_call}"
+                yield Problem(f"{item.path}.id", seen)
         elif not _is_made_by_model(item):
             after_reasoning, separating_call = False, ""
 
 
 # OAI-RESP-10
 @table.rule("OAI-RESP-10")
-def no_references_without_store(request: ResponsesRequest) -> Iterator[Finding]:
+def no_references_without_store(request: ResponsesRequest) -> Iterator[Problem]:
     """With store false no item is referenced by id only: reasoning has its encrypted_content."""
-    if request.stored:
+    if request.is_stored:
         return
-    for item in request.of("reasoning", "item_reference"):
-        if not is_text(item.id) or is_text(item.data.get("encrypted_content")):
+    for item in request.items_of("reasoning", "item_reference"):
+        if not has_text(item.id) or has_text(item.data.get("encrypted_content")):
             continue
         # Possibly stored earlier, or plain text for a compatible server.
-        uncertain = request.continues or (is_list(item.data.get("content")) and bool(item.data["content"]))
+        uncertain = request.is_continuation or (is_list(item.data.get("content")) and bool(item.data["content"]))
         severity: Severity = "risk" if uncertain else "reject"
-        seen = f"Item with id {quoted(item.id)} not found. Items are not persisted when `store` is set to false."
-        yield Finding(item.path, seen, severity)
+        seen = f"Item with id {quote(item.id)} not found. Items are not persisted when `store` is set to false."
+        yield Problem(item.path, seen, severity)
 
 
 # OAI-RESP-11
-@table.rule("OAI-RESP-11", holds=OWN)
-def encrypted_by_provider(request: ResponsesRequest) -> Iterator[Finding]:
+@table.rule("OAI-RESP-11", applies_to=OPENAI)
+def encrypted_by_provider(request: ResponsesRequest) -> Iterator[Problem]:
     """encrypted_content is from this provider; a body does not show the account."""
-    for item in request.of("reasoning", "compaction"):
+    for item in request.items_of("reasoning", "compaction"):
         path, value = f"{item.path}.encrypted_content", item.data.get("encrypted_content")
         if value is not None and not isinstance(value, str):
             if item.type == "reasoning":
-                yield Finding(path, f"encrypted_content is {kind(value)}; a string is expected")
-        elif value and not value.startswith(_SEAL):
-            seen = f"The encrypted content {quoted(value)} could not be verified"
-            yield Finding(path, f"{seen}: this provider's encrypted content begins with {_SEAL!r}", "risk")
+                yield Problem(path, f"encrypted_content is {type_name(value)}; a string is expected")
+        elif value and not value.startswith(_ENCRYPTED_PREFIX):
+            seen = f"The encrypted content {quote(value)} could not be verified"
+            yield Problem(path, f"{seen}: this provider's encrypted content begins with {_ENCRYPTED_PREFIX!r}", "risk")

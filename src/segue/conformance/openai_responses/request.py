@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from segue.conformance.values import is_list, is_object, is_text, text_of
+from segue.conformance.values import has_text, is_list, is_object, text_or_empty
 from segue.models import Model
 
-__all__ = ["APPROVAL", "HOSTED", "PAIRS", "Item", "ResponsesRequest", "Tool", "read"]
+__all__ = ["APPROVAL", "HOSTED", "PAIRS", "Item", "ResponsesRequest", "Tool", "parse_request"]
 
 # Type of a call → type of its output, paired by call_id.
 PAIRS: Mapping[str, str] = {
@@ -61,12 +61,12 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     def call_id(self) -> object:
         """The id used for pairing; a local_shell_call_output has it in `call_id` or, by the SDK's types, in `id`."""
         call_id = self.data.get("call_id")
-        return self.id if self.type == "local_shell_call_output" and not is_text(call_id) else call_id
+        return self.id if self.type == "local_shell_call_output" and not has_text(call_id) else call_id
 
     @property
     def is_reasoning(self) -> bool:
         """True for reasoning, in full or by reference."""
-        return self.type == "reasoning" or (self.type == "item_reference" and text_of(self.id).startswith("rs"))
+        return self.type == "reasoning" or (self.type == "item_reference" and text_or_empty(self.id).startswith("rs"))
 
     @property
     def is_assistant(self) -> bool:
@@ -81,12 +81,12 @@ class Tool(msgspec.Struct, frozen=True):
 
     @property
     def type(self) -> str:
-        return text_of(self.data.get("type"))
+        return text_or_empty(self.data.get("type"))
 
-    def members(self) -> Iterator[Tool]:
+    def namespace_tools(self) -> Iterator[Tool]:
         """Yields the tools inside a namespace."""
         if self.type == "namespace":
-            yield from _tools(self.data, self.path)
+            yield from _parse_tools(self.data, self.path)
 
 
 class ResponsesRequest(msgspec.Struct, frozen=True):
@@ -96,53 +96,53 @@ class ResponsesRequest(msgspec.Struct, frozen=True):
     model: Model
     items: Sequence[Item]
     tools: Sequence[Tool]
-    found: Sequence[Tool]
+    searched_tools: Sequence[Tool]
     refers_to_calls: bool
 
-    def of(self, *types: str) -> Iterator[Item]:
+    def items_of(self, *types: str) -> Iterator[Item]:
         """Yields the items of these types in the order of the body."""
         return (item for item in self.items if item.type in types)
 
     @property
-    def continues(self) -> bool:
+    def is_continuation(self) -> bool:
         """True if the provider stores earlier items of the conversation."""
         conversation = self.body.get("conversation")
-        return is_text(self.body.get("previous_response_id")) or is_text(conversation) or is_object(conversation)
+        return has_text(self.body.get("previous_response_id")) or has_text(conversation) or is_object(conversation)
 
     @property
-    def stored(self) -> bool:
+    def is_stored(self) -> bool:
         return self.body.get("store") is not False
 
 
-def _type(data: Mapping[str, object]) -> str:
+def _item_type(data: Mapping[str, object]) -> str:
     if data.get("type") is not None:
-        return text_of(data["type"])
+        return text_or_empty(data["type"])
     if "role" in data:
         return "message"
     return "item_reference" if data.keys() <= {"id", "type"} and data.get("id") is not None else ""
 
 
-def _tools(holder: Mapping[str, object], path: str = "") -> Iterator[Tool]:
+def _parse_tools(holder: Mapping[str, object], path: str = "") -> Iterator[Tool]:
     tools = holder.get("tools")
     prefix = f"{path}.tools" if path else "tools"
     for index, tool in enumerate(tools if is_list(tools) else ()):
         yield Tool(f"{prefix}[{index}]", tool if is_object(tool) else {})
 
 
-def read(body: Mapping[str, object], model: Model) -> ResponsesRequest:
+def parse_request(body: Mapping[str, object], model: Model) -> ResponsesRequest:
     """Parses a body; any object is accepted."""
     entries = body.get("input")
     items = [
-        Item(index, _type(entry), entry) if is_object(entry) else Item(index, "", {})
+        Item(index, _item_type(entry), entry) if is_object(entry) else Item(index, "", {})
         for index, entry in enumerate(entries if is_list(entries) else ())
     ]
-    tools = list(_tools(body))
+    tools = list(_parse_tools(body))
     found: list[Tool] = []
     for item in items:
         if item.type == "additional_tools":
-            tools += _tools(item.data, item.path)
+            tools += _parse_tools(item.data, item.path)
         elif item.type == "tool_search_output":
-            found += _tools(item.data, item.path)
-    names = (text_of(item.id) for item in items if item.type == "item_reference")
+            found += _parse_tools(item.data, item.path)
+    names = (text_or_empty(item.id) for item in items if item.type == "item_reference")
     refers = any(not name.startswith(("msg", "rs")) for name in names)
     return ResponsesRequest(body, model, items, tools, found, refers)

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from segue.conformance import openai_chat
-from segue.conformance.chat import ChatRequest, read
+from segue.conformance.chat_request import ChatRequest, parse_request
 from segue.conformance.profiles import hosted, local
-from segue.conformance.rule import Book, Rule, Table
+from segue.conformance.rule import Rule, RuleSet, Table
 
-__all__ = ["BOOKS", "PROFILES", "UNSHOWABLE", "Profile"]
+__all__ = ["NOT_CHECKABLE", "PROFILES", "RULE_SETS", "Profile"]
 
-UNSHOWABLE: Mapping[str, str] = {
+NOT_CHECKABLE: Mapping[str, str] = {
     "COMP-03": "about the calls of replies, not about replayed ones",
     "COMP-06": "about reply streams; a request body holds no deltas",
     "COMP-13": "about replies: native calls without id and type; in requests both are optional",
@@ -32,65 +32,68 @@ class Profile(msgspec.Struct, frozen=True):
     name: str
     server: str
     own: Table[ChatRequest]
-    without: frozenset[str] = frozenset()
-    lowered: frozenset[str] = frozenset()
+    omitted: frozenset[str] = frozenset()
+    downgraded: frozenset[str] = frozenset()
 
     def rules(self) -> Iterator[Rule[ChatRequest]]:
         yield from self.own
-        for rule in openai_chat.BOOK.rules:
-            if rule.name not in self.without:
-                yield rule.at("risk") if rule.name in self.lowered else rule
+        for rule in openai_chat.RULE_SET.rules:
+            if rule.name not in self.omitted:
+                yield rule.with_severity("risk") if rule.name in self.downgraded else rule
 
 
 # Checks of OpenAI's own limits, and of reasoning effort with function tools.
-_OPENAI_ALONE = frozenset({"no_effort_with_functions"})
+_OPENAI_ONLY = frozenset({"no_effort_with_functions"})
 _OPENAI_LIMITS = frozenset({"tools_within_limits"})
-_KEYS = frozenset({"no_unknown_keys", "no_error_flag"})
-_PAIRS = frozenset({"results_match_calls", "one_result_per_call", "ids_unique_in_turn", "no_system_among_results"})
+_KEY_CHECKS = frozenset({"no_unknown_keys", "no_error_flag"})
+_PAIRING_CHECKS = frozenset(
+    {"results_match_calls", "one_result_per_call", "ids_unique_in_turn", "no_system_among_results"}
+)
 # Servers with a chat template compare no ids: unpaired calls and results reach the model unchanged.
-_UNPAIRED = _OPENAI_LIMITS | _PAIRS | {"calls_have_results", "names_valid", "results_are_text"}
-_SELF_HOSTED = _OPENAI_ALONE | {"call_id_short", "arguments_are_strings", "no_unknown_keys"}
+_TEMPLATE_SERVER_CHECKS = _OPENAI_LIMITS | _PAIRING_CHECKS | {"calls_have_results", "names_valid", "results_are_text"}
+_SELF_HOSTED = _OPENAI_ONLY | {"call_id_short", "arguments_are_strings", "no_unknown_keys"}
 
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
-        Profile("cerebras", "Cerebras Inference", hosted.CEREBRAS, _OPENAI_ALONE | _KEYS, _OPENAI_LIMITS),
-        Profile("fireworks", "Fireworks AI", hosted.FIREWORKS, _OPENAI_ALONE | _KEYS, _OPENAI_LIMITS),
-        Profile("groq", "GroqCloud", hosted.GROQ, _OPENAI_ALONE | _KEYS, _OPENAI_LIMITS),
+        Profile("cerebras", "Cerebras Inference", hosted.CEREBRAS, _OPENAI_ONLY | _KEY_CHECKS, _OPENAI_LIMITS),
+        Profile("fireworks", "Fireworks AI", hosted.FIREWORKS, _OPENAI_ONLY | _KEY_CHECKS, _OPENAI_LIMITS),
+        Profile("groq", "GroqCloud", hosted.GROQ, _OPENAI_ONLY | _KEY_CHECKS, _OPENAI_LIMITS),
         Profile(
             "llama.cpp",
             "llama-server",
             local.LLAMA_CPP,
             _SELF_HOSTED | {"assistant_has_content", "others_have_content"},
-            _UNPAIRED | {"call_type_known"},
+            _TEMPLATE_SERVER_CHECKS | {"call_type_known"},
         ),
-        Profile("minimax", "MiniMax", hosted.MINIMAX, _OPENAI_ALONE | _PAIRS, _OPENAI_LIMITS),
+        Profile("minimax", "MiniMax", hosted.MINIMAX, _OPENAI_ONLY | _PAIRING_CHECKS, _OPENAI_LIMITS),
         Profile(
             "ollama",
             "Ollama, /api/chat and /v1",
             local.OLLAMA,
             _SELF_HOSTED | {"call_type_known"},
-            _UNPAIRED | {"others_have_content", "assistant_has_content"},
+            _TEMPLATE_SERVER_CHECKS | {"others_have_content", "assistant_has_content"},
         ),
-        Profile("openrouter", "OpenRouter", hosted.OPENROUTER, _OPENAI_ALONE | {"no_unknown_keys"}, _OPENAI_LIMITS),
+        Profile("openrouter", "OpenRouter", hosted.OPENROUTER, _OPENAI_ONLY | {"no_unknown_keys"}, _OPENAI_LIMITS),
         Profile(
             "vllm",
             "vLLM",
             local.VLLM,
             _SELF_HOSTED | {"call_type_known", "calls_not_empty"},
-            _UNPAIRED | {"others_have_content", "assistant_has_content"},
+            _TEMPLATE_SERVER_CHECKS | {"others_have_content", "assistant_has_content"},
         ),
         Profile(
             "xai",
             "xAI",
             hosted.XAI,
-            _OPENAI_ALONE | {"assistant_has_content", "others_have_content"},
+            _OPENAI_ONLY | {"assistant_has_content", "others_have_content"},
             _OPENAI_LIMITS,
         ),
-        Profile("z.ai", "Z.ai", hosted.ZAI, _OPENAI_ALONE | _PAIRS | {"calls_have_results"}, _OPENAI_LIMITS),
+        Profile("z.ai", "Z.ai", hosted.ZAI, _OPENAI_ONLY | _PAIRING_CHECKS | {"calls_have_results"}, _OPENAI_LIMITS),
     )
 }
 
-BOOKS: Mapping[str, Book[ChatRequest]] = {
-    name: Book("openai-chat", read, tuple(profile.rules()), UNSHOWABLE) for name, profile in PROFILES.items()
+RULE_SETS: Mapping[str, RuleSet[ChatRequest]] = {
+    name: RuleSet("openai-chat", parse_request, tuple(profile.rules()), NOT_CHECKABLE)
+    for name, profile in PROFILES.items()
 }

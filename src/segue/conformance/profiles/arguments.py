@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segue.conformance.chat import Call, ChatRequest
-from segue.conformance.rule import Finding
-from segue.conformance.values import kind_of_json, quoted
+from segue.conformance.chat_request import Call, ChatRequest
+from segue.conformance.rule import Problem
+from segue.conformance.values import json_type_name, quote
 
-__all__ = ["function_calls", "not_json"]
+__all__ = ["check_json_arguments", "function_calls"]
 
 
 def function_calls(request: ChatRequest) -> Iterator[tuple[Call, object]]:
@@ -18,8 +18,8 @@ def function_calls(request: ChatRequest) -> Iterator[tuple[Call, object]]:
             yield call, call.function.get("arguments")
 
 
-def not_json(request: ChatRequest, told: str, *, empty: bool) -> Iterator[Finding]:
+def check_json_arguments(request: ChatRequest, reason: str, *, allow_empty: bool) -> Iterator[Problem]:
     """Reports argument strings that are not JSON; `allow_empty` accepts empty ones."""
     for call, arguments in function_calls(request):
-        if isinstance(arguments, str) and not (empty and not arguments) and not kind_of_json(arguments):
-            yield Finding(f"{call.path}.function.arguments", f"{told}: {quoted(arguments)}")
+        if isinstance(arguments, str) and not (allow_empty and not arguments) and not json_type_name(arguments):
+            yield Problem(f"{call.path}.function.arguments", f"{reason}: {quote(arguments)}")

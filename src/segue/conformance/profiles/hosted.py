@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from segue.conformance import openai_chat
-from segue.conformance.chat import ChatRequest, Message
-from segue.conformance.profiles.arguments import not_json
-from segue.conformance.rule import Finding, Holds, Severity, Table
-from segue.conformance.values import is_list, is_object, is_text, kind, quoted, text_of
+from segue.conformance.chat_request import ChatRequest, Message
+from segue.conformance.profiles.arguments import check_json_arguments
+from segue.conformance.rule import ModelFilter, Problem, Severity, Table
+from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
 __all__ = ["CEREBRAS", "FIREWORKS", "GROQ", "MINIMAX", "OPENROUTER", "XAI", "ZAI"]
@@ -26,24 +26,24 @@ def _unknown_keys(request: ChatRequest, known: Keys) -> Iterator[tuple[Message, 
 # ---------------------------------------------------------------------------------------------------------------- groq
 
 GROQ: Table[ChatRequest] = Table()
-_NAMED = frozenset({"role", "content", "name"})
+_NAMED_KEYS = frozenset({"role", "content", "name"})
 _GROQ_KEYS: Keys = {
-    **dict.fromkeys(("system", "developer", "user", "function"), _NAMED),
-    "assistant": _NAMED | {"tool_calls", "function_call", "reasoning"},
-    "tool": _NAMED | {"tool_call_id"},
+    **dict.fromkeys(("system", "developer", "user", "function"), _NAMED_KEYS),
+    "assistant": _NAMED_KEYS | {"tool_calls", "function_call", "reasoning"},
+    "tool": _NAMED_KEYS | {"tool_call_id"},
 }
 
 
 # COMP-01
 @GROQ.rule("COMP-01")
-def groq_keys(request: ChatRequest) -> Iterator[Finding]:
+def groq_keys(request: ChatRequest) -> Iterator[Problem]:
     """Messages have only the keys that Groq accepts."""
     for message, key in _unknown_keys(request, _GROQ_KEYS):
-        reason = f"for 'role:{message.role}' the following must be satisfied: property {quoted(key)} is unsupported"
-        yield Finding(f"{message.path}.{key}", reason)
+        reason = f"for 'role:{message.role}' the following must be satisfied: property {quote(key)} is unsupported"
+        yield Problem(f"{message.path}.{key}", reason)
 
 
-def _reasons(model: Model) -> bool | None:
+def _is_reasoning_model(model: Model) -> bool | None:
     """True for a reasoning model on Groq; `None` if the name does not show it."""
     if model.thinking or "gpt-oss" in model.name or "-r1" in model.name or model.line == "qwq":
         return True
@@ -54,34 +54,34 @@ def _reasons(model: Model) -> bool | None:
 
 # COMP-02
 @GROQ.rule("COMP-02")
-def groq_reasoning(request: ChatRequest) -> Iterator[Finding]:
+def groq_reasoning(request: ChatRequest) -> Iterator[Problem]:
     """Only messages to reasoning models have `reasoning`."""
-    reasons = _reasons(request.model)
+    reasons = _is_reasoning_model(request.model)
     if reasons:
         return
     for message in request.messages:
         if message.role == "assistant" and message.data.get("reasoning") is not None:
             reason = "reasoning is not supported with this model"
-            yield Finding(f"{message.path}.reasoning", reason, "risk" if reasons is None else None)
+            yield Problem(f"{message.path}.reasoning", reason, "risk" if reasons is None else None)
 
 
 # ------------------------------------------------------------------------------------------------------------ cerebras
 
 CEREBRAS: Table[ChatRequest] = Table()
 _CEREBRAS_KEYS: Keys = {
-    **dict.fromkeys(("system", "developer", "user"), _NAMED),
-    "assistant": _NAMED | {"tool_calls", "reasoning", "refusal"},
-    "tool": _NAMED | {"tool_call_id"},
+    **dict.fromkeys(("system", "developer", "user"), _NAMED_KEYS),
+    "assistant": _NAMED_KEYS | {"tool_calls", "reasoning", "refusal"},
+    "tool": _NAMED_KEYS | {"tool_call_id"},
 }
 
 
 # COMP-04
 @CEREBRAS.rule("COMP-04")
-def cerebras_keys(request: ChatRequest) -> Iterator[Finding]:
+def cerebras_keys(request: ChatRequest) -> Iterator[Problem]:
     """Messages have only the keys that Cerebras accepts: `reasoning`, but not `reasoning_content`."""
     for message, key in _unknown_keys(request, _CEREBRAS_KEYS):
         reason = f"property 'messages.{message.index}.{message.role}.{key}' is unsupported"
-        yield Finding(f"{message.path}.{key}", reason)
+        yield Problem(f"{message.path}.{key}", reason)
 
 
 # ----------------------------------------------------------------------------------------------------------------- xai
@@ -91,14 +91,14 @@ XAI: Table[ChatRequest] = Table()
 
 # COMP-05
 @XAI.rule("COMP-05")
-def xai_content(request: ChatRequest) -> Iterator[Finding]:
+def xai_content(request: ChatRequest) -> Iterator[Problem]:
     """Every message has content, also with calls; an empty string is accepted."""
     for message in request.messages:
         content = message.content
         if content is None or (is_list(content) and not content):
-            seen = "an empty list" if is_list(content) else kind(content)
+            seen = "an empty list" if is_list(content) else type_name(content)
             reason = f"Each message must have at least one content element: content is {seen}; '' is accepted"
-            yield Finding(f"{message.path}.content", reason)
+            yield Problem(f"{message.path}.content", reason)
 
 
 # ------------------------------------------------------------------------------------------------------------- minimax
@@ -106,77 +106,77 @@ def xai_content(request: ChatRequest) -> Iterator[Finding]:
 MINIMAX: Table[ChatRequest] = Table()
 
 
-def _earlier(request: ChatRequest) -> Iterator[tuple[str, str | None, bool]]:
+def _find_stray_results(request: ChatRequest) -> Iterator[tuple[str, str | None, bool]]:
     """Yields path and id of each result without a call in its round, and whether an earlier call has that id."""
     strays = {result.message.index: result for result in request.orphans}
     for turn in request.rounds:
         call_ids = turn.call_ids()
-        strays |= {r.message.index: r for r in turn.results if not is_text(r.id) or r.id not in call_ids}
+        strays |= {r.message.index: r for r in turn.results if not has_text(r.id) or r.id not in call_ids}
     calls: dict[int, set[str]] = {turn.calls[0].message: turn.call_ids() for turn in request.rounds}
     known: set[str] = set()
     for message in request.messages:
         known |= calls.get(message.index, set())
         result = strays.get(message.index)
         if result is not None:
-            found = text_of(result.id) or None
+            found = text_or_empty(result.id) or None
             yield result.path, found, found in known
 
 
 # COMP-07
 @MINIMAX.rule("COMP-07")
-def minimax_orphans(request: ChatRequest) -> Iterator[Finding]:
+def minimax_orphans(request: ChatRequest) -> Iterator[Problem]:
     """A result has the id of an existing call."""
-    for path, found, known in _earlier(request):
+    for path, found, known in _find_stray_results(request):
         if not known:
-            yield Finding(path, f"tool result's tool id({quoted(found or '')}) not found (2013)")
+            yield Problem(path, f"tool result's tool id({quote(found or '')}) not found (2013)")
 
 
 # COMP-08
 @MINIMAX.rule("COMP-08")
-def minimax_order(request: ChatRequest) -> Iterator[Finding]:
+def minimax_order(request: ChatRequest) -> Iterator[Problem]:
     """Each call has one result directly after it, and no two calls of a message have the same id."""
     reason = "tool call result does not follow tool call (2013)"
-    for path, found, known in _earlier(request):
+    for path, found, known in _find_stray_results(request):
         if known:
-            yield Finding(path, f"{reason}: the call {quoted(found)} is further up")
+            yield Problem(path, f"{reason}: the call {quote(found)} is further up")
     for turn in request.rounds:
-        for message in turn.intruders:
-            yield Finding(message.path, f"{reason}: a {message.role} message is between them")
-    yield from _twins(request, reason)
+        for message in turn.system_messages:
+            yield Problem(message.path, f"{reason}: a {message.role} message is between them")
+    yield from _check_duplicates(request, reason)
 
 
-def _twins(request: ChatRequest, reason: str) -> Iterator[Finding]:
+def _check_duplicates(request: ChatRequest, reason: str) -> Iterator[Problem]:
     """Reports calls of one message with the same id, and second results."""
     for turn in request.rounds:
         seen: set[str] = set()
         for call in turn.calls:
-            if is_text(call.id) and call.id in seen:
-                yield Finding(f"{call.path}.id", f"{reason}: {quoted(call.id)} is the id of an earlier call")
-            seen.add(text_of(call.id))
+            if has_text(call.id) and call.id in seen:
+                yield Problem(f"{call.path}.id", f"{reason}: {quote(call.id)} is the id of an earlier call")
+            seen.add(text_or_empty(call.id))
         answered: set[str] = set()
         for result in turn.results:
-            if is_text(result.id) and result.id in answered:
-                yield Finding(f"{result.path}.tool_call_id", f"{reason}: {quoted(result.id)} already has a result")
-            answered.add(text_of(result.id))
+            if has_text(result.id) and result.id in answered:
+                yield Problem(f"{result.path}.tool_call_id", f"{reason}: {quote(result.id)} already has a result")
+            answered.add(text_or_empty(result.id))
 
 
 # COMP-09
 @MINIMAX.rule("COMP-09")
-def minimax_arguments(request: ChatRequest) -> Iterator[Finding]:
+def minimax_arguments(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is valid JSON."""
-    yield from not_json(request, "invalid function arguments json string (2013)", empty=False)
+    yield from check_json_arguments(request, "invalid function arguments json string (2013)", allow_empty=False)
 
 
 # COMP-10
 @MINIMAX.rule("COMP-10")
-def minimax_parameters(request: ChatRequest) -> Iterator[Finding]:
+def minimax_parameters(request: ChatRequest) -> Iterator[Problem]:
     """Every declared function has parameters."""
     for tool in request.tools:
-        path, inner = tool.inner()
+        path, inner = tool.definition()
         parameters = inner.get("parameters")
         if tool.type == "function" and not parameters:
             severity: Severity | None = "risk" if is_object(parameters) else None
-            yield Finding(f"{path}.parameters", "function parameters is empty (2013)", severity)
+            yield Problem(f"{path}.parameters", "function parameters is empty (2013)", severity)
 
 
 # ---------------------------------------------------------------------------------------------------------------- z.ai
@@ -186,45 +186,45 @@ ZAI: Table[ChatRequest] = Table()
 
 # COMP-11
 @ZAI.rule("COMP-11")
-def zai_messages(request: ChatRequest) -> Iterator[Finding]:
+def zai_messages(request: ChatRequest) -> Iterator[Problem]:
     """There is a user message, every call has one result directly after it, and no id is used twice."""
     reason = "The messages parameter is illegal"
     if all(message.role != "user" for message in request.messages):
-        yield Finding("messages", f"{reason}: there is no user message")
-    for call in openai_chat.unanswered(request):
-        yield Finding(
-            call.path, f"{reason}: the call {quoted(call.id)} has no tool message with its result directly after it"
+        yield Problem("messages", f"{reason}: there is no user message")
+    for call in openai_chat.find_unanswered_calls(request):
+        yield Problem(
+            call.path, f"{reason}: the call {quote(call.id)} has no tool message with its result directly after it"
         )
-    for path, found, _ in _earlier(request):
-        yield Finding(path, f"{reason}: the result of {quoted(found)} has no call before it")
+    for path, found, _ in _find_stray_results(request):
+        yield Problem(path, f"{reason}: the result of {quote(found)} has no call before it")
     for turn in request.rounds:
-        for message in turn.intruders:
-            yield Finding(message.path, f"{reason}: a {message.role} message is between the results")
-    yield from _twins(request, reason)
+        for message in turn.system_messages:
+            yield Problem(message.path, f"{reason}: a {message.role} message is between the results")
+    yield from _check_duplicates(request, reason)
     used: dict[str, int] = {}
     for call in request.calls:
-        if is_text(call.id) and used.setdefault(call.id, call.message) != call.message:
-            seen = f"{quoted(call.id)} is the id of a call in messages[{used[call.id]}]"
-            yield Finding(f"{call.path}.id", f"{reason}: {seen}")
+        if has_text(call.id) and used.setdefault(call.id, call.message) != call.message:
+            seen = f"{quote(call.id)} is the id of a call in messages[{used[call.id]}]"
+            yield Problem(f"{call.path}.id", f"{reason}: {seen}")
 
 
 # ---------------------------------------------------------------------------------------------------------- openrouter
 
 OPENROUTER: Table[ChatRequest] = Table()
-GEMINI_3 = Holds("Gemini 3 and newer", lambda model: model.family == "gemini" and model.at_least(3))
-CLAUDE = Holds("Claude models", lambda model: model.family == "claude")
+GEMINI_3 = ModelFilter("Gemini 3 and newer", lambda model: model.family == "gemini" and model.at_least(3))
+CLAUDE = ModelFilter("Claude models", lambda model: model.family == "claude")
 
 
-def _since_last_user(request: ChatRequest) -> int:
+def _last_user_index(request: ChatRequest) -> int:
     """Returns the index of the last user message, -1 if there is none."""
     return max((message.index for message in request.messages if message.role == "user"), default=-1)
 
 
 # COMP-21
-@OPENROUTER.rule("COMP-21", holds=GEMINI_3)
-def openrouter_details(request: ChatRequest) -> Iterator[Finding]:
+@OPENROUTER.rule("COMP-21", applies_to=GEMINI_3)
+def openrouter_details(request: ChatRequest) -> Iterator[Problem]:
     """Messages with calls have reasoning_details with one encrypted entry, for the first call, at index 0."""
-    current = _since_last_user(request)
+    current = _last_user_index(request)
     for turn in request.rounds:
         first = turn.calls[0]
         message = request.messages[first.message]
@@ -237,24 +237,24 @@ def openrouter_details(request: ChatRequest) -> Iterator[Finding]:
         ]
         if not encrypted:
             reason = "Gemini models require OpenRouter reasoning details to be preserved in each request"
-            yield Finding(path, reason, "reject" if message.index > current else "risk")
+            yield Problem(path, reason, "reject" if message.index > current else "risk")
         for where, _ in encrypted[1:]:
-            yield Finding(where, "a second encrypted entry; one per turn is expected", "risk")
+            yield Problem(where, "a second encrypted entry; one per turn is expected", "risk")
         for where, entry in encrypted[:1]:
             if entry.get("id") != first.id or entry.get("index") != 0:
-                yield Finding(where, f"the id {quoted(first.id)} and the index 0 are expected", "risk")
+                yield Problem(where, f"the id {quote(first.id)} and the index 0 are expected", "risk")
 
 
 # COMP-22
-@OPENROUTER.rule("COMP-22", severity="risk", holds=CLAUDE)
-def openrouter_forced(request: ChatRequest) -> Iterator[Finding]:
+@OPENROUTER.rule("COMP-22", severity="risk", applies_to=CLAUDE)
+def openrouter_forced(request: ChatRequest) -> Iterator[Problem]:
     """A forced tool_choice silently switches reasoning off."""
     reasoning = request.body.get("reasoning")
     effort = reasoning.get("effort") if is_object(reasoning) else request.body.get("reasoning_effort")
     off = effort == "none" or (is_object(reasoning) and reasoning.get("enabled") is False)
     enabled = not off and (bool(reasoning) or effort is not None)
     if enabled and request.body.get("tool_choice") not in (None, "auto", "none"):
-        yield Finding("tool_choice", "reasoning is silently dropped with a forced tool_choice")
+        yield Problem("tool_choice", "reasoning is silently dropped with a forced tool_choice")
 
 
 # ----------------------------------------------------------------------------------------------------------- fireworks
@@ -279,11 +279,11 @@ _FIREWORKS_BODY = frozenset(
 
 # COMP-23
 @FIREWORKS.rule("COMP-23")
-def fireworks_keys(request: ChatRequest) -> Iterator[Finding]:
+def fireworks_keys(request: ChatRequest) -> Iterator[Problem]:
     """Body and messages have only the keys that Fireworks accepts."""
     for key in request.body:
         if key not in _FIREWORKS_BODY:
-            yield Finding(key, f"Extra inputs are not permitted, field: {quoted(key)}")
+            yield Problem(key, f"Extra inputs are not permitted, field: {quote(key)}")
     for message, key in _unknown_keys(request, _FIREWORKS_KEYS):
         path = f"{message.path}.{key}"
-        yield Finding(path, f"Extra inputs are not permitted, field: '{path}'")
+        yield Problem(path, f"Extra inputs are not permitted, field: '{path}'")

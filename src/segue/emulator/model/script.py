@@ -37,29 +37,29 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from segue.canonical.blocks import responses_of
-from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.canonical.request import Finish, Request
-from segue.emulator.model.recent import result_text
-from segue.emulator.turns import Call, Cut, End, Say, Step, Think, Trouble, Turn, Wait
-from segue.errors import InputError, text_argument
+from segue.emulator.model.last_exchange import format_result
+from segue.emulator.steps import CallStep, CutStep, EndStep, ErrorStep, ReplySteps, Step, TextStep, ThinkStep, WaitStep
+from segue.errors import InputError, require_string
 
-__all__ = ["Script", "fill"]
+__all__ = ["Script", "fill_placeholders"]
 
 _HEAD = re.compile(r"(?P<word>[^\s\[]+)(?:\[(?P<id>[^\]]*)\])?(?:[ \t]+(?P<rest>.*))?", re.DOTALL)
 _CALL = re.compile(r"(?P<name>[^\s{\[]+)\s*(?P<arguments>.*)", re.DOTALL)
 _ERROR = re.compile(r"(?P<status>\S+)\s*(?P<message>.*?)\s*(?:\(retry after (?P<seconds>[^)]*)\))?", re.DOTALL)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
-_HOLE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}")
-_ENDS: dict[str, Finish] = {"stop": "stop", "length": "length", "filter": "filter", "pause": "pause"}
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]+)\}")
+_FINISH_NAMES: dict[str, Finish] = {"stop": "stop", "length": "length", "filter": "filter", "pause": "pause"}
 
 
 class Script(Struct, frozen=True):
-    turns: tuple[Turn, ...]
+    turns: tuple[ReplySteps, ...]
     name: str = "script"
 
     @classmethod
     def parse(cls, text: str, name: str = "script") -> Script:
-        text_argument(text, "script")
+        require_string(text, "script")
         return cls(_Parser(name).turns(text), name)
 
 
@@ -81,9 +81,9 @@ class _Parser:
     def __init__(self, name: str) -> None:
         self._name = name
         self._number = 0
-        self._readers: dict[str, Callable[[str], Step]] = {
-            "say": Say,
-            "think": Think,
+        self._step_parsers: dict[str, Callable[[str], Step]] = {
+            "say": TextStep,
+            "think": ThinkStep,
             "call": self._call,
             "wait": self._wait,
             "error": self._error,
@@ -91,18 +91,18 @@ class _Parser:
             "end": self._end,
         }
 
-    def turns(self, text: str) -> tuple[Turn, ...]:
-        turns: list[Turn] = []
+    def turns(self, text: str) -> tuple[ReplySteps, ...]:
+        turns: list[ReplySteps] = []
         steps: list[Step] = []
         for line in self._lines(text):
             self._number = line.number
             if line.head.strip("-") or len(line.head) < 3:
-                if steps and isinstance(steps[-1], Cut | End | Trouble):
-                    word = {Cut: "cut", End: "end", Trouble: "error"}[type(steps[-1])]
-                    self._refuse(f"nothing can follow `{word}` in its turn; `---` begins the next one")
+                if steps and isinstance(steps[-1], CutStep | EndStep | ErrorStep):
+                    word = {CutStep: "cut", EndStep: "end", ErrorStep: "error"}[type(steps[-1])]
+                    self._fail(f"nothing can follow `{word}` in its turn; `---` begins the next one")
                 steps.append(self._step(line))
             elif not steps:
-                self._refuse("the turn before this `---` has no steps; a bare `say` is an empty reply")
+                self._fail("the turn before this `---` has no steps; a bare `say` is an empty reply")
             else:
                 turns.append(tuple(steps))
                 steps = []
@@ -128,7 +128,7 @@ class _Parser:
             else:
                 if not lines or not lines[-1].head.strip("-"):
                     self._number = number
-                    self._refuse("this line is indented, but its turn has no line before it to continue")
+                    self._fail("this line is indented, but its turn has no line before it to continue")
                 lines[-1].more += [*[""] * empty, raw]
                 empty = 0
         return lines
@@ -136,53 +136,57 @@ class _Parser:
     def _step(self, line: _Line) -> Step:
         head = _HEAD.fullmatch(line.text)
         word = head["word"] if head else line.head
-        reader = self._readers.get(word)
+        reader = self._step_parsers.get(word)
         if head is None or reader is None:
-            self._refuse(f"unknown step `{word}`{_meant(word, self._readers)}; known steps: {_listed(self._readers)}")
+            self._fail(
+                f"unknown step `{word}`{_suggest(word, self._step_parsers)}; known steps: {_join_names(self._step_parsers)}"
+            )
         rest = head["rest"] or ""
         if head["id"] is not None:
             if word != "call" or not head["id"].strip():
-                self._refuse("only `call` takes an id in brackets, as in `call[call_1] get_weather {}`")
+                self._fail("only `call` takes an id in brackets, as in `call[call_1] get_weather {}`")
             return replace(self._call(rest), id=head["id"].strip())
         if line.more and word in ("wait", "cut", "end"):
-            self._refuse(f"`{word}` takes one line, but the next one is indented")
+            self._fail(f"`{word}` takes one line, but the next one is indented")
         return reader(rest)
 
     # ---------------------------------------------------------------------------------------------------------- steps
 
-    def _call(self, rest: str) -> Call:
+    def _call(self, rest: str) -> CallStep:
         found = _CALL.fullmatch(rest.strip())
         if found is None:
-            self._refuse('the name of a tool was expected, as in `call get_weather {"city": "Lisbon"}`')
+            self._fail('the name of a tool was expected, as in `call get_weather {"city": "Lisbon"}`')
         value, text = parse_argument_text(found["arguments"])
         if not found["arguments"] or text is None:
-            return Call(found["name"], value)
-        return Call(found["name"], text=text)
+            return CallStep(found["name"], value)
+        return CallStep(found["name"], text=text)
 
-    def _wait(self, rest: str) -> Wait:
-        return Wait(self._seconds(_COMMENT.sub("", rest).strip(), "as in `wait 0.5`"))
+    def _wait(self, rest: str) -> WaitStep:
+        return WaitStep(self._seconds(_COMMENT.sub("", rest).strip(), "as in `wait 0.5`"))
 
-    def _error(self, rest: str) -> Trouble:
+    def _error(self, rest: str) -> ErrorStep:
         found = _ERROR.fullmatch(rest.strip())
         if found is None or not re.fullmatch(r"[45]\d\d", found["status"], re.ASCII):
             seen = f", not `{found['status']}`" if found else ""
-            self._refuse(f"an HTTP status from 400 to 599 was expected{seen}, as in `error 429 Slow down.`")
+            self._fail(f"an HTTP status from 400 to 599 was expected{seen}, as in `error 429 Slow down.`")
         seconds = found["seconds"]
         after = None if seconds is None else self._seconds(seconds.strip(), "as in `(retry after 2)`")
-        return Trouble(int(found["status"]), found["message"] or None, after)
+        return ErrorStep(int(found["status"]), found["message"] or None, after)
 
-    def _cut(self, rest: str) -> Cut:
+    def _cut(self, rest: str) -> CutStep:
         how = _COMMENT.sub("", rest).strip()
         if how not in ("", "end", "reset"):
-            self._refuse(f"`cut` or `cut reset` was expected, not `cut {how}`{_meant(how, ('end', 'reset'))}")
-        return Cut("reset" if how == "reset" else "end")
+            self._fail(f"`cut` or `cut reset` was expected, not `cut {how}`{_suggest(how, ('end', 'reset'))}")
+        return CutStep("reset" if how == "reset" else "end")
 
-    def _end(self, rest: str) -> End:
+    def _end(self, rest: str) -> EndStep:
         why = _COMMENT.sub("", rest).strip()
-        if why not in _ENDS:
+        if why not in _FINISH_NAMES:
             seen = f", not `{why}`" if why else ""
-            self._refuse(f"{_listed(_ENDS, 'or')} was expected after `end`{seen}{_meant(why, _ENDS)}")
-        return End(_ENDS[why])
+            self._fail(
+                f"{_join_names(_FINISH_NAMES, 'or')} was expected after `end`{seen}{_suggest(why, _FINISH_NAMES)}"
+            )
+        return EndStep(_FINISH_NAMES[why])
 
     def _seconds(self, text: str, example: str) -> float:
         try:
@@ -191,19 +195,19 @@ class _Parser:
             seconds = math.nan
         if not (math.isfinite(seconds) and seconds >= 0):
             seen = f", not `{text}`" if text else ""
-            self._refuse(f"a number of seconds was expected{seen}, {example}")
+            self._fail(f"a number of seconds was expected{seen}, {example}")
         return seconds
 
-    def _refuse(self, message: str) -> NoReturn:
+    def _fail(self, message: str) -> NoReturn:
         raise InputError(message, path=f"{self._name}, line {self._number}")
 
 
-def _meant(word: str, known: Iterable[str]) -> str:
+def _suggest(word: str, known: Iterable[str]) -> str:
     near = get_close_matches(word.lower().strip(":"), list(known), n=1, cutoff=0.5)
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
-def _listed(words: Iterable[str], joint: str = "and") -> str:
+def _join_names(words: Iterable[str], joint: str = "and") -> str:
     *first, last = [f"`{word}`" for word in words]
     return f"{', '.join(first)} {joint} {last}"
 
@@ -211,10 +215,10 @@ def _listed(words: Iterable[str], joint: str = "and") -> str:
 # --------------------------------------------------------------------------------------------------------------- holes
 
 
-def fill(turn: Turn, request: Request) -> Turn:
+def fill_placeholders(turn: ReplySteps, request: Request) -> ReplySteps:
     """The turn as it is said to this request: results in their places, free text where a tool takes that."""
     results = {
-        result.name: result_text(result)
+        result.name: format_result(result)
         for message in request.messages
         for result in responses_of(message)
         if result.name and (result.content is not None or result.structured is not UNSET)
@@ -222,18 +226,18 @@ def fill(turn: Turn, request: Request) -> Turn:
     free = {tool.name for tool in request.tools if tool.kind == "custom"}
 
     def filled(text: str) -> str:
-        return _HOLE.sub(lambda hole: _in_hole(hole[0], hole[1], results), text)
+        return _PLACEHOLDER.sub(lambda hole: _fill_placeholder(hole[0], hole[1], results), text)
 
     steps: list[Step] = []
     for step in turn:
-        if isinstance(step, Say | Think):
+        if isinstance(step, TextStep | ThinkStep):
             step = replace(step, text=filled(step.text))
-        elif isinstance(step, Call) and step.name in free and step.text is None:
-            text = step.arguments if isinstance(step.arguments, str) else write_text(step.arguments)
+        elif isinstance(step, CallStep) and step.name in free and step.text is None:
+            text = step.arguments if isinstance(step.arguments, str) else encode_json_text(step.arguments)
             step = replace(step, arguments=UNSET, text=text)
         steps.append(step)
     return tuple(steps)
 
 
-def _in_hole(hole: str, name: str | None, results: dict[str, str]) -> str:
+def _fill_placeholder(hole: str, name: str | None, results: dict[str, str]) -> str:
     return hole[0] if name is None else results.get(name, hole)

@@ -10,13 +10,21 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Origin, Thinking
 from segue.conformance.rule import Violation
-from segue.emulator.exchange import Asked
-from segue.emulator.json import object_or_none, objects, text_or_none
-from segue.emulator.names import BASE58, Names
+from segue.emulator.errors.anthropic import THREAD_ALREADY_CONTINUED, THREAD_FIELDS, THREAD_NOT_FOUND
+from segue.emulator.http_messages import HttpRequest
+from segue.emulator.ids import BASE58, IdGenerator
+from segue.emulator.json_values import object_or_none, objects_in, text_or_none
 from segue.emulator.providers import claude
-from segue.emulator.providers.base import Body, Provider, Route, Scene, bearer, post, reject
-from segue.emulator.seals import digest
-from segue.emulator.wording.anthropic import THREAD_ALREADY_CONTINUED, THREAD_FIELDS, THREAD_NOT_FOUND
+from segue.emulator.providers.base import (
+    Body,
+    Provider,
+    RequestContext,
+    Route,
+    bearer_token,
+    make_violation,
+    post_route,
+)
+from segue.emulator.signatures import digest
 from segue.models import identify
 from segue.wire.base import ApiError
 
@@ -26,7 +34,7 @@ _BETA = "thinking-binding-controls-2026-08-01"
 
 
 # Fields that are sent when a thread is created, and not again.
-_HELD = ("system", "tools")
+_THREAD_FIELDS = ("system", "tools")
 
 
 class _Thread(Struct):
@@ -37,12 +45,12 @@ class _Thread(Struct):
 
 class Anthropic(Provider):
     api = "anthropic"
-    base = ""
-    variable = "ANTHROPIC_API_KEY"
-    needs = ("model", "max_tokens", "messages")
+    base_path = ""
+    key_variable = "ANTHROPIC_API_KEY"
+    required_fields = ("model", "max_tokens", "messages")
     routes = (
-        post("/v1/messages"),
-        post("/v1/messages/count_tokens", "count"),
+        post_route("/v1/messages"),
+        post_route("/v1/messages/count_tokens", "count"),
         Route(re.compile("/v1/models"), "models", "GET"),
     )
 
@@ -50,51 +58,53 @@ class Anthropic(Provider):
         super().__init__(seed)
         self._threads: dict[tuple[str, str], _Thread] = {}
 
-    def key(self, http_request: Asked) -> str | None:
-        return http_request.headers.get("x-api-key") or bearer(http_request)
+    def read_key(self, http_request: HttpRequest) -> str | None:
+        return http_request.headers.get("x-api-key") or bearer_token(http_request)
 
-    def missing(self, http_request: Asked, body: Body) -> ApiError | None:
+    def check_required(self, http_request: HttpRequest, body: Body) -> ApiError | None:
         if not http_request.headers.get("anthropic-version"):
             return ApiError(400, "anthropic-version: header is required")
         counting = http_request.path.endswith("count_tokens")
-        return super().missing(http_request, {"max_tokens": 0, **body} if counting else body)
+        return super().check_required(http_request, {"max_tokens": 0, **body} if counting else body)
 
-    def lacks(self, name: str, http_request: Asked, body: Body) -> ApiError:
+    def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
         return ApiError(400, f"{name}: Field required")
 
-    def restored(self, body: Body, account: str) -> Body | Violation:
+    def restore_history(self, body: Body, account: str) -> Body | Violation:
         """Adds the system prompt, tools and messages of a continued thread."""
         thread = object_or_none(body.get("thread")) or {}
         if thread.get("type") != "continue":
             return body
         stored = self._threads.get((account, str(thread.get("previous_message_id"))))
         if stored is None:
-            return reject(THREAD_NOT_FOUND, "thread.previous_message_id", str(thread.get("previous_message_id")))
+            return make_violation(
+                THREAD_NOT_FOUND, "thread.previous_message_id", str(thread.get("previous_message_id"))
+            )
         if stored.continued:
-            return reject(THREAD_ALREADY_CONTINUED, "thread.previous_message_id", "already continued")
-        given = next((name for name in _HELD if name in body), None)
+            return make_violation(THREAD_ALREADY_CONTINUED, "thread.previous_message_id", "already continued")
+        given = next((name for name in _THREAD_FIELDS if name in body), None)
         if given is not None:
-            return reject(THREAD_FIELDS, given, "already part of the thread")
+            return make_violation(THREAD_FIELDS, given, "already part of the thread")
         return {**body, **stored.fields, "messages": [*stored.messages, *self.entries(body)]}
 
-    def breaches(self, body: Body, http_request: Asked, account: str) -> Iterator[Violation]:
+    def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
         binding = object_or_none((object_or_none(body.get("thinking")) or {}).get("block_binding")) or {}
         drops_blocks = binding.get("prefix_mismatch_behavior") == "drop_block"
         lenient = drops_blocks and _BETA in http_request.headers.get("anthropic-beta", "")
         messages = self.entries(body)
-        conversation = claude.Conversation(body.get("system"), body.get("tools"), messages)
+        conversation = claude.PromptParts(body.get("system"), body.get("tools"), messages)
         model = identify(text_or_none(body.get("model")))
-        yield from claude.misplaced(
-            list(_thoughts(messages)), conversation, self.seals, account, model, lenient=lenient
+        yield from claude.check_thinking(
+            list(_find_thinking(messages)), conversation, self.signer, account, model, lenient=lenient
         )
 
-    def reply_id(self, ids: Names) -> str:
-        return f"msg_01{ids.of('reply', 0, 22, BASE58)}"
+    def reply_id(self, ids: IdGenerator) -> str:
+        return f"msg_01{ids.make('reply', 0, 22, BASE58)}"
 
-    def call_ids(self, context: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        return f"toolu_01{context.names.of('call', index, 22, BASE58)}", None
+    def call_ids(self, context: RequestContext, index: int, tool: str) -> tuple[str | None, str | None]:
+        return f"toolu_01{context.ids.make('call', index, 22, BASE58)}", None
 
-    def spoken(self, context: Scene, reply: dict[str, Any]) -> None:
+    def record_reply(self, context: RequestContext, reply: dict[str, Any]) -> None:
         thread = object_or_none(context.body.get("thread"))
         if thread is None:
             return
@@ -102,43 +112,43 @@ class Anthropic(Provider):
         if before is not None:
             before.continued = True
         messages = [*self.entries(context.body), {"role": "assistant", "content": reply["content"]}]
-        fields = {name: context.body[name] for name in _HELD if name in context.body}
+        fields = {name: context.body[name] for name in _THREAD_FIELDS if name in context.body}
         self._threads[context.account, str(reply["id"])] = _Thread(fields, messages)
 
-    def thinks(self, context: Scene) -> bool:
+    def has_reasoning(self, context: RequestContext) -> bool:
         thinking = object_or_none(context.body.get("thinking")) or {}
         return thinking.get("type") in ("enabled", "adaptive")
 
-    def thought(self, context: Scene, index: int, text: str) -> Thinking:
-        prefix = claude.prefix_of(context.body.get("system"), context.body.get("tools"), self.entries(context.body))
+    def make_thinking(self, context: RequestContext, index: int, text: str) -> Thinking:
+        prefix = claude.make_prefix(context.body.get("system"), context.body.get("tools"), self.entries(context.body))
         omitted = (object_or_none(context.body.get("thinking")) or {}).get("display") == "omitted"
         text = "" if omitted else text
-        signature = self.seal(context, index, digest(text), prefix)
+        signature = self.sign(context, index, digest(text), prefix)
         return Thinking(text, signature, origin=Origin(self.wire.provider, context.model, identity="absent"))
 
-    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
+    def headers(self, ids: IdGenerator, kind: str | None) -> dict[str, str]:
         return {"request-id": _request_id(ids)}
 
-    def refusal(self, error_body: dict[str, Any], http_request: Asked, ids: Names) -> Any:
+    def complete_error(self, error_body: dict[str, Any], http_request: HttpRequest, ids: IdGenerator) -> Any:
         return {**error_body, "request_id": _request_id(ids)}
 
-    def models(self) -> dict[str, Any]:
+    def models_body(self) -> dict[str, Any]:
         model = self.wire.default_model
         row = {"type": "model", "id": model, "display_name": model, "created_at": "2026-01-01T00:00:00Z"}
         return {"data": [row], "first_id": model, "last_id": model, "has_more": False}
 
 
-def _request_id(ids: Names) -> str:
-    return f"req_01{ids.of('request', 0, 22, BASE58)}"
+def _request_id(ids: IdGenerator) -> str:
+    return f"req_01{ids.make('request', 0, 22, BASE58)}"
 
 
-def _thoughts(messages: list[Any]) -> Iterator[claude.Thought]:
+def _find_thinking(messages: list[Any]) -> Iterator[claude.ThinkingBlock]:
     before = 0
-    for number, message in enumerate(objects(messages)):
+    for number, message in enumerate(objects_in(messages)):
         before += isinstance(message.get("content"), str)
-        for place, block in enumerate(objects(message.get("content"))):
+        for place, block in enumerate(objects_in(message.get("content"))):
             if block.get("type") == "thinking":
                 path = f"messages[{number}].content[{place}]"
                 text = text_or_none(block.get("thinking")) or ""
-                yield claude.Thought(path, text, block.get("signature"), number, before)
+                yield claude.ThinkingBlock(path, text, block.get("signature"), number, before)
             before += 1

@@ -7,13 +7,13 @@ from typing import Any
 
 from segue.canonical.blocks import Origin, Thinking
 from segue.conformance.rule import Violation
-from segue.emulator.aws import access_key, signed_with
-from segue.emulator.exchange import Asked
-from segue.emulator.json import object_or_none, objects, text_or_none
-from segue.emulator.names import URL_SAFE, Names
+from segue.emulator.http_messages import HttpRequest
+from segue.emulator.ids import URL_SAFE, IdGenerator
+from segue.emulator.json_values import object_or_none, objects_in, text_or_none
 from segue.emulator.providers import claude
-from segue.emulator.providers.base import Body, Provider, Scene, bearer, post, reject
-from segue.emulator.seals import digest
+from segue.emulator.providers.base import Body, Provider, RequestContext, bearer_token, make_violation, post_route
+from segue.emulator.signatures import digest
+from segue.emulator.sigv4 import find_access_key, is_signed_with
 from segue.models import identify
 from segue.wire.base import ApiError
 
@@ -21,94 +21,96 @@ __all__ = ["Bedrock"]
 
 _MODEL = r"/model/(?P<model>.+)/"
 _PROMPT = ":prompt/"
-_SPACE = "http://internal.amazon.com/coral/com.amazon.bedrock/"
+_ERROR_NAMESPACE = "http://internal.amazon.com/coral/com.amazon.bedrock/"
 
 
 class Bedrock(Provider):
     api = "bedrock"
-    base = ""
-    variable = "AWS_BEARER_TOKEN_BEDROCK"
+    base_path = ""
+    key_variable = "AWS_BEARER_TOKEN_BEDROCK"
     model_key = "modelId"
-    media = "application/vnd.amazon.eventstream"
-    needs = ()
+    stream_media_type = "application/vnd.amazon.eventstream"
+    required_fields = ()
     routes = (
-        post(_MODEL + "converse"),
-        post(_MODEL + "converse-stream", "stream"),
-        post(_MODEL + "count-tokens", "count"),
+        post_route(_MODEL + "converse"),
+        post_route(_MODEL + "converse-stream", "stream"),
+        post_route(_MODEL + "count-tokens", "count"),
     )
 
-    def key(self, http_request: Asked) -> str | None:
-        return bearer(http_request) or access_key(http_request)
+    def read_key(self, http_request: HttpRequest) -> str | None:
+        return bearer_token(http_request) or find_access_key(http_request)
 
-    def holds(self, http_request: Asked, keys: frozenset[str]) -> bool:
+    def has_valid_key(self, http_request: HttpRequest, keys: frozenset[str]) -> bool:
         """A key is a bearer token, or `access key:secret`."""
         pairs = [key.split(":", 1) for key in keys if ":" in key]
-        return bearer(http_request) in keys or any(
-            signed_with(http_request, key_id, secret) for key_id, secret in pairs
+        return bearer_token(http_request) in keys or any(
+            is_signed_with(http_request, key_id, secret) for key_id, secret in pairs
         )
 
-    def lacks(self, name: str, http_request: Asked, body: Body) -> ApiError:
+    def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
         message = f"Value at '{name}' failed to satisfy constraint: Member must not be null"
         return ApiError(400, f"1 validation error detected: {message}")
 
-    def to_count(self, body: Body) -> Body:
+    def body_to_count(self, body: Body) -> Body:
         return object_or_none((object_or_none(body.get("input")) or {}).get("converse")) or body
 
-    def restored(self, body: Body, account: str) -> Body | Violation:
+    def restore_history(self, body: Body, account: str) -> Body | Violation:
         """Adds the messages of a stored prompt."""
         kept = _PROMPT in str(body.get("modelId")) and body.get("messages") is None
         return {**body, "messages": [{"role": "user", "content": [{"text": "What is kept."}]}]} if kept else body
 
-    def breaches(self, body: Body, http_request: Asked, account: str) -> Iterator[Violation]:
+    def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
         messages = self.entries(body)
         tools = (object_or_none(body.get("toolConfig")) or {}).get("tools")
-        conversation = claude.Conversation(body.get("system"), tools, messages)
+        conversation = claude.PromptParts(body.get("system"), tools, messages)
         model = identify(text_or_none(body.get("modelId")))
         if model.family != "claude":
             # Reasoning of other models is not signed.
             return
-        found = claude.misplaced(list(_thoughts(messages)), conversation, self.seals, account, model, lenient=False)
-        yield from (reject(one.rule, one.path, one.message) for one in found)
+        found = claude.check_thinking(
+            list(_find_thinking(messages)), conversation, self.signer, account, model, lenient=False
+        )
+        yield from (make_violation(one.rule, one.path, one.message) for one in found)
 
-    def reply_id(self, ids: Names) -> str:
-        return ids.uuid("reply")
+    def reply_id(self, ids: IdGenerator) -> str:
+        return ids.make_uuid("reply")
 
-    def call_ids(self, context: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        return f"tooluse_{context.names.of('call', index, 22, URL_SAFE)}", None
+    def call_ids(self, context: RequestContext, index: int, tool: str) -> tuple[str | None, str | None]:
+        return f"tooluse_{context.ids.make('call', index, 22, URL_SAFE)}", None
 
-    def thinks(self, context: Scene) -> bool:
+    def has_reasoning(self, context: RequestContext) -> bool:
         more = object_or_none(context.body.get("additionalModelRequestFields")) or {}
         thinking = object_or_none(more.get("thinking", more.get("reasoning_config"))) or {}
         return thinking.get("type") in ("enabled", "adaptive")
 
-    def thought(self, context: Scene, index: int, text: str) -> Thinking:
+    def make_thinking(self, context: RequestContext, index: int, text: str) -> Thinking:
         tools = (object_or_none(context.body.get("toolConfig")) or {}).get("tools")
-        prefix = claude.prefix_of(context.body.get("system"), tools, self.entries(context.body))
-        signature = self.seal(context, index, digest(text), prefix)
+        prefix = claude.make_prefix(context.body.get("system"), tools, self.entries(context.body))
+        signature = self.sign(context, index, digest(text), prefix)
         return Thinking(text, signature, origin=Origin(self.wire.provider, context.model, identity="absent"))
 
-    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
-        common = {"x-amzn-requestid": ids.uuid("request")}
-        return common if kind is None else {**common, "x-amzn-errortype": f"{kind}:{_SPACE}"}
+    def headers(self, ids: IdGenerator, kind: str | None) -> dict[str, str]:
+        common = {"x-amzn-requestid": ids.make_uuid("request")}
+        return common if kind is None else {**common, "x-amzn-errortype": f"{kind}:{_ERROR_NAMESPACE}"}
 
-    def error_kind(self, error_body: Mapping[str, Any]) -> str | None:
+    def error_type(self, error_body: Mapping[str, Any]) -> str | None:
         return text_or_none(error_body.get("__type"))
 
-    def refusal(self, error_body: dict[str, Any], http_request: Asked, ids: Names) -> Any:
+    def complete_error(self, error_body: dict[str, Any], http_request: HttpRequest, ids: IdGenerator) -> Any:
         """The error type is in a header, the body has only the message."""
         return {"message": error_body.get("message")}
 
-    def counted(self, tokens: int) -> dict[str, Any]:
+    def token_count_body(self, tokens: int) -> dict[str, Any]:
         return {"inputTokens": tokens}
 
 
-def _thoughts(messages: list[Any]) -> Iterator[claude.Thought]:
+def _find_thinking(messages: list[Any]) -> Iterator[claude.ThinkingBlock]:
     before = 0
-    for number, message in enumerate(objects(messages)):
-        for place, block in enumerate(objects(message.get("content"))):
+    for number, message in enumerate(objects_in(messages)):
+        for place, block in enumerate(objects_in(message.get("content"))):
             reasoning = object_or_none((object_or_none(block.get("reasoningContent")) or {}).get("reasoningText"))
             if reasoning is not None:
                 path = f"messages[{number}].content[{place}]"
                 thinking = text_or_none(reasoning.get("text")) or ""
-                yield claude.Thought(path, thinking, reasoning.get("signature"), number, before)
+                yield claude.ThinkingBlock(path, thinking, reasoning.get("signature"), number, before)
             before += 1

@@ -6,50 +6,50 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from segue.conformance.rule import Violation
-from segue.emulator.json import list_or_empty, objects, without
-from segue.emulator.providers.base import reject
-from segue.emulator.seals import Prefix, Seal, Seals, digest
+from segue.emulator.json_values import list_or_empty, objects_in, without_keys
+from segue.emulator.providers.base import make_violation
+from segue.emulator.signatures import PromptPrefix, SignaturePayload, Signer, digest
 from segue.models import Model
 
-__all__ = ["Conversation", "Thought", "binds", "flat", "misplaced", "prefix_of"]
+__all__ = ["PromptParts", "ThinkingBlock", "check_thinking", "flatten_blocks", "is_prefix_bound", "make_prefix"]
 
-_MARKS = frozenset({"cache_control", "cachePoint"})
+_CACHE_KEYS = frozenset({"cache_control", "cachePoint"})
 
 
-class Thought(NamedTuple):
+class ThinkingBlock(NamedTuple):
     """A thinking block in a body. `entries_before` is the number of conversation blocks before it."""
 
     path: str
-    words: str
+    text: str
     signature: Any
-    message: int
-    before: int
+    message_index: int
+    entries_before: int
 
 
-def binds(model: Model) -> bool:
+def is_prefix_bound(model: Model) -> bool:
     """ANT-28: from Fable 5.1 on, a block is bound to the prompt before it."""
     return model.family == "claude" and model.at_least(5, 1)
 
 
-def flat(messages: Iterable[Any]) -> list[Any]:
+def flatten_blocks(messages: Iterable[Any]) -> list[Any]:
     """Returns the conversation block by block, independent of message boundaries and without cache markers."""
     entries: list[Any] = []
-    for message in objects(list(messages)):
+    for message in objects_in(list(messages)):
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list_or_empty(content)
-        entries += ([message.get("role"), without(block, _MARKS)] for block in blocks)
+        entries += ([message.get("role"), without_keys(block, _CACHE_KEYS)] for block in blocks)
     return entries
 
 
-def prefix_of(system: Any, tools: Any, messages: Iterable[Any]) -> Prefix:
-    return Prefix.of(_said(system), without(tools, _MARKS), flat(messages))
+def make_prefix(system: Any, tools: Any, messages: Iterable[Any]) -> PromptPrefix:
+    return PromptPrefix.of_prompt(_system_blocks(system), without_keys(tools, _CACHE_KEYS), flatten_blocks(messages))
 
 
-def _said(system: Any) -> Any:
-    return [{"type": "text", "text": system}] if isinstance(system, str) else without(system, _MARKS)
+def _system_blocks(system: Any) -> Any:
+    return [{"type": "text", "text": system}] if isinstance(system, str) else without_keys(system, _CACHE_KEYS)
 
 
-class Conversation(NamedTuple):
+class PromptParts(NamedTuple):
     """The prompt that the thinking blocks of a body belong to."""
 
     system: Any
@@ -57,36 +57,48 @@ class Conversation(NamedTuple):
     messages: list[Any]
 
 
-def misplaced(
-    thoughts: list[Thought], conversation: Conversation, seals: Seals, account: str, model: Model, *, lenient: bool
+def check_thinking(
+    thoughts: list[ThinkingBlock],
+    conversation: PromptParts,
+    signer: Signer,
+    account: str,
+    model: Model,
+    *,
+    lenient: bool,
 ) -> Iterator[Violation]:
     """ANT-25, ANT-26, ANT-28. `lenient`: blocks of another conversation are skipped (`drop_block`)."""
-    latest = max((thought.message for thought in thoughts), default=-1)
-    replies = (i for i, message in enumerate(objects(conversation.messages)) if message.get("role") == "assistant")
+    latest = max((thought.message_index for thought in thoughts), default=-1)
+    replies = (i for i, message in enumerate(objects_in(conversation.messages)) if message.get("role") == "assistant")
     last = max(replies, default=-1)
-    entries = flat(conversation.messages)
-    signed_by_reply: dict[str, list[tuple[Thought, Seal]]] = {}
+    entries = flatten_blocks(conversation.messages)
+    signed_by_reply: dict[str, list[tuple[ThinkingBlock, SignaturePayload]]] = {}
     for thought in thoughts:
-        seal = seals.read(thought.signature, account)
-        newest = thought.message == latest == last
+        seal = signer.verify(thought.signature, account)
+        newest = thought.message_index == latest == last
         if seal is None:
-            yield reject("ANT-26", thought.path, "the signature is not from this provider and account")
-        elif seal.words != digest(thought.words):
-            yield reject("ANT-25" if newest else "ANT-26", thought.path, "the text was changed")
+            yield make_violation("ANT-26", thought.path, "the signature is not from this provider and account")
+        elif seal.text_digest != digest(thought.text):
+            yield make_violation("ANT-25" if newest else "ANT-26", thought.path, "the text was changed")
         else:
             if newest:
                 signed_by_reply.setdefault(seal.reply, []).append((thought, seal))
-            moved = seal.prefix is not None and binds(model) and not lenient
-            differs = moved and seal.prefix is not None and _differs(seal.prefix, conversation, entries, thought)
+            moved = seal.prefix is not None and is_prefix_bound(model) and not lenient
+            differs = (
+                moved and seal.prefix is not None and _find_difference(seal.prefix, conversation, entries, thought)
+            )
             if differs:
-                yield reject("ANT-28", thought.path, differs)
+                yield make_violation("ANT-28", thought.path, differs)
     for blocks in signed_by_reply.values():
-        places = [seal.place for _, seal in blocks]
+        places = [seal.index for _, seal in blocks]
         if places != list(range(blocks[0][1].total)):
-            yield reject("ANT-25", blocks[0][0].path, "blocks of one reply are missing or were moved")
+            yield make_violation("ANT-25", blocks[0][0].path, "blocks of one reply are missing or were moved")
 
 
-def _differs(prefix: Prefix, conversation: Conversation, entries: list[Any], thought: Thought) -> str | None:
-    if prefix.count > thought.before:
+def _find_difference(
+    prefix: PromptPrefix, conversation: PromptParts, entries: list[Any], thought: ThinkingBlock
+) -> str | None:
+    if prefix.count > thought.entries_before:
         return "messages"
-    return prefix.differs(_said(conversation.system), without(conversation.tools, _MARKS), entries)
+    return prefix.find_difference(
+        _system_blocks(conversation.system), without_keys(conversation.tools, _CACHE_KEYS), entries
+    )

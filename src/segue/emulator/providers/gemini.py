@@ -11,140 +11,155 @@ import msgspec
 from segue.canonical.blocks import Block, Native, Origin, Thinking, ToolCall
 from segue.canonical.request import Reply
 from segue.conformance.rule import Violation
-from segue.emulator.exchange import Asked
-from segue.emulator.json import object_or_none, objects, text_or_none
-from segue.emulator.names import LOWER, Names
-from segue.emulator.providers.base import Body, Provider, Reframed, Route, Scene, bearer, post, reject
+from segue.emulator.http_messages import HttpRequest
+from segue.emulator.ids import LOWER, IdGenerator
+from segue.emulator.json_values import object_or_none, objects_in, text_or_none
+from segue.emulator.providers.base import (
+    Body,
+    Provider,
+    RequestContext,
+    Route,
+    StreamFraming,
+    bearer_token,
+    make_violation,
+    post_route,
+)
 from segue.wire.base import ApiError
-from segue.wire.framing import Frames
-from segue.wire.gemini.traits import traits_of
+from segue.wire.framing import FrameDecoder
+from segue.wire.gemini.capabilities import capabilities_of
 
 __all__ = ["Gemini"]
 
 _MODEL = r"/(?P<version>v1|v1beta|v1alpha)/(?:models|tunedModels)/(?P<model>[^/:]+)"
 # GEM-17
-_PARSER = ("Invalid JSON payload received. Unknown name", "Invalid value at")
+_PARSER_PREFIXES = ("Invalid JSON payload received. Unknown name", "Invalid value at")
 _PLACE = re.compile(r" at '([^']+)'")
 _DUMMIES = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 
 
 class Gemini(Provider):
     api = "gemini"
-    base = ""
-    variable = "GEMINI_API_KEY"
-    json_media = "application/json; charset=UTF-8"
-    needs = ("contents",)
+    base_path = ""
+    key_variable = "GEMINI_API_KEY"
+    json_media_type = "application/json; charset=UTF-8"
+    required_fields = ("contents",)
     routes = (
-        post(_MODEL + ":generateContent"),
-        post(_MODEL + ":streamGenerateContent", "stream"),
-        post(_MODEL + ":countTokens", "count"),
+        post_route(_MODEL + ":generateContent"),
+        post_route(_MODEL + ":streamGenerateContent", "stream"),
+        post_route(_MODEL + ":countTokens", "count"),
         Route(re.compile("/(?:v1|v1beta)/models"), "models", "GET"),
     )
 
-    def key(self, http_request: Asked) -> str | None:
-        return http_request.headers.get("x-goog-api-key") or http_request.query.get("key") or bearer(http_request)
+    def read_key(self, http_request: HttpRequest) -> str | None:
+        return http_request.headers.get("x-goog-api-key") or http_request.query.get("key") or bearer_token(http_request)
 
-    def lacks(self, name: str, http_request: Asked, body: Body) -> ApiError:
+    def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
         return ApiError(400, f"* GenerateContentRequest.{name}: {name} is not specified\n", code="INVALID_ARGUMENT")
 
-    def to_count(self, body: Body) -> Body:
+    def body_to_count(self, body: Body) -> Body:
         """Returns a nested request, else the body with contents."""
         return object_or_none(body.get("generateContentRequest", body.get("generate_content_request"))) or body
 
-    def breaches(self, body: Body, http_request: Asked, account: str) -> Iterator[Violation]:
+    def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
         """GEM-18: a signature that is not from this provider is rejected."""
-        for number, content in enumerate(objects(body.get("contents"))):
+        for number, content in enumerate(objects_in(body.get("contents"))):
             if content.get("role") != "model":
                 continue
-            for place, part in enumerate(objects(content.get("parts"))):
+            for place, part in enumerate(objects_in(content.get("parts"))):
                 signature = text_or_none(part.get("thoughtSignature", part.get("thought_signature")))
-                if signature and signature not in _DUMMIES and self.seals.read(_standard(signature), account) is None:
+                if (
+                    signature
+                    and signature not in _DUMMIES
+                    and self.signer.verify(_to_standard_base64(signature), account) is None
+                ):
                     path = f"contents[{number}].parts[{place}]"
-                    yield reject("GEM-18", path, "the signature is not from this provider and account")
+                    yield make_violation("GEM-18", path, "the signature is not from this provider and account")
 
-    def reply_id(self, ids: Names) -> str:
-        return ids.of("reply", 0, 22)
+    def reply_id(self, ids: IdGenerator) -> str:
+        return ids.make("reply", 0, 22)
 
-    def call_ids(self, context: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        return (context.names.of("call", index, 8, LOWER) if traits_of(context.known).ids else None), None
+    def call_ids(self, context: RequestContext, index: int, tool: str) -> tuple[str | None, str | None]:
+        return (
+            context.ids.make("call", index, 8, LOWER) if capabilities_of(context.identified_model).call_ids else None
+        ), None
 
-    def thinks(self, context: Scene) -> bool:
+    def has_reasoning(self, context: RequestContext) -> bool:
         config = object_or_none(context.body.get("generationConfig", context.body.get("generation_config"))) or {}
         thinking = object_or_none(config.get("thinkingConfig", config.get("thinking_config"))) or {}
         return bool(thinking.get("includeThoughts", thinking.get("include_thoughts")))
 
-    def signs(self, context: Scene, index: int) -> Thinking | None:
+    def make_call_signature(self, context: RequestContext, index: int) -> Thinking | None:
         """GEM-15: the first call of a step has the signature, the others none."""
-        if index or not traits_of(context.known).signed_calls:
+        if index or not capabilities_of(context.identified_model).signed_calls:
             return None
         origin = Origin(self.wire.provider, context.model, identity="absent")
-        return Thinking(signature=self.seal(context, index, ""), origin=origin)
+        return Thinking(signature=self.sign(context, index, ""), origin=origin)
 
-    def dressed(self, context: Scene, reply: Reply) -> Reply:
+    def complete_reply(self, context: RequestContext, reply: Reply) -> Reply:
         """GEM-11: a call without an id is sent without one."""
-        return msgspec.structs.replace(reply, blocks=tuple(map(_bare, reply.blocks)))
+        return msgspec.structs.replace(reply, blocks=tuple(map(_without_id, reply.blocks)))
 
-    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
+    def headers(self, ids: IdGenerator, kind: str | None) -> dict[str, str]:
         return {"server-timing": "gfet4t7; dur=1"}
 
-    def refusal(self, error_body: dict[str, Any], http_request: Asked, ids: Names) -> Any:
+    def complete_error(self, error_body: dict[str, Any], http_request: HttpRequest, ids: IdGenerator) -> Any:
         """If the stream is a JSON list, an error is its only entry."""
         error = object_or_none(error_body.get("error")) or {}
         text = str(error.get("message"))
-        if text.startswith(_PARSER):
-            found = [_field(line) for line in text.splitlines()]
+        if text.startswith(_PARSER_PREFIXES):
+            found = [_field_violation(line) for line in text.splitlines()]
             error["details"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": found}]
-        return [error_body] if _streams(http_request) and self.reframed(http_request) else error_body
+        return [error_body] if _is_stream_path(http_request) and self.stream_framing(http_request) else error_body
 
-    def reframed(self, http_request: Asked) -> Reframed | None:
+    def stream_framing(self, http_request: HttpRequest) -> StreamFraming | None:
         """Without `alt=sse` a stream is one JSON list."""
         return None if http_request.query.get("alt") == "sse" else _JsonList()
 
-    def counted(self, tokens: int) -> dict[str, Any]:
+    def token_count_body(self, tokens: int) -> dict[str, Any]:
         return {"totalTokens": tokens, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": tokens}]}
 
-    def models(self) -> dict[str, Any]:
+    def models_body(self) -> dict[str, Any]:
         name = self.wire.default_model
         methods = ["generateContent", "countTokens"]
         return {"models": [{"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}]}
 
 
-def _bare(block: Block) -> Block:
+def _without_id(block: Block) -> Block:
     if not isinstance(block, ToolCall) or block.raw_id is not None:
         return block
     native = Native(Gemini.api, {"functionCall": {"name": block.name}}, intact=False)
     return msgspec.structs.replace(block, native=native)
 
 
-def _field(line: str) -> dict[str, str]:
+def _field_violation(line: str) -> dict[str, str]:
     """Returns a line of the parser with its field, if it names one."""
     place = _PLACE.search(line)
     return {**({"field": place[1]} if place else {}), "description": line}
 
 
-def _streams(http_request: Asked) -> bool:
+def _is_stream_path(http_request: HttpRequest) -> bool:
     return http_request.path.endswith(":streamGenerateContent")
 
 
-def _standard(text: str) -> str:
+def _to_standard_base64(text: str) -> str:
     """Converts to padded standard base64. The API accepts both alphabets; Google's client sends the URL-safe one."""
     bare = text.replace("-", "+").replace("_", "/").rstrip("=")
     return bare + "=" * (-len(bare) % 4)
 
 
 class _JsonList:
-    kind = "application/json; charset=UTF-8"
+    media_type = "application/json; charset=UTF-8"
 
     def __init__(self) -> None:
-        self._frames = Frames()
-        self._begun = False
+        self._frames = FrameDecoder()
+        self._started = False
 
     def feed(self, data: bytes) -> bytes:
         written = b""
         for _, payload in self._frames.feed(data):
-            written += (b"," if self._begun else b"[") + payload + b"\n"
-            self._begun = True
+            written += (b"," if self._started else b"[") + payload + b"\n"
+            self._started = True
         return written
 
     def close(self) -> bytes:
-        return b"]" if self._begun else b"[]"
+        return b"]" if self._started else b"[]"

@@ -11,26 +11,34 @@ import msgspec
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Finish, Reply, Usage
 from segue.conformance.rule import Violation
-from segue.emulator.exchange import Asked
-from segue.emulator.json import JsonObject, object_or_none, objects, text_or_none
-from segue.emulator.names import HEX, Names
-from segue.emulator.providers.base import Body, Provider, Route, Scene, bearer, post, reject
+from segue.emulator.http_messages import HttpRequest
+from segue.emulator.ids import HEX, IdGenerator
+from segue.emulator.json_values import JsonObject, object_or_none, objects_in, text_or_none
+from segue.emulator.providers.base import (
+    Body,
+    Provider,
+    RequestContext,
+    Route,
+    bearer_token,
+    make_violation,
+    post_route,
+)
 from segue.wire.base import ApiError
 from segue.wire.events import arguments_text
 from segue.wire.openai_responses.reply import render_usage
 
 __all__ = ["AzureFoundry", "OpenAIResponses"]
 
-NOT_FOUND = "previous_response_not_found"
+PREVIOUS_NOT_FOUND = "previous_response_not_found"
 _INCLUDE = "reasoning.encrypted_content"
 # The API has no reason for a pause; this one also means that the reply is unfinished.
-_REASONS: dict[Finish, str] = {
+_INCOMPLETE_REASONS: dict[Finish, str] = {
     "length": "max_output_tokens",
     "pause": "max_output_tokens",
     "filter": "content_filter",
 }
 # Fields of the request that a response echoes, with their defaults.
-_REPEATED: JsonObject = {
+_ECHOED_FIELDS: JsonObject = {
     "background": False,
     "instructions": None,
     "max_output_tokens": None,
@@ -47,22 +55,22 @@ _REPEATED: JsonObject = {
     "truncation": "disabled",
     "user": None,
 }
-_EMPTY: JsonObject = {"summary": [], "content": [], "arguments": "", "input": "", "status": "in_progress"}
-_TURN_MAKERS = ("function_call", "custom_tool_call", "message")
-_ONE = "/[^/]+"
-_PAGE = 20
+_OPENING_FIELDS: JsonObject = {"summary": [], "content": [], "arguments": "", "input": "", "status": "in_progress"}
+_ITEMS_WITH_REASONING = ("function_call", "custom_tool_call", "message")
+_ID_SEGMENT = "/[^/]+"
+_PAGE_SIZE = 20
 
 
-def _at(path: str) -> tuple[Route, ...]:
+def _response_routes(path: str) -> tuple[Route, ...]:
     """Returns the routes to create, get, list and delete responses under this path."""
-    stored_routes = ((_ONE, "GET"), (_ONE, "DELETE"), (f"{_ONE}/input_items", "GET"))
-    return post(path), *(Route(re.compile(path + rest), "held", method) for rest, method in stored_routes)
+    stored_routes = ((_ID_SEGMENT, "GET"), (_ID_SEGMENT, "DELETE"), (f"{_ID_SEGMENT}/input_items", "GET"))
+    return post_route(path), *(Route(re.compile(path + rest), "held", method) for rest, method in stored_routes)
 
 
-class _Held(NamedTuple):
+class _StoredResponse(NamedTuple):
     """A stored response with its input."""
 
-    read: list[Any]
+    input_items: list[Any]
     response: JsonObject
 
 
@@ -70,16 +78,16 @@ class OpenAIResponses(Provider):
     """Responses and items are stored by id unless `store` is false."""
 
     api = "openai-responses"
-    variable = "OPENAI_API_KEY"
-    needs = ("model",)
-    routes = (*_at("(?:/v1)?/responses"), Route(re.compile("(?:/v1)?/models"), "models", "GET"))
-    sealing = ("gAAAAABp", "url")
+    key_variable = "OPENAI_API_KEY"
+    required_fields = ("model",)
+    routes = (*_response_routes("(?:/v1)?/responses"), Route(re.compile("(?:/v1)?/models"), "models", "GET"))
+    signature_format = ("gAAAAABp", "url")
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._held: dict[tuple[str, str], _Held] = {}
+        self._stored: dict[tuple[str, str], _StoredResponse] = {}
         self._items: dict[tuple[str, str], Any] = {}
-        self._reasons: dict[tuple[str, str], str] = {}
+        self._reasoning_by_item: dict[tuple[str, str], str] = {}
 
     # ------------------------------------------------------------------------------------------------------ coming in
 
@@ -87,21 +95,21 @@ class OpenAIResponses(Provider):
         given = body.get("input")
         return [{"role": "user", "content": given}] if isinstance(given, str) else super().entries(body)
 
-    def missing(self, http_request: Asked, body: Body) -> ApiError | None:
+    def check_required(self, http_request: HttpRequest, body: Body) -> ApiError | None:
         """A stored prompt has its own model. The rules check whether an input is required."""
-        return None if object_or_none(body.get("prompt")) else super().missing(http_request, body)
+        return None if object_or_none(body.get("prompt")) else super().check_required(http_request, body)
 
-    def restored(self, body: Body, account: str) -> Body | Violation:
+    def restore_history(self, body: Body, account: str) -> Body | Violation:
         """Adds the items of `previous_response_id` and resolves item references."""
         before = text_or_none(body.get("previous_response_id"))
         earlier: list[Any] = []
         if before is not None:
-            known = self._held.get((account, before))
+            known = self._stored.get((account, before))
             if known is None:
-                return reject(NOT_FOUND, "previous_response_id", before)
-            earlier = [*known.read, *objects(known.response.get("output"))]
+                return make_violation(PREVIOUS_NOT_FOUND, "previous_response_id", before)
+            earlier = [*known.input_items, *objects_in(known.response.get("output"))]
         given = self.entries(body)
-        items = [self._looked_up(item, account) for item in given]
+        items = [self._resolve_reference(item, account) for item in given]
         if before is None and items == given:
             return body
         return {
@@ -109,47 +117,52 @@ class OpenAIResponses(Provider):
             "input": earlier + items,
         }
 
-    def _looked_up(self, item: Any, account: str) -> Any:
+    def _resolve_reference(self, item: Any, account: str) -> Any:
         named = object_or_none(item) or {}
         if named.get("type") not in ("item_reference", None) or "role" in named:
             return item
         return self._items.get((account, str(named.get("id"))), item)
 
-    def breaches(self, body: Body, http_request: Asked, account: str) -> Iterator[Violation]:
+    def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
         """OAI-RESP-08 to 12: reasoning is from this account and present with the items generated from it."""
-        items = objects(body.get("input"))
+        items = objects_in(body.get("input"))
         present = {text_or_none(item.get("id")) for item in items}
         for place, item in enumerate(items):
             path, item_id = f"input[{place}]", text_or_none(item.get("id"))
             encrypted = item.get("encrypted_content")
             if item.get("type") in ("reasoning", "compaction") and encrypted:
-                if self.seals.read(encrypted, account) is None:
-                    yield reject("OAI-RESP-11", f"{path}.encrypted_content", "not from this provider and account")
+                if self.signer.verify(encrypted, account) is None:
+                    yield make_violation(
+                        "OAI-RESP-11", f"{path}.encrypted_content", "not from this provider and account"
+                    )
             elif item.get("type") in ("reasoning", "item_reference") and item_id is not None:
                 if (account, item_id) not in self._items:
-                    yield reject("OAI-RESP-10", path, item_id)
+                    yield make_violation("OAI-RESP-10", path, item_id)
             elif item_id is not None:
-                reasoning_id = self._reasons.get((account, item_id))
+                reasoning_id = self._reasoning_by_item.get((account, item_id))
                 if reasoning_id is not None and reasoning_id not in present:
                     rule = "OAI-RESP-09" if item.get("type") == "message" else "OAI-RESP-08"
-                    yield reject(rule, path, f"generated with '{reasoning_id}'")
+                    yield make_violation(rule, path, f"generated with '{reasoning_id}'")
 
-    def held(self, http_request: Asked, account: str) -> ApiError | JsonObject:
+    def stored_response(self, http_request: HttpRequest, account: str) -> ApiError | JsonObject:
         """Returns a stored response or its input items, or deletes it."""
         response_id, _, items = http_request.path.partition("/responses/")[2].partition("/")
-        kept = self._held.get((account, response_id))
+        kept = self._stored.get((account, response_id))
         if kept is None:
             return ApiError(404, f"Response with id '{response_id}' not found.")
         if items:
-            return _page([self._listed(item, response_id, at) for at, item in enumerate(kept.read)], http_request.query)
+            return _page(
+                [self._input_item(item, response_id, at) for at, item in enumerate(kept.input_items)],
+                http_request.query,
+            )
         if http_request.method == "DELETE":
-            del self._held[account, response_id]
-            for item in objects(kept.response.get("output")):
+            del self._stored[account, response_id]
+            for item in objects_in(kept.response.get("output")):
                 self._items.pop((account, str(item.get("id"))), None)
             return {"id": response_id, "object": "response", "deleted": True}
         return kept.response
 
-    def _listed(self, item: Any, response_id: str, at: int) -> JsonObject:
+    def _input_item(self, item: Any, response_id: str, at: int) -> JsonObject:
         """Returns an input item as it is listed: with an id, a type and a content list."""
         given = object_or_none(item) or {}
         content = given.get("content")
@@ -158,41 +171,43 @@ class OpenAIResponses(Provider):
             given = {**given, "content": [{"type": kind, "text": content}]}
         entry = {"type": "message", "status": "completed", **given} if "role" in given else given
         prefix = {"message": "msg", "function_call": "fc", "reasoning": "rs"}.get(str(entry.get("type")), "item")
-        return {"id": self.item_id(Names(self.seed, response_id), prefix, at), **entry}
+        return {"id": self.item_id(IdGenerator(self.seed, response_id), prefix, at), **entry}
 
     # ------------------------------------------------------------------------------------------------------- going out
 
-    def reply_id(self, ids: Names) -> str:
-        return f"resp_{ids.of('reply', 0, 50, HEX)}"
+    def reply_id(self, ids: IdGenerator) -> str:
+        return f"resp_{ids.make('reply', 0, 50, HEX)}"
 
-    def item_id(self, ids: Names, prefix: str, index: int) -> str:
-        return f"{prefix}_{ids.of(prefix, index, 50, HEX)}"
+    def item_id(self, ids: IdGenerator, prefix: str, index: int) -> str:
+        return f"{prefix}_{ids.make(prefix, index, 50, HEX)}"
 
-    def call_ids(self, context: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        return f"call_{context.names.of('call', index, 24)}", self.item_id(context.names, "fc", index)
+    def call_ids(self, context: RequestContext, index: int, tool: str) -> tuple[str | None, str | None]:
+        return f"call_{context.ids.make('call', index, 24)}", self.item_id(context.ids, "fc", index)
 
-    def thinks(self, context: Scene) -> bool:
+    def has_reasoning(self, context: RequestContext) -> bool:
         reasoning = context.request.options.reasoning
         off = reasoning is not None and (reasoning.enabled is False or reasoning.effort == "none")
-        reasons = context.known.family == "gpt" and (context.known.line == "o" or context.known.at_least(5))
+        reasons = context.identified_model.family == "gpt" and (
+            context.identified_model.line == "o" or context.identified_model.at_least(5)
+        )
         return reasons and not off
 
-    def thought(self, context: Scene, index: int, text: str) -> Thinking:
+    def make_thinking(self, context: RequestContext, index: int, text: str) -> Thinking:
         """The text is sent if a summary is requested, encrypted content if the client includes it."""
         shows_summary = bool((object_or_none(context.body.get("reasoning")) or {}).get("summary"))
         included = context.body.get("include")
-        encrypted = self.seal(context, index, "") if isinstance(included, list) and _INCLUDE in included else None
-        item_id = self.item_id(context.names, "rs", index)
+        encrypted = self.sign(context, index, "") if isinstance(included, list) and _INCLUDE in included else None
+        item_id = self.item_id(context.ids, "rs", index)
         origin = Origin(self.wire.provider, context.model, item_id=item_id)
         return Thinking(text if shows_summary else "", item_id, encrypted, origin)
 
-    def dressed(self, context: Scene, reply: Reply) -> Reply:
+    def complete_reply(self, context: RequestContext, reply: Reply) -> Reply:
         """Every block becomes an item with its own id, and the response echoes fields of the request."""
-        ended = "incomplete" if reply.finish in _REASONS else "completed"
+        ended = "incomplete" if reply.finish in _INCOMPLETE_REASONS else "completed"
         # Only the last item can be incomplete; a call in it has incomplete arguments.
         states = [*["completed"] * (len(reply.blocks) - 1), ended]
         cut = len(reply.blocks) - 1 if ended == "incomplete" else None
-        items = [self._item(context, block, at, states[at]) for at, block in enumerate(reply.blocks)]
+        items = [self._output_item(context, block, at, states[at]) for at, block in enumerate(reply.blocks)]
         request_body = context.body
         body: JsonObject = {
             "id": reply.id,
@@ -200,28 +215,30 @@ class OpenAIResponses(Provider):
             "created_at": reply.created,
             "status": ended,
             "error": None,
-            "incomplete_details": {"reason": _REASONS[reply.finish]} if reply.finish in _REASONS else None,
-            **{key: request_body.get(key, usual) for key, usual in _REPEATED.items()},
+            "incomplete_details": {"reason": _INCOMPLETE_REASONS[reply.finish]}
+            if reply.finish in _INCOMPLETE_REASONS
+            else None,
+            **{key: request_body.get(key, usual) for key, usual in _ECHOED_FIELDS.items()},
             "model": reply.model,
             "output": items,
             "usage": render_usage(reply.usage or Usage()),
         }
         blocks = tuple(
-            msgspec.structs.replace(_cut(block) if at == cut else block, native=Native(self.api, items[at]))
+            msgspec.structs.replace(_mark_broken(block) if at == cut else block, native=Native(self.api, items[at]))
             for at, block in enumerate(reply.blocks)
         )
         return msgspec.structs.replace(reply, blocks=blocks, native=Native(self.api, body))
 
-    def _item(self, context: Scene, block: Block, index: int, ended: str) -> JsonObject:
+    def _output_item(self, context: RequestContext, block: Block, index: int, ended: str) -> JsonObject:
         match block:
             case Thinking():
                 summary = [{"type": "summary_text", "text": block.text}] if block.text else []
-                encrypted = {"encrypted_content": block.sealed} if block.sealed else {}
+                encrypted = {"encrypted_content": block.encrypted} if block.encrypted else {}
                 return {"id": block.origin.item_id, "type": "reasoning", "summary": summary, **encrypted}
             case ToolCall(kind="custom"):
                 call = {"call_id": block.raw_id, "name": block.name, "input": block.arguments}
                 return {
-                    "id": self.item_id(context.names, "ctc", index),
+                    "id": self.item_id(context.ids, "ctc", index),
                     "type": "custom_tool_call",
                     "status": ended,
                     **call,
@@ -233,17 +250,17 @@ class OpenAIResponses(Provider):
                 text = block.text if isinstance(block, Text) else ""
                 part: JsonObject = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
                 item: JsonObject = {"type": "message", "role": "assistant", "status": ended, "content": [part]}
-                return {"id": self.item_id(context.names, "msg", index), **item}
+                return {"id": self.item_id(context.ids, "msg", index), **item}
 
-    def begun(self, block: Text | Thinking | ToolCall) -> Text | Thinking | ToolCall:
+    def block_opening(self, block: Text | Thinking | ToolCall) -> Text | Thinking | ToolCall:
         if block.native is None:
             return block
         bare = {key: value for key, value in block.native.fragment.items() if key != "encrypted_content"}
-        bare.update({key: empty for key, empty in _EMPTY.items() if key in bare})
+        bare.update({key: empty for key, empty in _OPENING_FIELDS.items() if key in bare})
         return msgspec.structs.replace(block, native=Native(self.api, bare, intact=False))
 
-    def spoken(self, context: Scene, reply: dict[str, Any]) -> None:
-        output = objects(reply.get("output"))
+    def record_reply(self, context: RequestContext, reply: dict[str, Any]) -> None:
+        output = objects_in(reply.get("output"))
         thought: str | None = None
         for item in output:
             item_id = text_or_none(item.get("id"))
@@ -251,15 +268,15 @@ class OpenAIResponses(Provider):
                 continue
             if item.get("type") == "reasoning":
                 thought = item_id
-            elif thought is not None and item.get("type") in _TURN_MAKERS:
-                self._reasons[context.account, item_id] = thought
+            elif thought is not None and item.get("type") in _ITEMS_WITH_REASONING:
+                self._reasoning_by_item[context.account, item_id] = thought
         if context.body.get("store") is False:
             return
         self._items.update({(context.account, str(item.get("id"))): item for item in output})
-        self._held[context.account, str(reply.get("id"))] = _Held(self.entries(context.body), reply)
+        self._stored[context.account, str(reply.get("id"))] = _StoredResponse(self.entries(context.body), reply)
 
-    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
-        return {"x-request-id": f"req_{ids.of('request', 0, 32, HEX)}", "openai-version": "2020-10-01"}
+    def headers(self, ids: IdGenerator, kind: str | None) -> dict[str, str]:
+        return {"x-request-id": f"req_{ids.make('request', 0, 32, HEX)}", "openai-version": "2020-10-01"}
 
 
 def _page(items: list[JsonObject], query: Mapping[str, str]) -> JsonObject:
@@ -267,13 +284,13 @@ def _page(items: list[JsonObject], query: Mapping[str, str]) -> JsonObject:
     items = items if query.get("order") == "asc" else items[::-1]
     ids = [item["id"] for item in items]
     begins = ids.index(query["after"]) + 1 if query.get("after") in ids else 0
-    most = int(query["limit"]) if query.get("limit", "").isdecimal() else _PAGE
+    most = int(query["limit"]) if query.get("limit", "").isdecimal() else _PAGE_SIZE
     page = items[begins : begins + most]
     ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {"first_id": None, "last_id": None}
     return {"object": "list", "data": page, **ends, "has_more": begins + most < len(items)}
 
 
-def _cut(block: Block) -> Block:
+def _mark_broken(block: Block) -> Block:
     torn = isinstance(block, ToolCall) and block.arguments_text is not None
     return msgspec.structs.replace(block, broken=True) if torn else block
 
@@ -282,30 +299,30 @@ class AzureFoundry(OpenAIResponses):
     """Item ids contain a partition key (AZF-07)."""
 
     api = "azure-foundry"
-    base = "/openai/v1"
-    needs = ()
-    variable = "AZURE_AI_API_KEY"
+    base_path = "/openai/v1"
+    required_fields = ()
+    key_variable = "AZURE_AI_API_KEY"
     routes = (
-        *_at("(?:/api/projects/[^/]+)?/openai(?:/v1)?/responses"),
-        *_at("(?:/api/projects/[^/]+)?(?:/agents/[^/]+)?(?:/v1)?/responses"),
+        *_response_routes("(?:/api/projects/[^/]+)?/openai(?:/v1)?/responses"),
+        *_response_routes("(?:/api/projects/[^/]+)?(?:/agents/[^/]+)?(?:/v1)?/responses"),
     )
 
-    def key(self, http_request: Asked) -> str | None:
-        return http_request.headers.get("api-key") or bearer(http_request)
+    def read_key(self, http_request: HttpRequest) -> str | None:
+        return http_request.headers.get("api-key") or bearer_token(http_request)
 
-    def reply_id(self, ids: Names) -> str:
+    def reply_id(self, ids: IdGenerator) -> str:
         return self.item_id(ids, "caresp", 0)
 
-    def item_id(self, ids: Names, prefix: str, index: int) -> str:
-        return f"{prefix}_{ids.of('partition', 0, 18, HEX)}{ids.of(prefix, index, 32)}"
+    def item_id(self, ids: IdGenerator, prefix: str, index: int) -> str:
+        return f"{prefix}_{ids.make('partition', 0, 18, HEX)}{ids.make(prefix, index, 32)}"
 
-    def headers(self, ids: Names, kind: str | None) -> dict[str, str]:
+    def headers(self, ids: IdGenerator, kind: str | None) -> dict[str, str]:
         return {
-            "x-request-id": ids.of("request", 0, 32, HEX),
-            "x-ms-request-id": ids.uuid("request"),
-            "apim-request-id": ids.uuid("gate"),
+            "x-request-id": ids.make("request", 0, 32, HEX),
+            "x-ms-request-id": ids.make_uuid("request"),
+            "apim-request-id": ids.make_uuid("gate"),
         }
 
-    def refusal(self, error_body: dict[str, Any], http_request: Asked, ids: Names) -> Any:
-        more = {"additionalInfo": {"request_id": ids.of("request", 0, 32, HEX)}}
+    def complete_error(self, error_body: dict[str, Any], http_request: HttpRequest, ids: IdGenerator) -> Any:
+        more = {"additionalInfo": {"request_id": ids.make("request", 0, 32, HEX)}}
         return {**error_body, "error": {**(object_or_none(error_body.get("error")) or {}), **more}}

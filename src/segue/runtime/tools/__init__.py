@@ -8,13 +8,13 @@ from functools import partial
 from segue.runtime.environ import child_environment
 from segue.runtime.permissions import Permissions
 from segue.runtime.tooling import Tool
-from segue.runtime.tools.fetch import Get, fetch_url, stdlib_get
-from segue.runtime.tools.reading import list_dir, read_file
-from segue.runtime.tools.searching import glob, grep
+from segue.runtime.tools.fetch import Fetcher, fetch_url, fetch_with_stdlib
+from segue.runtime.tools.read import list_dir, read_file
+from segue.runtime.tools.search import glob, grep
 from segue.runtime.tools.shell import shell
 from segue.runtime.tools.task import Spawn, task
 from segue.runtime.tools.todo import todo
-from segue.runtime.tools.writing import edit_file, write_file
+from segue.runtime.tools.write import edit_file, write_file
 
 __all__ = ["standard_tools"]
 
@@ -23,7 +23,7 @@ def standard_tools(
     *,
     permissions: Permissions | None = None,
     environment: Callable[[], Mapping[str, str]] = child_environment,
-    get: Get = stdlib_get,
+    get: Fetcher = fetch_with_stdlib,
     spawn: Spawn | None = None,
 ) -> list[Tool]:
     """All built-in tools; `task` only with `spawn`, which runs a subagent.

@@ -26,47 +26,47 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 from msgspec import Struct
 
 from segue.canonical.blocks import Media, Text
-from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
-from segue.runtime.tools.pages import page_text
-from segue.runtime.tools.texts import decode, kind_of, picture_mime, size_words, valid
+from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
+from segue.runtime.tools.html_text import html_to_text
+from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime, replace_surrogates
 
-__all__ = ["Get", "Page", "Target", "fetch_url", "private", "stdlib_get"]
+__all__ = ["FetchTarget", "FetchedPage", "Fetcher", "fetch_url", "fetch_with_stdlib", "is_private"]
 
-_BYTES = 5_000_000
-_TEXT = 100_000
-_PICTURE = 3_750_000
+_MAX_BYTES = 5_000_000
+_MAX_TEXT = 100_000
+_MAX_IMAGE = 3_750_000
 _TIMEOUT = 30.0
-_REDIRECTS = 5
+_MAX_REDIRECTS = 5
 _HEADERS = {"User-Agent": "segue", "Accept": "text/html,text/*;q=0.9,*/*;q=0.5", "Accept-Encoding": "identity"}
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
-class Target(Struct, frozen=True):
+class FetchTarget(Struct, frozen=True):
     """A URL to fetch, the IP addresses of its host, and the maximum number of bytes."""
 
     url: str
     addresses: tuple[str, ...]
-    most: int = _BYTES
+    max_bytes: int = _MAX_BYTES
     timeout: float = _TIMEOUT
 
 
-class Page(Struct, frozen=True):
+class FetchedPage(Struct, frozen=True):
     """A response. Fetchers do not follow redirects; `is_truncated` means that the body is incomplete."""
 
     status: int
     headers: dict[str, str]
     body: bytes
-    cut: bool = False
+    is_truncated: bool = False
 
 
-Get: TypeAlias = Callable[[Target], Awaitable[Page]]
-Resolve: TypeAlias = Callable[[str, int], tuple[str, ...]]
+Fetcher: TypeAlias = Callable[[FetchTarget], Awaitable[FetchedPage]]
+HostLookup: TypeAlias = Callable[[str, int], tuple[str, ...]]
 
 
 # ----------------------------------------------------------------------------------------------------------------- URLs
 
 
-def checked(url: str) -> str:
+def normalize_url(url: str) -> str:
     """The URL in the form that rules match: lower-case host, no fragment; `ToolError` if it has a password."""
     try:
         parts = urlsplit(url.strip())
@@ -86,21 +86,21 @@ def checked(url: str) -> str:
         raise ToolError(f"{host} is no name of a host") from None
     default_port = {"http": 80, "https": 443}[parts.scheme]
     netloc = host if port in (None, default_port) else f"{host}:{port}"
-    return urlunsplit((parts.scheme, netloc, _escaped(parts.path) or "/", _escaped(parts.query), ""))
+    return urlunsplit((parts.scheme, netloc, _percent_encode(parts.path) or "/", _percent_encode(parts.query), ""))
 
 
-def _escaped(text: str) -> str:
+def _percent_encode(text: str) -> str:
     return "".join(
         letter if letter.isascii() else "".join(f"%{byte:02X}" for byte in letter.encode()) for letter in text
     )
 
 
-def host_of(url: str) -> tuple[str, int]:
+def split_host(url: str) -> tuple[str, int]:
     parts = urlsplit(url)
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def resolve(host: str, port: int) -> tuple[str, ...]:
+def lookup_host(host: str, port: int) -> tuple[str, ...]:
     """The IP addresses of a host."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -109,7 +109,7 @@ def resolve(host: str, port: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-def private(address: str) -> bool:
+def is_private(address: str) -> bool:
     """Whether an IP address is not public: this machine, or a private network."""
     known = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(known, ipaddress.IPv6Address):
@@ -121,12 +121,12 @@ def private(address: str) -> bool:
     return not known.is_global or known.is_multicast
 
 
-def _question(url: str, addresses: tuple[str, ...]) -> Question:
-    local = next((address for address in addresses if private(address)), None)
+def _approval_request(url: str, addresses: tuple[str, ...]) -> ApprovalRequest:
+    local = next((address for address in addresses if is_private(address)), None)
     if local is None:
-        return Question("fetch_url", url, f"fetch {url}")
+        return ApprovalRequest("fetch_url", url, f"fetch {url}")
     title = f"fetch {url}, which is at {local}: this machine or a private network"
-    return Question("fetch_url", url, title, allowed_by="name")
+    return ApprovalRequest("fetch_url", url, title, allowed_by="name")
 
 
 # ------------------------------------------------------------------------------------------------------------- fetching
@@ -135,8 +135,8 @@ def _question(url: str, addresses: tuple[str, ...]) -> Question:
 class _Connection(http.client.HTTPConnection):
     """A connection to one of the given IP addresses, without another host lookup."""
 
-    def __init__(self, target: Target) -> None:
-        host, port = host_of(target.url)
+    def __init__(self, target: FetchTarget) -> None:
+        host, port = split_host(target.url)
         super().__init__(host, port, timeout=target.timeout)
         self._target = target
 
@@ -154,13 +154,13 @@ class _Connection(http.client.HTTPConnection):
             self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
 
 
-def _fetch(target: Target, connection: _Connection, cancelled: threading.Event) -> Page:
+def _fetch(target: FetchTarget, connection: _Connection, cancelled: threading.Event) -> FetchedPage:
     parts = urlsplit(target.url)
     deadline = time.monotonic() + target.timeout
     connection.request("GET", urlunsplit(("", "", parts.path or "/", parts.query, "")), headers=_HEADERS)
     response = connection.getresponse()
     body = bytearray()
-    while len(body) <= target.most and not cancelled.is_set():
+    while len(body) <= target.max_bytes and not cancelled.is_set():
         if time.monotonic() > deadline:
             raise TimeoutError
         chunk = response.read1(65_536)
@@ -168,10 +168,10 @@ def _fetch(target: Target, connection: _Connection, cancelled: threading.Event) 
             break
         body += chunk
     headers = {name.lower(): value for name, value in response.getheaders()}
-    return Page(response.status, headers, bytes(body[: target.most]), len(body) > target.most)
+    return FetchedPage(response.status, headers, bytes(body[: target.max_bytes]), len(body) > target.max_bytes)
 
 
-async def stdlib_get(target: Target) -> Page:
+async def fetch_with_stdlib(target: FetchTarget) -> FetchedPage:
     """Fetches with the standard library; cancellation closes the connection."""
     connection = _Connection(target)
     cancelled = threading.Event()
@@ -185,35 +185,35 @@ async def stdlib_get(target: Target) -> Page:
         connection.close()
 
 
-async def _run(arguments: Arguments, context: Context, get: Get, look_up: Resolve) -> Result:
-    url = checked(arguments["url"])
+async def _run(arguments: Arguments, context: Context, get: Fetcher, look_up: HostLookup) -> Result:
+    url = normalize_url(arguments["url"])
     original, approved_by = url, ""
-    for _ in range(_REDIRECTS + 1):
-        addresses = await asyncio.to_thread(look_up, *host_of(url))
-        question = _question(url, addresses)
+    for _ in range(_MAX_REDIRECTS + 1):
+        addresses = await asyncio.to_thread(look_up, *split_host(url))
+        question = _approval_request(url, addresses)
         # Approval was given for the first URL; a redirect on the same host must not need a stricter rule.
-        if not approved_by and not context.granted(question):
+        if not approved_by and not context.is_granted(question):
             raise ToolError(f"{url} leads to another place than when it was asked about; repeat the call")
         if approved_by and question.allowed_by not in ("pattern", approved_by):
-            return _elsewhere(url)
+            return _redirect_result(url)
         approved_by = question.allowed_by
         context.progress(f"fetching {url}")
-        page = await _got(get, Target(url, addresses, timeout=context.limit or _TIMEOUT))
+        page = await _fetch_page(get, FetchTarget(url, addresses, timeout=context.time_limit or _TIMEOUT))
         target = page.headers.get("location")
         if page.status not in (301, 302, 303, 307, 308) or not target:
-            return _told(url, page, raw=arguments.get("raw", False))
-        after = checked(urljoin(url, target))
-        if host_of(after)[0] != host_of(url)[0] or (url.startswith("https:") and not after.startswith("https:")):
-            return _elsewhere(after)
+            return _page_result(url, page, raw=arguments.get("raw", False))
+        after = normalize_url(urljoin(url, target))
+        if split_host(after)[0] != split_host(url)[0] or (url.startswith("https:") and not after.startswith("https:")):
+            return _redirect_result(after)
         url = after
-    raise ToolError(f"{original} sends from one address to the next, more than {_REDIRECTS} times")
+    raise ToolError(f"{original} sends from one address to the next, more than {_MAX_REDIRECTS} times")
 
 
-def _elsewhere(url: str) -> Result:
+def _redirect_result(url: str) -> Result:
     return Result(f"the page is elsewhere now: {url}\nTo read it, call fetch_url with that address.")
 
 
-async def _got(get: Get, target: Target) -> Page:
+async def _fetch_page(get: Fetcher, target: FetchTarget) -> FetchedPage:
     try:
         async with asyncio.timeout(target.timeout + 5):
             return await get(target)
@@ -226,28 +226,28 @@ async def _got(get: Get, target: Target) -> Page:
         raise ToolError(f"{target.url} could not be fetched: {reason}") from None
 
 
-def _told(url: str, page: Page, *, raw: bool) -> Result:
+def _page_result(url: str, page: FetchedPage, *, raw: bool) -> Result:
     kind = page.headers.get("content-type", "").partition(";")[0].strip().lower()
     failed = page.status >= 400
     head = f"{url}: {page.status} {http.client.responses.get(page.status, '')}".rstrip()
-    mime = picture_mime(page.body)
+    mime = image_mime(page.body)
     if mime and not failed:
-        if page.cut or len(page.body) > _PICTURE:
+        if page.is_truncated or len(page.body) > _MAX_IMAGE:
             raise ToolError(f"{url} is a picture ({mime}), too large to be shown")
         return Result((Text(head), Media("image", mime, base64.b64encode(page.body).decode())))
-    text = _text_of(page)
+    text = _decode_page(page)
     if text is None:
-        raise ToolError(f"{url} is not a text: {kind or kind_of(page.body)}, {size_words(len(page.body))}")
+        raise ToolError(f"{url} is not a text: {kind or describe_binary(page.body)}, {format_size(len(page.body))}")
     if not raw and ("html" in kind or (not kind and text.lstrip()[:15].lower().startswith(("<!doctype", "<html")))):
-        text = page_text(text, url)
+        text = html_to_text(text, url)
     notes = [head] if failed else []
-    if len(text) > _TEXT or page.cut:
-        notes.append(f"[the first {min(len(text), _TEXT):,} characters]")
-    body = valid(text[:_TEXT]).strip()
+    if len(text) > _MAX_TEXT or page.is_truncated:
+        notes.append(f"[the first {min(len(text), _MAX_TEXT):,} characters]")
+    body = replace_surrogates(text[:_MAX_TEXT]).strip()
     return Result("\n".join([*notes, body or "[nothing]"]), error=failed)
 
 
-def _text_of(page: Page) -> str | None:
+def _decode_page(page: FetchedPage) -> str | None:
     charset = re.search(r"charset=[\"']?([\w.:-]+)", page.headers.get("content-type", ""), re.IGNORECASE)
     if charset is None:
         start = page.body[:2048].decode("ascii", "replace")
@@ -259,12 +259,12 @@ def _text_of(page: Page) -> str | None:
     return None if found is None else found.text
 
 
-def _ask(arguments: Arguments, folder: Path, look_up: Resolve) -> Question:
-    url = checked(arguments["url"])
-    return _question(url, look_up(*host_of(url)))
+def _fetch_approval(arguments: Arguments, folder: Path, look_up: HostLookup) -> ApprovalRequest:
+    url = normalize_url(arguments["url"])
+    return _approval_request(url, look_up(*split_host(url)))
 
 
-def fetch_url(get: Get = stdlib_get, *, look_up: Resolve = resolve) -> Tool:
+def fetch_url(get: Fetcher = fetch_with_stdlib, *, look_up: HostLookup = lookup_host) -> Tool:
     """`get` fetches one URL without following redirects, and should connect to the given IP addresses."""
 
     async def run(arguments: Arguments, context: Context) -> Result:
@@ -285,8 +285,8 @@ def fetch_url(get: Get = stdlib_get, *, look_up: Resolve = resolve) -> Tool:
         },
         run,
         blocking=False,
-        timeout=(_TIMEOUT + 5) * (_REDIRECTS + 1),
+        timeout=(_TIMEOUT + 5) * (_MAX_REDIRECTS + 1),
         timing="inside",
-        question=partial(_ask, look_up=look_up),
-        shown=lambda arguments: str(arguments.get("url", "")),
+        approval_request=partial(_fetch_approval, look_up=look_up),
+        summarize=lambda arguments: str(arguments.get("url", "")),
     )

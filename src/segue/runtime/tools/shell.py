@@ -14,28 +14,28 @@ from contextlib import suppress
 from pathlib import Path
 
 from segue.runtime.environ import child_environment
-from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
-from segue.runtime.tools.commands import commands_in, options_to_name, simple_commands
-from segue.runtime.tools.texts import size_words
-from segue.runtime.withholding import hide_process, withheld_from
+from segue.runtime.masking import find_hidden_secrets, hide_process
+from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
+from segue.runtime.tools.shell_commands import find_commands, find_risky_options, split_simple_commands
+from segue.runtime.tools.text_encoding import format_size
 
 __all__ = ["shell"]
 
 _TIMEOUT = 120
-_LONGEST = 1_800
+_MAX_TIMEOUT = 1_800
 _HEAD = 100_000
 _TAIL = 100_000
 _GRACE = 1.0
 _LINGER = 0.2
-_PROGRESS = 0.1
+_PROGRESS_INTERVAL = 0.1
 _CHUNK = 65_536
 # Its stdin is a pipe from segue that is never written to: when segue ends in any way, the whole group is killed.
-_KEEPER = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 & exec 3<&-; exec "$@"'
+_WATCHDOG_SCRIPT = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 & exec 3<&-; exec "$@"'
 # No pager, prompts or colours.
-_QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1"}
+_NONINTERACTIVE_ENV = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1"}
 
 
-class _Output:
+class _OutputBuffer:
     """The output of a command: its beginning and end, of limited size."""
 
     def __init__(self, on_progress: Callable[[str], None]) -> None:
@@ -44,10 +44,10 @@ class _Output:
         self._tail: deque[str] = deque()
         self._room = _HEAD
         self._held = 0
-        self._left_out = 0
+        self._omitted = 0
         self._line = ""
-        self._tell = on_progress
-        self._told = float("-inf")
+        self._on_progress = on_progress
+        self._last_progress = float("-inf")
 
     def add(self, data: bytes, *, last: bool = False) -> None:
         text = self._decoder.decode(data, last)
@@ -63,40 +63,40 @@ class _Output:
             while self._held - len(self._tail[0]) >= _TAIL:
                 dropped = len(self._tail.popleft())
                 self._held -= dropped
-                self._left_out += dropped
+                self._omitted += dropped
         self._progress(text)
 
     def _progress(self, text: str) -> None:
         lines = (self._line + text)[-2_000:].replace("\r", "\n").split("\n")
         self._line = lines[-1]
         newest = next((line for line in reversed(lines) if line.strip()), None)
-        if newest is not None and time.monotonic() - self._told >= _PROGRESS:
-            self._told = time.monotonic()
-            self._tell(newest.strip()[:200])
+        if newest is not None and time.monotonic() - self._last_progress >= _PROGRESS_INTERVAL:
+            self._last_progress = time.monotonic()
+            self._on_progress(newest.strip()[:200])
 
     @property
     def text(self) -> str:
         tail = "".join(self._tail)
-        gap = f"\n[{size_words(self._left_out)} left out here]\n" if self._left_out else ""
+        gap = f"\n[{format_size(self._omitted)} left out here]\n" if self._omitted else ""
         return "".join(self._head) + gap + tail
 
 
-def _signal(group: int, number: int) -> None:
+def _signal_group(group: int, number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end_group(process: asyncio.subprocess.Process) -> None:
     """Ends the process group: SIGTERM, then SIGKILL. If cancelled while waiting, kills at once."""
     try:
         if process.returncode is None:
-            _signal(process.pid, signal.SIGTERM)
+            _signal_group(process.pid, signal.SIGTERM)
             async with asyncio.timeout(_GRACE):
                 await process.wait()
     except TimeoutError:
         pass
     finally:
-        _signal(process.pid, signal.SIGKILL)
+        _signal_group(process.pid, signal.SIGKILL)
         if process.stdin is not None:
             process.stdin.close()
 
@@ -105,8 +105,8 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
     command: str = arguments["command"]
     if "\0" in command:
         raise ToolError("a command can't have a null character in it")
-    seconds = min(arguments.get("timeout", context.limit or _TIMEOUT), context.limit or _LONGEST)
-    output = _Output(context.progress)
+    seconds = min(arguments.get("timeout", context.time_limit or _TIMEOUT), context.time_limit or _MAX_TIMEOUT)
+    output = _OutputBuffer(context.progress)
     hide_process()
     # Our own pipe: the command counts as ended when its process ends, not when all child processes closed their ends.
     reading, writing = os.pipe()
@@ -118,7 +118,7 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
             process = await asyncio.create_subprocess_exec(
                 "/bin/sh",
                 "-c",
-                _KEEPER,
+                _WATCHDOG_SCRIPT,
                 "sh",
                 shutil.which("bash") or "/bin/sh",
                 "-c",
@@ -127,7 +127,7 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
                 stdout=writing,
                 stderr=writing,
                 cwd=context.folder,
-                env={**environment(), **_QUIET, "PWD": str(context.folder)},
+                env={**environment(), **_NONINTERACTIVE_ENV, "PWD": str(context.folder)},
                 start_new_session=True,
             )
         except OSError as error:
@@ -137,19 +137,21 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
         ended = False
         try:
             async with asyncio.timeout(seconds):
-                await _follow(process, stream, output)
+                await _read_output(process, stream, output)
                 ended = True
         except TimeoutError:
             pass
         finally:
-            await _end(process)
+            await _end_group(process)
     finally:
         transport.close()
     output.add(b"", last=True)
-    return _result(output.text, process.returncode if ended else None, seconds)
+    return _make_result(output.text, process.returncode if ended else None, seconds)
 
 
-async def _follow(process: asyncio.subprocess.Process, stream: asyncio.StreamReader, output: _Output) -> None:
+async def _read_output(
+    process: asyncio.subprocess.Process, stream: asyncio.StreamReader, output: _OutputBuffer
+) -> None:
     """Reads until the command has ended and its output is complete."""
     ended = asyncio.ensure_future(process.wait())
     try:
@@ -180,7 +182,7 @@ async def _follow(process: asyncio.subprocess.Process, stream: asyncio.StreamRea
         ended.cancel()
 
 
-def _result(text: str, code: int | None, seconds: float) -> Result:
+def _make_result(text: str, code: int | None, seconds: float) -> Result:
     output = text.rstrip("\n")
     if code is None:
         note = f"[not finished after {seconds:g} seconds; it was ended]"
@@ -192,19 +194,19 @@ def _result(text: str, code: int | None, seconds: float) -> Result:
     return Result("\n".join(part for part in (output, note) if part), error=code != 0)
 
 
-def _question(arguments: Arguments, folder: Path) -> Question:
+def _approval_request(arguments: Arguments, folder: Path) -> ApprovalRequest:
     command: str = arguments["command"].strip()
-    parts = simple_commands(command)
+    parts = split_simple_commands(command)
     first, _, more = command.partition("\n")
-    return Question(
+    return ApprovalRequest(
         "shell",
         command,
         f"run {first[:120]}{' …' if more or len(first) > 120 else ''}",
         command,
-        also=commands_in(command),
+        aliases=find_commands(command),
         parts=parts or (),
         allowed_by="pattern" if parts else "tool",
-        to_name=tuple(map(options_to_name, parts or ())),
+        risky_options=tuple(map(find_risky_options, parts or ())),
     )
 
 
@@ -226,7 +228,7 @@ def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> T
                 "timeout": {
                     "type": "integer",
                     "minimum": 1,
-                    "maximum": _LONGEST,
+                    "maximum": _MAX_TIMEOUT,
                     "description": f"Seconds after which it is ended. Default {_TIMEOUT}, or what the user has set.",
                 },
             },
@@ -235,9 +237,9 @@ def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> T
         },
         run,
         blocking=False,
-        timeout=_LONGEST + 30.0,
+        timeout=_MAX_TIMEOUT + 30.0,
         timing="inside",
-        question=_question,
-        shown=lambda arguments: str(arguments.get("command", "")).strip().partition("\n")[0],
-        withholds=lambda: withheld_from(environment),
+        approval_request=_approval_request,
+        summarize=lambda arguments: str(arguments.get("command", "")).strip().partition("\n")[0],
+        hidden_secrets=lambda: find_hidden_secrets(environment),
     )

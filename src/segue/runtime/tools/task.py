@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from segue.runtime.tooling import Arguments, Context, Question, Result, Tool
+from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Result, Tool
 
-__all__ = ["Leave", "Spawn", "TaskOrder", "task"]
+__all__ = ["RequestApproval", "Spawn", "TaskOrder", "task"]
 
 _TIMEOUT = 3600.0
 
@@ -26,14 +26,14 @@ class TaskOrder(Struct, frozen=True):
 
 Spawn: TypeAlias = Callable[[TaskOrder, Context], Awaitable[Result]]
 """Runs a subagent to its end. Cancelling the call cancels it."""
-Leave: TypeAlias = Callable[[str], Question | None]
+RequestApproval: TypeAlias = Callable[[str], ApprovalRequest | None]
 """The approval request for using the model of that name, or None."""
 
 
-def task(spawn: Spawn, leave: Leave = lambda model: None) -> Tool:
-    def question(arguments: Arguments, folder: Path) -> Question | None:
+def task(spawn: Spawn, request_approval: RequestApproval = lambda model: None) -> Tool:
+    def question(arguments: Arguments, folder: Path) -> ApprovalRequest | None:
         model = arguments.get("model")
-        return None if model is None else leave(model)
+        return None if model is None else request_approval(model)
 
     async def run(arguments: Arguments, context: Context) -> Result:
         tools = arguments.get("tools")
@@ -74,11 +74,11 @@ def task(spawn: Spawn, leave: Leave = lambda model: None) -> Tool:
         blocking=False,
         timeout=_TIMEOUT,
         timing="own",
-        question=question,
-        shown=_shown,
+        approval_request=question,
+        summarize=_summarize,
     )
 
 
-def _shown(arguments: Arguments) -> str:
+def _summarize(arguments: Arguments) -> str:
     model = arguments.get("model")
     return f"{arguments.get('description', '')}{f' → {model}' if model else ''}"

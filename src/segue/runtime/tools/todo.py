@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from segue.runtime.tooling import Arguments, Context, Tool
 
-__all__ = ["Item", "read_list", "todo"]
+__all__ = ["Item", "parse_list", "todo"]
 
 State = Literal["open", "doing", "done"]
 _MARKS: dict[State, str] = {"open": " ", "doing": ">", "done": "x"}
@@ -28,7 +28,7 @@ class Item(Struct, frozen=True):
     state: State
 
 
-def read_list(result: str) -> tuple[Item, ...]:
+def parse_list(result: str) -> tuple[Item, ...]:
     """Parses the list from the result of a call."""
     found = (_LINE.fullmatch(line) for line in result.split("\n"))
     return tuple(Item(line[2], _STATES[line[1]]) for line in found if line)
@@ -43,7 +43,7 @@ def _run(arguments: Arguments, context: Context) -> str:
     return "\n".join([*lines, f"{done} of {len(items)} done"])
 
 
-def _shown(arguments: Arguments) -> str:
+def _summarize(arguments: Arguments) -> str:
     items = arguments.get("items") or ()
     doing = next((item["text"] for item in items if item.get("state") == "doing"), "")
     return doing or f"{len(items)} items"
@@ -75,5 +75,5 @@ def todo() -> Tool:
             "additionalProperties": False,
         },
         _run,
-        shown=_shown,
+        summarize=_summarize,
     )

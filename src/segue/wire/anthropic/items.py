@@ -26,12 +26,11 @@ from segue.canonical.blocks import (
     text_of,
 )
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
-from segue.render.demands import TEXTS
+from segue.render.constraints import TEXTS
 from segue.render.report import Report
-from segue.wire.anthropic.in_words import hosted_blocks, tell_unknown
-from segue.wire.anthropic.keys import stray_keys, unknown_keys
+from segue.wire.anthropic.fields import unknown_keys, unknown_provider_keys
 from segue.wire.anthropic.media import (
     API,
     parse_document,
@@ -39,22 +38,23 @@ from segue.wire.anthropic.media import (
     parse_search_result,
     render_media,
 )
-from segue.wire.base import Projection
-from segue.wire.fields import JsonObject, kind_of, object_of, object_or_none, string_or_none
-from segue.wire.overlay import unmodelled
+from segue.wire.anthropic.server_tool_text import server_tool_blocks, unknown_block_text
+from segue.wire.base import RenderContext
+from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
+from segue.wire.merge import unmodelled_fields
 from segue.wire.tools import render_arguments_object
 
 __all__ = [
     "API",
     "ITEM_KEYS",
-    "own_fragment",
+    "drop_unknown_keys",
+    "intact_fragment",
     "parse_content",
     "render_block",
-    "with_rest",
-    "without_strange_keys",
+    "with_unmodelled",
 ]
 
-_SERVER_ID = re.compile("srvtoolu_[a-zA-Z0-9_]+")
+_SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -66,15 +66,15 @@ def parse_content(content: list[Any], model: str | None) -> tuple[Block, ...]:
         try:
             blocks.append(_parse_block(item, model))
         except InputError as error:
-            raise error.under(f"content[{index}]") from None
+            raise error.with_prefix(f"content[{index}]") from None
     return tuple(blocks)
 
 
 def _parse_block(value: object, model: str | None) -> Block:
-    block = object_of(value, "")
+    block = require_object(value, "")
     kind = block.get("type")
     if not isinstance(kind, str) or not kind:
-        raise InputError(f"a string was expected as `type`, not {kind_of(kind)}", path="type")
+        raise InputError(f"a string was expected as `type`, not {json_type_name(kind)}", path="type")
     parse = _PARSERS.get(kind)
     if parse is not None:
         made = parse(block, model)
@@ -85,18 +85,18 @@ def _parse_block(value: object, model: str | None) -> Block:
         )
     if kind.endswith("_tool_result") and "tool_use_id" in block:
         return _parse_hosted_result(block, model)
-    return Opaque(kind, text=tell_unknown(block), native=Native(API, block))
+    return Opaque(kind, text=unknown_block_text(block), native=Native(API, block))
 
 
-def _needed_text(block: JsonObject, key: str) -> str:
+def _require_text(block: JsonObject, key: str) -> str:
     value = block.get(key)
     if isinstance(value, str):
         return value
-    raise InputError(f"a string was expected, not {kind_of(value)}", path=key)
+    raise InputError(f"a string was expected, not {json_type_name(value)}", path=key)
 
 
 def _parse_text(block: JsonObject, _model: str | None) -> Block:
-    return Text(_needed_text(block, "text"), native=Native(API, block))
+    return Text(_require_text(block, "text"), native=Native(API, block))
 
 
 def _parse_thinking(block: JsonObject, model: str | None) -> Block:
@@ -112,7 +112,7 @@ def _parse_thinking(block: JsonObject, model: str | None) -> Block:
 
 def _parse_redacted_thinking(block: JsonObject, model: str | None) -> Block:
     sealed = string_or_none(block.get("data"))
-    return Thinking(sealed=sealed, origin=Origin(API, model, identity="absent"), native=Native(API, block))
+    return Thinking(encrypted=sealed, origin=Origin(API, model, identity="absent"), native=Native(API, block))
 
 
 def _origin(block: JsonObject, key: str, model: str | None) -> Origin:
@@ -131,7 +131,7 @@ def _parse_tool_use(block: JsonObject, model: str | None) -> Block:
     if isinstance(arguments, str):
         arguments, text = parse_argument_text(arguments)
     return ToolCall(
-        _needed_text(block, "name"),
+        _require_text(block, "name"),
         {} if arguments is None and text is None else arguments,
         arguments_text=text,
         origin=_origin(block, "id", model),
@@ -143,9 +143,9 @@ def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
     # ANT-02: with another id the fragment is not intact
     hosted_id = block.get("id")
     if hosted_id is not None and not isinstance(hosted_id, str):
-        raise InputError(f"a string was expected, not {kind_of(hosted_id)}", path="id")
-    intact = block["type"] != "server_tool_use" or _SERVER_ID.fullmatch(str(hosted_id)) is not None
-    name, server = _needed_text(block, "name"), string_or_none(block.get("server_name"))
+        raise InputError(f"a string was expected, not {json_type_name(hosted_id)}", path="id")
+    intact = block["type"] != "server_tool_use" or _SERVER_ID_PATTERN.fullmatch(str(hosted_id)) is not None
+    name, server = _require_text(block, "name"), string_or_none(block.get("server_name"))
     return ToolCall(
         # Tools of two servers may have the same name.
         f"{server}.{name}" if server else name,
@@ -163,12 +163,12 @@ def _parse_tool_result(block: JsonObject, model: str | None) -> Block:
         blocks: tuple[Block, ...] = (Text(content),)
     elif isinstance(content, list):
         parsed = parse_content(cast("list[Any]", content), model)
-        blocks = tuple(_in_result(part) for part in parsed)
+        blocks = tuple(_result_block(part) for part in parsed)
         intact = intact and blocks == parsed
     elif content is None:
         blocks = ()
     else:
-        raise InputError(f"a string or a list was expected, not {kind_of(content)}", path="content")
+        raise InputError(f"a string or a list was expected, not {json_type_name(content)}", path="content")
     return ToolResponse(
         content=blocks,
         error=block.get("is_error") is True,
@@ -178,24 +178,24 @@ def _parse_tool_result(block: JsonObject, model: str | None) -> Block:
     )
 
 
-def _in_result(block: Block) -> Block:
+def _result_block(block: Block) -> Block:
     """ANT-18: calls, results and reasoning are invalid inside a result; they become text."""
     if isinstance(block, Text | Media | Code | Opaque):
         return block
-    return Text(write_text(block.native.fragment if block.native is not None else {}))
+    return Text(encode_json_text(block.native.fragment if block.native is not None else {}))
 
 
 def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
     # ANT-09: only the block itself names its call.
-    if not _needed_text(block, "tool_use_id"):
+    if not _require_text(block, "tool_use_id"):
         raise InputError("the id of a call was expected, not an empty string", path="tool_use_id")
     content: Any = block.get("content")
     if block["type"] == "web_search_tool_result" and isinstance(content, list):
-        _look_into_searched(cast("list[object]", content))
+        _validate_search_results(cast("list[object]", content))
     if isinstance(content, list) and block["type"] == "mcp_tool_result":
-        blocks = tuple(_in_result(part) for part in parse_content(cast("list[Any]", content), model))
+        blocks = tuple(_result_block(part) for part in parse_content(cast("list[Any]", content), model))
     else:
-        blocks = () if content is None else hosted_blocks(cast("object", content))
+        blocks = () if content is None else server_tool_blocks(cast("object", content))
     return ToolResponse(
         content=blocks,
         error=block.get("is_error") is True or (isinstance(content, dict) and "error_code" in content),
@@ -206,10 +206,10 @@ def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
     )
 
 
-def _look_into_searched(found: list[object]) -> None:
+def _validate_search_results(found: list[object]) -> None:
     """ANT-12, ANT-32: search results must be sent back unchanged; raises `InputError` for invalid ones."""
     for index, item in enumerate(found):
-        result = object_of(item, f"content[{index}]")
+        result = require_object(item, f"content[{index}]")
         for key in ("type", "encrypted_content"):
             if not isinstance(result.get(key), str) or not result[key]:
                 raise InputError(
@@ -239,43 +239,43 @@ _PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
 
 # ----------------------------------------------------------------------------------------------------------------- out
 
-_MODELLED = frozenset(
+_MODELLED_FIELDS = frozenset(
     {"type", "text", "thinking", "signature", "data", "id", "name", "input"}
     | {"tool_use_id", "content", "is_error", "source", "title"}
 )
 
 
-ITEM_KEYS = _MODELLED | {"role", "tool_name", "caller"}
+ITEM_KEYS = _MODELLED_FIELDS | {"role", "tool_name", "caller"}
 
 
-def own_fragment(native: Native | None) -> JsonObject | None:
+def intact_fragment(native: Native | None) -> JsonObject | None:
     """The original fragment, if it is from this API and intact."""
     if native is None or not native.intact or native.api != API:
         return None
     return cast("JsonObject", native.fragment)
 
 
-def with_rest(rendered: JsonObject, native: Native | None) -> JsonObject:
+def with_unmodelled(rendered: JsonObject, native: Native | None) -> JsonObject:
     """The rendered block plus the unmodelled fields of its fragment that are known for its type."""
     if native is None or native.api != API:
         return rendered
-    rest = unmodelled(native.fragment, _MODELLED)
+    rest = unmodelled_fields(native.fragment, _MODELLED_FIELDS)
     return rendered | {key: rest[key] for key in rest.keys() - unknown_keys(rest, str(rendered["type"]))}
 
 
-def without_strange_keys(native: Native | None, report: Report) -> JsonObject | None:
+def drop_unknown_keys(native: Native | None, report: Report) -> JsonObject | None:
     """ANT-12: the intact fragment of the block without its unknown keys, each of which is reported."""
     if native is None or native.api != API:
         return None
-    own, fragment = own_fragment(native), cast("JsonObject", native.fragment)
-    unknown = sorted(unknown_keys(fragment, str(fragment.get("type")))) if own is None else stray_keys(own)
+    own, fragment = intact_fragment(native), cast("JsonObject", native.fragment)
+    unknown = sorted(unknown_keys(fragment, str(fragment.get("type")))) if own is None else unknown_provider_keys(own)
     for key in unknown:
         report.add("dropped", f"`{key}` dropped: not a field of {fragment['type']} blocks", subject=key)
     return own if own is None or not unknown else {key: value for key, value in own.items() if key not in unknown}
 
 
-def render_block(block: Block, context: Projection) -> JsonObject:
-    own = without_strange_keys(block.native, context.report)
+def render_block(block: Block, context: RenderContext) -> JsonObject:
+    own = drop_unknown_keys(block.native, context.report)
     match block:
         case ToolCall():
             return _render_call(block, own, context)
@@ -284,11 +284,11 @@ def render_block(block: Block, context: Projection) -> JsonObject:
         case _ if own is not None:
             return own
         case Text():
-            return with_rest({"type": "text", "text": block.text}, block.native)
+            return with_unmodelled({"type": "text", "text": block.text}, block.native)
         case Thinking():
-            return with_rest(_render_thinking(block), block.native)
+            return with_unmodelled(_render_thinking(block), block.native)
         case Media():
-            return with_rest(render_media(block, context), block.native)
+            return with_unmodelled(render_media(block, context), block.native)
         case Code():
             fence = "````" if "```" in block.code else "```"
             return {"type": "text", "text": f"{fence}{block.language}\n{block.code}\n{fence}"}
@@ -301,37 +301,37 @@ def render_block(block: Block, context: Projection) -> JsonObject:
 
 
 def _render_thinking(block: Thinking) -> JsonObject:
-    if block.sealed is not None:
-        return {"type": "redacted_thinking", "data": block.sealed}
+    if block.encrypted is not None:
+        return {"type": "redacted_thinking", "data": block.encrypted}
     return {"type": "thinking", "thinking": block.text, "signature": block.signature or ""}
 
 
-def _render_call(call: ToolCall, own: JsonObject | None, context: Projection) -> JsonObject:
+def _render_call(call: ToolCall, own: JsonObject | None, context: RenderContext) -> JsonObject:
     if call.kind == "hosted":
         # ANT-02: ids of hosted calls stay under every policy
         if own is not None:
             return own
         if call.origin.provider == API:
-            text = TEXTS.hosted_call.format(tool=call.name, arguments=write_text(call.arguments))
-            return _told(text, call.id, call.name, context)
+            text = TEXTS.hosted_call.format(tool=call.name, arguments=encode_json_text(call.arguments))
+            return _render_as_text(text, call.id, call.name, context)
     name = context.names.render(call.name)
-    call_id = _wire_id(call.id, call.origin, own, context)
+    call_id = _project_id(call.id, call.origin, own, context)
     if own is None:
         rendered = {"type": "tool_use", "id": call_id, "name": name}
-        return with_rest({**rendered, "input": render_arguments_object(call, context.report)}, call.native)
+        return with_unmodelled({**rendered, "input": render_arguments_object(call, context.report)}, call.native)
     if own.get("id") == call_id and own.get("name") == name:
         return own
     return {**own, "id": call_id, "name": name}
 
 
-def _render_response(response: ToolResponse, own: JsonObject | None, context: Projection) -> JsonObject:
+def _render_response(response: ToolResponse, own: JsonObject | None, context: RenderContext) -> JsonObject:
     if response.hosted:
         if own is not None:
             return own
         if response.origin.provider == API:
             text = TEXTS.hosted_result.format(tool=response.name, content=text_of(response.content))
-            return _told(text, response.call_id, response.name, context)
-    call_id = _wire_id(response.call_id, response.origin, own, context)
+            return _render_as_text(text, response.call_id, response.name, context)
+    call_id = _project_id(response.call_id, response.origin, own, context)
     if own is not None:
         return own if own.get("tool_use_id") == call_id else {**own, "tool_use_id": call_id}
     block: JsonObject = {"type": "tool_result", "tool_use_id": call_id}
@@ -340,13 +340,13 @@ def _render_response(response: ToolResponse, own: JsonObject | None, context: Pr
         block["content"] = content
     if response.error or response.outcome is not None:
         block["is_error"] = True
-    return with_rest(block, response.native)
+    return with_unmodelled(block, response.native)
 
 
-def _result_content(response: ToolResponse, context: Projection) -> str | list[JsonObject] | None:
+def _result_content(response: ToolResponse, context: RenderContext) -> str | list[JsonObject] | None:
     blocks = response.content or ()
     if response.structured is not UNSET and not any(isinstance(block, Text) for block in blocks):
-        blocks = (Text(write_text(response.structured)), *blocks)
+        blocks = (Text(encode_json_text(response.structured)), *blocks)
     match blocks:
         case ():
             return None
@@ -358,13 +358,13 @@ def _result_content(response: ToolResponse, context: Projection) -> str | list[J
             return [render_block(block, context) for block in kept]
 
 
-def _wire_id(call_id: str, origin: Origin, own: JsonObject | None, context: Projection) -> str:
+def _project_id(call_id: str, origin: Origin, own: JsonObject | None, context: RenderContext) -> str:
     """The projected id; same-API the raw id for a call outside this body (in state that the provider stores)."""
     if call_id not in context.ids and own is not None and origin.raw_id is not None:
         return origin.raw_id
     return context.ids.render(call_id)
 
 
-def _told(text: str, call_id: str, name: str | None, context: Projection) -> JsonObject:
+def _render_as_text(text: str, call_id: str, name: str | None, context: RenderContext) -> JsonObject:
     context.report.add("text", "hosted tool call sent as text: it was changed", call_id=call_id, subject=name)
     return {"type": "text", "text": text}

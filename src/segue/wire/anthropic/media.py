@@ -10,10 +10,10 @@ from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
 from segue.canonical.blocks import Block, Media, Native, Opaque, Text
-from segue.render.demands import TEXTS
-from segue.wire.base import Projection
-from segue.wire.fields import JsonObject, object_or_none, string_or_none
-from segue.wire.media import report_lost_name
+from segue.render.constraints import TEXTS
+from segue.wire.base import RenderContext
+from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.media import report_dropped_name
 
 __all__ = [
     "API",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 API = "anthropic"
-_PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _PDF = "application/pdf"
 
 
@@ -63,20 +63,20 @@ def _document_text(block: JsonObject) -> str:
         case {"type": "text", "data": str(body)} | {"type": "content", "content": str(body)}:
             pass
         case {"type": "content", "content": [*parts]}:
-            body = _texts_of(parts)
+            body = _join_texts(parts)
         case _:
             return ""
-    return _lines(block.get("title"), block.get("context"), body)
+    return _join_lines(block.get("title"), block.get("context"), body)
 
 
 def parse_search_result(block: JsonObject) -> Block:
     parts: Any = block.get("content")
-    texts = _texts_of(cast("list[Any]", parts)) if isinstance(parts, list) else None
-    text = _lines(block.get("title"), block.get("source"), texts)
+    texts = _join_texts(cast("list[Any]", parts)) if isinstance(parts, list) else None
+    text = _join_lines(block.get("title"), block.get("source"), texts)
     return Text(text, native=Native(API, block)) if text else Opaque("search_result", native=Native(API, block))
 
 
-def _texts_of(parts: list[Any]) -> str:
+def _join_texts(parts: list[Any]) -> str:
     texts: list[object] = []
     for part in parts:
         match part:
@@ -86,20 +86,20 @@ def _texts_of(parts: list[Any]) -> str:
                 texts.append(TEXTS.unsupported.format(kind=kind))
             case _:
                 continue
-    return _lines(*texts)
+    return _join_lines(*texts)
 
 
-def _lines(*parts: object) -> str:
+def _join_lines(*parts: object) -> str:
     return "\n".join(part for part in parts if isinstance(part, str) and part.strip())
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_media(media: Media, context: Projection) -> JsonObject:
+def render_media(media: Media, context: RenderContext) -> JsonObject:
     """The block for media of another API; unsupported media becomes text and is reported."""
     if media.url is not None and media.url.startswith("data:"):
-        media = _taken_apart(media)
+        media = _decode_data_url(media)
     source = _render_source(media, context)
     if source is None:
         context.report.add("text", f"{media.kind} replaced by text: the API does not accept it", subject=media.kind)
@@ -108,15 +108,15 @@ def render_media(media: Media, context: Projection) -> JsonObject:
     block: JsonObject = {"type": media.kind, "source": source}
     if media.kind == "document" and media.name:
         block["title"] = media.name
-    report_lost_name(media, block, context.report)
+    report_dropped_name(media, block, context.report)
     return block
 
 
-def _render_source(media: Media, context: Projection) -> JsonObject | None:
+def _render_source(media: Media, context: RenderContext) -> JsonObject | None:
     if media.kind not in ("image", "document"):
         return None
     if media.data is not None:
-        return _inline(media.kind, media.mime, media.data)
+        return _render_inline(media.kind, media.mime, media.data)
     if media.url is None:
         return None
     if media.url.startswith(("https://", "http://")):
@@ -124,13 +124,13 @@ def _render_source(media: Media, context: Projection) -> JsonObject | None:
     if context.fetch is None:
         return None
     data, mime = context.fetch(media.url)
-    return _inline(media.kind, mime, b64encode(data).decode())
+    return _render_inline(media.kind, mime, b64encode(data).decode())
 
 
-def _inline(kind: str, mime: str | None, data: str) -> JsonObject | None:
+def _render_inline(kind: str, mime: str | None, data: str) -> JsonObject | None:
     if kind == "image":
         mime = "image/jpeg" if mime == "image/jpg" else mime or "image/png"
-        return {"type": "base64", "media_type": mime, "data": data} if mime in _PICTURES else None
+        return {"type": "base64", "media_type": mime, "data": data} if mime in _IMAGE_TYPES else None
     if mime is None or mime == _PDF:
         return {"type": "base64", "media_type": _PDF, "data": data}
     if not mime.startswith("text/"):
@@ -141,7 +141,7 @@ def _inline(kind: str, mime: str | None, data: str) -> JsonObject | None:
         return None
 
 
-def _taken_apart(media: Media) -> Media:
+def _decode_data_url(media: Media) -> Media:
     """The media with a `data:` URL decoded to its data and media type."""
     head, _, payload = (media.url or "").removeprefix("data:").partition(",")
     mime, *parameters = head.split(";")

@@ -14,17 +14,17 @@ from msgspec.structs import replace
 from segue.canonical.request import Effort, Options, ResponseFormat, ToolChoice
 from segue.models import Model
 from segue.render.report import Report
+from segue.wire.anthropic.capabilities import Capabilities, capabilities_of
 from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
-from segue.wire.anthropic.traits import Traits, traits_of
-from segue.wire.effort import budget_of
-from segue.wire.fields import JsonObject, integer_or_none, number_or_none, object_or_none, string_or_none
-from segue.wire.schema import fitted_format, rules
-from segue.wire.users import fit_user
+from segue.wire.effort import effort_budget
+from segue.wire.json_values import JsonObject, integer_or_none, number_or_none, object_or_none, string_or_none
+from segue.wire.schema import render_format_schema, rules
+from segue.wire.user_id import hash_invalid_user_id
 
-__all__ = ["lawful_options", "parse_options", "render_options"]
+__all__ = ["fit_options", "parse_options", "render_options"]
 
-_ANSWER = 8192
-_USERS = r"[\s\S]{0,256}"
+_DEFAULT_MAX_TOKENS = 8192
+_USER_PATTERN = r"[\s\S]{0,256}"
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -83,26 +83,26 @@ def _parse_format(body: Mapping[str, Any]) -> ResponseFormat | None:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def lawful_options(options: Options, model: Model, report: Report) -> Options:
+def fit_options(options: Options, model: Model, report: Report) -> Options:
     """Cross-API options with a user id and a response schema that the API accepts."""
-    options = fit_user(options, _USERS, report)
+    options = hash_invalid_user_id(options, _USER_PATTERN, report)
     form = options.response_format
-    if form is None or form.schema is None or not traits_of(model).schemas:
+    if form is None or form.schema is None or not capabilities_of(model).schemas:
         return options
-    return replace(options, response_format=fitted_format(form, rules.ANTHROPIC_STRICT, report))
+    return replace(options, response_format=render_format_schema(form, rules.ANTHROPIC_STRICT, report))
 
 
 def render_options(
-    options: Options, model: Model, report: Report, *, declared: bool, spell: Callable[[str], str]
+    options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
 ) -> JsonObject:
     """The fields in the order of a body. `has_tools`: tools are declared; `project_name` projects tool names."""
-    capabilities = traits_of(model)
+    capabilities = capabilities_of(model)
     thinking, effort = render_reasoning(options.reasoning, capabilities, report)
     max_tokens = _render_max_tokens(options, capabilities, thinking, effort, report)
     thinking = fit_budget(thinking, max_tokens, report)
     fields: JsonObject = {
         "max_tokens": max_tokens,
-        "tool_choice": _render_choice(options, capabilities, report, spell) if declared else None,
+        "tool_choice": _render_choice(options, capabilities, report, project_name) if has_tools else None,
         "thinking": thinking,
         **_render_sampling(options, capabilities, is_thinking(thinking), report),
         "stop_sequences": _render_stop(options, report),
@@ -110,26 +110,26 @@ def render_options(
         "stream": options.stream,
         "metadata": None if options.user is None else {"user_id": options.user},
     }
-    if not declared and (options.tool_choice is not None or options.parallel is not None):
-        _leave_out("tool_choice", "no tool is declared", report)
+    if not has_tools and (options.tool_choice is not None or options.parallel is not None):
+        _report_dropped("tool_choice", "no tool is declared", report)
     for name in ("seed", "presence_penalty", "frequency_penalty"):
         if getattr(options, name) is not None:
-            _leave_out(name, "the API has no such option", report)
+            _report_dropped(name, "the API has no such option", report)
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def _leave_out(name: str, why: str, report: Report) -> None:
+def _report_dropped(name: str, why: str, report: Report) -> None:
     report.add("adjusted", f"`{name}` dropped: {why}", subject=name)
 
 
 def _render_max_tokens(
-    options: Options, capabilities: Traits, thinking: JsonObject | None, effort: Effort | None, report: Report
+    options: Options, capabilities: Capabilities, thinking: JsonObject | None, effort: Effort | None, report: Report
 ) -> int:
-    ceiling = capabilities.ceiling
+    ceiling = capabilities.max_tokens
     if options.max_tokens is None:
-        room = _ANSWER
+        room = _DEFAULT_MAX_TOKENS
         if thinking is not None and is_thinking(thinking):
-            room += thinking.get("budget_tokens") or budget_of(effort or "medium")
+            room += thinking.get("budget_tokens") or effort_budget(effort or "medium")
         room = room if ceiling is None else min(room, ceiling)
         report.add("adjusted", f"`max_tokens` set to {room}: required by Anthropic, not given", subject="max_tokens")
         return room
@@ -139,13 +139,13 @@ def _render_max_tokens(
     return options.max_tokens
 
 
-def _render_sampling(options: Options, capabilities: Traits, thinking: bool, report: Report) -> JsonObject:
+def _render_sampling(options: Options, capabilities: Capabilities, thinking: bool, report: Report) -> JsonObject:
     given = {"temperature": options.temperature, "top_p": options.top_p, "top_k": options.top_k}
     fields: JsonObject = {name: value for name, value in given.items() if value is not None}
     for name in list(fields):
-        why = _refusal(name, fields, capabilities, thinking)
+        why = _rejection_reason(name, fields, capabilities, thinking)
         if why:
-            _leave_out(name, why, report)
+            _report_dropped(name, why, report)
             del fields[name]
     if fields.get("temperature", 0) > 1:
         report.add("adjusted", "`temperature` reduced to 1, the API's maximum", subject="temperature")
@@ -153,14 +153,14 @@ def _render_sampling(options: Options, capabilities: Traits, thinking: bool, rep
     return fields
 
 
-def _refusal(name: str, fields: JsonObject, capabilities: Traits, thinking: bool) -> str:
+def _rejection_reason(name: str, fields: JsonObject, capabilities: Capabilities, thinking: bool) -> str:
     """The reason why the model rejects this sampling field, or an empty string."""
     if not capabilities.sampling:
         return "the model does not accept sampling options"
     valid_while_thinking = {"temperature": fields[name] == 1, "top_p": fields[name] >= 0.95, "top_k": False}
     if thinking and not valid_while_thinking[name]:
         return "not accepted while thinking is on"
-    if name == "top_p" and "temperature" in fields and capabilities.one_sampler:
+    if name == "top_p" and "temperature" in fields and capabilities.one_sampling_option:
         return "the model accepts it or `temperature`, not both"
     return ""
 
@@ -168,12 +168,12 @@ def _refusal(name: str, fields: JsonObject, capabilities: Traits, thinking: bool
 def _render_stop(options: Options, report: Report) -> list[str] | None:
     kept = [text for text in options.stop or () if text.strip()]
     if len(kept) < len(options.stop or ()):
-        _leave_out("stop", "blank stop sequences are rejected", report)
+        _report_dropped("stop", "blank stop sequences are rejected", report)
     return kept or None
 
 
 def _render_choice(
-    options: Options, capabilities: Traits, report: Report, spell: Callable[[str], str]
+    options: Options, capabilities: Capabilities, report: Report, project_name: Callable[[str], str]
 ) -> JsonObject | None:
     choice = options.tool_choice
     if choice is None:
@@ -188,7 +188,7 @@ def _render_choice(
                 "adjusted", "tool_choice set to auto: the model cannot be forced to call a tool", subject="tool_choice"
             )
         elif choice.mode == "tool" and choice.name:
-            rendered = {"type": "tool", "name": spell(choice.name)}
+            rendered = {"type": "tool", "name": project_name(choice.name)}
         else:
             rendered = {"type": "any"}
     if options.parallel is False:
@@ -197,7 +197,7 @@ def _render_choice(
 
 
 def _render_output_config(
-    options: Options, effort: Effort | None, capabilities: Traits, report: Report
+    options: Options, effort: Effort | None, capabilities: Capabilities, report: Report
 ) -> JsonObject | None:
     config: JsonObject = {} if effort is None else {"effort": effort}
     form = options.response_format
@@ -205,5 +205,5 @@ def _render_output_config(
         if form.schema is not None and form.kind == "schema" and capabilities.schemas:
             config["format"] = {"type": "json_schema", "schema": form.schema}
         else:
-            _leave_out("response_format", "only JSON schemas are supported, by Claude 4.1 or newer", report)
+            _report_dropped("response_format", "only JSON schemas are supported, by Claude 4.1 or newer", report)
     return config or None

@@ -9,23 +9,32 @@ from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
-from segue.wire.anthropic.items import API, own_fragment, parse_content, render_block
-from segue.wire.base import ApiError, Projection
-from segue.wire.fields import JsonObject, integer_or_none, list_of, object_or_none, said_beside, string_or_none
-from segue.wire.replies import as_words, is_own_hosted, ran_elsewhere
+from segue.wire.anthropic.items import API, intact_fragment, parse_content, render_block
+from segue.wire.base import ApiError, RenderContext
+from segue.wire.json_values import (
+    JsonObject,
+    integer_or_none,
+    object_or_none,
+    require_list,
+    string_or_none,
+    unknown_fields,
+)
+from segue.wire.replies import drop_foreign_hosted, is_hosted_from_api, media_as_text
 
 __all__ = [
-    "for_client",
+    "blocks_for_client",
     "message_id",
     "parse_error",
     "parse_reply",
     "render_error",
     "render_reply",
+    "render_stop_reason",
     "render_usage",
-    "stop_reason",
 ]
 
-_KNOWN = frozenset({"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage"})
+_KNOWN_FIELDS = frozenset(
+    {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage"}
+)
 # ANT-39: `pause_turn` does not end the turn; the content is sent back unchanged, as for `compaction`.
 _FINISHES: dict[str, Finish] = {
     "end_turn": "stop",
@@ -68,7 +77,7 @@ _STATUSES = {kind: status for status, kind in _ERROR_KINDS.items()}
 def parse_reply(body: Mapping[str, Any]) -> Reply:
     model = string_or_none(body.get("model"))
     try:
-        blocks = parse_content(list_of(body.get("content"), "content"), model)
+        blocks = parse_content(require_list(body.get("content"), "content"), model)
     except InputError as error:
         raise RemoteProtocolError(f"not a message of this API: {error}") from None
     reason = string_or_none(body.get("stop_reason"))
@@ -81,8 +90,8 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         id=string_or_none(body.get("id")),
         model=model,
         stop_sequence=string_or_none(body.get("stop_sequence")),
-        cause=reason,
-        beside=said_beside(body, _KNOWN),
+        raw_finish=reason,
+        unknown_fields=unknown_fields(body, _KNOWN_FIELDS),
         native=Native(API, body, intact),
     )
 
@@ -117,21 +126,21 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_reply(reply: Reply, context: Projection) -> JsonObject:
-    own = own_fragment(reply.native)
+def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
+    own = intact_fragment(reply.native)
     if own is not None:
         content = [render_block(block, context) for block in reply.blocks]
         same = all(new is old for new, old in zip(content, own["content"], strict=True))
         return own if same else {**own, "content": content}
-    blocks = for_client(reply.blocks, context)
-    called = any(isinstance(block, ToolCall) for block in blocks if not is_own_hosted(block, API))
+    blocks = blocks_for_client(reply.blocks, context)
+    called = any(isinstance(block, ToolCall) for block in blocks if not is_hosted_from_api(block, API))
     body: JsonObject = {
         "id": message_id(reply.id, "|".join([reply.text, *(call.id for call in reply.calls)])),
         "type": "message",
         "role": "assistant",
         "model": reply.model or "",
         "content": [render_block(block, context) for block in blocks],
-        "stop_reason": stop_reason(reply.finish, reply.stop_sequence, called=called),
+        "stop_reason": render_stop_reason(reply.finish, reply.stop_sequence, has_calls=called),
         "stop_sequence": reply.stop_sequence,
     }
     # Same-API, missing usage is not invented.
@@ -140,23 +149,23 @@ def render_reply(reply: Reply, context: Projection) -> JsonObject:
     return {**body, "usage": render_usage(reply.usage or Usage())}
 
 
-def for_client(blocks: Iterable[Block], context: Projection) -> list[Block]:
+def blocks_for_client(blocks: Iterable[Block], context: RenderContext) -> list[Block]:
     """The blocks that a client of this API can handle; each dropped block is reported."""
-    return [as_words(block, API, context.report) for block in blocks if _can_be_said(block, context)]
+    return [media_as_text(block, API, context.report) for block in blocks if _is_supported(block, context)]
 
 
-def _can_be_said(block: Block, context: Projection) -> bool:
+def _is_supported(block: Block, context: RenderContext) -> bool:
     """Whether a client of this API can show, run and send back the block."""
     if isinstance(block, Text):
         # ANT-13: an empty text would be rejected when the client sends it back
         return bool(block.text)
     if isinstance(block, Thinking):
         # ANT-26: so would reasoning that this API did not sign
-        if block.origin.provider == API and (block.signature or block.sealed):
+        if block.origin.provider == API and (block.signature or block.encrypted):
             return True
         context.report.add("reasoning", "reasoning dropped from the reply: it has no signature of this API")
         return False
-    return not ran_elsewhere(block, API, context.report)
+    return not drop_foreign_hosted(block, API, context.report)
 
 
 def message_id(reply_id: str | None, content_key: str) -> str:
@@ -166,8 +175,8 @@ def message_id(reply_id: str | None, content_key: str) -> str:
     return "msg_" + short_hash(reply_id or content_key)
 
 
-def stop_reason(finish: Finish, stop_sequence: str | None, *, called: bool) -> str:
-    if called and finish in ("stop", "tool_calls"):
+def render_stop_reason(finish: Finish, stop_sequence: str | None, *, has_calls: bool) -> str:
+    if has_calls and finish in ("stop", "tool_calls"):
         return "tool_use"
     if finish == "stop" and stop_sequence is not None:
         return "stop_sequence"

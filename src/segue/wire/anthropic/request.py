@@ -10,17 +10,17 @@ from segue.canonical.pairing import pair
 from segue.canonical.request import Request
 from segue.errors import InputError
 from segue.models import identify
-from segue.render.demands import TEXTS
+from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.wire.anthropic.items import API, own_fragment, parse_content, render_block, with_rest
-from segue.wire.anthropic.options import lawful_options, parse_options, render_options
+from segue.wire.anthropic.capabilities import DEFAULT_MODEL
+from segue.wire.anthropic.items import API, intact_fragment, parse_content, render_block, with_unmodelled
+from segue.wire.anthropic.options import fit_options, parse_options, render_options
 from segue.wire.anthropic.tools import parse_tools, render_tools
-from segue.wire.anthropic.traits import DEFAULT_MODEL
-from segue.wire.base import Projection
-from segue.wire.fields import JsonObject, kind_of, list_of, object_of, string_or_none
-from segue.wire.overlay import laid_over
-from segue.wire.tools import declared_choice
+from segue.wire.base import RenderContext
+from segue.wire.json_values import JsonObject, json_type_name, require_list, require_object, string_or_none
+from segue.wire.merge import merge_changes
+from segue.wire.tools import drop_undeclared_choice
 
 __all__ = ["BODY_KEYS", "parse_request", "render_message", "render_request"]
 
@@ -29,7 +29,7 @@ BODY_KEYS = frozenset(
     {"model", "messages", "system", "tools", "tool_choice", "thinking", "max_tokens", "temperature", "top_p", "top_k"}
     | {"stop_sequences", "stream", "metadata", "output_config", "output_format"}
 )
-_BY_MODEL = frozenset({"thinking", "temperature", "top_p", "top_k"})
+_MODEL_SPECIFIC = frozenset({"thinking", "temperature", "top_p", "top_k"})
 _ROLES: dict[Speaker, str] = {"human": "user", "tool": "user", "ai": "assistant", "system": "system"}
 
 
@@ -41,11 +41,11 @@ def parse_request(body: Mapping[str, Any]) -> Request:
         raise InputError("`messages` is missing", path="messages")
     model = string_or_none(body.get("model"))
     messages: list[Message] = []
-    for index, item in enumerate(list_of(body["messages"], "messages")):
+    for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
             messages.append(_parse_message(item, model))
         except InputError as error:
-            raise error.under(f"messages[{index}]") from None
+            raise error.with_prefix(f"messages[{index}]") from None
     return Request(
         messages=pair(messages),
         system=_parse_system(body.get("system")),
@@ -63,10 +63,10 @@ def _parse_thread(value: Any) -> str | None:
 
 
 def _parse_message(value: object, model: str | None) -> Message:
-    message = object_of(value, "")
+    message = require_object(value, "")
     role = message.get("role")
     if not isinstance(role, str):
-        raise InputError(f"a string was expected as `role`, not {kind_of(role)}", path="role")
+        raise InputError(f"a string was expected as `role`, not {json_type_name(role)}", path="role")
     speaker = _SPEAKERS.get(role)
     if speaker is None:
         raise InputError(f"unknown role {role!r}; user, assistant or system was expected", path="role")
@@ -86,7 +86,7 @@ def _parse_message_content(content: Any, speaker: Speaker, model: str | None) ->
         return parse_content(cast("list[Any]", content), model)
     if content is None and speaker == "ai":
         return ()
-    raise InputError(f"a string or a list of blocks was expected, not {kind_of(content)}", path="content")
+    raise InputError(f"a string or a list of blocks was expected, not {json_type_name(content)}", path="content")
 
 
 def _parse_system(value: Any) -> tuple[Text, ...]:
@@ -95,15 +95,17 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
     if isinstance(value, str):
         return (Text(value),)
     if not isinstance(value, list):
-        raise InputError(f"a string or a list of text blocks was expected, not {kind_of(value)}", path="system")
+        raise InputError(f"a string or a list of text blocks was expected, not {json_type_name(value)}", path="system")
     texts: list[Text] = []
     for index, item in enumerate(cast("list[Any]", value)):
-        block = object_of(item, f"system[{index}]")
+        block = require_object(item, f"system[{index}]")
         kind, text = block.get("type"), block.get("text")
         if not isinstance(kind, str) or not kind:
-            raise InputError(f"a string was expected as `type`, not {kind_of(kind)}", path=f"system[{index}].type")
+            raise InputError(
+                f"a string was expected as `type`, not {json_type_name(kind)}", path=f"system[{index}].type"
+            )
         if kind == "text" and not isinstance(text, str):
-            raise InputError(f"a string was expected, not {kind_of(text)}", path=f"system[{index}].text")
+            raise InputError(f"a string was expected, not {json_type_name(text)}", path=f"system[{index}].text")
         content = text if isinstance(text, str) else TEXTS.unsupported.format(kind=kind)
         texts.append(Text(content, native=Native(API, block)))
     return tuple(texts)
@@ -112,21 +114,23 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_request(transcript: Transcript, context: Projection) -> JsonObject:
+def render_request(transcript: Transcript, context: RenderContext) -> JsonObject:
     messages = [render_message(message, context) for message in transcript.messages]
     tools = render_tools(transcript.tools, context)
-    if transcript.home:
-        return _render_at_home(transcript, context, messages, tools)
+    if transcript.is_same_api:
+        return _render_same_api(transcript, context, messages, tools)
     body: JsonObject = {"model": transcript.model} if transcript.model else {}
     model = identify(transcript.model or DEFAULT_MODEL)
-    known = [tool.name for tool in transcript.tools if tool.kind != "hosted" or own_fragment(tool.native) is not None]
-    options = declared_choice(transcript.options, known, context.report)
+    known = [
+        tool.name for tool in transcript.tools if tool.kind != "hosted" or intact_fragment(tool.native) is not None
+    ]
+    options = drop_undeclared_choice(transcript.options, known, context.report)
     fields = render_options(
-        lawful_options(options, model, context.report),
+        fit_options(options, model, context.report),
         model,
         context.report,
-        declared=bool(tools),
-        spell=context.names.render,
+        has_tools=bool(tools),
+        project_name=context.names.render,
     )
     body["max_tokens"] = fields.pop("max_tokens")
     system = _render_system(transcript.system)
@@ -140,12 +144,12 @@ def render_request(transcript: Transcript, context: Projection) -> JsonObject:
     return body | fields
 
 
-def render_message(message: Message, context: Projection) -> JsonObject:
+def render_message(message: Message, context: RenderContext) -> JsonObject:
     rendered = [render_block(block, context) for block in message.blocks]
-    own = own_fragment(message.native)
+    own = intact_fragment(message.native)
     if own is not None:
         content: Any = own.get("content")
-        if not isinstance(content, list) or _same(rendered, cast("list[Any]", content)):
+        if not isinstance(content, list) or _is_unchanged(rendered, cast("list[Any]", content)):
             return own
         return {**own, "content": rendered}
     if message.name is not None:
@@ -162,7 +166,7 @@ def _render_content(message: Message, rendered: list[JsonObject]) -> str | list[
     return rendered
 
 
-def _same(rendered: list[JsonObject], original: list[Any]) -> bool:
+def _is_unchanged(rendered: list[JsonObject], original: list[Any]) -> bool:
     return len(rendered) == len(original) and all(new is old for new, old in zip(rendered, original, strict=True))
 
 
@@ -171,65 +175,68 @@ def _render_system(system: tuple[Text, ...]) -> str | list[JsonObject]:
     texts = [text for text in system if text.text.strip()]
     if len(texts) == 1 and texts[0].native is None:
         return texts[0].text
-    return [own_fragment(text.native) or with_rest({"type": "text", "text": text.text}, text.native) for text in texts]
+    return [
+        intact_fragment(text.native) or with_unmodelled({"type": "text", "text": text.text}, text.native)
+        for text in texts
+    ]
 
 
-def _render_at_home(
-    transcript: Transcript, context: Projection, messages: list[JsonObject], tools: list[JsonObject]
+def _render_same_api(
+    transcript: Transcript, context: RenderContext, messages: list[JsonObject], tools: list[JsonObject]
 ) -> JsonObject:
     """The original body with only the changes merged into it."""
     request = transcript.request
     fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
-    body = _lay_options(fragment, transcript, context)
+    body = _merge_options(fragment, transcript, context)
     system = _render_system(transcript.system)
     blank = any(not text.text.strip() for text in transcript.system)
     if blank or transcript.system != request.system:
-        _put(body, "system", system)
+        _set_or_remove(body, "system", system)
     original: Any = fragment.get("tools")
-    if not _same(tools, original or []):
-        _put(body, "tools", tools)
+    if not _is_unchanged(tools, original or []):
+        _set_or_remove(body, "tools", tools)
     body["messages"] = messages
     return body
 
 
-def _put(body: JsonObject, key: str, value: object) -> None:
+def _set_or_remove(body: JsonObject, key: str, value: object) -> None:
     if value:
         body[key] = value
     else:
         body.pop(key, None)
 
 
-def _lay_options(fragment: Mapping[str, Any], transcript: Transcript, context: Projection) -> JsonObject:
+def _merge_options(fragment: Mapping[str, Any], transcript: Transcript, context: RenderContext) -> JsonObject:
     request = transcript.request
     known, new = Report(), Report()
     before = render_options(
         request.options,
         identify(request.model or DEFAULT_MODEL),
         known,
-        declared=bool(request.tools),
-        spell=lambda name: name,
+        has_tools=bool(request.tools),
+        project_name=lambda name: name,
     )
     after = render_options(
         transcript.options,
         identify(transcript.model or DEFAULT_MODEL),
         new,
-        declared=bool(transcript.tools),
-        spell=context.names.render,
+        has_tools=bool(transcript.tools),
+        project_name=context.names.render,
     )
     context.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
     before["model"], after["model"] = request.model, transcript.model
-    body = laid_over(fragment, before, after)
+    body = merge_changes(fragment, before, after)
     # A field that the new model rejects may also be one the old model rejected, so the difference does not show it.
     if request.model != transcript.model:
-        for key in _BY_MODEL - after.keys():
+        for key in _MODEL_SPECIFIC - after.keys():
             body.pop(key, None)
     if request.options.reasoning != transcript.options.reasoning:
-        _put(body, "thinking", after.get("thinking"))
+        _set_or_remove(body, "thinking", after.get("thinking"))
     for key in ("output_config", "metadata", "thinking"):
         inner = fragment.get(key)
         if not isinstance(inner, dict) or before.get(key) == after.get(key):
             continue
         # `disabled` accepts no other key; otherwise unmodelled fields stay.
         if key != "thinking" or after.get(key, {}).get("type") in ("enabled", "adaptive"):
-            _put(body, key, laid_over(cast("JsonObject", inner), before.get(key, {}), after.get(key, {})))
+            _set_or_remove(body, key, merge_changes(cast("JsonObject", inner), before.get(key, {}), after.get(key, {})))
     return body

@@ -8,14 +8,14 @@ from typing import Any
 from segue.canonical.request import Effort, Reasoning
 from segue.models import identify
 from segue.render.report import Report
-from segue.wire.anthropic.traits import Traits, traits_of
-from segue.wire.effort import budget_of, effort_of, nearest
-from segue.wire.fields import JsonObject, integer_or_none, object_or_none
+from segue.wire.anthropic.capabilities import Capabilities, capabilities_of
+from segue.wire.effort import budget_effort, clamp_effort, effort_budget
+from segue.wire.json_values import JsonObject, integer_or_none, object_or_none
 
 __all__ = ["fit_budget", "is_thinking", "parse_reasoning", "render_reasoning"]
 
-_LEAST = 1024
-_STEPS: tuple[Effort, ...] = ("minimal", "low", "medium", "high", "xhigh", "max")
+_MIN_BUDGET = 1024
+_EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def parse_reasoning(body: Mapping[str, Any]) -> Reasoning | None:
@@ -33,44 +33,46 @@ def parse_reasoning(body: Mapping[str, Any]) -> Reasoning | None:
         case _:
             # Effort applies to all output; alone it does not enable thinking where that is off by default.
             model = identify(body.get("model") if isinstance(body.get("model"), str) else None)
-            disabled = model.family == "claude" and bool(model.version) and not traits_of(model).thinks_unasked
+            disabled = model.family == "claude" and bool(model.version) and not capabilities_of(model).thinks_by_default
             return Reasoning(enabled=False if disabled else None, effort=effort)
 
 
 def _parse_effort(body: Mapping[str, Any]) -> Effort | None:
     effort = (object_or_none(body.get("output_config")) or {}).get("effort")
-    return next((known for known in _STEPS if known == effort), None)
+    return next((known for known in _EFFORTS if known == effort), None)
 
 
 def render_reasoning(
-    reasoning: Reasoning | None, capabilities: Traits, report: Report
+    reasoning: Reasoning | None, capabilities: Capabilities, report: Report
 ) -> tuple[JsonObject | None, Effort | None]:
     """The values of `thinking` and of `output_config.effort`."""
     if reasoning is None:
         return None, None
     if reasoning.enabled is False or reasoning.effort == "none":
-        return _render_off(reasoning, capabilities, report)
+        return _render_disabled(reasoning, capabilities, report)
     if capabilities.adaptive and (reasoning.budget is None or not capabilities.budgets):
         effort = reasoning.effort
         if reasoning.budget is not None and effort is None:
-            effort = effort_of(reasoning.budget, known=capabilities.efforts)
+            effort = budget_effort(reasoning.budget, available=capabilities.efforts)
             report.add(
                 "adjusted", f"thinking budget sent as effort {effort}: the model has no budgets", subject="reasoning"
             )
-        return {"type": "adaptive"}, nearest(effort, capabilities.efforts)
+        return {"type": "adaptive"}, clamp_effort(effort, capabilities.efforts)
     if not capabilities.budgets:
         report.add("adjusted", "reasoning dropped: the model does not support thinking", subject="reasoning")
         return None, None
-    budget = reasoning.budget or budget_of(reasoning.effort or "medium")
-    effort = nearest(reasoning.effort, capabilities.efforts) if reasoning.budget is not None else None
-    return {"type": "enabled", "budget_tokens": max(_LEAST, budget)}, effort
+    budget = reasoning.budget or effort_budget(reasoning.effort or "medium")
+    effort = clamp_effort(reasoning.effort, capabilities.efforts) if reasoning.budget is not None else None
+    return {"type": "enabled", "budget_tokens": max(_MIN_BUDGET, budget)}, effort
 
 
-def _render_off(reasoning: Reasoning, capabilities: Traits, report: Report) -> tuple[JsonObject | None, Effort | None]:
-    if capabilities.off is not None:
+def _render_disabled(
+    reasoning: Reasoning, capabilities: Capabilities, report: Report
+) -> tuple[JsonObject | None, Effort | None]:
+    if capabilities.disabled_type is not None:
         # While thinking is off, efforts above `high` are rejected.
-        return {"type": capabilities.off}, nearest(reasoning.effort, capabilities.efforts[:3])
-    if capabilities.thinks_unasked:
+        return {"type": capabilities.disabled_type}, clamp_effort(reasoning.effort, capabilities.efforts[:3])
+    if capabilities.thinks_by_default:
         report.add("adjusted", "effort set to low: thinking cannot be disabled on this model", subject="reasoning")
         return None, "low"
     return None, None
@@ -84,11 +86,11 @@ def fit_budget(thinking: JsonObject | None, max_tokens: int, report: Report) -> 
     """Reduces the budget below `max_tokens`, or drops thinking where less than the minimum of 1024 would be left."""
     if thinking is None or thinking.get("budget_tokens", 0) < max_tokens:
         return thinking
-    if max_tokens <= _LEAST:
+    if max_tokens <= _MIN_BUDGET:
         report.add(
             "adjusted", f"thinking dropped: `max_tokens` {max_tokens} is too small for a budget", subject="reasoning"
         )
         return None
-    budget = max(_LEAST, max_tokens // 2)
+    budget = max(_MIN_BUDGET, max_tokens // 2)
     report.add("adjusted", f"thinking budget reduced to {budget} to fit `max_tokens`", subject="reasoning")
     return {**thinking, "budget_tokens": budget}

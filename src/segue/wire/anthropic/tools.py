@@ -8,12 +8,19 @@ from typing import Any
 from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
-from segue.wire.anthropic.items import API, own_fragment
-from segue.wire.base import Projection
-from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
-from segue.wire.overlay import unmodelled
-from segue.wire.schema import fitted_tool, rules
-from segue.wire.tools import as_function, lawful_schema, only_elsewhere
+from segue.wire.anthropic.items import API, intact_fragment
+from segue.wire.base import RenderContext
+from segue.wire.json_values import (
+    JsonObject,
+    json_type_name,
+    object_or_none,
+    require_list,
+    require_object,
+    string_or_none,
+)
+from segue.wire.merge import unmodelled_fields
+from segue.wire.schema import render_tool_schema, rules
+from segue.wire.tools import to_function_tool, undeclarable_message, valid_object_schema
 
 __all__ = ["TOOL_KEYS", "parse_tools", "render_tools"]
 
@@ -23,18 +30,18 @@ TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict"})
 def parse_tools(value: object) -> tuple[Tool, ...]:
     if value is None:
         return ()
-    return tuple(_parse_tool(item, f"tools[{index}]") for index, item in enumerate(list_of(value, "tools")))
+    return tuple(_parse_tool(item, f"tools[{index}]") for index, item in enumerate(require_list(value, "tools")))
 
 
 def _parse_tool(value: Any, path: str) -> Tool:
-    tool = object_of(value, path)
+    tool = require_object(value, path)
     name = string_or_none(tool.get("name"))
     if name is None and tool.get("name") is not None:
-        raise InputError(f"a tool's name must be a string, not {kind_of(tool['name'])}", path=f"{path}.name")
+        raise InputError(f"a tool's name must be a string, not {json_type_name(tool['name'])}", path=f"{path}.name")
     native = Native(API, tool)
     kind = tool.get("type")
     if kind is not None and not isinstance(kind, str):
-        raise InputError(f"a tool's type must be a string, not {kind_of(kind)}", path=f"{path}.type")
+        raise InputError(f"a tool's type must be a string, not {json_type_name(kind)}", path=f"{path}.type")
     if kind not in (None, "custom"):
         return Tool(name or str(tool.get("mcp_server_name") or kind), kind="hosted", native=native)
     if name is None:
@@ -49,15 +56,15 @@ def _parse_tool(value: Any, path: str) -> Tool:
     )
 
 
-def render_tools(tools: Sequence[Tool], context: Projection) -> list[JsonObject]:
+def render_tools(tools: Sequence[Tool], context: RenderContext) -> list[JsonObject]:
     """The declarations that the API accepts. Same-API, a valid declaration is returned as the original object."""
     declared: list[JsonObject] = []
     names: set[object] = set()
     for given in tools:
-        tool = as_function(given, context.report)
+        tool = to_function_tool(given, context.report)
         rendered = _render_tool(tool, context)
         if rendered is None:
-            context.report.add("tools", only_elsewhere(tool), subject=tool.name)
+            context.report.add("tools", undeclarable_message(tool), subject=tool.name)
             continue
         name = rendered.get("name")
         # ANT-35: names are unique in a request
@@ -71,8 +78,8 @@ def render_tools(tools: Sequence[Tool], context: Projection) -> list[JsonObject]
     return declared
 
 
-def _render_tool(tool: Tool, context: Projection) -> JsonObject | None:
-    own = own_fragment(tool.native)
+def _render_tool(tool: Tool, context: RenderContext) -> JsonObject | None:
+    own = intact_fragment(tool.native)
     if tool.kind == "hosted":
         return own
     name = context.names.render(tool.name)
@@ -81,15 +88,15 @@ def _render_tool(tool: Tool, context: Projection) -> JsonObject | None:
     if own is not None:
         if valid and name == own.get("name"):
             return own
-        schema = tool.parameters if valid else lawful_schema(tool, rules.ANTHROPIC, context.report)
+        schema = tool.parameters if valid else valid_object_schema(tool, rules.ANTHROPIC, context.report)
         return {**own, "name": name, "input_schema": schema}
     rendered: JsonObject = {"name": name}
     if tool.description is not None:
         rendered["description"] = tool.description
     # Strict tools of a request share a low limit of unions and optional keys, so no tool is made strict.
-    rendered["input_schema"], _ = fitted_tool(tool, rules.ANTHROPIC, context.report)
+    rendered["input_schema"], _ = render_tool_schema(tool, rules.ANTHROPIC, context.report)
     if tool.native is not None and tool.native.api == API:
-        rendered |= unmodelled(tool.native.fragment, TOOL_KEYS)
+        rendered |= unmodelled_fields(tool.native.fragment, TOOL_KEYS)
     elif tool.extra and "defer_loading" in tool.extra:
         rendered["defer_loading"] = True
     return rendered

@@ -5,90 +5,93 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from segue.models import Model
-from segue.render.demands import Demands
-from segue.wire.anthropic import demands as claude_demands
+from segue.render.constraints import Constraints
+from segue.wire.anthropic import constraints as claude_demands
 from segue.wire.base import Wire
+from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, Capabilities, capabilities_of
 from segue.wire.bedrock.items import ITEM_KEYS
 from segue.wire.bedrock.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.bedrock.request import BODY_KEYS, parse_request, render_request
-from segue.wire.bedrock.stream import BedrockReader, BedrockRenderer
+from segue.wire.bedrock.stream_out import BedrockReader, BedrockStreamRenderer
 from segue.wire.bedrock.tools import TOOL_KEYS
-from segue.wire.bedrock.traits import API, DEFAULT_MODEL, Traits, traits_of
-from segue.wire.idmap import IdScheme, mistral_scheme, prefix_scheme
+from segue.wire.ids import IdScheme, mistral_scheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.stream import StreamParser
+from segue.wire.stream_parser import StreamParser
 
-__all__ = ["BEDROCK", "demands"]
+__all__ = ["BEDROCK", "constraints"]
 
 # BED-01, and the rules of the model vendors, ANT-01 and MIS-01
-_IDS = prefix_scheme(API, "tooluse_", limit=64, lawful=r"[a-zA-Z0-9_.:-]{1,64}")
-_CLAUDE_IDS = prefix_scheme(API, "tooluse_", limit=64, lawful=r"[a-zA-Z0-9_-]{1,64}")
-_SCHEMES: dict[str, IdScheme] = {"claude": _CLAUDE_IDS, "mistral": mistral_scheme()}
+_IDS = prefix_scheme(API, "tooluse_", limit=64, pattern=r"[a-zA-Z0-9_.:-]{1,64}")
+_CLAUDE_IDS = prefix_scheme(API, "tooluse_", limit=64, pattern=r"[a-zA-Z0-9_-]{1,64}")
+_ID_SCHEMES: dict[str, IdScheme] = {"claude": _CLAUDE_IDS, "mistral": mistral_scheme()}
 # BED-02
-_LAWFUL_NAME = r"[a-zA-Z0-9_-]{1,64}"
+_VALID_NAME = r"[a-zA-Z0-9_-]{1,64}"
 # BED-07: media that Claude accepts in user messages, but not in one message with results
-_APART = frozenset({"document", "video"})
+_MEDIA_NOT_WITH_RESULTS = frozenset({"document", "video"})
 
 
-def demands(model: Model) -> Demands:
+def constraints(model: Model) -> Constraints:
     """The constraints of a model: the `anthropic` row for Claude, else the row of its family."""
-    capabilities = traits_of(model)
+    capabilities = capabilities_of(model)
     if model.family == "claude":
-        return replace(_of_service(model, capabilities, claude_demands(model)), media_apart=_APART)
-    return _of_service(
+        return replace(
+            _add_service_rules(model, capabilities, claude_demands(model)),
+            media_not_with_results=_MEDIA_NOT_WITH_RESULTS,
+        )
+    return _add_service_rules(
         model,
         capabilities,
-        Demands(
+        Constraints(
             api=API,
             provider=API,
             # BED-07: text in the message of the results, or in a message of its own
-            results="joint" if capabilities.words_beside_results else "alone",
-            bridge=not capabilities.words_beside_results,
+            result_grouping="joint" if capabilities.text_with_results else "alone",
+            filler_after_results=not capabilities.text_with_results,
             # BED-04, BED-05
             unique_ids="turn",
             ending=capabilities.ending,
-            system="top",
+            system_position="top",
             later_system="text",
             # BED-11
-            reasoning=capabilities.reasoning,
-            reasoning_bound="model",
+            reasoning_replay=capabilities.reasoning,
+            reasoning_binding="model",
         ),
     )
 
 
-def _of_service(model: Model, capabilities: Traits, row: Demands) -> Demands:
+def _add_service_rules(model: Model, capabilities: Capabilities, row: Constraints) -> Constraints:
     """The row with the service's rules, which apply to every model."""
     return replace(
         row,
         api=API,
         provider=API,
-        own_id=_ids(model).lawful,
-        own_name=_LAWFUL_NAME,
-        own_hosted=r"[\s\S]*" if capabilities.server_tools else r"(?!)",
-        no_messages=False,
+        id_pattern=_ids(model).pattern,
+        name_pattern=_VALID_NAME,
+        hosted_pattern=r"[\s\S]*" if capabilities.hosted_tools else r"(?!)",
+        allows_no_messages=False,
         # BED-10
         alternation="strict",
         # BED-06: a body without a model may be for any model
-        first="human",
-        first_at_home="named" if capabilities.assistant_first else "human",
-        error_flag=capabilities.error_flag,
-        own_errors=capabilities.error_flag,
+        first_speaker="human",
+        first_speaker_same_api="named" if capabilities.assistant_first else "human",
+        has_error_flag=capabilities.error_flag,
+        keeps_own_errors=capabilities.error_flag,
         # BED-08
         empty_text="refused",
-        blank_text=False,
-        blank_messages=False,
-        empty_messages=frozenset(),
-        media_human=capabilities.shown,
-        media_results=capabilities.in_results,
+        allows_blank_text=False,
+        allows_blank_messages=False,
+        empty_message_speakers=frozenset(),
+        media_in_user=capabilities.user_media,
+        media_in_results=capabilities.result_media,
         # «you must also include a text field» in a message with a document
-        media_with_words=frozenset({"document"}),
+        media_needs_text=frozenset({"document"}),
         # BED-03
-        tools_wanted="always",
+        tools_required="always",
     )
 
 
 def _ids(model: Model) -> IdScheme:
-    return _SCHEMES.get(model.family, _IDS)
+    return _ID_SCHEMES.get(model.family, _IDS)
 
 
 def _names(_model: Model) -> NameRule:
@@ -102,7 +105,7 @@ BEDROCK = Wire(
     title="Amazon Bedrock Converse",
     default_model=DEFAULT_MODEL,
     tool_format="bedrock",
-    demands=demands,
+    constraints=constraints,
     ids=_ids,
     names=_names,
     parse_request=parse_request,
@@ -110,7 +113,7 @@ BEDROCK = Wire(
     parse_reply=parse_reply,
     render_reply=render_reply,
     open_stream=lambda turn_key: StreamParser(BedrockReader(turn_key)),
-    stream_renderer=lambda context, model, _request: BedrockRenderer(context, model),
+    stream_renderer=lambda context, model, _request: BedrockStreamRenderer(context, model),
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,

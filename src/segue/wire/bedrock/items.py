@@ -28,21 +28,29 @@ from segue.canonical.blocks import (
     text_of,
 )
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.canonical.request import Tool
 from segue.errors import InputError
-from segue.render.demands import TEXTS
-from segue.wire.base import Projection
+from segue.render.constraints import TEXTS
+from segue.wire.base import RenderContext
+from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.media import MEDIA, parse_media, parse_search_result, render_media
-from segue.wire.bedrock.traits import API
-from segue.wire.fields import JsonObject, kind_of, object_of, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.tools import render_arguments_object
 
-__all__ = ["CACHE_POINT", "ITEM_KEYS", "apart", "marked", "own_fragment", "parse_content", "render_block"]
+__all__ = [
+    "CACHE_POINT",
+    "ITEM_KEYS",
+    "intact_fragment",
+    "parse_content",
+    "render_block",
+    "split_fragment",
+    "with_cache_point",
+]
 
 CACHE_POINT = "cachePoint"
-_SERVER = "server_tool_use"
-_LAWFUL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_SERVER_TOOL_USE = "server_tool_use"
+_VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 # A dotted name is one key of the object under the first key.
 ITEM_KEYS = frozenset(
@@ -63,36 +71,36 @@ def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, .
     """The blocks, and whether the API accepts the content unchanged."""
     blocks: list[Block] = []
     intact = True
-    server = _server_ids(content)
+    server = _hosted_call_ids(content)
     for index, item in enumerate(content):
         try:
             made, valid = _parse_item(item, model, _PARSERS, server)
         except InputError as error:
-            raise error.under(f"content[{index}]") from None
+            raise error.with_prefix(f"content[{index}]") from None
         intact = intact and valid and all(block.native is None or block.native.intact for block in made)
         blocks += made
-        point = object_of(item).get(CACHE_POINT)
+        point = require_object(item).get(CACHE_POINT)
         if isinstance(point, dict) and blocks:
-            blocks[-1] = marked(blocks[-1], cast("JsonObject", point))
+            blocks[-1] = with_cache_point(blocks[-1], cast("JsonObject", point))
     return tuple(blocks), intact
 
 
-Markable = TypeVar("Markable", Block, Text, Tool)
+CacheableT = TypeVar("CacheableT", Block, Text, Tool)
 
 
-def marked(value: Markable, point: JsonObject) -> Markable:
+def with_cache_point(value: CacheableT, point: JsonObject) -> CacheableT:
     """The block or tool with a cache point after it."""
     native = value.native or Native(API, {}, intact=False)
     fragment = {**native.fragment, CACHE_POINT: point}
     return msgspec.structs.replace(value, native=Native(API, fragment, native.intact))
 
 
-def apart(fragment: JsonObject) -> list[JsonObject]:
+def split_fragment(fragment: JsonObject) -> list[JsonObject]:
     """Splits a fragment into blocks of one member each."""
     return [fragment] if len(fragment) == 1 else [{key: value} for key, value in fragment.items()]
 
 
-def _server_ids(content: list[Any]) -> frozenset[object]:
+def _hosted_call_ids(content: list[Any]) -> frozenset[object]:
     """Ids of the hosted calls in this content."""
     found: set[object] = set()
     for item in content:
@@ -111,7 +119,7 @@ def _parse_item(
     value: object, model: str | None, parsers: dict[str, _Parser], server: frozenset[object]
 ) -> tuple[list[Block], bool]:
     """The blocks of one union (several if the client set several members), and whether it is valid."""
-    item = object_of(value)
+    item = require_object(value)
     members = {key: member for key, member in item.items() if member is not None}
     if not members:
         raise InputError("a block needs a member with its content, such as `text`")
@@ -122,38 +130,38 @@ def _parse_item(
         try:
             block = parsers[key](alone, members[key], model)
         except InputError as error:
-            raise error.under(key) from None
+            raise error.with_prefix(key) from None
         if isinstance(block, ToolResponse) and block.origin.raw_id in server and not block.hosted:
             block = msgspec.structs.replace(block, hosted=True)
         made.append(block)
     if not known and CACHE_POINT not in members:
         kind = next(iter(members))
         # BED-09: the API rejects unknown block types.
-        made.append(Opaque(kind, text=_told(members[kind]), native=Native(API, item, intact=False)))
+        made.append(Opaque(kind, text=_unknown_block_text(members[kind]), native=Native(API, item, intact=False)))
     return made, len(item) == 1
 
 
-def _told(member: object) -> str:
+def _unknown_block_text(member: object) -> str:
     """The text of a block of unknown type."""
     inner = object_or_none(member) or {}
     return "\n".join(value for key in ("text", "name") if isinstance(value := inner.get(key), str))
 
 
-def _needed_text(inner: JsonObject, key: str) -> str:
+def _require_text(inner: JsonObject, key: str) -> str:
     value = inner.get(key)
     if isinstance(value, str):
         return value
-    raise InputError(f"a string was expected, not {kind_of(value)}", path=key)
+    raise InputError(f"a string was expected, not {json_type_name(value)}", path=key)
 
 
 def _parse_text(item: JsonObject, value: Any, _model: str | None) -> Block:
     if not isinstance(value, str):
-        raise InputError(f"a string was expected, not {kind_of(value)}")
+        raise InputError(f"a string was expected, not {json_type_name(value)}")
     return Text(value, native=Native(API, item))
 
 
 def _media_parser(kind: Any) -> _Parser:
-    return lambda item, value, _model: parse_media(kind, item, object_of(value))
+    return lambda item, value, _model: parse_media(kind, item, require_object(value))
 
 
 def _origin(raw_id: object, model: str | None) -> Origin:
@@ -163,18 +171,18 @@ def _origin(raw_id: object, model: str | None) -> Origin:
 
 
 def _parse_tool_use(item: JsonObject, value: Any, model: str | None) -> Block:
-    inner = object_of(value)
+    inner = require_object(value)
     arguments: Any = inner.get("input")
     text: str | None = None
     # BED-09: anything but an object is rejected, so such a fragment is not intact
     intact = isinstance(arguments, dict)
     if isinstance(arguments, str):
         arguments, text = parse_argument_text(arguments)
-    hosted = inner.get("type") == _SERVER
+    hosted = inner.get("type") == _SERVER_TOOL_USE
     # BED-01, BED-02: ids and names of hosted calls are never projected
-    valid = not hosted or (_is_lawful(inner.get("toolUseId")) and _is_lawful(inner.get("name")))
+    valid = not hosted or (_is_valid_id(inner.get("toolUseId")) and _is_valid_id(inner.get("name")))
     return ToolCall(
-        _needed_text(inner, "name"),
+        _require_text(inner, "name"),
         {} if arguments is None and text is None else arguments,
         arguments_text=text,
         kind="hosted" if hosted else "function",
@@ -183,12 +191,12 @@ def _parse_tool_use(item: JsonObject, value: Any, model: str | None) -> Block:
     )
 
 
-def _is_lawful(value: object) -> bool:
-    return isinstance(value, str) and _LAWFUL.fullmatch(value) is not None
+def _is_valid_id(value: object) -> bool:
+    return isinstance(value, str) and _VALID_ID.fullmatch(value) is not None
 
 
 def _parse_tool_result(item: JsonObject, value: Any, model: str | None) -> Block:
-    inner = object_of(value)
+    inner = require_object(value)
     content: Any = inner.get("content")
     failed = inner.get("status") == "error"
     structured: Any = UNSET
@@ -200,7 +208,7 @@ def _parse_tool_result(item: JsonObject, value: Any, model: str | None) -> Block
         parts = cast("list[Any]", content)
         # «cannot be empty when status value is error»
         intact = intact and not (failed and not parts)
-        intact = intact and (inner.get("type") is None or _is_lawful(inner.get("toolUseId")))
+        intact = intact and (inner.get("type") is None or _is_valid_id(inner.get("toolUseId")))
         only = object_or_none(parts[0]) if len(parts) == 1 else None
         if only is not None and list(only) == ["json"]:
             structured = only["json"]
@@ -208,7 +216,7 @@ def _parse_tool_result(item: JsonObject, value: Any, model: str | None) -> Block
             blocks, valid = _parse_result_content(parts, model)
             intact = intact and valid
     elif content is not None:
-        raise InputError(f"a list was expected, not {kind_of(content)}", path="content")
+        raise InputError(f"a list was expected, not {json_type_name(content)}", path="content")
     return ToolResponse(
         content=blocks,
         structured=structured,
@@ -227,20 +235,20 @@ def _parse_result_content(parts: list[Any], model: str | None) -> tuple[tuple[Bl
         try:
             made, valid = _parse_item(part, model, _RESULT_PARSERS, frozenset())
         except InputError as error:
-            raise error.under(f"content[{index}]") from None
+            raise error.with_prefix(f"content[{index}]") from None
         # Other block types are invalid inside a result; they become text.
         known = not any(isinstance(block, Opaque) and block.kind in _PARSERS for block in made)
-        blocks += made if known else [Text(write_text(part))]
+        blocks += made if known else [Text(encode_json_text(part))]
         intact = intact and valid and known
     return tuple(blocks), intact
 
 
 def _parse_reasoning(item: JsonObject, value: Any, model: str | None) -> Block:
-    inner = object_of(value)
+    inner = require_object(value)
     origin = Origin(API, model, identity="absent")
     sealed = string_or_none(inner.get("redactedContent"))
     if sealed is not None:
-        return Thinking(sealed=sealed, origin=origin, native=Native(API, item))
+        return Thinking(encrypted=sealed, origin=origin, native=Native(API, item))
     thought = object_or_none(inner.get("reasoningText")) or {}
     text = string_or_none(thought.get("text"))
     # ANT-25: a signature is useless without the signed text
@@ -250,14 +258,14 @@ def _parse_reasoning(item: JsonObject, value: Any, model: str | None) -> Block:
 
 
 def _parse_citations(item: JsonObject, value: Any, _model: str | None) -> Block:
-    parts: Any = object_of(value).get("content")
+    parts: Any = require_object(value).get("content")
     texts = [object_or_none(part) or {} for part in cast("list[Any]", parts)] if isinstance(parts, list) else []
     text = "".join(part["text"] for part in texts if isinstance(part.get("text"), str))
     return Text(text, native=Native(API, item)) if text else Opaque("citationsContent", native=Native(API, item))
 
 
-def _parse_guarded(item: JsonObject, value: Any, _model: str | None) -> Block:
-    inner = object_of(value)
+def _parse_guard_content(item: JsonObject, value: Any, _model: str | None) -> Block:
+    inner = require_object(value)
     text, image = object_or_none(inner.get("text")) or {}, object_or_none(inner.get("image"))
     if isinstance(text.get("text"), str):
         return Text(text["text"], native=Native(API, item))
@@ -268,9 +276,9 @@ def _parse_guarded(item: JsonObject, value: Any, _model: str | None) -> Block:
 
 _RESULT_PARSERS: dict[str, _Parser] = {
     "text": _parse_text,
-    "json": lambda item, value, _model: Text(write_text(value), native=Native(API, item)),
+    "json": lambda item, value, _model: Text(encode_json_text(value), native=Native(API, item)),
     **{kind: _media_parser(kind) for kind in MEDIA if kind != "audio"},
-    "searchResult": lambda item, value, _model: parse_search_result(item, object_of(value)),
+    "searchResult": lambda item, value, _model: parse_search_result(item, require_object(value)),
 }
 _PARSERS: dict[str, _Parser] = {
     **{key: parser for key, parser in _RESULT_PARSERS.items() if key != "json"},
@@ -279,40 +287,40 @@ _PARSERS: dict[str, _Parser] = {
     "toolResult": _parse_tool_result,
     "reasoningContent": _parse_reasoning,
     "citationsContent": _parse_citations,
-    "guardContent": _parse_guarded,
+    "guardContent": _parse_guard_content,
 }
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def own_fragment(native: Native | None) -> JsonObject | None:
+def intact_fragment(native: Native | None) -> JsonObject | None:
     """The original fragment, if it is from this API and intact."""
     if native is None or not native.intact or native.api != API:
         return None
     return cast("JsonObject", native.fragment)
 
 
-def render_block(block: Block, context: Projection) -> list[JsonObject]:
+def render_block(block: Block, context: RenderContext) -> list[JsonObject]:
     """The rendered block, and the cache point after it if there is one."""
-    own = own_fragment(block.native)
+    own = intact_fragment(block.native)
     match block:
         case ToolCall():
-            return _with_point(_render_call(block, own, context), block.native)
+            return _with_cache_point(_render_call(block, own, context), block.native)
         case ToolResponse():
-            return _with_point(_render_response(block, own, context), block.native)
+            return _with_cache_point(_render_response(block, own, context), block.native)
         case _ if own is not None:
-            return apart(own)
+            return split_fragment(own)
         case _:
-            return _with_point(_render_anew(block, context), block.native)
+            return _with_cache_point(_render_new(block, context), block.native)
 
 
-def _with_point(rendered: JsonObject, native: Native | None) -> list[JsonObject]:
+def _with_cache_point(rendered: JsonObject, native: Native | None) -> list[JsonObject]:
     point = native.fragment.get(CACHE_POINT) if native is not None and native.api == API else None
     return [rendered] if point is None else [rendered, {CACHE_POINT: point}]
 
 
-def _render_anew(block: Text | Thinking | Media | Code | Opaque, context: Projection) -> JsonObject:
+def _render_new(block: Text | Thinking | Media | Code | Opaque, context: RenderContext) -> JsonObject:
     match block:
         case Text():
             return {"text": block.text}
@@ -331,24 +339,24 @@ def _render_anew(block: Text | Thinking | Media | Code | Opaque, context: Projec
 
 
 def _render_thinking(block: Thinking) -> JsonObject:
-    if block.sealed is not None:
-        return {"redactedContent": block.sealed}
+    if block.encrypted is not None:
+        return {"redactedContent": block.encrypted}
     signed = {"signature": block.signature} if block.signature else {}
     return {"reasoningText": {"text": block.text, **signed}}
 
 
-def _first(own: JsonObject, key: str) -> JsonObject:
+def _without_cache_point(own: JsonObject, key: str) -> JsonObject:
     """The fragment without its cache point; the same object if it has none."""
     return own if len(own) == 1 else {key: own[key]}
 
 
-def _render_call(call: ToolCall, own: JsonObject | None, context: Projection) -> JsonObject:
+def _render_call(call: ToolCall, own: JsonObject | None, context: RenderContext) -> JsonObject:
     if call.kind == "hosted":
         if own is not None:
-            return _first(own, "toolUse")
+            return _without_cache_point(own, "toolUse")
         if call.origin.provider == API:
-            text = TEXTS.hosted_call.format(tool=call.name, arguments=write_text(call.arguments))
-            return _said(text, call.id, call.name, context)
+            text = TEXTS.hosted_call.format(tool=call.name, arguments=encode_json_text(call.arguments))
+            return _render_as_text(text, call.id, call.name, context)
     name = context.names.render(call.name)
     call_id = context.ids.render(call.id)
     if own is None:
@@ -356,22 +364,22 @@ def _render_call(call: ToolCall, own: JsonObject | None, context: Projection) ->
         return {"toolUse": {"toolUseId": call_id, "name": name, "input": arguments}}
     inner = own["toolUse"]
     if inner.get("toolUseId") == call_id and inner.get("name") == name:
-        return _first(own, "toolUse")
+        return _without_cache_point(own, "toolUse")
     return {"toolUse": {**inner, "toolUseId": call_id, "name": name}}
 
 
-def _render_response(response: ToolResponse, own: JsonObject | None, context: Projection) -> JsonObject:
+def _render_response(response: ToolResponse, own: JsonObject | None, context: RenderContext) -> JsonObject:
     if response.hosted:
         if own is not None:
-            return _first(own, "toolResult")
+            return _without_cache_point(own, "toolResult")
         if response.origin.provider == API:
             text = TEXTS.hosted_result.format(tool=response.name, content=text_of(response.content))
-            return _said(text, response.call_id, response.name, context)
+            return _render_as_text(text, response.call_id, response.name, context)
     call_id = context.ids.render(response.call_id)
     if own is not None:
         inner = own["toolResult"]
         same = inner.get("toolUseId") == call_id
-        return _first(own, "toolResult") if same else {"toolResult": {**inner, "toolUseId": call_id}}
+        return _without_cache_point(own, "toolResult") if same else {"toolResult": {**inner, "toolUseId": call_id}}
     failed = response.error or response.outcome is not None
     rendered: JsonObject = {"toolUseId": call_id, "content": _result_content(response, context)}
     if failed:
@@ -379,16 +387,16 @@ def _render_response(response: ToolResponse, own: JsonObject | None, context: Pr
     return {"toolResult": rendered}
 
 
-def _result_content(response: ToolResponse, context: Projection) -> list[JsonObject]:
+def _result_content(response: ToolResponse, context: RenderContext) -> list[JsonObject]:
     # BED-08: no empty text
     blocks = [block for block in response.content or () if not (isinstance(block, Text) and not block.text)]
     rendered = [item for block in blocks for item in render_block(block, context)]
     if response.structured is not UNSET and not any(isinstance(block, Text) for block in blocks):
         value: Any = response.structured
-        return [{"json": value} if isinstance(value, dict) else {"text": write_text(value)}, *rendered]
+        return [{"json": value} if isinstance(value, dict) else {"text": encode_json_text(value)}, *rendered]
     return rendered
 
 
-def _said(text: str, call_id: str, name: str | None, context: Projection) -> JsonObject:
+def _render_as_text(text: str, call_id: str, name: str | None, context: RenderContext) -> JsonObject:
     context.report.add("text", "hosted tool call sent as text: it was changed", call_id=call_id, subject=name)
     return {"text": text}

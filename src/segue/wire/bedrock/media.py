@@ -13,13 +13,13 @@ from typing import Any, Literal, cast
 from urllib.parse import unquote_to_bytes
 
 from segue.canonical.blocks import Block, Media, Native, Opaque, Text
-from segue.render.demands import TEXTS
+from segue.render.constraints import TEXTS
 from segue.render.report import Report
-from segue.wire.base import Projection
-from segue.wire.bedrock.traits import API
-from segue.wire.fields import JsonObject, object_or_none, string_or_none
+from segue.wire.base import RenderContext
+from segue.wire.bedrock.capabilities import API
+from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 
-__all__ = ["MEDIA", "format_of", "name_documents", "parse_media", "parse_search_result", "render_media"]
+__all__ = ["MEDIA", "format_name", "parse_media", "parse_search_result", "rename_documents", "render_media"]
 
 Kind = Literal["image", "audio", "video", "document"]
 MEDIA: tuple[Kind, ...] = ("image", "document", "video", "audio")
@@ -64,11 +64,11 @@ _MIMES: dict[Kind, dict[str, str]] = {
 _FORMATS = {kind: {mime: name for name, mime in reversed(table.items())} for kind, table in _MIMES.items()}
 _FORMATS["image"]["image/jpg"] = "jpeg"
 _FORMATS["audio"] |= {"audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
-_UNSAID: dict[Kind, str] = {"image": "png", "document": "pdf", "video": "mp4", "audio": "mp3"}
+_DEFAULT_FORMATS: dict[Kind, str] = {"image": "png", "document": "pdf", "video": "mp4", "audio": "mp3"}
 
 # «can only contain alphanumeric characters, whitespace characters, hyphens, parentheses, and square brackets», no two
 # consecutive blanks; names are unique in a request.
-_LAWFUL_NAME = re.compile(r"(?!.*  )[a-zA-Z0-9 \-()\[\]]{1,200}")
+_VALID_NAME = re.compile(r"(?!.*  )[a-zA-Z0-9 \-()\[\]]{1,200}")
 _NAME_LIMIT = 200
 
 
@@ -97,38 +97,38 @@ def _document_text(inner: JsonObject) -> str:
         case {"text": str(body)}:
             pass
         case {"content": [*parts]}:
-            body = _texts_of(parts)
+            body = _join_texts(parts)
         case _:
             return ""
-    return _lines(inner.get("name"), inner.get("context"), body)
+    return _join_lines(inner.get("name"), inner.get("context"), body)
 
 
 def parse_search_result(block: JsonObject, inner: JsonObject) -> Block:
     parts: Any = inner.get("content")
-    texts = _texts_of(cast("list[Any]", parts)) if isinstance(parts, list) else None
-    text = _lines(inner.get("title"), inner.get("source"), texts)
+    texts = _join_texts(cast("list[Any]", parts)) if isinstance(parts, list) else None
+    text = _join_lines(inner.get("title"), inner.get("source"), texts)
     return Text(text, native=Native(API, block)) if text else Opaque("searchResult", native=Native(API, block))
 
 
-def _texts_of(parts: list[Any]) -> str:
-    return _lines(*(part.get("text") for part in map(object_or_none, parts) if part is not None))
+def _join_texts(parts: list[Any]) -> str:
+    return _join_lines(*(part.get("text") for part in map(object_or_none, parts) if part is not None))
 
 
-def _lines(*parts: object) -> str:
+def _join_lines(*parts: object) -> str:
     return "\n".join(part for part in parts if isinstance(part, str) and part.strip())
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_media(media: Media, context: Projection) -> JsonObject:
+def render_media(media: Media, context: RenderContext) -> JsonObject:
     """The block for media of another API; unsupported media becomes text and is reported."""
     if media.url is not None and media.url.startswith("data:"):
-        media = _taken_apart(media)
+        media = _decode_data_url(media)
     elif media.data is None and media.url is not None and context.fetch is not None:
         data, mime = context.fetch(media.url)
-        media = Media(media.kind, mime, data=b64encode(data).decode(), name=media.name or _last_part(media.url))
-    form = format_of(media)
+        media = Media(media.kind, mime, data=b64encode(data).decode(), name=media.name or _file_name(media.url))
+    form = format_name(media)
     if form is None or not (media.data or str(media.file_id).startswith("s3://")):
         context.report.add("text", f"{media.kind} replaced by text: the API does not accept it", subject=media.kind)
         parts = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or media.file_id or ""]
@@ -139,16 +139,16 @@ def render_media(media: Media, context: Projection) -> JsonObject:
     return {media.kind: {"format": form, "source": source}}
 
 
-def format_of(media: Media) -> str | None:
+def format_name(media: Media) -> str | None:
     """The API's name of the media format; None if it does not support it."""
     if media.mime is None:
-        return _UNSAID[media.kind]
+        return _DEFAULT_FORMATS[media.kind]
     mime = media.mime.partition(";")[0].strip().lower()
     form = _FORMATS[media.kind].get(mime)
     return "txt" if form is None and media.kind == "document" and mime.startswith("text/") else form
 
 
-def _taken_apart(media: Media) -> Media:
+def _decode_data_url(media: Media) -> Media:
     """The media with a `data:` URL decoded to its data and media type."""
     head, _, payload = (media.url or "").removeprefix("data:").partition(",")
     mime, *parameters = head.split(";")
@@ -156,16 +156,16 @@ def _taken_apart(media: Media) -> Media:
     return Media(media.kind, mime or media.mime, data=data, name=media.name)
 
 
-def _last_part(url: str) -> str:
+def _file_name(url: str) -> str:
     return url.partition("?")[0].rstrip("/").rpartition("/")[2]
 
 
-def name_documents(messages: list[JsonObject], report: Report) -> list[JsonObject]:
+def rename_documents(messages: list[JsonObject], report: Report) -> list[JsonObject]:
     """The messages with valid and unique document names, also inside tool results."""
     taken: set[str] = set()
 
     def named(items: list[Any]) -> list[Any]:
-        made = [_named(item, taken, report, named) for item in items]
+        made = [_rename_document(item, taken, report, named) for item in items]
         return items if all(new is old for new, old in zip(made, items, strict=True)) else made
 
     rendered: list[JsonObject] = []
@@ -175,14 +175,16 @@ def name_documents(messages: list[JsonObject], report: Report) -> list[JsonObjec
     return rendered
 
 
-def _named(item: JsonObject, taken: set[str], report: Report, named: Callable[[list[Any]], list[Any]]) -> JsonObject:
+def _rename_document(
+    item: JsonObject, taken: set[str], report: Report, named: Callable[[list[Any]], list[Any]]
+) -> JsonObject:
     result, document = object_or_none(item.get("toolResult")), object_or_none(item.get("document"))
     if result is not None and isinstance(result.get("content"), list):
         made = named(result["content"])
         return item if made is result["content"] else {**item, "toolResult": {**result, "content": made}}
     if document is None:
         return item
-    name = _fresh(str(document.get("name") or ""), taken)
+    name = _unique_name(str(document.get("name") or ""), taken)
     taken.add(name)
     if name == document.get("name"):
         return item
@@ -194,9 +196,9 @@ def _named(item: JsonObject, taken: set[str], report: Report, named: Callable[[l
     return {**item, "document": {**document, "name": name}}
 
 
-def _fresh(name: str, taken: set[str]) -> str:
+def _unique_name(name: str, taken: set[str]) -> str:
     """The name itself if it is valid and not taken, else a valid unique one."""
-    if not _LAWFUL_NAME.fullmatch(name):
+    if not _VALID_NAME.fullmatch(name):
         stem = re.sub(r"\.[A-Za-z0-9]{1,5}$", "", name)
         name = " ".join(re.sub(r"[^a-zA-Z0-9\-()\[\]]", " ", stem).split())[:_NAME_LIMIT].strip() or "document"
     made, count = name, 1

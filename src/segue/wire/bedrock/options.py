@@ -11,23 +11,23 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.models import Model
 from segue.render.report import Report
+from segue.wire.anthropic.capabilities import Capabilities as ClaudeTraits
+from segue.wire.anthropic.capabilities import capabilities_of as claude_traits
 from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
-from segue.wire.anthropic.traits import Traits as ClaudeTraits
-from segue.wire.anthropic.traits import traits_of as claude_traits
-from segue.wire.bedrock.traits import traits_of
-from segue.wire.effort import effort_of, nearest
-from segue.wire.fields import JsonObject, integer_or_none, number_or_none, object_or_none, string_or_none
-from segue.wire.schema import fitted_format, rules
+from segue.wire.bedrock.capabilities import capabilities_of
+from segue.wire.effort import budget_effort, clamp_effort
+from segue.wire.json_values import JsonObject, integer_or_none, number_or_none, object_or_none, string_or_none
+from segue.wire.schema import render_format_schema, rules
 
-__all__ = ["EXTRA", "lawful_options", "parse_options", "render_options"]
+__all__ = ["MODEL_FIELDS", "fit_options", "parse_options", "render_options"]
 
-EXTRA = "additionalModelRequestFields"
-_STEPS: tuple[Effort, ...] = ("low", "medium", "high")
-_UNKNOWN = ("seed", "presence_penalty", "frequency_penalty", "user")
+MODEL_FIELDS = "additionalModelRequestFields"
+_EFFORTS: tuple[Effort, ...] = ("low", "medium", "high")
+_UNSUPPORTED_OPTIONS = ("seed", "presence_penalty", "frequency_penalty", "user")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -36,7 +36,7 @@ _UNKNOWN = ("seed", "presence_penalty", "frequency_penalty", "user")
 def parse_options(body: Mapping[str, Any]) -> Options:
     """Values of a wrong type are not modelled; they stay in the body's native fragment."""
     config = object_or_none(body.get("inferenceConfig")) or {}
-    extra = object_or_none(body.get(EXTRA)) or {}
+    extra = object_or_none(body.get(MODEL_FIELDS)) or {}
     output = object_or_none(body.get("outputConfig")) or {}
     tools = object_or_none(body.get("toolConfig")) or {}
     inner = object_or_none(extra.get("inferenceConfig")) or {}
@@ -75,7 +75,7 @@ def _parse_reasoning(model: object, extra: JsonObject, output: JsonObject) -> Re
     """Claude's `thinking` (formerly `reasoning_config`), Nova's `reasoningConfig`, the effort of gpt-oss."""
     nova = object_or_none(extra.get("reasoningConfig")) or {}
     efforts = (nova.get("maxReasoningEffort"), extra.get("reasoning_effort"))
-    effort: Effort | None = next((step for step in _STEPS if step in efforts), None)
+    effort: Effort | None = next((step for step in _EFFORTS if step in efforts), None)
     if nova.get("type") in ("enabled", "disabled"):
         return Reasoning(enabled=nova["type"] == "enabled", effort=effort)
     if effort is not None:
@@ -98,24 +98,24 @@ def _parse_format(form: JsonObject) -> ResponseFormat | None:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def lawful_options(options: Options, model: Model, report: Report) -> Options:
+def fit_options(options: Options, model: Model, report: Report) -> Options:
     """Cross-API options with a response schema that the API accepts."""
     form = options.response_format
-    if form is None or form.schema is None or not _takes_schemas(model):
+    if form is None or form.schema is None or not _supports_schemas(model):
         return options
-    return replace(options, response_format=fitted_format(form, rules.ANTHROPIC_STRICT, report))
+    return replace(options, response_format=render_format_schema(form, rules.ANTHROPIC_STRICT, report))
 
 
-def _takes_schemas(model: Model) -> bool:
+def _supports_schemas(model: Model) -> bool:
     return model.family == "claude" and claude_traits(model).schemas
 
 
 def render_options(
-    options: Options, model: Model, report: Report, *, declared: bool, spell: Callable[[str], str]
+    options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
 ) -> JsonObject:
     """The fields by body key; `toolChoice` belongs into `toolConfig`. `has_tools`: whether tools are declared."""
     extra, effort = _render_reasoning(options, model, report)
-    rejected = _refused(options, model, extra, report)
+    rejected = _rejected_sampling(options, model, extra, report)
     config = _render_config(options, model, extra, rejected, report)
     if "thinking" in extra and "maxTokens" in config:
         extra["thinking"] = fit_budget(extra["thinking"], config["maxTokens"], report)
@@ -127,22 +127,22 @@ def render_options(
         output["textFormat"] = form
     if effort is not None:
         output["effort"] = effort
-    choice = _render_choice(options, model, report, spell) if declared else None
-    if not declared and options.tool_choice is not None:
-        _leave_out("tool_choice", "no tool is declared", report)
+    choice = _render_choice(options, model, report, project_name) if has_tools else None
+    if not has_tools and options.tool_choice is not None:
+        _report_dropped("tool_choice", "no tool is declared", report)
     if options.parallel is False:
-        _leave_out("parallel", "the API has no such option", report)
+        _report_dropped("parallel", "the API has no such option", report)
     if options.stream:
-        _leave_out("stream", "the API selects streaming by the URL", report)
-    for name in _UNKNOWN:
+        _report_dropped("stream", "the API selects streaming by the URL", report)
+    for name in _UNSUPPORTED_OPTIONS:
         if getattr(options, name) is not None:
-            _leave_out(name, "the API has no such option", report)
+            _report_dropped(name, "the API has no such option", report)
     extra = {key: value for key, value in extra.items() if value is not None}
-    fields = {"inferenceConfig": config, "toolChoice": choice, EXTRA: extra, "outputConfig": output}
+    fields = {"inferenceConfig": config, "toolChoice": choice, MODEL_FIELDS: extra, "outputConfig": output}
     return {key: value for key, value in fields.items() if value}
 
 
-def _leave_out(name: str, why: str, report: Report) -> None:
+def _report_dropped(name: str, why: str, report: Report) -> None:
     report.add("adjusted", f"`{name}` dropped: {why}", subject=name)
 
 
@@ -155,9 +155,9 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
         thinking, effort = render_reasoning(reasoning, claude_traits(model), report)
         return ({} if thinking is None else {"thinking": thinking}), effort
     off = reasoning.enabled is False or reasoning.effort == "none"
-    effort = reasoning.effort or (effort_of(reasoning.budget, known=_STEPS) if reasoning.budget else "medium")
-    step = nearest(effort, _STEPS)
-    match traits_of(model).thinks:
+    effort = reasoning.effort or (budget_effort(reasoning.budget, available=_EFFORTS) if reasoning.budget else "medium")
+    step = clamp_effort(effort, _EFFORTS)
+    match capabilities_of(model).reasoning_form:
         case "nova":
             enabled = {"type": "enabled", "maxReasoningEffort": step}
             return {"reasoningConfig": {"type": "disabled"} if off or step is None else enabled}, None
@@ -169,13 +169,13 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
             return {}, None
 
 
-def _sampling_rules(model: Model) -> ClaudeTraits:
+def _claude_capabilities(model: Model) -> ClaudeTraits:
     return claude_traits(model) if model.family == "claude" else ClaudeTraits()
 
 
-def _refused(options: Options, model: Model, extra: JsonObject, report: Report) -> set[str]:
+def _rejected_sampling(options: Options, model: Model, extra: JsonObject, report: Report) -> set[str]:
     """Sampling options that Claude rejects in combination or with thinking; each is reported."""
-    capabilities = _sampling_rules(model)
+    capabilities = _claude_capabilities(model)
     thinks = is_thinking(extra.get("thinking"))
     found: dict[str, str] = {}
     for name in ("temperature", "top_p", "top_k"):
@@ -190,12 +190,12 @@ def _refused(options: Options, model: Model, extra: JsonObject, report: Report) 
         elif (
             name == "top_p"
             and options.temperature is not None
-            and capabilities.one_sampler
+            and capabilities.one_sampling_option
             and "temperature" not in found
         ):
             found[name] = "the model accepts it or `temperature`, not both"
     for name, why in found.items():
-        _leave_out(name, why, report)
+        _report_dropped(name, why, report)
     return set(found)
 
 
@@ -203,18 +203,18 @@ def _render_config(options: Options, model: Model, extra: JsonObject, rejected: 
     given = {"temperature": options.temperature, "top_p": options.top_p}
     config: JsonObject = {}
     if options.max_tokens is not None and options.max_tokens < 1:
-        _leave_out("max_tokens", "must be at least 1", report)
+        _report_dropped("max_tokens", "must be at least 1", report)
     elif options.max_tokens is not None:
-        config["maxTokens"] = _within(options.max_tokens, _sampling_rules(model).ceiling, "max_tokens", report)
+        config["maxTokens"] = _limit(options.max_tokens, _claude_capabilities(model).max_tokens, "max_tokens", report)
     for name, key in (("temperature", "temperature"), ("top_p", "topP")):
         value = given[name]
         if value is not None and value < 0:
-            _leave_out(name, "must not be negative", report)
+            _report_dropped(name, "must not be negative", report)
         elif value is not None and name not in rejected:
-            config[key] = _within(value, 1, name, report)
+            config[key] = _limit(value, 1, name, report)
     stop = [text for text in options.stop or () if text.strip()]
     if len(stop) < len(options.stop or ()):
-        _leave_out("stop", "blank stop sequences are rejected", report)
+        _report_dropped("stop", "blank stop sequences are rejected", report)
     if stop:
         config["stopSequences"] = stop
     reasoning = object_or_none(extra.get("reasoningConfig")) or {}
@@ -222,11 +222,11 @@ def _render_config(options: Options, model: Model, extra: JsonObject, rejected: 
         # Nova's guide «Extended thinking»: at the highest effort these are rejected.
         for key in ("maxTokens", "temperature", "topP"):
             if config.pop(key, None) is not None:
-                _leave_out(key, "not accepted at the highest effort", report)
+                _report_dropped(key, "not accepted at the highest effort", report)
     return config
 
 
-def _within(value: Any, ceiling: int | None, name: str, report: Report) -> Any:
+def _limit(value: Any, ceiling: int | None, name: str, report: Report) -> Any:
     if ceiling is None or value <= ceiling:
         return value
     report.add("adjusted", f"`{name}` reduced to {ceiling}, the maximum", subject=name)
@@ -234,17 +234,19 @@ def _within(value: Any, ceiling: int | None, name: str, report: Report) -> Any:
 
 
 def _render_top_k(top_k: int, model: Model, report: Report) -> JsonObject:
-    match traits_of(model).top_k:
+    match capabilities_of(model).top_k_path:
         case "top_k":
             return {"top_k": top_k}
         case "inferenceConfig.topK":
             return {"inferenceConfig": {"topK": top_k}}
         case _:
-            _leave_out("top_k", "the model has no known field for it", report)
+            _report_dropped("top_k", "the model has no known field for it", report)
             return {}
 
 
-def _render_choice(options: Options, model: Model, report: Report, spell: Callable[[str], str]) -> JsonObject | None:
+def _render_choice(
+    options: Options, model: Model, report: Report, project_name: Callable[[str], str]
+) -> JsonObject | None:
     choice = options.tool_choice
     if choice is None:
         return None
@@ -257,19 +259,19 @@ def _render_choice(options: Options, model: Model, report: Report, spell: Callab
         )
         return None
     if choice.mode == "auto":
-        return {"auto": {}} if traits_of(model).forced_choice else None
+        return {"auto": {}} if capabilities_of(model).forced_choice else None
     # ANT-30: from 5.5 on no tool can be forced at all
-    if not traits_of(model).forced_choice or not _sampling_rules(model).forced_choice:
+    if not capabilities_of(model).forced_choice or not _claude_capabilities(model).forced_choice:
         report.add("adjusted", "tool_choice dropped: the model cannot be forced to call a tool", subject="tool_choice")
         return None
-    return {"tool": {"name": spell(choice.name)}} if choice.mode == "tool" and choice.name else {"any": {}}
+    return {"tool": {"name": project_name(choice.name)}} if choice.mode == "tool" and choice.name else {"any": {}}
 
 
 def _render_format(form: ResponseFormat | None, model: Model, report: Report) -> JsonObject | None:
     if form is None or form.kind == "text":
         return None
-    if form.kind != "schema" or form.schema is None or not _takes_schemas(model):
-        _leave_out("response_format", "only JSON schemas are supported, by Claude 4.1 or newer", report)
+    if form.kind != "schema" or form.schema is None or not _supports_schemas(model):
+        _report_dropped("response_format", "only JSON schemas are supported, by Claude 4.1 or newer", report)
         return None
     named = {"name": form.name} if form.name else {}
-    return {"type": "json_schema", "structure": {"jsonSchema": {"schema": write_text(form.schema), **named}}}
+    return {"type": "json_schema", "structure": {"jsonSchema": {"schema": encode_json_text(form.schema), **named}}}

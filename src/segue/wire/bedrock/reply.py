@@ -8,31 +8,31 @@ from typing import Any
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
-from segue.wire.base import ApiError, Projection
-from segue.wire.bedrock.items import own_fragment, parse_content, render_block
-from segue.wire.bedrock.traits import API
-from segue.wire.fields import (
+from segue.wire.base import ApiError, RenderContext
+from segue.wire.bedrock.capabilities import API
+from segue.wire.bedrock.items import intact_fragment, parse_content, render_block
+from segue.wire.json_values import (
     JsonObject,
     integer_or_none,
-    list_of,
-    object_of,
     object_or_none,
-    said_beside,
+    require_list,
+    require_object,
     string_or_none,
+    unknown_fields,
 )
-from segue.wire.replies import as_words, is_own_hosted, ran_elsewhere
+from segue.wire.replies import drop_foreign_hosted, is_hosted_from_api, media_as_text
 
 __all__ = [
-    "for_client",
+    "blocks_for_client",
     "parse_error",
     "parse_reply",
     "render_error",
     "render_reply",
+    "render_stop_reason",
     "render_usage",
-    "stop_reason",
 ]
 
-_KNOWN = frozenset({"output", "stopReason", "usage", "metrics", "ResponseMetadata"})
+_KNOWN_FIELDS = frozenset({"output", "stopReason", "usage", "metrics", "ResponseMetadata"})
 # BED-12
 _FINISHES: dict[str, Finish] = {
     "end_turn": "stop",
@@ -72,9 +72,9 @@ _STATUSES = {kind: status for status, kind in _ERROR_KINDS.items()} | {"ModelStr
 
 def parse_reply(body: Mapping[str, Any]) -> Reply:
     try:
-        output = object_of(body.get("output"), "output")
-        message = object_of(output.get("message"), "output.message")
-        blocks, intact = parse_content(list_of(message.get("content"), "output.message.content"), None)
+        output = require_object(body.get("output"), "output")
+        message = require_object(output.get("message"), "output.message")
+        blocks, intact = parse_content(require_list(message.get("content"), "output.message.content"), None)
     except InputError as error:
         raise RemoteProtocolError(f"not a reply of this API: {error}") from None
     called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
@@ -85,8 +85,8 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         finish=_FINISHES.get(reason or "", "tool_calls" if called else "stop"),
         usage=_parse_usage(object_or_none(body.get("usage"))),
         stop_sequence=string_or_none(extra.get("stop_sequence")),
-        cause=reason,
-        beside=said_beside(body, _KNOWN),
+        raw_finish=reason,
+        unknown_fields=unknown_fields(body, _KNOWN_FIELDS),
         native=Native(API, body, intact),
     )
 
@@ -115,19 +115,19 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_reply(reply: Reply, context: Projection) -> JsonObject:
-    own = own_fragment(reply.native)
+def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
+    own = intact_fragment(reply.native)
     if own is not None:
         content = [item for block in reply.blocks for item in render_block(block, context)]
         message = own["output"]["message"]
         same = content == message["content"]
         return own if same else {**own, "output": {"message": {**message, "content": content}}}
-    blocks = for_client(reply.blocks, context)
-    called = any(isinstance(block, ToolCall) for block in blocks if not is_own_hosted(block, API))
+    blocks = blocks_for_client(reply.blocks, context)
+    called = any(isinstance(block, ToolCall) for block in blocks if not is_hosted_from_api(block, API))
     content = [item for block in blocks for item in render_block(block, context)]
     body: JsonObject = {
         "output": {"message": {"role": "assistant", "content": content}},
-        "stopReason": stop_reason(reply.finish, reply.stop_sequence, called=called),
+        "stopReason": render_stop_reason(reply.finish, reply.stop_sequence, has_calls=called),
     }
     if reply.native is not None and reply.native.api == API:
         # Same-API, missing fields are not invented.
@@ -135,12 +135,12 @@ def render_reply(reply: Reply, context: Projection) -> JsonObject:
     return {**body, "usage": render_usage(reply.usage or Usage()), "metrics": {"latencyMs": 0}}
 
 
-def for_client(blocks: Iterable[Block], context: Projection) -> list[Block]:
+def blocks_for_client(blocks: Iterable[Block], context: RenderContext) -> list[Block]:
     """The blocks that a client of this API can handle; each dropped block is reported."""
-    return [as_words(block, API, context.report) for block in blocks if _can_be_said(block, context)]
+    return [media_as_text(block, API, context.report) for block in blocks if _is_supported(block, context)]
 
 
-def _can_be_said(block: Block, context: Projection) -> bool:
+def _is_supported(block: Block, context: RenderContext) -> bool:
     """Whether a client of this API can show, run and send back the block."""
     if isinstance(block, Text):
         # BED-08: a blank text would be rejected when the client sends it back
@@ -151,11 +151,11 @@ def _can_be_said(block: Block, context: Projection) -> bool:
             return True
         context.report.add("reasoning", "reasoning dropped from the reply: it comes from another API")
         return False
-    return not ran_elsewhere(block, API, context.report)
+    return not drop_foreign_hosted(block, API, context.report)
 
 
-def stop_reason(finish: Finish, stop_sequence: str | None, *, called: bool) -> str:
-    if called and finish in ("stop", "tool_calls"):
+def render_stop_reason(finish: Finish, stop_sequence: str | None, *, has_calls: bool) -> str:
+    if has_calls and finish in ("stop", "tool_calls"):
         return "tool_use"
     if finish == "stop" and stop_sequence is not None:
         return "stop_sequence"

@@ -13,18 +13,32 @@ from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError
 from segue.models import Model, identify
-from segue.render.demands import TEXTS
+from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.wire.base import Projection
-from segue.wire.bedrock.forms import REQUEST, hold
-from segue.wire.bedrock.items import CACHE_POINT, apart, marked, own_fragment, parse_content, render_block
-from segue.wire.bedrock.media import name_documents
-from segue.wire.bedrock.options import EXTRA, lawful_options, parse_options, render_options
+from segue.wire.base import RenderContext
+from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, capabilities_of
+from segue.wire.bedrock.items import (
+    CACHE_POINT,
+    intact_fragment,
+    parse_content,
+    render_block,
+    split_fragment,
+    with_cache_point,
+)
+from segue.wire.bedrock.media import rename_documents
+from segue.wire.bedrock.options import MODEL_FIELDS, fit_options, parse_options, render_options
+from segue.wire.bedrock.shapes import REQUEST, validate_shape
 from segue.wire.bedrock.tools import parse_tools, render_tools
-from segue.wire.bedrock.traits import API, DEFAULT_MODEL, traits_of
-from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
-from segue.wire.overlay import laid_over
+from segue.wire.json_values import (
+    JsonObject,
+    json_type_name,
+    object_or_none,
+    require_list,
+    require_object,
+    string_or_none,
+)
+from segue.wire.merge import merge_changes
 
 __all__ = ["BODY_KEYS", "parse_request", "render_request"]
 
@@ -34,23 +48,26 @@ _ROLES: dict[Speaker, str] = {"human": "user", "tool": "user", "ai": "assistant"
 _OUTPUT = ("outputConfig.textFormat", "outputConfig.effort")
 BODY_KEYS = frozenset(
     {"modelId", "messages", "system", "toolConfig", "inferenceConfig", *_OUTPUT}
-    | {f"{EXTRA}.{key}" for key in ("thinking", "reasoning_config", "reasoningConfig", "reasoning_effort", "top_k")}
+    | {
+        f"{MODEL_FIELDS}.{key}"
+        for key in ("thinking", "reasoning_config", "reasoningConfig", "reasoning_effort", "top_k")
+    }
 )
-_NESTED = ("inferenceConfig", EXTRA, "outputConfig")
+_NESTED = ("inferenceConfig", MODEL_FIELDS, "outputConfig")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
 def parse_request(body: Mapping[str, Any]) -> Request:
-    hold(dict(body), REQUEST)
+    validate_shape(dict(body), REQUEST)
     model = string_or_none(body.get("modelId"))
     messages: list[Message] = []
-    for index, item in enumerate(list_of(body["messages"], "messages")):
+    for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
             messages.append(_parse_message(item, model))
         except InputError as error:
-            raise error.under(f"messages[{index}]") from None
+            raise error.with_prefix(f"messages[{index}]") from None
     return Request(
         messages=pair(messages),
         system=_parse_system(body.get("system")),
@@ -66,15 +83,15 @@ def _parse_tool_config(body: Mapping[str, Any]) -> tuple[Tool, ...]:
     # `convert_tools` passes a list of declarations as `tools`.
     if config is None:
         return parse_tools(body.get("tools"), "tools")
-    return parse_tools(object_of(config, "toolConfig").get("tools"), "toolConfig.tools")
+    return parse_tools(require_object(config, "toolConfig").get("tools"), "toolConfig.tools")
 
 
 def _parse_message(value: object, model: str | None) -> Message:
-    message = object_of(value)
+    message = require_object(value)
     role = message.get("role")
     speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
     if speaker is None:
-        found = repr(role) if isinstance(role, str) else kind_of(role)
+        found = repr(role) if isinstance(role, str) else json_type_name(role)
         raise InputError(f"the role user, assistant or system was expected, not {found}", path="role")
     content: Any = message.get("content")
     # Only a list is valid, but clients of other APIs send a string.
@@ -82,7 +99,7 @@ def _parse_message(value: object, model: str | None) -> Message:
         blocks: tuple[Block, ...] = (Text(content),) if content else ()
         intact = False
     else:
-        blocks, intact = parse_content(list_of(content, "content"), model)
+        blocks, intact = parse_content(require_list(content, "content"), model)
     if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
         speaker = "tool"
     return Message(speaker, blocks, native=Native(API, message, intact))
@@ -94,19 +111,19 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
     if isinstance(value, str):
         return (Text(value),) if value else ()
     texts: list[Text] = []
-    for index, item in enumerate(list_of(value, "system")):
-        block = object_of(item, f"system[{index}]")
+    for index, item in enumerate(require_list(value, "system")):
+        block = require_object(item, f"system[{index}]")
         match block:
             case {"text": str(text)} | {"guardContent": {"text": {"text": str(text)}}}:
                 texts.append(Text(text, native=Native(API, block)))
             case {"cachePoint": point}:
                 if texts and isinstance(point, dict):
-                    texts[-1] = marked(texts[-1], cast("JsonObject", point))
+                    texts[-1] = with_cache_point(texts[-1], cast("JsonObject", point))
             case _:
                 kind = next((key for key, member in block.items() if member is not None), "nothing")
                 if kind == "text":
                     path = f"system[{index}].text"
-                    raise InputError(f"a string was expected, not {kind_of(block['text'])}", path=path)
+                    raise InputError(f"a string was expected, not {json_type_name(block['text'])}", path=path)
                 texts.append(Text(TEXTS.unsupported.format(kind=kind), native=Native(API, block)))
     return tuple(texts)
 
@@ -114,19 +131,19 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_request(transcript: Transcript, context: Projection) -> JsonObject:
+def render_request(transcript: Transcript, context: RenderContext) -> JsonObject:
     model = identify(transcript.model or DEFAULT_MODEL)
     messages = [_render_message(message, context) for message in transcript.messages]
-    messages = name_documents(messages, context.report)
-    if not traits_of(model).error_flag:
-        messages = [_without_status(message, context.report) for message in messages]
+    messages = rename_documents(messages, context.report)
+    if not capabilities_of(model).error_flag:
+        messages = [_drop_status(message, context.report) for message in messages]
     tools = render_tools(transcript.tools, context, model)
     if any(not text.text.strip() for text in transcript.system):
         context.report.add("dropped", "blank system text dropped", subject="system")
-    if transcript.home:
-        return _render_at_home(transcript, context, messages, tools)
-    options = lawful_options(transcript.options, model, context.report)
-    fields = render_options(options, model, context.report, declared=bool(tools), spell=context.names.render)
+    if transcript.is_same_api:
+        return _render_same_api(transcript, context, messages, tools)
+    options = fit_options(transcript.options, model, context.report)
+    fields = render_options(options, model, context.report, has_tools=bool(tools), project_name=context.names.render)
     body: JsonObject = {"modelId": transcript.model} if transcript.model else {}
     system = _render_system(transcript.system)
     if system:
@@ -138,20 +155,20 @@ def render_request(transcript: Transcript, context: Projection) -> JsonObject:
     return body | fields
 
 
-def _render_message(message: Message, context: Projection) -> JsonObject:
+def _render_message(message: Message, context: RenderContext) -> JsonObject:
     rendered = [item for block in message.blocks for item in render_block(block, context)]
     native = message.native
     if message.name is not None:
         context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
     if native is None or native.api != API:
         return {"role": _ROLES[message.speaker], "content": rendered}
-    own = own_fragment(native)
-    if own is not None and rendered == _without_strays(own["content"]):
+    own = intact_fragment(native)
+    if own is not None and rendered == _drop_stray_cache_points(own["content"]):
         return own
     return {**native.fragment, "role": _ROLES[message.speaker], "content": rendered}
 
 
-def _without_strays(content: list[Any]) -> list[Any]:
+def _drop_stray_cache_points(content: list[Any]) -> list[Any]:
     """The content without cache points that follow nothing or another cache point."""
     kept: list[Any] = []
     for item in content:
@@ -160,7 +177,7 @@ def _without_strays(content: list[Any]) -> list[Any]:
     return kept
 
 
-def _without_status(message: JsonObject, report: Report) -> JsonObject:
+def _drop_status(message: JsonObject, report: Report) -> JsonObject:
     """BED-09: some models reject the `status` of tool results."""
     found = [item for item in message["content"] if "status" in (item.get("toolResult") or {})]
     if not found:
@@ -183,77 +200,79 @@ def _render_system(system: Sequence[Text]) -> list[JsonObject]:
         # BED-08
         if not text.text.strip():
             continue
-        own = own_fragment(text.native)
-        rendered += [{"text": text.text}] if own is None else apart(own)
+        own = intact_fragment(text.native)
+        rendered += [{"text": text.text}] if own is None else split_fragment(own)
     return rendered
 
 
-def _render_at_home(
-    transcript: Transcript, context: Projection, messages: list[JsonObject], tools: list[JsonObject]
+def _render_same_api(
+    transcript: Transcript, context: RenderContext, messages: list[JsonObject], tools: list[JsonObject]
 ) -> JsonObject:
     """The original body with only the changes merged into it."""
     request = transcript.request
     fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
     known, new = Report(), Report()
-    before = _fields(request.options, request.model, known, bool(request.tools))
-    after = _fields(transcript.options, transcript.model, new, bool(tools), context.names.render)
+    before = _render_fields(request.options, request.model, known, bool(request.tools))
+    after = _render_fields(transcript.options, transcript.model, new, bool(tools), context.names.render)
     context.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
     model = {"modelId": transcript.model} if transcript.model is not None else {}
-    body = laid_over(fragment, {"modelId": request.model}, model)
+    body = merge_changes(fragment, {"modelId": request.model}, model)
     for key in ("modelId", "toolConfig"):
         if body.get(key) is None:
             body.pop(key, None)
     for key in _NESTED:
         inner = object_or_none(fragment.get(key)) or {}
         if before.get(key) != after.get(key):
-            inner = laid_over(inner, before.get(key, {}), after.get(key, {}))
-        if key == EXTRA and _family(request.model) != _family(transcript.model):
-            inner = _of_other_family(inner, after.get(key, {}), context.report)
-        if key == EXTRA and request.options.reasoning != transcript.options.reasoning:
+            inner = merge_changes(inner, before.get(key, {}), after.get(key, {}))
+        if key == MODEL_FIELDS and _model_family(request.model) != _model_family(transcript.model):
+            inner = _replace_model_fields(inner, after.get(key, {}), context.report)
+        if key == MODEL_FIELDS and request.options.reasoning != transcript.options.reasoning:
             inner = {name: value for name, value in inner.items() if name != "reasoning_config"}
         if inner != (object_or_none(fragment.get(key)) or {}):
-            _put(body, key, inner)
+            _set_or_remove(body, key, inner)
     blank = any(not text.text.strip() for text in transcript.system)
     malformed = "system" in fragment and not isinstance(fragment["system"], list)
     if blank or malformed or transcript.system != request.system:
-        _put(body, "system", _render_system(transcript.system))
-    _lay_tools(body, tools, before.get("toolChoice"), after.get("toolChoice"))
+        _set_or_remove(body, "system", _render_system(transcript.system))
+    _merge_tools(body, tools, before.get("toolChoice"), after.get("toolChoice"))
     body["messages"] = messages
     return body
 
 
-def _fields(
+def _render_fields(
     options: Options, model: str | None, report: Report, has_tools: bool, project_name: Callable[[str], str] = str
 ) -> JsonObject:
-    return render_options(options, identify(model or DEFAULT_MODEL), report, declared=has_tools, spell=project_name)
+    return render_options(
+        options, identify(model or DEFAULT_MODEL), report, has_tools=has_tools, project_name=project_name
+    )
 
 
-def _family(model: str | None) -> Model:
+def _model_family(model: str | None) -> Model:
     return Model("", identify(model or DEFAULT_MODEL).family)
 
 
-def _of_other_family(inner: JsonObject, after: JsonObject, report: Report) -> JsonObject:
+def _replace_model_fields(inner: JsonObject, after: JsonObject, report: Report) -> JsonObject:
     """Replaces the model-specific fields when the model family changes; each dropped one is reported."""
     for key in sorted(inner.keys() - after.keys()):
         report.add("dropped", f"`{key}` dropped: a field of another model family", subject=key, fault="projection")
     return dict(after)
 
 
-def _put(body: JsonObject, key: str, value: object) -> None:
+def _set_or_remove(body: JsonObject, key: str, value: object) -> None:
     if value:
         body[key] = value
     else:
         body.pop(key, None)
 
 
-def _lay_tools(body: JsonObject, tools: list[JsonObject], before: Any, after: Any) -> None:
+def _merge_tools(body: JsonObject, tools: list[JsonObject], before: Any, after: Any) -> None:
     given = object_or_none(body.get("toolConfig"))
     config: JsonObject = dict(given or {})
-    if tools != _without_strays(config.get("tools") or []):
+    if tools != _drop_stray_cache_points(config.get("tools") or []):
         config["tools"] = tools
     if before != after:
-        _put(config, "toolChoice", after)
+        _set_or_remove(config, "toolChoice", after)
     if not tools:
         config = {}
     if config != (given or {}) or (given is not None and not config):
-        _put(body, "toolConfig", config)
+        _set_or_remove(body, "toolConfig", config)

@@ -9,32 +9,32 @@ from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.models import Model
-from segue.wire.base import Projection
-from segue.wire.bedrock.items import CACHE_POINT, apart, marked, own_fragment
-from segue.wire.bedrock.traits import API
-from segue.wire.fields import JsonObject, list_of, object_of, object_or_none, string_or_none
-from segue.wire.schema import SchemaRules, fitted_tool, rules
-from segue.wire.tools import as_function, lawful_schema, only_elsewhere
+from segue.wire.base import RenderContext
+from segue.wire.bedrock.capabilities import API
+from segue.wire.bedrock.items import CACHE_POINT, intact_fragment, split_fragment, with_cache_point
+from segue.wire.json_values import JsonObject, object_or_none, require_list, require_object, string_or_none
+from segue.wire.schema import SchemaRules, render_tool_schema, rules
+from segue.wire.tools import to_function_tool, undeclarable_message, valid_object_schema
 
 __all__ = ["TOOL_KEYS", "parse_tools", "render_tools"]
 
 TOOL_KEYS = frozenset(f"toolSpec.{key}" for key in ("name", "description", "inputSchema", "strict"))
 
 # Nova's guide: the only keywords at the top level of a schema.
-_NOVA_TOP = ("type", "properties", "required")
+_NOVA_TOP_LEVEL = ("type", "properties", "required")
 
 
 def parse_tools(value: object, path: str) -> tuple[Tool, ...]:
     if value is None:
         return ()
     tools: list[Tool] = []
-    for index, item in enumerate(list_of(value, path)):
-        entry = object_of(item, f"{path}[{index}]")
+    for index, item in enumerate(require_list(value, path)):
+        entry = require_object(item, f"{path}[{index}]")
         point = object_or_none(entry.get(CACHE_POINT))
         if len(entry) > 1 or point is None:
             tools.append(_parse_tool(entry, f"{path}[{index}]"))
         elif tools:
-            tools[-1] = marked(tools[-1], point)
+            tools[-1] = with_cache_point(tools[-1], point)
     return tuple(tools)
 
 
@@ -45,7 +45,7 @@ def _parse_tool(entry: JsonObject, path: str) -> Tool:
             raise InputError("a tool needs a `toolSpec`", path=path)
         inner = object_or_none(entry[kind]) or {}
         return Tool(string_or_none(inner.get("name")) or kind, kind="hosted", native=Native(API, entry))
-    spec = object_of(entry["toolSpec"], f"{path}.toolSpec")
+    spec = require_object(entry["toolSpec"], f"{path}.toolSpec")
     name = string_or_none(spec.get("name"))
     if name is None:
         raise InputError("a tool needs a name", path=f"{path}.toolSpec.name")
@@ -60,16 +60,16 @@ def _parse_tool(entry: JsonObject, path: str) -> Tool:
     )
 
 
-def render_tools(tools: Sequence[Tool], context: Projection, model: Model) -> list[JsonObject]:
+def render_tools(tools: Sequence[Tool], context: RenderContext, model: Model) -> list[JsonObject]:
     """The declarations that the API accepts, with cache points; same-API a valid one is the original object."""
     declared: list[JsonObject] = []
     names: set[object] = set()
     for given in tools:
-        tool = as_function(given, context.report)
+        tool = to_function_tool(given, context.report)
         name = context.names.render(tool.name) if tool.kind != "hosted" else tool.name
         rendered = _render_tool(tool, name, context, model)
         if not rendered:
-            context.report.add("tools", only_elsewhere(tool), subject=tool.name)
+            context.report.add("tools", undeclarable_message(tool), subject=tool.name)
         elif name in names:
             context.report.add(
                 "tools", f"tool {tool.name} not declared: another tool has the same name", subject=tool.name
@@ -80,23 +80,25 @@ def render_tools(tools: Sequence[Tool], context: Projection, model: Model) -> li
     return declared
 
 
-def _render_tool(tool: Tool, name: str, context: Projection, model: Model) -> list[JsonObject]:
-    own = own_fragment(tool.native)
+def _render_tool(tool: Tool, name: str, context: RenderContext, model: Model) -> list[JsonObject]:
+    own = intact_fragment(tool.native)
     if tool.kind == "hosted":
-        return [] if own is None else apart(own)
+        return [] if own is None else split_fragment(own)
     valid = tool.parameters is not None and tool.parameters.get("type") == "object"
     if own is not None and valid and own["toolSpec"].get("name") == name:
-        return apart(own)
+        return split_fragment(own)
     if tool.native is not None and tool.native.api == API:
-        return _mended(tool, name, None if valid else lawful_schema(tool, _row(model), context.report))
+        return _repair_tool(
+            tool, name, None if valid else valid_object_schema(tool, _schema_rules(model), context.report)
+        )
     return [{"toolSpec": _render_spec(tool, name, context, model)}]
 
 
-def _row(model: Model) -> SchemaRules:
+def _schema_rules(model: Model) -> SchemaRules:
     return {"claude": rules.ANTHROPIC, "nova": rules.NOVA}.get(model.family, rules.BEDROCK)
 
 
-def _mended(tool: Tool, name: str, schema: JsonObject | None) -> list[JsonObject]:
+def _repair_tool(tool: Tool, name: str, schema: JsonObject | None) -> list[JsonObject]:
     """A declaration of this API with only its invalid fields replaced."""
     fragment = cast("JsonObject", tool.native.fragment) if tool.native is not None else {}
     spec: JsonObject = {**fragment.get("toolSpec", {}), "name": name}
@@ -104,14 +106,14 @@ def _mended(tool: Tool, name: str, schema: JsonObject | None) -> list[JsonObject
         spec.pop("description", None)
     if schema is not None:
         spec["inputSchema"] = {"json": schema}
-    return apart({**fragment, "toolSpec": spec})
+    return split_fragment({**fragment, "toolSpec": spec})
 
 
-def _render_spec(tool: Tool, name: str, context: Projection, model: Model) -> JsonObject:
-    schema, _ = fitted_tool(tool, _row(model), context.report)
+def _render_spec(tool: Tool, name: str, context: RenderContext, model: Model) -> JsonObject:
+    schema, _ = render_tool_schema(tool, _schema_rules(model), context.report)
     description = tool.description or ""
     if model.family == "nova":
-        schema, description = _with_bare_top(schema, description, tool.name, context)
+        schema, description = _strip_top_level(schema, description, tool.name, context)
     spec: JsonObject = {"name": name}
     if description:
         spec["description"] = description
@@ -119,15 +121,15 @@ def _render_spec(tool: Tool, name: str, context: Projection, model: Model) -> Js
     return spec
 
 
-def _with_bare_top(
-    schema: dict[str, Any], description: str, name: str, context: Projection
+def _strip_top_level(
+    schema: dict[str, Any], description: str, name: str, context: RenderContext
 ) -> tuple[dict[str, Any], str]:
     """The schema with only Nova's top-level keywords; its description moves to the description of the tool."""
-    lost = sorted(schema.keys() - set(_NOVA_TOP))
+    lost = sorted(schema.keys() - set(_NOVA_TOP_LEVEL))
     if not lost:
         return schema, description
     text = schema.get("description")
     if isinstance(text, str) and text:
         description = f"{description}\n{text}".strip()
     context.report.add("tools", f"dropped from the top level of the schema: {', '.join(lost)}", subject=name)
-    return {key: schema[key] for key in _NOVA_TOP if key in schema}, description
+    return {key: schema[key] for key in _NOVA_TOP_LEVEL if key in schema}, description

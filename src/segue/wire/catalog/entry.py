@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from segue.errors import InputError
-from segue.wire.catalog.paths import at
-from segue.wire.fields import JsonObject, kind_of, object_of
+from segue.wire.catalog.paths import get_path
+from segue.wire.json_values import JsonObject, json_type_name, require_object
 
-__all__ = ["Entry", "check", "entries", "faults", "matches"]
+__all__ = ["Entry", "check_payload", "find_mismatches", "load_entries", "matches_discriminator"]
 
 
 class Entry(Struct, frozen=True):
@@ -43,57 +43,57 @@ class Entry(Struct, frozen=True):
 
 
 @cache
-def entries() -> tuple[Entry, ...]:
+def load_entries() -> tuple[Entry, ...]:
     data = resources.files("segue.wire.catalog").joinpath("types.json").read_bytes()
     return msgspec.json.decode(data, type=tuple[Entry, ...])
 
 
-def matches(payload: Mapping[str, Any], entry: Entry) -> bool:
-    return all(_has(payload, key, value) for key, value in entry.discriminator.items())
+def matches_discriminator(payload: Mapping[str, Any], entry: Entry) -> bool:
+    return all(_has_value(payload, key, value) for key, value in entry.discriminator.items())
 
 
-def _has(payload: Mapping[str, Any], key: str, value: Any) -> bool:
-    given = at(payload, key)
+def _has_value(payload: Mapping[str, Any], key: str, value: Any) -> bool:
+    given = get_path(payload, key)
     if value == "*":
         return given is not None
     return given in value if isinstance(value, list) else given == value
 
 
-def check(payload: JsonObject, entry: Entry) -> None:
+def check_payload(payload: JsonObject, entry: Entry) -> None:
     """Raise `InputError` with the path if the payload is not of this type."""
-    fault = next(faults(payload, entry), None)
+    fault = next(find_mismatches(payload, entry), None)
     if fault is not None:
         path, message = fault
         raise InputError(f"{message} ({entry.provider} {entry.wire_type})", path=path)
 
 
-def faults(payload: JsonObject, entry: Entry) -> Iterator[tuple[str, str]]:
+def find_mismatches(payload: JsonObject, entry: Entry) -> Iterator[tuple[str, str]]:
     """Path and message of each mismatch between the payload and this type."""
     for key, value in entry.discriminator.items():
-        if not _has(payload, key, value):
+        if not _has_value(payload, key, value):
             values = cast("list[object]", value) if isinstance(value, list) else [value]
             wanted = "something" if value == "*" else " or ".join(map(str, values))
             yield key, f"{wanted} was expected"
     inner, root = payload, ""
     if entry.member is not None:
         try:
-            inner, root = object_of(payload.get(entry.member), entry.member), f"{entry.member}."
+            inner, root = require_object(payload.get(entry.member), entry.member), f"{entry.member}."
         except InputError as error:
             yield error.path, error.message
             return
     for name, spec in entry.fields.items():
-        wanted = _kinds(spec)
+        wanted = _json_kinds(spec)
         if name not in inner:
             if not spec.endswith(_OPTIONAL):
                 yield f"{root}{name}", "a required field is missing"
-        elif wanted is not None and kind_of(inner[name]) not in wanted:
+        elif wanted is not None and json_type_name(inner[name]) not in wanted:
             if inner[name] is None and spec.endswith(_OPTIONAL):
                 continue
-            yield f"{root}{name}", f"{' or '.join(sorted(wanted))} was expected, not {kind_of(inner[name])}"
+            yield f"{root}{name}", f"{' or '.join(sorted(wanted))} was expected, not {json_type_name(inner[name])}"
 
 
 _OPTIONAL = ", optional"
-_KINDS = {
+_KIND_NAMES = {
     "str": "a string",
     "string": "a string",
     "datetime": "a string",
@@ -103,18 +103,18 @@ _KINDS = {
     "null": "null",
 }
 _ENUMS = frozenset({"Language", "Outcome", "ToolType", "FunctionResponseScheduling"})
-_SPLIT = re.compile(r"\|(?![^\[]*\])")
+_UNION_SEPARATOR = re.compile(r"\|(?![^\[]*\])")
 
 
 @cache
-def _kinds(spec: str) -> frozenset[str] | None:
+def _json_kinds(spec: str) -> frozenset[str] | None:
     """The kinds of values that a field accepts; None for any."""
     kinds: set[str] = set()
-    for word in _SPLIT.split(spec.removesuffix(_OPTIONAL)):
+    for word in _UNION_SEPARATOR.split(spec.removesuffix(_OPTIONAL)):
         if word in ("Any", "object") or word.startswith("union of"):
             return None
-        if word in _KINDS:
-            kinds.add(_KINDS[word])
+        if word in _KIND_NAMES:
+            kinds.add(_KIND_NAMES[word])
         elif word.startswith('"') or word in _ENUMS:
             kinds.add("a string")
         elif word.startswith("list"):

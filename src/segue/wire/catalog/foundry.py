@@ -7,106 +7,108 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from segue.canonical.blocks import Text, ToolResponse
-from segue.wire.catalog.common import anything, marked, members
-from segue.wire.catalog.fields import Output, Patch, json_text, said, values
+from segue.wire.catalog.field_codecs import OutputCodec, Patch, json_text, response_text, value_output
 from segue.wire.catalog.foundry_agents import AGENTS
-from segue.wire.catalog.shape import Inside, Shape, one_of
-from segue.wire.openai_responses.hosted import HOSTED
+from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
+from segue.wire.catalog.shared_codecs import keys_output, optional_output, with_error_fields
+from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
 
 __all__ = ["FOUNDRY"]
 
-_RESPONSES = Inside("azure-foundry", lambda item: {"input": [item]})
-_REPLIES = Inside("azure-foundry", lambda item: {"input": [item]}, replies_only=True)
+_ITEM_BODY = EnclosingBody("azure-foundry", lambda item: {"input": [item]})
+_REPLY_ITEM_BODY = EnclosingBody("azure-foundry", lambda item: {"input": [item]}, replies_only=True)
 _DONE = {"status": "completed"}
 _FAILED = {"status": "failed"}
 
 
-def _pair(kind: str, tool: str | None = None) -> Iterator[tuple[str, Shape]]:
+def _pair_shapes(kind: str, tool: str | None = None) -> Iterator[tuple[str, PayloadShape]]:
     """A call and its output, which share `call_id`. Without `tool` the items hold the tool name."""
     name = "name" if tool is None else None
     yield (
         f"{kind}ToolCall",
-        Shape(
+        PayloadShape(
             id="call_id",
-            item="id",
+            item_id="id",
             name=name,
             tool=tool or "",
             arguments=json_text("arguments"),
             kind="hosted",
             defaults=_DONE,
-            inside=_REPLIES,
+            enclosing_body=_REPLY_ITEM_BODY,
         ),
     )
     yield (
         f"{kind}ToolCallOutput",
-        Shape(
+        PayloadShape(
             id="call_id",
-            item="id",
+            item_id="id",
             name=name,
             tool=tool or "",
-            output=marked(anything("output"), _FAILED),
-            failed=one_of("status", "failed"),
-            pending=one_of("status", "in_progress"),
+            output=with_error_fields(optional_output("output"), _FAILED),
+            failed=is_one_of("status", "failed"),
+            pending=is_one_of("status", "in_progress"),
             kind="hosted",
             defaults=_DONE,
-            inside=_REPLIES,
+            enclosing_body=_REPLY_ITEM_BODY,
         ),
     )
 
 
-def _remembered(response: ToolResponse) -> Patch:
-    texts = [block.text for block in response.content or () if isinstance(block, Text)] or [said(response)]
+def _render_memories(response: ToolResponse) -> Patch:
+    texts = [block.text for block in response.content or () if isinstance(block, Text)] or [response_text(response)]
     memory = {"kind": "chat_summary", "memory_id": "", "updated_at": 0, "scope": ""}
     return {"results": [{"memory_item": memory | {"content": text}} for text in texts if text]}
 
 
-_MEMORIES = Output(lambda item: (HOSTED["memory_search_call"].result(item), UNSET), _remembered)
+_MEMORY_OUTPUT = OutputCodec(lambda item: (HOSTED_TYPES["memory_search_call"].result(item), UNSET), _render_memories)
 
 
-FOUNDRY: dict[str, Shape] = {
-    **dict(_pair("A2A")),
-    **dict(_pair("AzureAISearch", "azure_ai_search")),
-    **dict(_pair("AzureFunction")),
-    **dict(_pair("BingCustomSearch", "bing_custom_search")),
-    **dict(_pair("BingGrounding", "bing_grounding")),
-    **dict(_pair("BrowserAutomation", "browser_automation")),
-    **dict(_pair("FabricDataAgent", "fabric_dataagent")),
-    **dict(_pair("OpenApi")),
-    **dict(_pair("SharepointGrounding", "sharepoint_grounding")),
+FOUNDRY: dict[str, PayloadShape] = {
+    **dict(_pair_shapes("A2A")),
+    **dict(_pair_shapes("AzureAISearch", "azure_ai_search")),
+    **dict(_pair_shapes("AzureFunction")),
+    **dict(_pair_shapes("BingCustomSearch", "bing_custom_search")),
+    **dict(_pair_shapes("BingGrounding", "bing_grounding")),
+    **dict(_pair_shapes("BrowserAutomation", "browser_automation")),
+    **dict(_pair_shapes("FabricDataAgent", "fabric_dataagent")),
+    **dict(_pair_shapes("OpenApi")),
+    **dict(_pair_shapes("SharepointGrounding", "sharepoint_grounding")),
     # Neither holds the search query.
-    "MemorySearchToolCallItemParam": Shape(tool="memory_search", output=_MEMORIES, kind="hosted", inside=_RESPONSES),
-    "MemorySearchToolCallItemResource": Shape(
+    "MemorySearchToolCallItemParam": PayloadShape(
+        tool="memory_search", output=_MEMORY_OUTPUT, kind="hosted", enclosing_body=_ITEM_BODY
+    ),
+    "MemorySearchToolCallItemResource": PayloadShape(
         id="id",
         tool="memory_search",
-        output=marked(_MEMORIES, _FAILED),
-        failed=one_of("status", "failed"),
+        output=with_error_fields(_MEMORY_OUTPUT, _FAILED),
+        failed=is_one_of("status", "failed"),
         kind="hosted",
         defaults=_DONE,
-        inside=_RESPONSES,
+        enclosing_body=_ITEM_BODY,
     ),
-    "WorkflowActionOutputItem": Shape(
+    "WorkflowActionOutputItem": PayloadShape(
         id="id",
         name="kind",
-        output=members("action_id", "parent_action_id", "previous_action_id", "status"),
-        failed=one_of("status", "failed"),
-        cancelled=one_of("status", "cancelled"),
-        pending=one_of("status", "in_progress"),
+        output=keys_output("action_id", "parent_action_id", "previous_action_id", "status"),
+        failed=is_one_of("status", "failed"),
+        cancelled=is_one_of("status", "cancelled"),
+        pending=is_one_of("status", "in_progress"),
         kind="hosted",
-        inside=_REPLIES,
+        enclosing_body=_REPLY_ITEM_BODY,
     ),
-    "OAuthConsentRequestOutputItem": Shape(
+    "OAuthConsentRequestOutputItem": PayloadShape(
         id="id",
         tool="oauth_consent",
-        output=members("server_label", "consent_link"),
+        output=keys_output("server_label", "consent_link"),
         kind="hosted",
-        inside=_REPLIES,
+        enclosing_body=_REPLY_ITEM_BODY,
     ),
-    "StructuredOutputsOutputItem": Shape(
+    "StructuredOutputsOutputItem": PayloadShape(
         id="id",
         tool="capture_structured_outputs",
-        output=values("output"),
+        output=value_output("output"),
         kind="hosted",
-        inside=_REPLIES,
+        enclosing_body=_REPLY_ITEM_BODY,
     ),
     **AGENTS,
 }

@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
-from segue.wire.catalog.common import instruction, object_at
-from segue.wire.catalog.fields import Arguments, Output, Patch, data_url, json_text, keys, said, told, words
-from segue.wire.catalog.paths import at
-from segue.wire.catalog.shape import Shape
-from segue.wire.fields import JsonObject, object_or_none, string_or_none
+from segue.wire.catalog.field_codecs import (
+    ArgumentsCodec,
+    OutputCodec,
+    Patch,
+    custom_output,
+    json_text,
+    parse_data_url,
+    response_text,
+    selected_keys,
+    text_output,
+)
+from segue.wire.catalog.paths import get_path
+from segue.wire.catalog.shape import PayloadShape
+from segue.wire.catalog.shared_codecs import object_arguments, object_or_text
+from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 
 __all__ = ["AGENTS"]
 
@@ -17,75 +27,75 @@ __all__ = ["AGENTS"]
 # ----------------------------------------------------------------------------------------------------------- arguments
 
 
-def _open_map(root: str) -> Arguments:
+def _open_map_arguments(root: str) -> ArgumentsCodec:
     """An open map of strings: all keys except `output` are arguments."""
 
     def parse(step: JsonObject) -> tuple[Any, str | None]:
-        given = object_or_none(at(step, root)) or {}
+        given = object_or_none(get_path(step, root)) or {}
         return {key: value for key, value in given.items() if key != "output"}, None
 
     def render(call: ToolCall) -> Patch:
-        return object_at(root).write(call)
+        return object_arguments(root).render(call)
 
-    return Arguments(parse, render)
+    return ArgumentsCodec(parse, render)
 
 
-def _operation(root: str) -> Arguments:
+def _operation_arguments(root: str) -> ArgumentsCodec:
     """An open map that may hold its arguments as a JSON string."""
-    plain, open_map = json_text(f"{root}.arguments"), _open_map(root)
+    plain, open_map = json_text(f"{root}.arguments"), _open_map_arguments(root)
 
     def parse(step: JsonObject) -> tuple[Any, str | None]:
-        return (open_map if at(step, f"{root}.arguments") is None else plain).read(step)
+        return (open_map if get_path(step, f"{root}.arguments") is None else plain).parse(step)
 
-    return Arguments(parse, plain.write)
+    return ArgumentsCodec(parse, plain.render)
 
 
 # ------------------------------------------------------------------------------------------------------------- outputs
 
 
-def _items(value: object) -> list[JsonObject]:
+def _list_objects(value: object) -> list[JsonObject]:
     given = cast("list[object]", value) if isinstance(value, list) else []
     return [object_or_none(item) or {} for item in given]
 
 
-def _logs_and_pictures(outputs: object) -> list[Block]:
+def _parse_code_outputs(outputs: object) -> list[Block]:
     blocks: list[Block] = []
-    for item in _items(outputs):
-        logs, picture = string_or_none(item.get("logs")), string_or_none(at(item, "image.file_id"))
+    for item in _list_objects(outputs):
+        logs, picture = string_or_none(item.get("logs")), string_or_none(get_path(item, "image.file_id"))
         blocks += [Text(logs)] if logs is not None else []
         blocks += [Media("image", file_id=picture)] if picture is not None else []
     return blocks
 
 
-def _interpreted(response: ToolResponse) -> list[JsonObject]:
+def _render_code_outputs(response: ToolResponse) -> list[JsonObject]:
     pictures = [block.file_id for block in response.content or () if isinstance(block, Media) and block.file_id]
-    logs = [{"type": "logs", "logs": text}] if (text := said(response)) else []
+    logs = [{"type": "logs", "logs": text}] if (text := response_text(response)) else []
     return [*logs, *({"type": "image", "image": {"file_id": picture}} for picture in pictures)]
 
 
-def _found(results: object) -> list[Block]:
+def _parse_search_results(results: object) -> list[Block]:
     blocks: list[Block] = []
-    for result in _items(results):
-        texts = [part.get("text") for part in _items(result.get("content"))]
+    for result in _list_objects(results):
+        texts = [part.get("text") for part in _list_objects(result.get("content"))]
         lines = [line for line in (result.get("file_name"), *texts) if isinstance(line, str) and line]
         blocks += [Text("\n".join(lines))] if lines else []
     return blocks
 
 
-def _results(response: ToolResponse) -> list[JsonObject]:
-    texts = [block.text for block in response.content or () if isinstance(block, Text)] or [said(response)]
+def _render_search_results(response: ToolResponse) -> list[JsonObject]:
+    texts = [block.text for block in response.content or () if isinstance(block, Text)] or [response_text(response)]
     nameless = {"file_id": "", "file_name": "", "score": 0}
     return [nameless | {"content": [{"type": "text", "text": text}]} for text in texts if text]
 
 
-def _screenshot(output: object) -> list[Block]:
-    url, file_id = string_or_none(at(output, "image_url")), string_or_none(at(output, "file_id"))
+def _parse_screenshot(output: object) -> list[Block]:
+    url, file_id = string_or_none(get_path(output, "image_url")), string_or_none(get_path(output, "file_id"))
     if url is not None:
-        return [data_url(url)]
+        return [parse_data_url(url)]
     return [Media("image", file_id=file_id)] if file_id is not None else []
 
 
-def _shot(response: ToolResponse) -> JsonObject:
+def _render_screenshot(response: ToolResponse) -> JsonObject:
     for block in response.content or ():
         if not isinstance(block, Media):
             continue
@@ -100,32 +110,37 @@ def _shot(response: ToolResponse) -> JsonObject:
 
 
 def _step(
-    tool: str, arguments: Arguments, output: Output, *, name: str | None = None, defaults: dict[str, Any] | None = None
-) -> Shape:
-    return Shape(
+    tool: str,
+    arguments: ArgumentsCodec,
+    output: OutputCodec,
+    *,
+    name: str | None = None,
+    defaults: dict[str, Any] | None = None,
+) -> PayloadShape:
+    return PayloadShape(
         id="id", name=name, tool=tool, arguments=arguments, output=output, kind="hosted", defaults=defaults or {}
     )
 
 
-def _map_step(tool: str) -> Shape:
-    return _step(tool, _open_map(tool), words(f"{tool}.output"))
+def _map_step(tool: str) -> PayloadShape:
+    return _step(tool, _open_map_arguments(tool), text_output(f"{tool}.output"))
 
 
-_FUNCTION = Shape(id="id", name="function.name", arguments=json_text("function.arguments"))
-_ACTION = keys("action", root="computer_use_preview")
+_FUNCTION = PayloadShape(id="id", name="function.name", arguments=json_text("function.arguments"))
+_ACTION = selected_keys("action", root="computer_use_preview")
 
-AGENTS: dict[str, Shape] = {
+AGENTS: dict[str, PayloadShape] = {
     "RunStepFunctionToolCall": _FUNCTION,
     "RunStepCodeInterpreterToolCall": _step(
         "code_interpreter",
-        keys("input", root="code_interpreter"),
-        told("code_interpreter.outputs", _logs_and_pictures, _interpreted),
+        selected_keys("input", root="code_interpreter"),
+        custom_output("code_interpreter.outputs", _parse_code_outputs, _render_code_outputs),
         defaults={"code_interpreter": {"input": "", "outputs": []}},
     ),
     "RunStepFileSearchToolCall": _step(
         "file_search",
-        keys("ranking_options", root="file_search"),
-        told("file_search.results", _found, _results),
+        selected_keys("ranking_options", root="file_search"),
+        custom_output("file_search.results", _parse_search_results, _render_search_results),
         defaults={"file_search": {"results": []}},
     ),
     "RunStepAzureAISearchToolCall": _map_step("azure_ai_search"),
@@ -133,60 +148,66 @@ AGENTS: dict[str, Shape] = {
     "RunStepBingCustomSearchToolCall": _map_step("bing_custom_search"),
     "RunStepMicrosoftFabricToolCall": _map_step("fabric_dataagent"),
     "RunStepSharepointToolCall": _map_step("sharepoint_grounding"),
-    "RunStepOpenAPIToolCall": _step("openapi", _operation("openapi"), words("openapi.output"), name="openapi.name"),
+    "RunStepOpenAPIToolCall": _step(
+        "openapi", _operation_arguments("openapi"), text_output("openapi.output"), name="openapi.name"
+    ),
     "RunStepAzureFunctionToolCall": _step(
         "azure_function",
         json_text("azure_function.arguments"),
-        words("azure_function.output"),
+        text_output("azure_function.output"),
         name="azure_function.name",
     ),
     "RunStepBrowserAutomationToolCall": _step(
         "browser_automation",
-        keys("input", root="browser_automation"),
-        words("browser_automation.output"),
+        selected_keys("input", root="browser_automation"),
+        text_output("browser_automation.output"),
         defaults={"browser_automation": {"input": "", "output": "", "steps": []}},
     ),
-    "RunStepComputerUseToolCall": Shape(
+    "RunStepComputerUseToolCall": PayloadShape(
         id="id",
         tool="computer",
         arguments=_ACTION,
-        output=told("computer_use_preview.output", _screenshot, _shot),
+        output=custom_output("computer_use_preview.output", _parse_screenshot, _render_screenshot),
         defaults={"computer_use_preview": {"pending_safety_checks": []}},
     ),
     "RunStepConnectedAgentToolCall": _step(
         "connected_agent",
-        instruction("connected_agent.arguments"),
-        words("connected_agent.output"),
+        object_or_text("connected_agent.arguments"),
+        text_output("connected_agent.output"),
         name="connected_agent.name",
     ),
     "RunStepDeepResearchToolCall": _step(
         "deep_research",
-        keys("input", root="deep_research"),
-        words("deep_research.output"),
+        selected_keys("input", root="deep_research"),
+        text_output("deep_research.output"),
         defaults={"deep_research": {"input": ""}},
     ),
     "RunStepMcpToolCall": _step(
-        "", json_text("arguments"), words("output"), name="name", defaults={"arguments": "{}", "output": ""}
+        "", json_text("arguments"), text_output("output"), name="name", defaults={"arguments": "{}", "output": ""}
     ),
     "RequiredFunctionToolCall": _FUNCTION,
-    "RequiredComputerUseToolCall": Shape(
+    "RequiredComputerUseToolCall": PayloadShape(
         id="id",
         tool="computer",
         arguments=_ACTION,
         defaults={"computer_use_preview": {"pending_safety_checks": []}},
     ),
-    "RequiredMcpToolCall": Shape(
+    "RequiredMcpToolCall": PayloadShape(
         id="id",
         name="name",
         arguments=json_text("arguments"),
         kind="hosted",
         defaults={"server_label": "unknown"},
     ),
-    "AgentsToolOutput": Shape(id="tool_call_id", output=words("output"), defaults={"type": "function_call_output"}),
-    "AgentsComputerToolOutput": Shape(id="tool_call_id", tool="computer", output=told("output", _screenshot, _shot)),
-    "AgentsToolApproval": Shape(
+    "AgentsToolOutput": PayloadShape(
+        id="tool_call_id", output=text_output("output"), defaults={"type": "function_call_output"}
+    ),
+    "AgentsComputerToolOutput": PayloadShape(
+        id="tool_call_id", tool="computer", output=custom_output("output", _parse_screenshot, _render_screenshot)
+    ),
+    "AgentsToolApproval": PayloadShape(
         id="tool_call_id",
-        tell=lambda payload: "approved" if payload["approve"] else "refused",
-        untell=lambda text: {"approve": text.startswith("approved")},
+        parse_approval=lambda payload: "approved" if payload["approve"] else "refused",
+        render_approval=lambda text: {"approve": text.startswith("approved")},
     ),
 }

@@ -5,48 +5,56 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from segue.canonical.blocks import Media, ToolCall, ToolResponse, text_of
-from segue.wire.catalog.common import object_at
-from segue.wire.catalog.fields import Arguments, Content, Output, Patch, keys, said, words
-from segue.wire.catalog.interactions import INTERACTIONS
-from segue.wire.catalog.paths import at
-from segue.wire.catalog.shape import Inside, Shape
-from segue.wire.fields import JsonObject, object_or_none
-from segue.wire.gemini.hosted import CODE_EXECUTION
+from segue.wire.catalog.field_codecs import (
+    ArgumentsCodec,
+    Content,
+    OutputCodec,
+    Patch,
+    response_text,
+    selected_keys,
+    text_output,
+)
+from segue.wire.catalog.gemini_interactions import INTERACTIONS
+from segue.wire.catalog.paths import get_path
+from segue.wire.catalog.shape import EnclosingBody, PayloadShape
+from segue.wire.catalog.shared_codecs import object_arguments
+from segue.wire.gemini.hosted_tools import CODE_EXECUTION
 from segue.wire.gemini.items import own_fragment
-from segue.wire.gemini.media import inline_part
+from segue.wire.gemini.media import render_inline
 from segue.wire.gemini.results import parse_content
+from segue.wire.json_values import JsonObject, object_or_none
 
 __all__ = ["GEMINI"]
 
-_MODEL = Inside("gemini", lambda part: {"contents": [{"role": "model", "parts": [part]}]})
-_USER = Inside("gemini", lambda part: {"contents": [{"role": "user", "parts": [part]}]})
+_MODEL_BODY = EnclosingBody("gemini", lambda part: {"contents": [{"role": "model", "parts": [part]}]})
+_USER_BODY = EnclosingBody("gemini", lambda part: {"contents": [{"role": "user", "parts": [part]}]})
 
 
 # ----------------------------------------------------------------------------------------------------------- functions
 
 
-def _inner(payload: JsonObject, root: str) -> JsonObject:
-    return object_or_none(at(payload, root)) or {}
+def _get_object(payload: JsonObject, root: str) -> JsonObject:
+    return object_or_none(get_path(payload, root)) or {}
 
 
-def _result(root: str = "") -> Output:
+def _function_output(root: str = "") -> OutputCodec:
     """The function's result in `response`, and its media in `parts`."""
     prefix = f"{root}." if root else ""
 
     def parse(payload: JsonObject) -> Content:
-        content, structured, _, _ = parse_content(_inner(payload, root))
+        content, structured, _, _ = parse_content(_get_object(payload, root))
         return content, structured
 
     def render(response: ToolResponse) -> Patch:
-        patch: Patch = {f"{prefix}response": _response(response)}
+        patch: Patch = {f"{prefix}response": _render_response(response)}
         pictures = [block for block in response.content or () if isinstance(block, Media)]
-        parts = [part for media in pictures if (part := own_fragment(media.native) or inline_part(media)) is not None]
+        parts = [part for media in pictures if (part := own_fragment(media.native) or render_inline(media)) is not None]
         return patch | ({f"{prefix}parts": parts} if parts else {})
 
-    return Output(parse, render)
+    return OutputCodec(parse, render)
 
 
-def _response(response: ToolResponse) -> JsonObject:
+def _render_response(response: ToolResponse) -> JsonObject:
     failed = response.error or response.outcome is not None
     given = response.structured
     members = object_or_none(given)
@@ -59,99 +67,99 @@ def _response(response: ToolResponse) -> JsonObject:
     return {"output": given} if members is None or "error" in members else members
 
 
-def _call(
-    root: str = "", *, body: Inside | None = None, signature: str | None = None, list_path: str | None = None
-) -> Shape:
+def _call_shape(
+    root: str = "", *, body: EnclosingBody | None = None, signature: str | None = None, list_path: str | None = None
+) -> PayloadShape:
     prefix = f"{root}." if root else ""
-    return Shape(
+    return PayloadShape(
         id=f"{prefix}id",
         name=f"{prefix}name",
-        arguments=object_at(f"{prefix}args"),
-        many=list_path,
+        arguments=object_arguments(f"{prefix}args"),
+        list_path=list_path,
         signature=signature,
-        inside=body,
+        enclosing_body=body,
     )
 
 
-def _answer(root: str = "", *, body: Inside | None = None, list_path: str | None = None) -> Shape:
+def _result_shape(root: str = "", *, body: EnclosingBody | None = None, list_path: str | None = None) -> PayloadShape:
     prefix = f"{root}." if root else ""
-    return Shape(
+    return PayloadShape(
         id=f"{prefix}id",
         name=f"{prefix}name",
-        output=_result(root),
-        failed=lambda payload: parse_content(_inner(payload, root))[2],
-        many=list_path,
-        inside=body,
+        output=_function_output(root),
+        failed=lambda payload: parse_content(_get_object(payload, root))[2],
+        list_path=list_path,
+        enclosing_body=body,
     )
 
 
 # -------------------------------------------------------------------------------------------------------- hosted tools
 
-_FINE = (None, "OUTCOME_OK", "OUTCOME_UNSPECIFIED")
+_OK_OUTCOMES = (None, "OUTCOME_OK", "OUTCOME_UNSPECIFIED")
 
 
-def _write_tool_call(call: ToolCall) -> Patch:
-    return object_at("toolCall.args").write(call) | {"toolCall.toolType": call.name.upper()}
+def _render_tool_call(call: ToolCall) -> Patch:
+    return object_arguments("toolCall.args").render(call) | {"toolCall.toolType": call.name.upper()}
 
 
-def _read_tool_response(payload: JsonObject) -> Content:
-    given = at(payload, "toolResponse.response")
+def _parse_tool_response(payload: JsonObject) -> Content:
+    given = get_path(payload, "toolResponse.response")
     return (None, UNSET) if given is None else ((), given)
 
 
-def _write_tool_response(response: ToolResponse) -> Patch:
+def _render_tool_response(response: ToolResponse) -> Patch:
     value = object_or_none(response.structured)
     return {
-        "toolResponse.response": {"output": said(response)} if value is None else value,
+        "toolResponse.response": {"output": response_text(response)} if value is None else value,
         "toolResponse.toolType": (response.name or "server_tool").upper(),
     }
 
 
-def _write_code_result(response: ToolResponse) -> Patch:
+def _render_code_result(response: ToolResponse) -> Patch:
     outcome = "OUTCOME_FAILED" if response.error or response.outcome is not None else "OUTCOME_OK"
-    return {"codeExecutionResult.output": said(response), "codeExecutionResult.outcome": outcome}
+    return {"codeExecutionResult.output": response_text(response), "codeExecutionResult.outcome": outcome}
 
 
-GEMINI: dict[str, Shape] = {
-    "FunctionCall": _call("functionCall", body=_MODEL, signature="thoughtSignature"),
-    "FunctionResponse": _answer("functionResponse", body=_USER),
-    "ComputerUseFunctionCall": _call("functionCall", body=_MODEL, signature="thoughtSignature"),
-    "ComputerUseFunctionResponse": _answer("functionResponse", body=_USER),
-    "ExecutableCode": Shape(
+GEMINI: dict[str, PayloadShape] = {
+    "FunctionCall": _call_shape("functionCall", body=_MODEL_BODY, signature="thoughtSignature"),
+    "FunctionResponse": _result_shape("functionResponse", body=_USER_BODY),
+    "ComputerUseFunctionCall": _call_shape("functionCall", body=_MODEL_BODY, signature="thoughtSignature"),
+    "ComputerUseFunctionResponse": _result_shape("functionResponse", body=_USER_BODY),
+    "ExecutableCode": PayloadShape(
         id="executableCode.id",
         tool=CODE_EXECUTION,
-        arguments=keys("language", "code", root="executableCode"),
+        arguments=selected_keys("language", "code", root="executableCode"),
         kind="hosted",
         signature="thoughtSignature",
-        inside=_MODEL,
+        enclosing_body=_MODEL_BODY,
     ),
-    "CodeExecutionResult": Shape(
+    "CodeExecutionResult": PayloadShape(
         id="codeExecutionResult.id",
         tool=CODE_EXECUTION,
-        output=Output(words("codeExecutionResult.output").read, _write_code_result),
-        failed=lambda payload: at(payload, "codeExecutionResult.outcome") not in _FINE,
+        output=OutputCodec(text_output("codeExecutionResult.output").parse, _render_code_result),
+        failed=lambda payload: get_path(payload, "codeExecutionResult.outcome") not in _OK_OUTCOMES,
         kind="hosted",
-        inside=_MODEL,
+        enclosing_body=_MODEL_BODY,
     ),
-    "ToolCall": Shape(
+    "ToolCall": PayloadShape(
         id="toolCall.id",
         tool="server_tool",
-        arguments=Arguments(object_at("toolCall.args").read, _write_tool_call),
+        arguments=ArgumentsCodec(object_arguments("toolCall.args").parse, _render_tool_call),
         kind="hosted",
         signature="thoughtSignature",
-        inside=_MODEL,
+        enclosing_body=_MODEL_BODY,
     ),
-    "ToolResponse": Shape(
+    "ToolResponse": PayloadShape(
         id="toolResponse.id",
         tool="server_tool",
-        output=Output(_read_tool_response, _write_tool_response),
+        output=OutputCodec(_parse_tool_response, _render_tool_response),
         kind="hosted",
-        inside=_MODEL,
+        enclosing_body=_MODEL_BODY,
     ),
-    "LiveServerToolCall": _call(list_path="toolCall.functionCalls"),
-    "LiveClientToolResponse": _answer(list_path="toolResponse.functionResponses"),
-    "LiveServerToolCallCancellation": Shape(
-        id="id", many="toolCallCancellation.ids", bare=True, cancelled=lambda _payload: True
+    "LiveServerToolCall": _call_shape(list_path="toolCall.functionCalls"),
+    "LiveClientToolResponse": _result_shape(list_path="toolResponse.functionResponses"),
+    "LiveServerToolCallCancellation": PayloadShape(
+        id="id", list_path="toolCallCancellation.ids", ids_only=True, cancelled=lambda _payload: True
     ),
     **INTERACTIONS,
 }

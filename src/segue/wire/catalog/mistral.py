@@ -5,89 +5,114 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from segue.canonical.blocks import ToolResponse
-from segue.wire.catalog.fields import Content, Output, Patch, either, json_text, keys, said, values, words
-from segue.wire.catalog.openai_mcp import approval_of, approved
-from segue.wire.catalog.openai_outputs import chat_picture, parts, stated
-from segue.wire.catalog.shape import Inside, Shape, one_of
-from segue.wire.fields import JsonObject, object_or_none
+from segue.wire.catalog.field_codecs import (
+    Content,
+    OutputCodec,
+    Patch,
+    json_text,
+    json_text_or_value,
+    response_text,
+    selected_keys,
+    text_output,
+    value_output,
+)
+from segue.wire.catalog.openai_mcp import format_approval, parse_approval_text
+from segue.wire.catalog.openai_outputs import parts_output, render_chat_image, with_status
+from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
+from segue.wire.json_values import JsonObject, object_or_none
 
 __all__ = ["MISTRAL"]
 
-_CALL = Inside("mistral", lambda call: {"messages": [{"role": "assistant", "content": "", "tool_calls": [call]}]})
-_MESSAGE = Inside("mistral", lambda message: {"messages": [message]})
+_CALL_BODY = EnclosingBody(
+    "mistral", lambda call: {"messages": [{"role": "assistant", "content": "", "tool_calls": [call]}]}
+)
+_MESSAGE_BODY = EnclosingBody("mistral", lambda message: {"messages": [message]})
 
 
-def _disclosed(entry: JsonObject) -> Content:
+def _parse_info(entry: JsonObject) -> Content:
     """The output that a connector discloses."""
     info = object_or_none(entry.get("info"))
     return (None, UNSET) if not info else ((), info)
 
 
-def _disclose(response: ToolResponse) -> Patch:
+def _render_info(response: ToolResponse) -> Patch:
     given = object_or_none(response.structured)
-    return {"info": given if given is not None else {"output": said(response)}}
+    return {"info": given if given is not None else {"output": response_text(response)}}
 
 
-def _confirm(text: str) -> Patch:
-    return {"confirmation": "allow" if approval_of(text)[0] else "deny"}
+def _render_confirmation(text: str) -> Patch:
+    return {"confirmation": "allow" if parse_approval_text(text)[0] else "deny"}
 
 
-def _ended(response: ToolResponse) -> Patch:
+def _render_end_event(response: ToolResponse) -> Patch:
     status = "cancelled" if response.outcome is not None else "error" if response.error else "done"
     has_content = bool(response.content) or not isinstance(response.structured, UnsetType)
-    return {"status": status, **({"result": said(response)} if has_content else {})}
+    return {"status": status, **({"result": response_text(response)} if has_content else {})}
 
 
-MISTRAL: dict[str, Shape] = {
-    "ToolCall": Shape(
+MISTRAL: dict[str, PayloadShape] = {
+    "ToolCall": PayloadShape(
         id="id",
         name="function.name",
-        arguments=either("function.arguments"),
+        arguments=json_text_or_value("function.arguments"),
         defaults={"type": "function"},
-        inside=_CALL,
+        enclosing_body=_CALL_BODY,
     ),
-    "ToolMessage": Shape(
-        id="tool_call_id", name="name", output=parts("content", "text", chat_picture), inside=_MESSAGE
+    "ToolMessage": PayloadShape(
+        id="tool_call_id",
+        name="name",
+        output=parts_output("content", "text", render_chat_image),
+        enclosing_body=_MESSAGE_BODY,
     ),
-    "FunctionCallEntry": Shape(id="tool_call_id", item="id", name="name", arguments=either("arguments")),
-    "FunctionResultEntry": Shape(id="tool_call_id", item="id", output=words("result")),
-    "ToolCallConfirmation": Shape(
-        id="tool_call_id", tell=lambda given: approved(given["confirmation"] == "allow"), untell=_confirm
+    "FunctionCallEntry": PayloadShape(
+        id="tool_call_id", item_id="id", name="name", arguments=json_text_or_value("arguments")
     ),
-    "ToolExecutionEntry": Shape(
-        id="id", name="name", arguments=json_text("arguments"), output=Output(_disclosed, _disclose), kind="hosted"
+    "FunctionResultEntry": PayloadShape(id="tool_call_id", item_id="id", output=text_output("result")),
+    "ToolCallConfirmation": PayloadShape(
+        id="tool_call_id",
+        parse_approval=lambda given: format_approval(given["confirmation"] == "allow"),
+        render_approval=_render_confirmation,
     ),
-    "AgentHandoffEntry": Shape(
+    "ToolExecutionEntry": PayloadShape(
         id="id",
-        tool="agent_handoff",
-        arguments=keys("previous_agent_id", "previous_agent_name", "next_agent_id", "next_agent_name"),
+        name="name",
+        arguments=json_text("arguments"),
+        output=OutputCodec(_parse_info, _render_info),
         kind="hosted",
     ),
-    "ResponsesFunctionToolCall": Shape(
+    "AgentHandoffEntry": PayloadShape(
+        id="id",
+        tool="agent_handoff",
+        arguments=selected_keys("previous_agent_id", "previous_agent_name", "next_agent_id", "next_agent_name"),
+        kind="hosted",
+    ),
+    "ResponsesFunctionToolCall": PayloadShape(
         id="call_id",
-        item="id",
+        item_id="id",
         name="name",
         namespace="namespace",
         arguments=json_text("arguments"),
         parent="caller.caller_id",
     ),
-    "ResponsesFunctionCallOutput": Shape(id="call_id", item="id", output=parts("output"), parent="caller.caller_id"),
-    "AudioToolCall": Shape(id="id", name="name", arguments=json_text("arguments")),
-    "AudioToolTranscriptTurn": Shape(
+    "ResponsesFunctionCallOutput": PayloadShape(
+        id="call_id", item_id="id", output=parts_output("output"), parent="caller.caller_id"
+    ),
+    "AudioToolCall": PayloadShape(id="id", name="name", arguments=json_text("arguments")),
+    "AudioToolTranscriptTurn": PayloadShape(
         id="tool_call_id",
         name="name",
-        output=stated(values("result"), done="success", failed="error"),
-        failed=one_of("status", "error"),
+        output=with_status(value_output("result"), done="success", failed="error"),
+        failed=is_one_of("status", "error"),
         defaults={"timestamp": "1970-01-01T00:00:00Z"},
     ),
-    "VoiceAgentToolCallStartedEvent": Shape(id="id", name="name", defaults={"ts": 0.0}),
+    "VoiceAgentToolCallStartedEvent": PayloadShape(id="id", name="name", defaults={"ts": 0.0}),
     # Only this event holds the call's arguments.
-    "VoiceAgentToolCallEndedEvent": Shape(
+    "VoiceAgentToolCallEndedEvent": PayloadShape(
         id="id",
         name="name",
-        output=Output(words("result").read, _ended),
-        failed=one_of("status", "error"),
-        cancelled=one_of("status", "cancelled"),
+        output=OutputCodec(text_output("result").parse, _render_end_event),
+        failed=is_one_of("status", "error"),
+        cancelled=is_one_of("status", "cancelled"),
         defaults={"ts": 0.0, "arguments": "{}"},
     ),
 }

@@ -5,20 +5,29 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from segue.canonical.blocks import Text, ToolResponse
-from segue.wire.catalog.fields import Arguments, Content, Output, Patch, keys, said, value, values
-from segue.wire.catalog.openai_mcp import approval_of, approved
-from segue.wire.catalog.openai_outputs import (
-    exit_said,
-    found,
-    has_failed,
-    or_error,
-    parts,
-    screenshot,
-    stated,
+from segue.wire.catalog.field_codecs import (
+    ArgumentsCodec,
+    Content,
+    OutputCodec,
+    Patch,
+    json_value,
+    response_text,
+    selected_keys,
+    value_output,
 )
-from segue.wire.catalog.shape import Shape
-from segue.wire.fields import JsonObject, object_or_none, string_or_none
-from segue.wire.openai_responses.hosted import HOSTED
+from segue.wire.catalog.openai_mcp import format_approval, parse_approval_text
+from segue.wire.catalog.openai_outputs import (
+    has_failed,
+    parts_output,
+    screenshot_output,
+    split_exit_line,
+    web_search_output,
+    with_error_field,
+    with_status,
+)
+from segue.wire.catalog.shape import PayloadShape
+from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
 
 __all__ = ["AGENTS"]
 
@@ -27,14 +36,14 @@ _DONE = {**_TURN, "status": "completed"}
 _RUNNING = {**_TURN, "status": "in_progress"}
 
 
-def _failed_result(payload: JsonObject) -> bool:
+def _has_failed_result(payload: JsonObject) -> bool:
     return payload["success"] is False or has_failed(payload)
 
 
 # ------------------------------------------------------------------------------------------------------------ commands
 
 
-def _printed(item: JsonObject) -> Content:
+def _parse_command_output(item: JsonObject) -> Content:
     output, code = string_or_none(item.get("output")), item.get("exit_code")
     if output is None and code is None:
         return None, UNSET
@@ -42,24 +51,24 @@ def _printed(item: JsonObject) -> Content:
     return tuple(Text(text) for text in ("\n".join(filter(None, (output, ended))),) if text), UNSET
 
 
-def _print(response: ToolResponse) -> Patch:
-    text, code = exit_said(response)
+def _render_command_output(response: ToolResponse) -> Patch:
+    text, code = split_exit_line(response)
     if isinstance(code, int):
         return {"output": text, "exit_code": code}
-    return {"output": said(response), **({} if response.error else {"exit_code": 0})}
+    return {"output": response_text(response), **({} if response.error else {"exit_code": 0})}
 
 
 # ----------------------------------------------------------------------------------------------------------- approvals
 
 
-def _tell(item: JsonObject) -> str:
+def _parse_approval(item: JsonObject) -> str:
     response = object_or_none(item["response"]) or {}
     is_approved = response.get("action") == "submit" or response.get("decision") == "approve"
-    return approved(is_approved, response.get("selected_option"))
+    return format_approval(is_approved, response.get("selected_option"))
 
 
-def _submit(text: str) -> Patch:
-    is_approved, reason = approval_of(text)
+def _render_approval(text: str) -> Patch:
+    is_approved, reason = parse_approval_text(text)
     chosen = {"selected_option": reason["reason"]} if reason else {}
     return {"response": {"type": "browser_authentication", "action": "submit" if is_approved else "cancel", **chosen}}
 
@@ -67,81 +76,94 @@ def _submit(text: str) -> Patch:
 # ----------------------------------------------------------------------------------------------------------- subagents
 
 
-def _subagent(tool: str, *names: str) -> Shape:
+def _subagent_shape(tool: str, *names: str) -> PayloadShape:
     """A call without an output; a failure shows only in its status."""
-    return Shape(
+    return PayloadShape(
         id="id",
         tool=tool,
-        arguments=keys(*names),
-        output=stated(Output(lambda _item: (None, UNSET), lambda _response: {})),
+        arguments=selected_keys(*names),
+        output=with_status(OutputCodec(lambda _item: (None, UNSET), lambda _response: {})),
         failed=has_failed,
         kind="hosted",
         defaults=_DONE,
     )
 
 
-AGENTS: dict[str, Shape] = {
-    "AgentFunctionCall": Shape(id="call_id", item="id", name="name", arguments=value("arguments"), defaults=_DONE),
-    "AgentFunctionCallOutput": Shape(
+AGENTS: dict[str, PayloadShape] = {
+    "AgentFunctionCall": PayloadShape(
+        id="call_id", item_id="id", name="name", arguments=json_value("arguments"), defaults=_DONE
+    ),
+    "AgentFunctionCallOutput": PayloadShape(
         id="call_id",
-        item="id",
-        output=stated(or_error(parts("output"))),
+        item_id="id",
+        output=with_status(with_error_field(parts_output("output"))),
         failed=has_failed,
         defaults=_TURN,
     ),
-    "AgentSessionToolResult": Shape(
+    "AgentSessionToolResult": PayloadShape(
         id="call_id",
-        output=stated(or_error(parts("output")), path="success", done=True, failed=False),
-        failed=_failed_result,
+        output=with_status(with_error_field(parts_output("output")), path="success", done=True, failed=False),
+        failed=_has_failed_result,
         defaults=_TURN,
     ),
-    "AgentMCPCall": Shape(
+    "AgentMCPCall": PayloadShape(
         id="id",
         name="name",
-        arguments=value("arguments"),
-        output=stated(or_error(values("output"))),
+        arguments=json_value("arguments"),
+        output=with_status(with_error_field(value_output("output"))),
         failed=has_failed,
         kind="hosted",
         defaults={"server_label": "", "output": None, "error": None, **_RUNNING},
     ),
-    "AgentWebSearchCall": Shape(
+    "AgentWebSearchCall": PayloadShape(
         id="id",
         tool="web_search",
-        arguments=Arguments(lambda item: (HOSTED["web_search_call"].arguments(item), None), value("action").write),
-        output=stated(found),
+        arguments=ArgumentsCodec(
+            lambda item: (HOSTED_TYPES["web_search_call"].arguments(item), None), json_value("action").render
+        ),
+        output=with_status(web_search_output),
         failed=has_failed,
         kind="hosted",
         defaults=_DONE,
     ),
-    "AgentCommandExecution": Shape(
+    "AgentCommandExecution": PayloadShape(
         id="id",
         tool="command_execution",
-        arguments=keys("command", "cwd"),
-        output=stated(Output(_printed, _print)),
+        arguments=selected_keys("command", "cwd"),
+        output=with_status(OutputCodec(_parse_command_output, _render_command_output)),
         failed=has_failed,
         kind="hosted",
         defaults=_RUNNING,
     ),
-    "AgentComputerUseCall": Shape(
+    "AgentComputerUseCall": PayloadShape(
         id="id",
         tool="computer_use",
-        arguments=keys("title"),
-        output=stated(screenshot),
+        arguments=selected_keys("title"),
+        output=with_status(screenshot_output),
         failed=has_failed,
         kind="hosted",
         defaults=_RUNNING,
     ),
-    "AgentComputerUseApprovalRequest": Shape(
-        id="request_id", item="id", tool="computer_use", arguments=value("request"), kind="hosted", defaults=_TURN
+    "AgentComputerUseApprovalRequest": PayloadShape(
+        id="request_id",
+        item_id="id",
+        tool="computer_use",
+        arguments=json_value("request"),
+        kind="hosted",
+        defaults=_TURN,
     ),
-    "AgentComputerUseApprovalRequestResult": Shape(
-        id="request_id", item="id", tell=_tell, untell=_submit, defaults=_TURN
+    "AgentComputerUseApprovalRequestResult": PayloadShape(
+        id="request_id", item_id="id", parse_approval=_parse_approval, render_approval=_render_approval, defaults=_TURN
     ),
-    "AgentSessionComputerUseApproval": Shape(id="request_id", tell=_tell, untell=_submit),
-    "AgentCreateSubagentCall": _subagent("create_subagent", "agent_id", "content", "model", "reasoning_effort"),
-    "AgentSendSubagentInputCall": _subagent("send_subagent_input", "sender_agent_id", "recipient_agent_id", "content"),
-    "AgentResumeSubagentCall": _subagent("resume_subagent", "sender_agent_id", "recipient_agent_id"),
-    "AgentWaitForSubagentsCall": _subagent("wait_for_subagents", "sender_agent_id", "recipient_agent_ids"),
-    "AgentInterruptSubagentCall": _subagent("interrupt_subagent", "sender_agent_id", "recipient_agent_id"),
-    "AgentCloseSubagentCall": _subagent("close_subagent", "sender_agent_id", "recipient_agent_id"),
+    "AgentSessionComputerUseApproval": PayloadShape(
+        id="request_id", parse_approval=_parse_approval, render_approval=_render_approval
+    ),
+    "AgentCreateSubagentCall": _subagent_shape("create_subagent", "agent_id", "content", "model", "reasoning_effort"),
+    "AgentSendSubagentInputCall": _subagent_shape(
+        "send_subagent_input", "sender_agent_id", "recipient_agent_id", "content"
+    ),
+    "AgentResumeSubagentCall": _subagent_shape("resume_subagent", "sender_agent_id", "recipient_agent_id"),
+    "AgentWaitForSubagentsCall": _subagent_shape("wait_for_subagents", "sender_agent_id", "recipient_agent_ids"),
+    "AgentInterruptSubagentCall": _subagent_shape("interrupt_subagent", "sender_agent_id", "recipient_agent_id"),
+    "AgentCloseSubagentCall": _subagent_shape("close_subagent", "sender_agent_id", "recipient_agent_id"),
 }

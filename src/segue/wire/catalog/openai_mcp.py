@@ -7,49 +7,58 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import UNSET, UnsetType
 
 from segue.canonical.blocks import Block, Text, ToolResponse
-from segue.canonical.jsontext import parse_argument_text
-from segue.wire.catalog.fields import Content, Output, Patch, json_text, said
+from segue.canonical.json import parse_argument_text
+from segue.wire.catalog.field_codecs import Content, OutputCodec, Patch, json_text, response_text
 from segue.wire.catalog.openai_outputs import has_failed
-from segue.wire.catalog.shape import Shape
-from segue.wire.fields import JsonObject, list_of, object_or_none, string_or_none
-from segue.wire.openai_responses.hosted import HOSTED, approved
+from segue.wire.catalog.shape import PayloadShape
+from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none
+from segue.wire.openai_responses.hosted_types import HOSTED_TYPES, format_approval
 
-__all__ = ["LISTING", "MAY_IT", "THAT_IT_MAY", "approval_of", "approved", "mcp"]
+__all__ = [
+    "APPROVAL_REQUEST",
+    "APPROVAL_RESPONSE",
+    "MCP_LIST_TOOLS",
+    "format_approval",
+    "mcp_output",
+    "parse_approval_text",
+]
 
 
-def mcp(error: Callable[[str], JsonObject]) -> Output:
+def mcp_output(error: Callable[[str], JsonObject]) -> OutputCodec:
     """The output of an MCP server's tool; `error` renders text as the API's error object."""
 
     def render(response: ToolResponse) -> Patch:
         if not response.error:
-            return {"output": said(response), "error": None}
+            return {"output": response_text(response), "error": None}
         if not response.content and isinstance(response.structured, UnsetType):
             return {"output": None}
-        given = object_or_none(parse_argument_text(said(response))[0]) if said(response) else None
-        return {"output": None, "error": given or error(said(response))}
+        given = object_or_none(parse_argument_text(response_text(response))[0]) if response_text(response) else None
+        return {"output": None, "error": given or error(response_text(response))}
 
-    return Output(lambda payload: (HOSTED["mcp_call"].result(payload), UNSET), render)
-
-
-_LISTING = ("server_label", "tools", "error")
+    return OutputCodec(lambda payload: (HOSTED_TYPES["mcp_call"].result(payload), UNSET), render)
 
 
-def _list_tools(payload: JsonObject) -> Content:
-    tools = [object_or_none(tool) or {} for tool in list_of(payload.get("tools"), "tools")]
+_TOOL_LIST_KEYS = ("server_label", "tools", "error")
+
+
+def _parse_tool_list(payload: JsonObject) -> Content:
+    tools = [object_or_none(tool) or {} for tool in require_list(payload.get("tools"), "tools")]
     lines = [": ".join(filter(None, map(string_or_none, (t.get("name"), t.get("description"))))) for t in tools]
     texts = [line for line in (*lines, string_or_none(payload.get("error"))) if line]
-    given = {key: payload[key] for key in _LISTING if payload.get(key) is not None}
+    given = {key: payload[key] for key in _TOOL_LIST_KEYS if payload.get(key) is not None}
     return (Text("\n".join(texts)),) if texts else (), given
 
 
-def _listing(response: ToolResponse) -> Patch:
+def _render_tool_list(response: ToolResponse) -> Patch:
     given = object_or_none(response.structured)
     if given is not None and isinstance(given.get("tools"), list):
-        return {key: given[key] for key in _LISTING if key in given}
-    return {"error": said(response)} if response.error else {"tools": _named_tools(response.content or ())}
+        return {key: given[key] for key in _TOOL_LIST_KEYS if key in given}
+    return (
+        {"error": response_text(response)} if response.error else {"tools": _parse_tool_lines(response.content or ())}
+    )
 
 
-def _named_tools(blocks: Sequence[Block]) -> list[JsonObject]:
+def _parse_tool_lines(blocks: Sequence[Block]) -> list[JsonObject]:
     lines = [line for block in blocks if isinstance(block, Text) for line in block.text.splitlines() if line]
     pairs = [line.partition(": ") for line in lines]
     tools = [{"name": name, **({"description": text} if text else {})} for name, _, text in pairs]
@@ -57,10 +66,10 @@ def _named_tools(blocks: Sequence[Block]) -> list[JsonObject]:
 
 
 # The tools of a server with their descriptions, or the error. No tool call requests them.
-LISTING = Shape(
+MCP_LIST_TOOLS = PayloadShape(
     id="id",
     tool="mcp_list_tools",
-    output=Output(_list_tools, _listing),
+    output=OutputCodec(_parse_tool_list, _render_tool_list),
     failed=has_failed,
     kind="hosted",
     defaults={"server_label": "", "tools": []},
@@ -70,21 +79,23 @@ LISTING = Shape(
 # ----------------------------------------------------------------------------------------------------------- approvals
 
 
-def approval_of(text: str) -> tuple[bool, Mapping[str, str]]:
+def parse_approval_text(text: str) -> tuple[bool, Mapping[str, str]]:
     """Parse `approved: reason`: whether it is an approval, and its reason, if any."""
     word, _, reason = text.partition(": ")
     return word == "approved", {"reason": reason} if reason else {}
 
 
-def _answer(text: str) -> Patch:
-    is_approved, reason = approval_of(text)
+def _render_approval(text: str) -> Patch:
+    is_approved, reason = parse_approval_text(text)
     return {"approve": is_approved, **reason}
 
 
-MAY_IT = Shape(id="id", name="name", arguments=json_text("arguments"), kind="hosted", defaults={"server_label": ""})
-THAT_IT_MAY = Shape(
+APPROVAL_REQUEST = PayloadShape(
+    id="id", name="name", arguments=json_text("arguments"), kind="hosted", defaults={"server_label": ""}
+)
+APPROVAL_RESPONSE = PayloadShape(
     id="approval_request_id",
-    item="id",
-    tell=lambda item: approved(item["approve"], item.get("reason")),
-    untell=_answer,
+    item_id="id",
+    parse_approval=lambda item: format_approval(item["approve"], item.get("reason")),
+    render_approval=_render_approval,
 )

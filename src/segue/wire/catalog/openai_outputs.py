@@ -9,31 +9,31 @@ from typing import Any, Literal, cast
 from msgspec import UNSET, UnsetType
 
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolResponse
-from segue.canonical.jsontext import parse_argument_text, write_text
-from segue.wire.catalog.fields import Content, Output, Patch, said
-from segue.wire.catalog.fields import data_url as data_address
-from segue.wire.catalog.paths import at
-from segue.wire.fields import JsonObject, list_of, object_or_none, string_or_none
-from segue.wire.openai import data_url
-from segue.wire.openai_responses.hosted import HOSTED
+from segue.canonical.json import encode_json_text, parse_argument_text
+from segue.wire.catalog.field_codecs import Content, OutputCodec, Patch, response_text
+from segue.wire.catalog.field_codecs import parse_data_url as data_address
+from segue.wire.catalog.paths import get_path
+from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none
+from segue.wire.openai_responses.call_types import CALL_TYPES
+from segue.wire.openai_responses.hosted_types import HOSTED_TYPES
 from segue.wire.openai_responses.parts import parse_image_url, parse_parts
-from segue.wire.openai_responses.typed import TYPED
+from segue.wire.openai_shared import data_url
 
 __all__ = [
-    "chat_picture",
-    "code_outputs",
-    "commands",
-    "exit_said",
-    "found",
+    "code_interpreter_output",
     "has_failed",
-    "input_picture",
-    "list_in",
-    "or_error",
-    "parts",
-    "picture_made",
-    "screenshot",
-    "stated",
-    "tools_found",
+    "image_generation_output",
+    "list_output",
+    "parts_output",
+    "render_chat_image",
+    "render_found_tools",
+    "render_input_media",
+    "screenshot_output",
+    "shell_output",
+    "split_exit_line",
+    "web_search_output",
+    "with_error_field",
+    "with_status",
 ]
 
 
@@ -41,68 +41,72 @@ def has_failed(payload: JsonObject) -> bool:
     return payload.get("error") is not None or payload.get("status") == "failed"
 
 
-def stated(output: Output, *, done: object = "completed", failed: object = "failed", path: str = "status") -> Output:
+def with_status(
+    output: OutputCodec, *, done: object = "completed", failed: object = "failed", path: str = "status"
+) -> OutputCodec:
     """An output with a status field."""
 
     def render(response: ToolResponse) -> Patch:
         wrong = response.error or response.outcome is not None
-        return {**output.write(response), path: failed if wrong else done}
+        return {**output.render(response), path: failed if wrong else done}
 
-    return Output(output.read, render, output.path)
+    return OutputCodec(output.parse, render, output.path)
 
 
-def or_error(output: Output, path: str = "error") -> Output:
+def with_error_field(output: OutputCodec, path: str = "error") -> OutputCodec:
     """An output, or an error field instead."""
 
     def parse(payload: JsonObject) -> Content:
-        error, (content, structured) = at(payload, path), output.read(payload)
+        error, (content, structured) = get_path(payload, path), output.parse(payload)
         if error is None:
             return content, structured
         if isinstance(error, str):
             return (*(content or ()), Text(error)), structured
-        text = string_or_none((object_or_none(error) or {}).get("message")) or write_text(error)
+        text = string_or_none((object_or_none(error) or {}).get("message")) or encode_json_text(error)
         return (*(content or ()), Text(text)), error
 
     def render(response: ToolResponse) -> Patch:
         if not response.error:
-            return output.write(response)
-        if not _says_something(response):
+            return output.render(response)
+        if not _has_content(response):
             return {}
-        return {path: said(response) if isinstance(response.structured, UnsetType) else response.structured}
+        return {path: response_text(response) if isinstance(response.structured, UnsetType) else response.structured}
 
-    return Output(parse, render, output.path)
+    return OutputCodec(parse, render, output.path)
 
 
 # --------------------------------------------------------------------------------------------------------------- parts
 
 
-def input_picture(media: Media) -> JsonObject | None:
+def render_input_media(media: Media) -> JsonObject | None:
     if media.kind == "document":
         named = {"filename": media.name} if media.name else {}
         source = {"file_id": media.file_id} if media.file_id else {"file_url": media.url}
         if media.data is not None:
             source = {"file_data": data_url(media.mime or "application/pdf", media.data)}
         return {"type": "input_file", **named, **source}
-    return {"type": "input_image", "detail": "auto", **_address(media)} if media.kind == "image" else None
+    return {"type": "input_image", "detail": "auto", **_image_source(media)} if media.kind == "image" else None
 
 
-def chat_picture(media: Media) -> JsonObject | None:
-    address = _address(media).get("image_url")
+def render_chat_image(media: Media) -> JsonObject | None:
+    address = _image_source(media).get("image_url")
     return {"type": "image_url", "image_url": address} if media.kind == "image" and address else None
 
 
-def _address(media: Media) -> JsonObject:
+def _image_source(media: Media) -> JsonObject:
     """The source of an image: a data URL, a URL, or a file id."""
     if media.data is not None:
         return {"image_url": data_url(media.mime or "image/png", media.data)}
     return {"image_url": media.url} if media.url is not None else {"file_id": media.file_id}
 
 
-def parts(path: str, text: str = "input_text", picture: Callable[[Media], JsonObject | None] = input_picture) -> Output:
+def parts_output(
+    path: str, text: str = "input_text", render_media: Callable[[Media], JsonObject | None] = render_input_media
+) -> OutputCodec:
     """Text, or a list of parts; `render_media` renders media as a part, None if the list can't hold it."""
 
     def parse(payload: JsonObject) -> Content:
-        given = at(payload, path)
+        given = get_path(payload, path)
         if isinstance(given, list):
             return tuple(parse_parts(cast("list[object]", given), "input", path)), UNSET
         if given is None or isinstance(given, str):
@@ -113,19 +117,19 @@ def parts(path: str, text: str = "input_text", picture: Callable[[Media], JsonOb
         own = block.native.fragment if block.native is not None and block.native.intact else None
         if own is not None and (own.get("type") == text or isinstance(block, Opaque)):
             return dict(own)
-        made = picture(block) if isinstance(block, Media) else None
-        return made or {"type": text, "text": _told(block)}
+        made = render_media(block) if isinstance(block, Media) else None
+        return made or {"type": text, "text": _block_text(block)}
 
     def render(response: ToolResponse) -> Patch:
         blocks = response.content or ()
         if all(isinstance(block, Text) for block in blocks) and len(blocks) < 2:
-            return {path: said(response)}
+            return {path: response_text(response)}
         return {path: [part(block) for block in blocks]}
 
-    return Output(parse, render, path)
+    return OutputCodec(parse, render, path)
 
 
-def _told(block: Block) -> str:
+def _block_text(block: Block) -> str:
     if isinstance(block, Media):
         return " ".join(filter(None, (f"[{block.kind}]", block.name or block.url or block.file_id)))
     return block.text if isinstance(block, Text | Opaque) else ""
@@ -134,50 +138,60 @@ def _told(block: Block) -> str:
 # ----------------------------------------------------------------------------------------------------- lists of results
 
 
-def _listed(response: ToolResponse) -> list[Any]:
+def _result_list(response: ToolResponse) -> list[Any]:
     """The list that a response holds as JSON; other text becomes its only entry."""
     given: object = response.structured
     if isinstance(given, UnsetType):
-        given = parse_argument_text(said(response))[0] if said(response) else cast("list[Any]", [])
-    return cast("list[Any]", given) if isinstance(given, list) else [{"type": "text", "text": said(response)}]
+        given = parse_argument_text(response_text(response))[0] if response_text(response) else cast("list[Any]", [])
+    return cast("list[Any]", given) if isinstance(given, list) else [{"type": "text", "text": response_text(response)}]
 
 
-def _says_something(response: ToolResponse) -> bool:
+def _has_content(response: ToolResponse) -> bool:
     return bool(response.content) or not isinstance(response.structured, UnsetType)
 
 
-def list_in(path: str) -> Output:
+def list_output(path: str) -> OutputCodec:
     """A list of search results, as JSON text."""
 
     def parse(payload: JsonObject) -> Content:
-        given = at(payload, path)
-        return None if given is None else (Text(write_text(list_of(given, path))),), UNSET
+        given = get_path(payload, path)
+        return None if given is None else (Text(encode_json_text(require_list(given, path))),), UNSET
 
-    return Output(parse, lambda response: {path: _listed(response)} if _says_something(response) else {}, path)
+    return OutputCodec(parse, lambda response: {path: _result_list(response)} if _has_content(response) else {}, path)
 
 
-found = Output(
-    lambda payload: (HOSTED["web_search_call"].result(payload), UNSET),
-    lambda response: {"action.sources": _listed(response)} if _says_something(response) else {},
+web_search_output = OutputCodec(
+    lambda payload: (HOSTED_TYPES["web_search_call"].result(payload), UNSET),
+    lambda response: {"action.sources": _result_list(response)} if _has_content(response) else {},
 )
 
 
-def code_outputs(path: str, picture: Callable[[Media], JsonObject]) -> Output:
+def code_interpreter_output(path: str, render_image: Callable[[Media], JsonObject]) -> OutputCodec:
     """Logs and images of a program."""
 
     def parse(payload: JsonObject) -> Content:
-        given = at(payload, path)
-        outputs = None if given is None else list_of(given, path)
-        return None if outputs is None else tuple(_code_output(object_or_none(entry) or {}) for entry in outputs), UNSET
+        given = get_path(payload, path)
+        outputs = None if given is None else require_list(given, path)
+        return None if outputs is None else tuple(
+            _parse_code_output(object_or_none(entry) or {}) for entry in outputs
+        ), UNSET
 
     def render(response: ToolResponse) -> Patch:
-        blocks = (Text(said(response)),) if not isinstance(response.structured, UnsetType) else response.content or ()
-        return {path: [picture(b) if isinstance(b, Media) else {"type": "logs", "logs": _told(b)} for b in blocks]}
+        blocks = (
+            (Text(response_text(response)),)
+            if not isinstance(response.structured, UnsetType)
+            else response.content or ()
+        )
+        return {
+            path: [
+                render_image(b) if isinstance(b, Media) else {"type": "logs", "logs": _block_text(b)} for b in blocks
+            ]
+        }
 
-    return Output(parse, render, path)
+    return OutputCodec(parse, render, path)
 
 
-def _code_output(entry: JsonObject) -> Block:
+def _parse_code_output(entry: JsonObject) -> Block:
     match entry:
         case {"type": "logs", "logs": str(logs)}:
             return Text(logs)
@@ -186,33 +200,33 @@ def _code_output(entry: JsonObject) -> Block:
         case {"type": "image", "url": str(url)}:
             return data_address(url)
         case _:
-            return Text(write_text(entry))
+            return Text(encode_json_text(entry))
 
 
-def tools_found(response: ToolResponse) -> Patch:
+def render_found_tools(response: ToolResponse) -> Patch:
     """The tools that a search found: the declarations, else the names in its text."""
     if isinstance(response.structured, list):
         return {"tools": cast("list[Any]", response.structured)}
-    listed = re.fullmatch(r"\[tools found: (.*)\]", said(response))
+    listed = re.fullmatch(r"\[tools found: (.*)\]", response_text(response))
     names = listed[1].split(", ") if listed is not None and listed[1] != "none" else []
     return {"tools": [{"type": "function", "name": name} for name in names]}
 
 
 # --------------------------------------------------------------------------------------------------- commands, images
 
-_EXIT = re.compile(r"(?s)(?P<text>.*?)\n?\[(?:exit code (?P<code>-?\d+)|(?P<timeout>timed out))\]")
+_EXIT_LINE = re.compile(r"(?s)(?P<text>.*?)\n?\[(?:exit code (?P<code>-?\d+)|(?P<timeout>timed out))\]")
 
 
-def exit_said(response: ToolResponse) -> tuple[str, int | Literal["timeout"] | None]:
+def split_exit_line(response: ToolResponse) -> tuple[str, int | Literal["timeout"] | None]:
     """Split a command's output into its text and the exit code or timeout in its last line; None without that line."""
-    ended = _EXIT.fullmatch(said(response))
+    ended = _EXIT_LINE.fullmatch(response_text(response))
     if ended is None:
-        return said(response), None
+        return response_text(response), None
     return ended["text"], "timeout" if ended["timeout"] else int(ended["code"])
 
 
-def _chunk(response: ToolResponse) -> JsonObject:
-    text, code = exit_said(response)
+def _render_chunk(response: ToolResponse) -> JsonObject:
+    text, code = split_exit_line(response)
     if code == "timeout":
         return {"stdout": text, "stderr": "", "outcome": {"type": "timeout"}}
     wrong = response.error or response.outcome is not None
@@ -220,32 +234,38 @@ def _chunk(response: ToolResponse) -> JsonObject:
     return {"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": exit_code}}
 
 
-commands = Output(
-    lambda payload: (TYPED["shell_call"].content(payload), UNSET), lambda response: {"output": [_chunk(response)]}
+shell_output = OutputCodec(
+    lambda payload: (CALL_TYPES["shell_call"].content(payload), UNSET),
+    lambda response: {"output": [_render_chunk(response)]},
 )
 
 
-def _shown(payload: JsonObject) -> Content:
+def _parse_screenshot(payload: JsonObject) -> Content:
     shot = object_or_none(payload.get("output"))
     picture = None if shot is None else parse_image_url(shot, shot.get("image_url"), intact=False)
     return None if shot is None else () if picture is None else (picture,), UNSET
 
 
-def _shot(response: ToolResponse) -> Patch:
+def _render_screenshot(response: ToolResponse) -> Patch:
     picture = next((block for block in response.content or () if isinstance(block, Media)), None)
-    return {"output": {"type": "computer_screenshot", **({} if picture is None else _address(picture))}}
+    return {"output": {"type": "computer_screenshot", **({} if picture is None else _image_source(picture))}}
 
 
-screenshot = Output(_shown, _shot)
+screenshot_output = OutputCodec(_parse_screenshot, _render_screenshot)
 
 
-def _made(response: ToolResponse) -> Patch:
+def _render_image(response: ToolResponse) -> Patch:
     picture = next((block for block in response.content or () if isinstance(block, Media)), None)
     if picture is not None:
         return {"result": picture.data, "output_format": (picture.mime or "image/png").rpartition("/")[2]}
-    if not _says_something(response):
+    if not _has_content(response):
         return {"result": None}
-    return {"result": None, "error": {"type": "image_generation_error", "code": None, "message": said(response)}}
+    return {
+        "result": None,
+        "error": {"type": "image_generation_error", "code": None, "message": response_text(response)},
+    }
 
 
-picture_made = Output(lambda payload: (HOSTED["image_generation_call"].result(payload), UNSET), _made)
+image_generation_output = OutputCodec(
+    lambda payload: (HOSTED_TYPES["image_generation_call"].result(payload), UNSET), _render_image
+)

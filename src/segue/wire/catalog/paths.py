@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from segue.wire.fields import JsonObject, object_or_none
+from segue.wire.json_values import JsonObject, object_or_none
 
-__all__ = ["at", "has", "put"]
+__all__ = ["get_path", "has_path", "set_path"]
 
 
-def at(payload: object, path: str) -> Any:
+def get_path(payload: object, path: str) -> Any:
     """The value at a path; None if there is none."""
     for step in path.split(".") if path else ():
         if isinstance(payload, list):
@@ -20,14 +20,14 @@ def at(payload: object, path: str) -> Any:
     return payload
 
 
-def has(payload: object, path: str) -> bool:
+def has_path(payload: object, path: str) -> bool:
     """True if the path exists, even with the value null."""
     above, _, name = path.rpartition(".")
-    return name in (object_or_none(at(payload, above)) or {})
+    return name in (object_or_none(get_path(payload, above)) or {})
 
 
-def put(payload: JsonObject, path: str, value: object) -> JsonObject:
+def set_path(payload: JsonObject, path: str, value: object) -> JsonObject:
     """A copy of the payload with this value at the path."""
     step, _, rest = path.partition(".")
     inner = object_or_none(payload.get(step)) or {}
-    return {**payload, step: put(inner, rest, value) if rest else value}
+    return {**payload, step: set_path(inner, rest, value) if rest else value}

@@ -7,21 +7,21 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from segue.wire.catalog.fields import Arguments, Output, nothing
-from segue.wire.catalog.paths import at
-from segue.wire.fields import JsonObject
+from segue.wire.catalog.field_codecs import ArgumentsCodec, OutputCodec, no_arguments
+from segue.wire.catalog.paths import get_path
+from segue.wire.json_values import JsonObject
 
-__all__ = ["Inside", "Shape", "is_true", "one_of"]
+__all__ = ["EnclosingBody", "PayloadShape", "is_one_of", "is_true"]
 
 
-class Inside(Struct, frozen=True):
+class EnclosingBody(Struct, frozen=True):
     """The wire that has a type, and a function that wraps one payload in a request body of that wire.
 
     Types with `replies_only` are rejected in requests (AZF-08).
     """
 
     api: str
-    body: Callable[[JsonObject], JsonObject]
+    wrap: Callable[[JsonObject], JsonObject]
     replies_only: bool = False
 
 
@@ -29,7 +29,7 @@ def _never(_payload: JsonObject) -> bool:
     return False
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class PayloadShape(Struct, frozen=True, kw_only=True):
     """`id` is the path of the id that call and output share, `item_id` that of the item's own id, if separate.
 
     `namespace` is the path of the namespace of a name, `tool` the tool name where the payload has none.
@@ -39,34 +39,34 @@ class Shape(Struct, frozen=True, kw_only=True):
     """
 
     id: str | None = None
-    item: str | None = None
+    item_id: str | None = None
     name: str | None = None
     namespace: str | None = None
     tool: str = ""
-    arguments: Arguments = nothing
-    output: Output | None = None
+    arguments: ArgumentsCodec = no_arguments
+    output: OutputCodec | None = None
     failed: Callable[[JsonObject], bool] = _never
     cancelled: Callable[[JsonObject], bool] = _never
     pending: Callable[[JsonObject], bool] = _never
     kind: Literal["function", "custom", "hosted"] = "function"
-    hosted: Callable[[JsonObject], bool] = _never
+    is_hosted: Callable[[JsonObject], bool] = _never
     """For types where the payload decides whether the provider ran the tool."""
     parent: str | None = None
-    many: str | None = None
-    bare: bool = False
-    tell: Callable[[JsonObject], str] | None = None
+    list_path: str | None = None
+    ids_only: bool = False
+    parse_approval: Callable[[JsonObject], str] | None = None
     """The text of an approval."""
-    untell: Callable[[str], Mapping[str, Any]] | None = None
+    render_approval: Callable[[str], Mapping[str, Any]] | None = None
     """The fields of an approval, by path, from its text."""
     signature: str | None = None
     """The path of the signature of the reasoning before a call."""
-    inside: Inside | None = None
+    enclosing_body: EnclosingBody | None = None
     defaults: Mapping[str, Any] = {}
 
 
 def is_true(path: str) -> Callable[[JsonObject], bool]:
-    return lambda payload: at(payload, path) is True
+    return lambda payload: get_path(payload, path) is True
 
 
-def one_of(path: str, *values: object) -> Callable[[JsonObject], bool]:
-    return lambda payload: at(payload, path) in values
+def is_one_of(path: str, *values: object) -> Callable[[JsonObject], bool]:
+    return lambda payload: get_path(payload, path) in values

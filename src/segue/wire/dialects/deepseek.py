@@ -7,51 +7,51 @@ from __future__ import annotations
 
 from segue.canonical.request import Options
 from segue.models import Model
-from segue.render.demands import Demands
+from segue.render.constraints import Constraints
 from segue.render.report import Report
-from segue.wire.idmap import prefix_scheme
+from segue.wire.ids import prefix_scheme
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning
 from segue.wire.schema import rules as schema_rules
-from segue.wire.users import fit_user
+from segue.wire.user_id import hash_invalid_user_id
 
 __all__ = ["DEEPSEEK"]
 
-_IDS = prefix_scheme("deepseek", "call_", limit=64, lawful=r"[\s\S]+")
+_IDS = prefix_scheme("deepseek", "call_", limit=64, pattern=r"[\s\S]+")
 
 
-def _demands(model: Model) -> Demands:
+def _constraints(model: Model) -> Constraints:
     r1 = model.line == "r1"
-    return Demands(
+    return Constraints(
         "deepseek",
         "deepseek",
-        own_id=_IDS.lawful,
+        id_pattern=_IDS.pattern,
         # DS-07: `deepseek-reasoner` no longer means R1, the only model known to reject consecutive same-role messages.
         alternation="strict" if r1 else "merged" if model.line == "reasoner" else "free",
         # DS-08: only reasoning models were seen to reject another ending.
         ending="marked" if model.thinking else "prefill",
-        system_last=not model.thinking,
+        allows_system_last=not model.thinking,
         later_system="text",
         # DS-04
-        reasoning="refused" if r1 else "plain",
+        reasoning_replay="refused" if r1 else "plain",
         # DS-01, DS-02
-        reasoning_on_calls="never" if r1 else "default" if model.thinking else "asked",
+        reasoning_required_on_calls="never" if r1 else "default" if model.thinking else "asked",
         # DS-02: from V4 on (also the names without version), on messages without calls too.
-        reasoning_on_words=not model.version or model.at_least(4),
+        reasoning_required_on_text=not model.version or model.at_least(4),
         reasoning_by_default=model.thinking,
-        reasoning_switch=model.line not in ("r1", "reasoner"),
+        can_disable_reasoning=model.line not in ("r1", "reasoner"),
         # DS-09
         reasoning_forbids_forced_choice=True,
         # «Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'»
         json_word="anywhere",
-        schemas=False,
-        empty_messages=frozenset({"human", "ai", "system"}),
-        text_results=True,
+        supports_schemas=False,
+        empty_message_speakers=frozenset({"human", "ai", "system"}),
+        text_only_results=True,
     )
 
 
-def _adjusted(options: Options, model: Model, report: Report) -> Options:
-    options = fit_user(options, r"[a-zA-Z0-9_-]{1,512}", report)
+def _adjust_options(options: Options, model: Model, report: Report) -> Options:
+    options = hash_invalid_user_id(options, r"[a-zA-Z0-9_-]{1,512}", report)
     return fit_reasoning(options, report, "always" if model.line in ("r1", "reasoner") else "asked")
 
 
@@ -61,7 +61,7 @@ DEEPSEEK = make_wire(
         provider="deepseek",
         title="DeepSeek",
         default_model="deepseek-chat",
-        demands=_demands,
+        constraints=_constraints,
         usage_at_end=True,
         ids=lambda _model: _IDS,
         tool_format="deepseek",
@@ -74,7 +74,7 @@ DEEPSEEK = make_wire(
         empty_tools=False,
         hosted_tools=False,
         option_keys={"user": "user_id"},
-        schemas=schema_rules.DEEPSEEK,
-        adjust=_adjusted,
+        schema_rules=schema_rules.DEEPSEEK,
+        adjust_options=_adjust_options,
     )
 )

@@ -12,65 +12,65 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from segue.models import Model
-from segue.render.demands import Demands
+from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.wire.base import ApiError
-from segue.wire.fields import JsonObject, object_or_none
-from segue.wire.openai_responses import demands, make_wire
+from segue.wire.json_values import JsonObject, object_or_none
+from segue.wire.openai_responses import constraints, make_wire
+from segue.wire.openai_responses.context import ResponsesDialect
 from segue.wire.openai_responses.foundry import (
-    fitted_agent,
-    fitted_body,
-    hold_tool,
-    is_id,
-    lawful_id,
-    mended_item,
-    mended_tools,
-    takes,
-    takes_part,
+    accepts_item,
+    accepts_part,
+    drop_invalid_body_fields,
+    is_item_id,
+    is_valid_id,
+    repair_agent,
+    repair_item,
+    repair_tools,
+    validate_tool,
 )
-from segue.wire.openai_responses.shared import ResponsesDialect
 
 __all__ = ["AZURE_FOUNDRY"]
 
 _NAME = "azure-foundry"
 
 
-def _demands(model: Model) -> Demands:
+def _constraints(model: Model) -> Constraints:
     return replace(
-        demands(model),
+        constraints(model),
         api=_NAME,
         provider=_NAME,
         # AZF-06, AZF-11
-        reasoning="refused",
-        file_ids_of=frozenset({_NAME}),
+        reasoning_replay="refused",
+        file_id_apis=frozenset({_NAME}),
     )
 
 
-def _goes_on(response_id: str) -> bool:
+def _is_response_id(response_id: str) -> bool:
     # AZF-07
-    return is_id(response_id, "caresp")
+    return is_item_id(response_id, "caresp")
 
 
-def _mended_body(body: JsonObject, report: Report) -> JsonObject:
+def _repair_body(body: JsonObject, report: Report) -> JsonObject:
     """The body as the service accepts it, each change reported; the same object where nothing changes."""
-    made = _with_reference(body, report)
+    made = _set_agent_reference(body, report)
     # AZF-01
     if made.get("agent_reference") is not None and "tools" in made:
-        made = _without(made, "tools")
+        made = _without_key(made, "tools")
         report.add("tools", "tools dropped: the named agent has its own", subject="tools")
     previous = made.get("previous_response_id")
-    if isinstance(previous, str) and previous and not _goes_on(previous):
-        made = _without(made, "previous_response_id")
+    if isinstance(previous, str) and previous and not _is_response_id(previous):
+        made = _without_key(made, "previous_response_id")
         message = f"previous_response_id {previous} dropped: it is not a response id of {_NAME}"
         report.add("dropped", message, subject="previous_response_id")
     given = made.get("tools")
-    if isinstance(given, list) and (tools := mended_tools(cast("list[Any]", given), report)) is not given:
+    if isinstance(given, list) and (tools := repair_tools(cast("list[Any]", given), report)) is not given:
         made = {**made, "tools": tools}
     # AZF-03
-    return fitted_body(made, report)
+    return drop_invalid_body_fields(made, report)
 
 
-def _with_reference(body: JsonObject, report: Report) -> JsonObject:
+def _set_agent_reference(body: JsonObject, report: Report) -> JsonObject:
     """AZF-02: the agent is named by `agent_reference`, with its type."""
     key = "agent_reference" if "agent_reference" in body else "agent"
     agent = object_or_none(body.get(key))
@@ -78,17 +78,17 @@ def _with_reference(body: JsonObject, report: Report) -> JsonObject:
         return body
     if agent is None or not isinstance(agent.get("name"), str):
         report.add("dropped", f"{key} dropped: it names no agent", subject=key)
-        return _without(_without(body, "agent"), "agent_reference")
-    fitted = fitted_agent(agent, report)
+        return _without_key(_without_key(body, "agent"), "agent_reference")
+    fitted = repair_agent(agent, report)
     if key == "agent_reference" and fitted.get("type") == key and fitted is agent:
-        return body if "agent" not in body else _without(body, "agent")
+        return body if "agent" not in body else _without_key(body, "agent")
     report.add("adjusted", "agent sent as agent_reference", subject=key)
     named = {**fitted, "type": "agent_reference"}
     renamed = {"agent_reference" if name == key else name: value for name, value in body.items()}
-    return {**_without(renamed, "agent"), "agent_reference": named}
+    return {**_without_key(renamed, "agent"), "agent_reference": named}
 
 
-def _without(body: JsonObject, key: str) -> JsonObject:
+def _without_key(body: JsonObject, key: str) -> JsonObject:
     return {name: value for name, value in body.items() if name != key}
 
 
@@ -102,18 +102,18 @@ AZURE_FOUNDRY = make_wire(
     ResponsesDialect(
         _NAME,
         _NAME,
-        lawful_id=lawful_id,
-        takes=takes,
-        takes_part=takes_part,
-        files=frozenset({_NAME}),
+        is_valid_id=is_valid_id,
+        accepts_item=accepts_item,
+        accepts_part=accepts_part,
+        file_apis=frozenset({_NAME}),
         response_prefix="caresp",
-        goes_on=_goes_on,
-        hold_tool=hold_tool,
-        mend_item=mended_item,
-        mend_body=_mended_body,
+        is_response_id=_is_response_id,
+        validate_tool=validate_tool,
+        repair_item=repair_item,
+        repair_body=_repair_body,
     ),
     "Azure AI Foundry agents",
     "gpt-5",
-    _demands,
+    _constraints,
     render_error=_render_error,
 )

@@ -9,21 +9,21 @@ import msgspec
 
 from segue.canonical.request import Options, ToolChoice
 from segue.models import Model
-from segue.render.demands import Demands
+from segue.render.constraints import Constraints
 from segue.render.report import Report
-from segue.wire.idmap import IdScheme, kimi_scheme, prefix_scheme
+from segue.wire.ids import IdScheme, kimi_scheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai_chat import errors, make_wire
-from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off
+from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_reasoning_off
 from segue.wire.schema import rules as schema_rules
-from segue.wire.users import OPENAI_USERS, fit_user
+from segue.wire.user_id import OPENAI_USER_PATTERN, hash_invalid_user_id
 
 __all__ = ["KIMI"]
 
 # KIM-01
 _K2_IDS = kimi_scheme()
 # KIM-03, KIM-08: any non-empty id is accepted.
-_K3_IDS = prefix_scheme("kimi-k3", "call_", limit=64, lawful=r"[\s\S]+")
+_K3_IDS = prefix_scheme("kimi-k3", "call_", limit=64, pattern=r"[\s\S]+")
 # Video needs K2.5 or newer; images also work on the vision models of `moonshot-v1`.
 _MEDIA = frozenset({"image", "video"})
 
@@ -36,32 +36,32 @@ def _ids(model: Model) -> IdScheme:
     return _K3_IDS if _is_k3(model) else _K2_IDS
 
 
-def _demands(model: Model) -> Demands:
-    return Demands(
+def _constraints(model: Model) -> Constraints:
+    return Constraints(
         "kimi",
         "kimi",
         # KIM-08
-        by_position=_is_k3(model),
-        own_id=_ids(model).lawful,
+        pairs_by_position=_is_k3(model),
+        id_pattern=_ids(model).pattern,
         later_system="text",
-        reasoning="plain",
+        reasoning_replay="plain",
         # KIM-04
-        reasoning_on_calls="default" if model.thinking else "asked",
+        reasoning_required_on_calls="default" if model.thinking else "asked",
         # KIM-06
         empty_text="refused",
         # KIM-05
-        reasoning_alone=False,
-        empty_messages=frozenset({"human", "system"}),
-        media_human=_MEDIA - {"video"} if model.line == "moonshot" else _MEDIA,
-        text_results=True,
+        allows_reasoning_alone=False,
+        empty_message_speakers=frozenset({"human", "system"}),
+        media_in_user=_MEDIA - {"video"} if model.line == "moonshot" else _MEDIA,
+        text_only_results=True,
     )
 
 
-def _adjusted(options: Options, model: Model, report: Report) -> Options:
+def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     """Reasoning is only on or off, on models that have it; while it is on, no tool can be forced."""
     options = fit_reasoning(options, report, "asked" if model.thinking else "never")
-    options = fit_user(options, OPENAI_USERS, report)
-    reasoning, off = options.reasoning, is_off(options.reasoning)
+    options = hash_invalid_user_id(options, OPENAI_USER_PATTERN, report)
+    reasoning, off = options.reasoning, is_reasoning_off(options.reasoning)
     if reasoning is not None and not off and (reasoning.effort is not None or reasoning.budget is not None):
         report.add(
             "adjusted",
@@ -83,23 +83,23 @@ KIMI = make_wire(
         provider="kimi",
         title="Moonshot Kimi",
         default_model="kimi-k2-0905-preview",
-        demands=_demands,
+        constraints=_constraints,
         usage_at_end=True,
         ids=_ids,
         tool_format="kimi",
         # «function name is invalid, must start with a letter and can contain letters, numbers, underscores, and dashes»
-        names=lambda _model: NameRule(first="a-zA-Z"),
+        names=lambda _model: NameRule(first_allowed="a-zA-Z"),
         reasoning_key="reasoning_content",
         reasoning_option="thinking",
         named_results=True,
-        call_types=frozenset({"builtin_function"}),
+        extra_call_types=frozenset({"builtin_function"}),
         media=_MEDIA,
         # The vision guide has base64 and uploaded files; only a help page mentions URLs. Base64 is certain.
         media_urls=False,
         max_temperature=1,
         stop_limit=5,
-        schemas=schema_rules.KIMI,
-        render_error=errors.render_bare_error,
-        adjust=_adjusted,
+        schema_rules=schema_rules.KIMI,
+        render_error=errors.render_minimal_error,
+        adjust_options=_adjust_options,
     )
 )

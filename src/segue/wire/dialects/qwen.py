@@ -12,66 +12,66 @@ import msgspec
 
 from segue.canonical.request import Options, Reasoning, ToolChoice
 from segue.models import Model
-from segue.render.demands import Demands
+from segue.render.constraints import Constraints
 from segue.render.report import Report
-from segue.wire.effort import budget_of
-from segue.wire.idmap import prefix_scheme
+from segue.wire.effort import effort_budget
+from segue.wire.ids import prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai_chat import errors, make_wire
-from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off, left_out
+from segue.wire.openai_chat.dialect import ChatDialect, drop_options, fit_reasoning, is_reasoning_off
 from segue.wire.schema import rules as schema_rules
 
 __all__ = ["QWEN"]
 
-_IDS = prefix_scheme("qwen", "call_", limit=64, lawful=r"[\s\S]+")
+_IDS = prefix_scheme("qwen", "call_", limit=64, pattern=r"[\s\S]+")
 # A budget above the model's maximum is rejected; without a budget the maximum applies.
-_MOST_THINKING = 32_768
+_MAX_BUDGET = 32_768
 
 
 def _names(_model: Model) -> NameRule:
-    return NameRule(home_allowed=r"\s\S", home_limit=10_000)
+    return NameRule(same_api_allowed=r"\s\S", same_api_limit=10_000)
 
 
-def _words(model: Model) -> set[str]:
+def _name_parts(model: Model) -> set[str]:
     return set(re.findall(r"[a-z]+", model.name.lower()))
 
 
-def _sees(model: Model) -> bool:
-    return bool({"vl", "omni", "qvq"} & _words(model)) or model.at_least(3, 5)
+def _supports_images(model: Model) -> bool:
+    return bool({"vl", "omni", "qvq"} & _name_parts(model)) or model.at_least(3, 5)
 
 
-def _thinks(model: Model) -> Literal["never", "asked", "always"]:
-    parts = _words(model)
+def _reasoning_support(model: Model) -> Literal["never", "asked", "always"]:
+    parts = _name_parts(model)
     if {"thinking", "qwq", "qvq"} & parts:
         return "always"
     older = bool(model.version) and not model.at_least(3)
     return "never" if older or {"instruct", "coder"} & parts or model.name.startswith("qwen-max") else "asked"
 
 
-def _demands(model: Model) -> Demands:
-    return Demands(
+def _constraints(model: Model) -> Constraints:
+    return Constraints(
         "qwen",
         "qwen",
-        own_id=_IDS.lawful,
+        id_pattern=_IDS.pattern,
         # QWEN-04
-        first="human",
-        human_wanted=True,
+        first_speaker="human",
+        needs_user_message=True,
         ending="prefill",
         later_system="text",
-        reasoning="plain",
+        reasoning_replay="plain",
         # «'messages' must contain the word 'json'»: also from models that treat a schema as plain JSON mode.
         json_word="anywhere",
         json_word_for_schemas=True,
-        empty_messages=frozenset({"human", "ai", "system"}),
-        media_human=frozenset({"image", "video"}) if _sees(model) else frozenset[str](),
-        media_at_home=True,
+        empty_message_speakers=frozenset({"human", "ai", "system"}),
+        media_in_user=frozenset({"image", "video"}) if _supports_images(model) else frozenset[str](),
+        keeps_own_result_media=True,
     )
 
 
-def _adjusted(options: Options, model: Model, report: Report) -> Options:
+def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     """Reasoning excludes a forced tool and a response format, and on the open models requires streaming."""
-    options = fit_reasoning(options, report, thinks := _thinks(model))
-    if is_off(reasoning := options.reasoning) or (reasoning is None and not model.thinking):
+    options = fit_reasoning(options, report, thinks := _reasoning_support(model))
+    if is_reasoning_off(reasoning := options.reasoning) or (reasoning is None and not model.thinking):
         return options
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
     formed = options.response_format is not None and options.response_format.kind != "text"
@@ -86,12 +86,12 @@ def _adjusted(options: Options, model: Model, report: Report) -> Options:
         )
         options = msgspec.structs.replace(options, tool_choice=ToolChoice("auto"))
     if formed:
-        options = left_out(options, report, "not supported while reasoning is on", "response_format")
-    budget = 0 if reasoning is None else reasoning.budget or budget_of(reasoning.effort or "none")
-    if budget > _MOST_THINKING:
+        options = drop_options(options, report, "not supported while reasoning is on", "response_format")
+    budget = 0 if reasoning is None else reasoning.budget or effort_budget(reasoning.effort or "none")
+    if budget > _MAX_BUDGET:
         report.add(
             "adjusted",
-            f"reasoning budget dropped: more than {_MOST_THINKING} tokens may be rejected",
+            f"reasoning budget dropped: more than {_MAX_BUDGET} tokens may be rejected",
             subject="reasoning",
         )
         options = msgspec.structs.replace(options, reasoning=Reasoning(enabled=True))
@@ -104,7 +104,7 @@ QWEN = make_wire(
         provider="qwen",
         title="Alibaba Qwen (DashScope)",
         default_model="qwen-plus",
-        demands=_demands,
+        constraints=_constraints,
         ids=lambda _model: _IDS,
         tool_format="qwen",
         names=_names,
@@ -118,8 +118,8 @@ QWEN = make_wire(
         media=frozenset({"image", "video"}),
         max_temperature=1.99,
         option_keys={"top_k": "top_k", "user": None},
-        schemas=schema_rules.QWEN,
+        schema_rules=schema_rules.QWEN,
         render_error=errors.render_qwen_error,
-        adjust=_adjusted,
+        adjust_options=_adjust_options,
     )
 )

@@ -11,96 +11,96 @@ from functools import lru_cache
 from typing import Any
 
 from segue.errors import InputError
-from segue.wire.fields import (
+from segue.wire.json_values import (
     JsonObject,
     integer_or_none,
-    kind_of,
-    list_of,
+    json_type_name,
     number_or_none,
-    object_of,
     object_or_none,
+    require_list,
+    require_object,
     string_or_none,
 )
 
 __all__ = [
     "JsonObject",
-    "both",
-    "int_at",
-    "items_of",
-    "kind_of",
-    "laid",
-    "look",
-    "needed_text",
-    "number_at",
-    "object_at",
-    "object_of",
+    "as_list",
+    "both_cases",
+    "find_key",
+    "get_field",
+    "get_int",
+    "get_number",
+    "get_object",
+    "get_text",
+    "get_text_strict",
+    "json_type_name",
     "object_or_none",
-    "spelled",
-    "text_at",
+    "replace_fields",
+    "require_object",
 ]
 
 
 @lru_cache(maxsize=256)
-def _snake(name: str) -> str:
+def _snake_case(name: str) -> str:
     return re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", name)
 
 
-def both(*names: str) -> frozenset[str]:
+def both_cases(*names: str) -> frozenset[str]:
     """The keys in camelCase and in snake_case."""
-    return frozenset((*names, *map(_snake, names)))
+    return frozenset((*names, *map(_snake_case, names)))
 
 
-def spelled(fields: Mapping[str, Any], name: str) -> str:
+def find_key(fields: Mapping[str, Any], name: str) -> str:
     """The key in the form that is present in these fields; camelCase if absent."""
     if name in fields:
         return name
-    other = _snake(name)
+    other = _snake_case(name)
     return other if other in fields else name
 
 
-def look(fields: Mapping[str, Any], name: str) -> Any:
+def get_field(fields: Mapping[str, Any], name: str) -> Any:
     value = fields.get(name)
-    return fields.get(_snake(name)) if value is None else value
+    return fields.get(_snake_case(name)) if value is None else value
 
 
-def laid(fields: JsonObject, **changes: Any) -> JsonObject:
+def replace_fields(fields: JsonObject, **changes: Any) -> JsonObject:
     """The fields with these values, None to remove a key; the same object if nothing changes."""
     made = fields
     for name, value in changes.items():
-        if look(fields, name) == value:
+        if get_field(fields, name) == value:
             continue
-        made = {key: kept for key, kept in made.items() if value is not None or key not in (name, _snake(name))}
+        made = {key: kept for key, kept in made.items() if value is not None or key not in (name, _snake_case(name))}
         if value is not None:
-            made[spelled(fields, name)] = value
+            made[find_key(fields, name)] = value
     return made
 
 
-def object_at(fields: Mapping[str, Any], name: str) -> JsonObject:
+def get_object(fields: Mapping[str, Any], name: str) -> JsonObject:
     """The object under a key, or an empty object."""
-    return object_or_none(look(fields, name)) or {}
+    return object_or_none(get_field(fields, name)) or {}
 
 
-def text_at(fields: Mapping[str, Any], name: str) -> str | None:
-    return string_or_none(look(fields, name))
+def get_text(fields: Mapping[str, Any], name: str) -> str | None:
+    return string_or_none(get_field(fields, name))
 
 
-def int_at(fields: Mapping[str, Any], name: str) -> int | None:
-    return integer_or_none(look(fields, name))
+def get_int(fields: Mapping[str, Any], name: str) -> int | None:
+    return integer_or_none(get_field(fields, name))
 
 
-def number_at(fields: Mapping[str, Any], name: str) -> float | int | None:
-    return number_or_none(look(fields, name))
+def get_number(fields: Mapping[str, Any], name: str) -> float | int | None:
+    return number_or_none(get_field(fields, name))
 
 
-def needed_text(fields: Mapping[str, Any], name: str) -> str | None:
+def get_text_strict(fields: Mapping[str, Any], name: str) -> str | None:
     """The text under a key or None. Raises `InputError` for any other type."""
-    value = look(fields, name)
+    value = get_field(fields, name)
     if value is None or isinstance(value, str):
         return value
-    raise InputError(f"a string was expected, not {kind_of(value)}", path=spelled(fields, name))
+    raise InputError(f"a string was expected, not {json_type_name(value)}", path=find_key(fields, name))
 
 
-def items_of(value: object, path: str) -> list[Any]:
+def as_list(value: object, path: str) -> list[Any]:
     """The items of a list; a single object is a list of one, null an empty list."""
     lone = object_or_none(value)
-    return [lone] if lone is not None else [] if value is None else list_of(value, path)
+    return [lone] if lone is not None else [] if value is None else require_list(value, path)

@@ -28,100 +28,100 @@ from segue.canonical.blocks import (
     ToolResponse,
     text_of,
 )
-from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
-from segue.render.demands import TEXTS
+from segue.render.constraints import TEXTS
+from segue.wire.gemini.context import GeminiContext
 from segue.wire.gemini.fields import (
     JsonObject,
-    both,
-    laid,
-    look,
-    needed_text,
-    object_at,
-    object_of,
-    spelled,
-    text_at,
+    both_cases,
+    find_key,
+    get_field,
+    get_object,
+    get_text,
+    get_text_strict,
+    replace_fields,
+    require_object,
 )
-from segue.wire.gemini.hosted import HOSTED_READERS, origin_of
-from segue.wire.gemini.keys import FIELDS, is_newer
-from segue.wire.gemini.media import API, BASE64, media_part, parse_file, parse_inline, unsupported
-from segue.wire.gemini.results import fenced, parse_content, render_content
-from segue.wire.gemini.spelling import Spelling
-from segue.wire.media import report_lost_name
+from segue.wire.gemini.hosted_tools import HOSTED_PARSERS, parse_origin
+from segue.wire.gemini.media import API, BASE64_PATTERN, parse_file, parse_inline, render_media, render_unsupported
+from segue.wire.gemini.request_types import REQUEST_TYPES, is_unknown_part
+from segue.wire.gemini.results import fence_code, parse_content, render_content
+from segue.wire.media import report_dropped_name
 from segue.wire.tools import render_arguments_object
 
 __all__ = [
     "API",
     "ITEM_KEYS",
-    "members_of",
+    "data_fields",
+    "is_signature_of_next",
     "own_fragment",
     "parse_parts",
     "render_parts",
-    "signs_the_next",
 ]
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_parts(parts: list[Any], model: str | None, *, own: bool = True) -> tuple[tuple[Block, ...], bool]:
+def parse_parts(parts: list[Any], model: str | None, *, from_model: bool = True) -> tuple[tuple[Block, ...], bool]:
     """The blocks of a content, and whether its parts are valid as they are. `from_model`: a model made it."""
     blocks: list[Block] = []
     intact = bool(parts)
     for index, item in enumerate(parts):
         try:
-            made = _parse_part(object_of(item), model, own)
+            made = _parse_part(require_object(item), model, from_model)
         except InputError as error:
-            raise error.under(f"parts[{index}]") from None
+            raise error.with_prefix(f"parts[{index}]") from None
         intact = intact and all(block.native is None or block.native.intact for block in made)
         blocks += made
     return tuple(blocks), intact
 
 
-def _parse_part(part: JsonObject, model: str | None, own: bool) -> list[Block]:
+def _parse_part(part: JsonObject, model: str | None, from_model: bool) -> list[Block]:
     origin = Origin(API, model, identity="absent")
-    signature = needed_text(part, "thoughtSignature") or None
-    signature = signature if own else None
-    members = members_of(part)
-    if own and members and look(part, "thought") is True and not members[0].startswith("function"):
+    signature = get_text_strict(part, "thoughtSignature") or None
+    signature = signature if from_model else None
+    members = data_fields(part)
+    if from_model and members and get_field(part, "thought") is True and not members[0].startswith("function"):
         return [_parse_thought(part, signature, origin)]
-    text = needed_text(part, "text")
+    text = get_text_strict(part, "text")
     if not members or (members == ["text"] and not text):
         return _parse_without_data(part, signature, origin)
     signed: list[Block] = [Thinking(signature=signature, origin=origin)] if signature else []
     if len(members) == 1:
-        return [*signed, _READERS[members[0]](part, model)]
+        return [*signed, _PARSERS[members[0]](part, model)]
     # GEM-10: one data field per part
-    alone = [{spelled(part, name): look(part, name)} for name in members]
-    blocks = [_READERS[name](fragment, model) for name, fragment in zip(members, alone, strict=True)]
+    alone = [{find_key(part, name): get_field(part, name)} for name in members]
+    blocks = [_PARSERS[name](fragment, model) for name, fragment in zip(members, alone, strict=True)]
     return [*signed, *(block for block in blocks if not (isinstance(block, Text) and not block.text))]
 
 
-def members_of(part: JsonObject) -> list[str]:
+def data_fields(part: JsonObject) -> list[str]:
     """The data fields that a part has; exactly one is valid."""
-    return [name for name in _READERS if look(part, name) is not None]
+    return [name for name in _PARSERS if get_field(part, name) is not None]
 
 
 def _parse_thought(part: JsonObject, signature: str | None, origin: Origin) -> Block:
-    text = needed_text(part, "text") or ""
+    text = get_text_strict(part, "text") or ""
     return Thinking(text, signature, origin=origin, native=Native(API, part))
 
 
 def _parse_without_data(part: JsonObject, signature: str | None, origin: Origin) -> list[Block]:
     """A part with empty text, without data, or of an unknown type."""
-    unknown = [key for key, value in part.items() if key not in FIELDS["part"] and value is not None]
-    if look(part, "text") is None and unknown:
+    unknown = [key for key, value in part.items() if key not in REQUEST_TYPES["part"] and value is not None]
+    if get_field(part, "text") is None and unknown:
         signed: list[Block] = [Thinking(signature=signature, origin=origin)] if signature else []
-        return [*signed, Opaque(unknown[0], native=Native(API, part, intact=is_newer(part)))]
+        return [*signed, Opaque(unknown[0], native=Native(API, part, intact=is_unknown_part(part)))]
     # GEM-10, GEM-21: a part without data is rejected; a signature may be sent alone, with an empty text.
-    native = Native(API, part, look(part, "text") is not None)
+    native = Native(API, part, get_field(part, "text") is not None)
     if signature is None:
         return [Text("", native=native)]
     return [Thinking(signature=signature, origin=origin, native=native)]
 
 
 def _parse_text(part: JsonObject, _model: str | None) -> Block:
-    return Text(text_at(part, "text") or "", native=Native(API, part))
+    return Text(get_text(part, "text") or "", native=Native(API, part))
 
 
 def _parse_arguments(given: Any) -> tuple[Any, str | None, bool]:
@@ -132,41 +132,41 @@ def _parse_arguments(given: Any) -> tuple[Any, str | None, bool]:
 
 
 def _parse_call(part: JsonObject, model: str | None) -> Block:
-    inner = object_of(look(part, "functionCall"), spelled(part, "functionCall"))
-    arguments, text, intact = _parse_arguments(look(inner, "args"))
+    inner = require_object(get_field(part, "functionCall"), find_key(part, "functionCall"))
+    arguments, text, intact = _parse_arguments(get_field(inner, "args"))
     return ToolCall(
-        needed_text(inner, "name") or "",
+        get_text_strict(inner, "name") or "",
         arguments,
         arguments_text=text,
-        origin=origin_of(inner, model),
+        origin=parse_origin(inner, model),
         native=Native(API, part, intact),
     )
 
 
 def _parse_response(part: JsonObject, model: str | None) -> Block:
-    inner = object_of(look(part, "functionResponse"), spelled(part, "functionResponse"))
+    inner = require_object(get_field(part, "functionResponse"), find_key(part, "functionResponse"))
     content, structured, failed, intact = parse_content(inner)
     return ToolResponse(
-        name=needed_text(inner, "name") or None,
+        name=get_text_strict(inner, "name") or None,
         content=content,
         structured=structured,
         error=failed,
         is_complete=True,
-        origin=origin_of(inner, model),
+        origin=parse_origin(inner, model),
         native=Native(API, part, intact),
     )
 
 
 # The data field of a part and its parser.
-_READERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
+_PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "functionCall": _parse_call,
     "functionResponse": _parse_response,
     "text": _parse_text,
     "inlineData": lambda part, _model: parse_inline(part),
     "fileData": lambda part, _model: parse_file(part),
-    **HOSTED_READERS,
+    **HOSTED_PARSERS,
 }
-ITEM_KEYS = both(*_READERS, "thought", "thoughtSignature", "role", "parts")
+ITEM_KEYS = both_cases(*_PARSERS, "thought", "thoughtSignature", "role", "parts")
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
@@ -179,57 +179,61 @@ def own_fragment(native: Native | None) -> JsonObject | None:
     return cast("JsonObject", native.fragment)
 
 
-def render_parts(blocks: Sequence[Block], context: Spelling, *, own: bool = True) -> list[JsonObject]:
+def render_parts(blocks: Sequence[Block], context: GeminiContext, *, from_model: bool = True) -> list[JsonObject]:
     """`from_model`: these are a model's blocks, so that each signature is a block among them."""
-    if not own:
+    if not from_model:
         visible = [block for block in blocks if not isinstance(block, Thinking)]
-        return [_with_lawful_signature(_render_block(block, context), context) for block in visible]
+        return [_drop_invalid_signature(_render_block(block, context), context) for block in visible]
     parts: list[JsonObject] = []
     signature: str | None = None
     for block in blocks:
         if isinstance(block, Thinking):
             if signature is not None:
-                parts.append(_signature_alone(signature))
-            signature = block.signature if signs_the_next(block) else None
+                parts.append(_signature_part(signature))
+            signature = block.signature if is_signature_of_next(block) else None
             if signature is None:
                 parts.append(own_fragment(block.native) or _render_thought(block))
         else:
-            parts.append(_signed(_render_block(block, context), signature))
+            parts.append(_with_signature(_render_block(block, context), signature))
             signature = None
-    return parts if signature is None else [*parts, _signature_alone(signature)]
+    return parts if signature is None else [*parts, _signature_part(signature)]
 
 
-def _with_lawful_signature(part: JsonObject, context: Spelling) -> JsonObject:
+def _drop_invalid_signature(part: JsonObject, context: GeminiContext) -> JsonObject:
     """GEM-18, GEM-21: a signature in a user part has no effect, but it must be base64."""
-    signature = text_at(part, "thoughtSignature")
-    if signature is None or re.fullmatch(BASE64, signature):
+    signature = get_text(part, "thoughtSignature")
+    if signature is None or re.fullmatch(BASE64_PATTERN, signature):
         return part
     context.report.add("reasoning", "dropped a thought signature that is not valid base64")
-    return laid(part, thoughtSignature=None)
+    return replace_fields(part, thoughtSignature=None)
 
 
-def signs_the_next(block: Block) -> bool:
+def is_signature_of_next(block: Block) -> bool:
     """Whether this is the signature of the next block and not a part of its own."""
     return isinstance(block, Thinking) and bool(block.signature) and not block.text and block.native is None
 
 
-def _signed(part: JsonObject, signature: str | None) -> JsonObject:
+def _with_signature(part: JsonObject, signature: str | None) -> JsonObject:
     """The part with this signature, or without one."""
-    return part if (look(part, "thoughtSignature") or None) == signature else laid(part, thoughtSignature=signature)
+    return (
+        part
+        if (get_field(part, "thoughtSignature") or None) == signature
+        else replace_fields(part, thoughtSignature=signature)
+    )
 
 
-def _signature_alone(signature: str) -> JsonObject:
+def _signature_part(signature: str) -> JsonObject:
     return {"text": "", "thoughtSignature": signature}
 
 
 def _render_thought(block: Thinking) -> JsonObject:
     if not block.text and block.signature:
-        return _signature_alone(block.signature)
+        return _signature_part(block.signature)
     part: JsonObject = {"text": block.text, "thought": True}
-    return laid(part, thoughtSignature=block.signature) if block.signature else part
+    return replace_fields(part, thoughtSignature=block.signature) if block.signature else part
 
 
-def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque, context: Spelling) -> JsonObject:
+def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque, context: GeminiContext) -> JsonObject:
     own = own_fragment(block.native)
     match block:
         case ToolCall():
@@ -241,71 +245,73 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
         case Text():
             return {"text": block.text}
         case Media():
-            part = media_part(block, context.fetch, urls=context.traits.urls)
+            part = render_media(block, context.fetch, urls=context.capabilities.media_urls)
             if part is None:
                 context.report.add(
                     "text", f"{block.kind} replaced with text: not accepted by Gemini", subject=block.kind
                 )
-                return unsupported(block.kind, block.name, block.url, block.file_id)
-            report_lost_name(block, part, context.report)
+                return render_unsupported(block.kind, block.name, block.url, block.file_id)
+            report_dropped_name(block, part, context.report)
             return part
         case Code():
-            return {"text": fenced(block)}
+            return {"text": fence_code(block)}
         case Opaque():
             context.report.add("text", "content replaced with text: Gemini has no such part", subject=block.kind)
-            return unsupported(block.kind, block.text)
+            return render_unsupported(block.kind, block.text)
         case _:
             assert_never(block)
 
 
-def _render_call(call: ToolCall, own: JsonObject | None, context: Spelling) -> JsonObject:
+def _render_call(call: ToolCall, own: JsonObject | None, context: GeminiContext) -> JsonObject:
     if call.kind == "hosted":
         # GEM-24: unchanged, with their own ids
         if own is not None:
             return own
         if call.origin.provider == API:
-            text = TEXTS.hosted_call.format(tool=call.name, arguments=write_text(call.arguments))
-            return _told(text, call.id, call.name, context)
-    base = own or _changed_fragment(call.native)
-    inner = object_at(base, "functionCall")
-    call_id, name = context.call(call, inner if base else None)
+            text = TEXTS.hosted_call.format(tool=call.name, arguments=encode_json_text(call.arguments))
+            return _render_as_text(text, call.id, call.name, context)
+    base = own or _edited_fragment(call.native)
+    inner = get_object(base, "functionCall")
+    call_id, name = context.project_call(call, inner if base else None)
     changes: JsonObject = {"id": call_id, "name": name}
     if own is None:
         changes["args"] = render_arguments_object(call, context.report)
-    return _laid_in(base, "functionCall", inner, changes)
+    return _merge_into_part(base, "functionCall", inner, changes)
 
 
-def _render_response(response: ToolResponse, own: JsonObject | None, context: Spelling) -> JsonObject:
+def _render_response(response: ToolResponse, own: JsonObject | None, context: GeminiContext) -> JsonObject:
     if response.hosted:
         if own is not None:
             return own
         if response.origin.provider == API:
-            content = text_of(response.content) if response.structured is UNSET else write_text(response.structured)
+            content = (
+                text_of(response.content) if response.structured is UNSET else encode_json_text(response.structured)
+            )
             text = TEXTS.hosted_result.format(tool=response.name, content=content)
-            return _told(text, response.call_id, response.name, context)
-    base = own or _changed_fragment(response.native)
-    inner = object_at(base, "functionResponse")
-    call_id, name = context.response(response, inner if base else None)
+            return _render_as_text(text, response.call_id, response.name, context)
+    base = own or _edited_fragment(response.native)
+    inner = get_object(base, "functionResponse")
+    call_id, name = context.project_response(response, inner if base else None)
     changes: JsonObject = {"id": call_id, "name": name}
     if own is None:
-        content, media = render_content(response, context.projection)
+        content, media = render_content(response, context.render_context)
         changes |= {"response": content, "parts": media or None}
-    return _laid_in(base, "functionResponse", inner, changes)
+    return _merge_into_part(base, "functionResponse", inner, changes)
 
 
-def _laid_in(part: JsonObject, member: str, inner: JsonObject, changes: JsonObject) -> JsonObject:
+def _merge_into_part(part: JsonObject, member: str, inner: JsonObject, changes: JsonObject) -> JsonObject:
     """The part with these changes merged into its member; the same object if nothing changes. `""` is no id."""
-    if changes["id"] is None and not look(inner, "id"):
+    if changes["id"] is None and not get_field(inner, "id"):
         del changes["id"]
-    made = laid(inner, **changes)
-    return part if part and made is inner else {**part, spelled(part, member): made}
+    made = replace_fields(inner, **changes)
+    return part if part and made is inner else {**part, find_key(part, member): made}
 
 
-def _changed_fragment(native: Native | None) -> JsonObject:
+def _edited_fragment(native: Native | None) -> JsonObject:
     """The fragment of an edited Gemini block: its unknown fields are kept."""
     return cast("JsonObject", native.fragment) if native is not None and native.api == API else {}
 
 
-def _told(text: str, call_id: str, name: str | None, context: Spelling) -> JsonObject:
+def _render_as_text(text: str, call_id: str, name: str | None, context: GeminiContext) -> JsonObject:
     context.report.add("text", "edited hosted tool call or result rendered as text", call_id=call_id, subject=name)
     return {"text": text}

@@ -8,24 +8,24 @@ from typing import Literal
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from segue.canonical.blocks import Block, Media, Native, Opaque
-from segue.render.demands import TEXTS
+from segue.render.constraints import TEXTS
 from segue.wire.base import Fetch
-from segue.wire.gemini.fields import JsonObject, look, object_at, text_at
+from segue.wire.gemini.fields import JsonObject, get_field, get_object, get_text
 
-__all__ = ["API", "BASE64", "inline_part", "media_part", "parse_file", "parse_inline", "unsupported"]
+__all__ = ["API", "BASE64_PATTERN", "parse_file", "parse_inline", "render_inline", "render_media", "render_unsupported"]
 
 API = "gemini"
 
 # What the API's JSON parser accepts: either alphabet, with or without padding, no stray bits at the end.
-BASE64 = "|".join(
+BASE64_PATTERN = "|".join(
     rf"(?:[{digits}]{{4}})*(?:[{digits}][AQgw](?:==)?|[{digits}]{{2}}[AEIMQUYcgkosw048]=?)?"
     for digits in ("A-Za-z0-9+/", "A-Za-z0-9_-")
 )
 
 Kind = Literal["image", "audio", "video", "document"]
 
-_PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
-_TYPES = {
+_IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+_MIME_BY_EXTENSION = {
     "png": "image/png",
     "jpg": "image/jpeg",
     "jpeg": "image/jpeg",
@@ -46,46 +46,46 @@ _TYPES = {
     "mov": "video/mov",
     "webm": "video/webm",
 }
-_DEFAULTS: dict[Kind, str] = {
+_DEFAULT_MIME: dict[Kind, str] = {
     "image": "image/png",
     "audio": "audio/wav",
     "video": "video/mp4",
     "document": "application/pdf",
 }
-_YOUTUBE = frozenset({"youtube.com", "www.youtube.com", "m.youtube.com", "youtu.be"})
+_YOUTUBE_HOSTS = frozenset({"youtube.com", "www.youtube.com", "m.youtube.com", "youtu.be"})
 # Files that only Google can read: uploaded there or in Google Cloud Storage.
-_HELD = ("https://generativelanguage.googleapis.com/", "gs://", "files/")
+_PROVIDER_FILES = ("https://generativelanguage.googleapis.com/", "gs://", "files/")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
 def parse_inline(part: JsonObject) -> Block:
-    blob = object_at(part, "inlineData")
-    data, mime = text_at(blob, "data"), text_at(blob, "mimeType")
-    if data is None or not re.fullmatch(BASE64, data):
-        lawful = data is None and isinstance(look(part, "inlineData"), dict)
+    blob = get_object(part, "inlineData")
+    data, mime = get_text(blob, "data"), get_text(blob, "mimeType")
+    if data is None or not re.fullmatch(BASE64_PATTERN, data):
+        lawful = data is None and isinstance(get_field(part, "inlineData"), dict)
         return Opaque("inlineData", native=Native(API, part, lawful))
-    return Media(_kind(mime), mime, data=data, name=text_at(blob, "displayName"), native=Native(API, part))
+    return Media(_media_kind(mime), mime, data=data, name=get_text(blob, "displayName"), native=Native(API, part))
 
 
 def parse_file(part: JsonObject) -> Block:
-    file = object_at(part, "fileData")
-    uri, mime = text_at(file, "fileUri"), text_at(file, "mimeType")
+    file = get_object(part, "fileData")
+    uri, mime = get_text(file, "fileUri"), get_text(file, "mimeType")
     if uri is None:
-        return Opaque("fileData", native=Native(API, part, isinstance(look(part, "fileData"), dict)))
-    held = uri.startswith(_HELD) or not uri.startswith(("https://", "http://"))
+        return Opaque("fileData", native=Native(API, part, isinstance(get_field(part, "fileData"), dict)))
+    held = uri.startswith(_PROVIDER_FILES) or not uri.startswith(("https://", "http://"))
     return Media(
-        "video" if mime is None and _host(uri) in _YOUTUBE else _kind(mime or _mime_of(uri)),
+        "video" if mime is None and _host(uri) in _YOUTUBE_HOSTS else _media_kind(mime or _guess_mime(uri)),
         mime,
         url=None if held else uri,
         file_id=uri if held else None,
-        name=text_at(file, "displayName"),
+        name=get_text(file, "displayName"),
         native=Native(API, part),
     )
 
 
-def _kind(mime: str | None) -> Kind:
+def _media_kind(mime: str | None) -> Kind:
     match (mime or "").partition("/")[0]:
         case "image":
             return "image"
@@ -104,56 +104,58 @@ def _host(url: str) -> str:
         return ""
 
 
-def _mime_of(url: str) -> str | None:
+def _guess_mime(url: str) -> str | None:
     """The media type of a URL by its extension, or None."""
     try:
         path = urlsplit(url).path
     except ValueError:
         return None
-    return _TYPES.get(path.rpartition(".")[2].lower())
+    return _MIME_BY_EXTENSION.get(path.rpartition(".")[2].lower())
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def media_part(media: Media, fetch: Fetch | None, *, urls: bool) -> JsonObject | None:
+def render_media(media: Media, fetch: Fetch | None, *, urls: bool) -> JsonObject | None:
     """A part for cross-API media; None if the API does not accept it. `urls`: whether the model fetches URLs."""
     if media.data is not None or media.url is None or media.url.startswith("data:"):
-        return inline_part(media)
-    mime = _usual(media.mime or _mime_of(media.url))
-    if _host(media.url) in _YOUTUBE or (urls and media.url.startswith("https://") and _taken(media.kind, mime)):
+        return render_inline(media)
+    mime = _normalize_mime(media.mime or _guess_mime(media.url))
+    if _host(media.url) in _YOUTUBE_HOSTS or (
+        urls and media.url.startswith("https://") and _is_supported(media.kind, mime)
+    ):
         return {"fileData": {"mimeType": mime, "fileUri": media.url} if mime else {"fileUri": media.url}}
     if fetch is None:
         return None
     data, fetched = fetch(media.url)
-    return inline_part(Media(media.kind, fetched or mime, data=b64encode(data).decode()))
+    return render_inline(Media(media.kind, fetched or mime, data=b64encode(data).decode()))
 
 
-def inline_part(media: Media) -> JsonObject | None:
+def render_inline(media: Media) -> JsonObject | None:
     """An `inlineData` part, or None without valid bytes of a supported type."""
-    data, mime = _bytes_of(media)
-    mime = _usual(mime) or _DEFAULTS[media.kind]
-    if data is None or not _taken(media.kind, mime) or not re.fullmatch(BASE64, data):
+    data, mime = _inline_data(media)
+    mime = _normalize_mime(mime) or _DEFAULT_MIME[media.kind]
+    if data is None or not _is_supported(media.kind, mime) or not re.fullmatch(BASE64_PATTERN, data):
         return None
     return {"inlineData": {"mimeType": mime, "data": data}}
 
 
-def _usual(mime: str | None) -> str | None:
+def _normalize_mime(mime: str | None) -> str | None:
     return "image/jpeg" if mime == "image/jpg" else mime
 
 
-def _taken(kind: Kind, mime: str | None) -> bool:
+def _is_supported(kind: Kind, mime: str | None) -> bool:
     """Whether the API accepts this type; an unknown type is left to the API."""
     match kind:
         case "image":
-            return mime is None or mime in _PICTURES
+            return mime is None or mime in _IMAGE_TYPES
         case "document":
             return mime is None or mime == "application/pdf" or mime.startswith("text/")
         case "audio" | "video":
             return True
 
 
-def _bytes_of(media: Media) -> tuple[str | None, str | None]:
+def _inline_data(media: Media) -> tuple[str | None, str | None]:
     """Base64 data and media type, also from a `data:` URL."""
     if media.data is not None or media.url is None:
         return media.data, media.mime
@@ -163,6 +165,6 @@ def _bytes_of(media: Media) -> tuple[str | None, str | None]:
     return data, mime or media.mime
 
 
-def unsupported(kind: str, *details: str | None) -> JsonObject:
+def render_unsupported(kind: str, *details: str | None) -> JsonObject:
     """The placeholder text for content that the API does not accept."""
     return {"text": " ".join([TEXTS.unsupported.format(kind=kind), *(detail for detail in details if detail)])}

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from segue.wire.gemini.fields import JsonObject, object_or_none
 
-__all__ = ["is_lawful", "parse_schema"]
+__all__ = ["is_valid_schema", "parse_schema"]
 
-_CAMEL = {
+_CAMEL_CASE = {
     "any_of": "anyOf",
     "one_of": "oneOf",
     "all_of": "allOf",
@@ -26,25 +26,29 @@ _CAMEL = {
     "additional_properties": "additionalProperties",
     "property_ordering": "propertyOrdering",
 }
-_ONE = frozenset({"items", "additionalProperties", "not"})
-_MANY = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_NAMED = frozenset({"properties", "defs", "$defs"})
-_COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
+_SCHEMA_KEYWORDS = frozenset({"items", "additionalProperties", "not"})
+_SCHEMA_LIST_KEYWORDS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_SCHEMA_MAP_KEYWORDS = frozenset({"properties", "defs", "$defs"})
+_COUNT_KEYWORDS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
 
 
-_TEXTS = frozenset({"format", "title", "description", "pattern", "ref"})
-_LISTS = frozenset({"enum", "propertyOrdering", "required"})
-_FREE = _COUNTS | {"default", "example", "maximum", "minimum", "additionalProperties"}
-_KINDS = frozenset({"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
+_TEXT_KEYWORDS = frozenset({"format", "title", "description", "pattern", "ref"})
+_STRING_LIST_KEYWORDS = frozenset({"enum", "propertyOrdering", "required"})
+_UNCHECKED_KEYWORDS = _COUNT_KEYWORDS | {"default", "example", "maximum", "minimum", "additionalProperties"}
+_TYPES = frozenset({"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
 
 
-def is_lawful(schema: Any, *, top: bool = True) -> bool:
+def is_valid_schema(schema: Any, *, is_root: bool = True) -> bool:
     """Whether this is a valid Gemini schema; a root schema must describe an object."""
     if not isinstance(schema, dict):
         return False
-    fields = {_CAMEL.get(key, key): value for key, value in cast("JsonObject", schema).items() if value is not None}
+    fields = {
+        _CAMEL_CASE.get(key, key): value for key, value in cast("JsonObject", schema).items() if value is not None
+    }
     kind = fields.get("type")
-    if (top and str(kind or "OBJECT").upper() != "OBJECT") or (str(kind).upper() == "ARRAY" and "items" not in fields):
+    if (is_root and str(kind or "OBJECT").upper() != "OBJECT") or (
+        str(kind).upper() == "ARRAY" and "items" not in fields
+    ):
         return False
     for key, value in fields.items():
         inner: list[Any] = []
@@ -55,49 +59,49 @@ def is_lawful(schema: Any, *, top: bool = True) -> bool:
                 inner = cast("list[Any]", value) if isinstance(value, list) else [value]
             case "properties" | "defs" if isinstance(value, dict):
                 inner = list(cast("JsonObject", value).values())
-            case _ if not _fits(key, value):
+            case _ if not _is_valid_keyword(key, value):
                 return False
             case _:
                 continue
         for item in inner:
-            if item is not None and not is_lawful(item, top=False):
+            if item is not None and not is_valid_schema(item, is_root=False):
                 return False
     return True
 
 
-def _fits(key: str, value: Any) -> bool:
+def _is_valid_keyword(key: str, value: Any) -> bool:
     if key == "type":
-        return value.upper() in _KINDS if isinstance(value, str) else False
+        return value.upper() in _TYPES if isinstance(value, str) else False
     if key == "nullable":
         return isinstance(value, bool)
-    if key in _LISTS:
+    if key in _STRING_LIST_KEYWORDS:
         values = cast("list[Any]", value) if isinstance(value, list) else [value]
         return all(isinstance(item, str) and (item or key != "enum") for item in values)
-    return isinstance(value, str) if key in _TEXTS else key in _FREE
+    return isinstance(value, str) if key in _TEXT_KEYWORDS else key in _UNCHECKED_KEYWORDS
 
 
 def parse_schema(schema: JsonObject) -> JsonObject:
     """One stack frame per level, so that the deepest nesting of a valid body is parsed."""
     made: JsonObject = {}
     for given, value in schema.items():
-        key = _CAMEL.get(given, given)
+        key = _CAMEL_CASE.get(given, given)
         inner: Any = value
-        if key in _ONE and isinstance(value, dict):
+        if key in _SCHEMA_KEYWORDS and isinstance(value, dict):
             inner = parse_schema(cast("JsonObject", value))
-        elif key in _MANY and isinstance(value, list):
+        elif key in _SCHEMA_LIST_KEYWORDS and isinstance(value, list):
             inner = []
             for item in cast("list[Any]", value):
                 inner.append(parse_schema(cast("JsonObject", item)) if isinstance(item, dict) else item)
-        elif key in _NAMED and isinstance(value, dict):
+        elif key in _SCHEMA_MAP_KEYWORDS and isinstance(value, dict):
             inner = {}
             for name, item in cast("JsonObject", value).items():
                 inner[name] = parse_schema(cast("JsonObject", item)) if isinstance(item, dict) else item
-        _put(made, key, inner)
-    _order(made, schema.get("propertyOrdering", schema.get("property_ordering")))
-    return _nullable(made) if made.pop("nullable", None) is True else made
+        _set_keyword(made, key, inner)
+    _order_properties(made, schema.get("propertyOrdering", schema.get("property_ordering")))
+    return _make_nullable(made) if made.pop("nullable", None) is True else made
 
 
-def _put(made: JsonObject, key: str, value: Any) -> None:
+def _set_keyword(made: JsonObject, key: str, value: Any) -> None:
     match key:
         case "type" if isinstance(value, str):
             if value.upper() != "TYPE_UNSPECIFIED":
@@ -113,13 +117,13 @@ def _put(made: JsonObject, key: str, value: Any) -> None:
         # JSON Schema has no such keyword: see `_order_properties`.
         case "propertyOrdering":
             pass
-        case _ if key in _COUNTS and isinstance(value, str) and value.isdecimal():
+        case _ if key in _COUNT_KEYWORDS and isinstance(value, str) and value.isdecimal():
             made[key] = int(value)
         case _:
             made[key] = value
 
 
-def _order(made: JsonObject, names: Any) -> None:
+def _order_properties(made: JsonObject, names: Any) -> None:
     """Sort the properties into the order in which the model sees them."""
     properties = object_or_none(made.get("properties"))
     if properties is None or not isinstance(names, list):
@@ -128,7 +132,7 @@ def _order(made: JsonObject, names: Any) -> None:
     made["properties"] = {name: properties[name] for name in [*first, *properties]}
 
 
-def _nullable(schema: JsonObject) -> JsonObject:
+def _make_nullable(schema: JsonObject) -> JsonObject:
     kind = schema.get("type")
     choices = schema.get("anyOf")
     if isinstance(choices, list):

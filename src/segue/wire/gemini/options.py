@@ -14,30 +14,30 @@ from segue.errors import InputError
 from segue.models import Model, identify
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.wire.base import Projection
+from segue.wire.base import RenderContext
+from segue.wire.gemini.capabilities import DEFAULT_MODEL, Capabilities, capabilities_of
 from segue.wire.gemini.fields import (
     JsonObject,
-    both,
-    int_at,
-    items_of,
-    laid,
-    look,
-    number_at,
-    object_at,
+    as_list,
+    both_cases,
+    find_key,
+    get_field,
+    get_int,
+    get_number,
+    get_object,
+    get_text,
     object_or_none,
-    spelled,
-    text_at,
+    replace_fields,
 )
 from segue.wire.gemini.openapi import parse_schema
 from segue.wire.gemini.thinking import parse_reasoning, render_reasoning
-from segue.wire.gemini.traits import DEFAULT_MODEL, Traits, traits_of
 
-__all__ = ["OPTION_KEYS", "fit_choice", "lay_options", "parse_options", "render_options"]
+__all__ = ["OPTION_KEYS", "fit_tool_choice", "merge_options", "parse_options", "render_options"]
 
 _STOP_LIMIT = 5
-_HOTTEST = 2
+_MAX_TEMPERATURE = 2
 # Options with the same value on both sides: API key, canonical field.
-_PLAIN = (
+_SIMPLE_OPTIONS = (
     ("maxOutputTokens", "max_tokens"),
     ("temperature", "temperature"),
     ("topP", "top_p"),
@@ -46,24 +46,26 @@ _PLAIN = (
     ("presencePenalty", "presence_penalty"),
     ("frequencyPenalty", "frequency_penalty"),
 )
-_THINKING = frozenset(
-    f"{outer}.{key}" for outer in both("thinkingConfig") for key in both("thinkingBudget", "thinkingLevel")
+_THINKING_KEYS = frozenset(
+    f"{outer}.{key}" for outer in both_cases("thinkingConfig") for key in both_cases("thinkingBudget", "thinkingLevel")
 )
-_CHOICE = frozenset(
-    f"{outer}.{key}" for outer in both("functionCallingConfig") for key in both("mode", "allowedFunctionNames")
+_CHOICE_KEYS = frozenset(
+    f"{outer}.{key}"
+    for outer in both_cases("functionCallingConfig")
+    for key in both_cases("mode", "allowedFunctionNames")
 )
-_CONFIG = _THINKING | both(
-    *(key for key, _ in _PLAIN), "stopSequences", "responseMimeType", "responseSchema", "responseJsonSchema"
+_CONFIG_KEYS = _THINKING_KEYS | both_cases(
+    *(key for key, _ in _SIMPLE_OPTIONS), "stopSequences", "responseMimeType", "responseSchema", "responseJsonSchema"
 )
 OPTION_KEYS = frozenset(
     f"{outer}.{inner}"
-    for name, keys in (("generationConfig", _CONFIG), ("toolConfig", _CHOICE))
-    for outer in both(name)
+    for name, keys in (("generationConfig", _CONFIG_KEYS), ("toolConfig", _CHOICE_KEYS))
+    for outer in both_cases(name)
     for inner in keys
 )
-_JSON = "application/json"
+_JSON_MIME = "application/json"
 # Only accepted by some models: removed when a same-API body changes its model.
-_BY_MODEL = ("presencePenalty", "frequencyPenalty", "thinkingConfig")
+_MODEL_SPECIFIC = ("presencePenalty", "frequencyPenalty", "thinkingConfig")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -71,23 +73,23 @@ _BY_MODEL = ("presencePenalty", "frequencyPenalty", "thinkingConfig")
 
 def parse_options(body: Mapping[str, Any]) -> Options:
     """Values of a wrong type are not parsed; they stay in the native fragment of the body."""
-    config = object_at(body, "generationConfig")
+    config = get_object(body, "generationConfig")
     return Options(
-        max_tokens=int_at(config, "maxOutputTokens"),
-        temperature=number_at(config, "temperature"),
-        top_p=number_at(config, "topP"),
-        top_k=_whole(number_at(config, "topK")),
-        stop=_parse_stop(look(config, "stopSequences")),
-        tool_choice=_parse_choice(object_at(object_at(body, "toolConfig"), "functionCallingConfig")),
-        reasoning=parse_reasoning(object_at(config, "thinkingConfig")),
+        max_tokens=get_int(config, "maxOutputTokens"),
+        temperature=get_number(config, "temperature"),
+        top_p=get_number(config, "topP"),
+        top_k=_integral(get_number(config, "topK")),
+        stop=_parse_stop(get_field(config, "stopSequences")),
+        tool_choice=_parse_choice(get_object(get_object(body, "toolConfig"), "functionCallingConfig")),
+        reasoning=parse_reasoning(get_object(config, "thinkingConfig")),
         response_format=_parse_format(config),
-        seed=int_at(config, "seed"),
-        presence_penalty=number_at(config, "presencePenalty"),
-        frequency_penalty=number_at(config, "frequencyPenalty"),
+        seed=get_int(config, "seed"),
+        presence_penalty=get_number(config, "presencePenalty"),
+        frequency_penalty=get_number(config, "frequencyPenalty"),
     )
 
 
-def _whole(value: float | int | None) -> int | None:
+def _integral(value: float | int | None) -> int | None:
     return int(value) if value is not None and value == int(value) else None
 
 
@@ -98,14 +100,14 @@ def _parse_stop(value: object) -> tuple[str, ...] | None:
 
 
 def _parse_choice(config: JsonObject) -> ToolChoice | None:
-    given = look(config, "mode")
+    given = get_field(config, "mode")
     if not isinstance(given, str | None):
-        raise InputError("a string was expected", path=f"toolConfig.functionCallingConfig.{spelled(config, 'mode')}")
+        raise InputError("a string was expected", path=f"toolConfig.functionCallingConfig.{find_key(config, 'mode')}")
     mode = (given or "").upper()
-    names: Any = look(config, "allowedFunctionNames")
+    names: Any = get_field(config, "allowedFunctionNames")
     for index, name in enumerate(cast("list[Any]", names) if isinstance(names, list) else [names] if names else []):
         if not isinstance(name, str):
-            path = f"toolConfig.functionCallingConfig.{spelled(config, 'allowedFunctionNames')}"
+            path = f"toolConfig.functionCallingConfig.{find_key(config, 'allowedFunctionNames')}"
             raise InputError("a string was expected", path=f"{path}[{index}]" if isinstance(names, list) else path)
     allowed = tuple(str(name) for name in cast("list[Any]", names)) if isinstance(names, list) and names else None
     match mode:
@@ -122,9 +124,9 @@ def _parse_choice(config: JsonObject) -> ToolChoice | None:
 
 
 def _parse_format(config: JsonObject) -> ResponseFormat | None:
-    mime = text_at(config, "responseMimeType")
-    schema = object_or_none(look(config, "responseJsonSchema"))
-    if schema is None and (own := object_or_none(look(config, "responseSchema"))) is not None:
+    mime = get_text(config, "responseMimeType")
+    schema = object_or_none(get_field(config, "responseJsonSchema"))
+    if schema is None and (own := object_or_none(get_field(config, "responseSchema"))) is not None:
         schema = parse_schema(own)
     match mime:
         case "application/json":
@@ -142,42 +144,42 @@ def _parse_format(config: JsonObject) -> ResponseFormat | None:
 
 
 def render_options(
-    options: Options, model: Model, report: Report, *, declared: bool, spell: Callable[[str], str]
+    options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
 ) -> JsonObject:
     """The fields in body order. `has_tools`: whether tools are declared; `project_name` maps tool names."""
-    traits = traits_of(model)
+    traits = capabilities_of(model)
     config: JsonObject = {}
-    for key, field in _PLAIN:
+    for key, field in _SIMPLE_OPTIONS:
         value = getattr(options, field)
-        if value is not None and not (key in _BY_MODEL and _refuses_penalty(key, value, traits, report)):
+        if value is not None and not (key in _MODEL_SPECIFIC and _rejects_penalty(key, value, traits, report)):
             config[key] = value
-    if config.get("temperature", 0) > _HOTTEST:
-        report.add("adjusted", f"`temperature` set to {_HOTTEST} (maximum)", subject="temperature")
-        config["temperature"] = _HOTTEST
+    if config.get("temperature", 0) > _MAX_TEMPERATURE:
+        report.add("adjusted", f"`temperature` set to {_MAX_TEMPERATURE} (maximum)", subject="temperature")
+        config["temperature"] = _MAX_TEMPERATURE
     if options.stop:
         config["stopSequences"] = list(options.stop[:_STOP_LIMIT])
         if len(options.stop) > _STOP_LIMIT:
             report.add("adjusted", f"kept {_STOP_LIMIT} stop sequences (maximum)", subject="stop")
-    config |= _render_format(options.response_format, traits, declared, report)
+    config |= _render_format(options.response_format, traits, has_tools, report)
     thinking = render_reasoning(options.reasoning, traits, report)
     if thinking is not None:
         config["thinkingConfig"] = thinking
-    choice = _render_choice(options.tool_choice, declared, report, spell)
-    _report_unsayable(options, report)
+    choice = _render_choice(options.tool_choice, has_tools, report, project_name)
+    _report_unsupported(options, report)
     return {
         **({} if choice is None else {"toolConfig": {"functionCallingConfig": choice}}),
         **({"generationConfig": config} if config else {}),
     }
 
 
-def _refuses_penalty(key: str, value: float, traits: Traits, report: Report) -> bool:
-    if traits.penalties or not value:
+def _rejects_penalty(key: str, value: float, capabilities: Capabilities, report: Report) -> bool:
+    if capabilities.penalties or not value:
         return False
     report.add("adjusted", f"`{key}` dropped: not supported by the model", subject=key)
     return True
 
 
-def _report_unsayable(options: Options, report: Report) -> None:
+def _report_unsupported(options: Options, report: Report) -> None:
     if options.parallel is False:
         why = "Gemini cannot disable parallel calls"
         report.add("adjusted", f"`parallel_tool_calls` dropped: {why}", subject="parallel_tool_calls")
@@ -187,43 +189,47 @@ def _report_unsayable(options: Options, report: Report) -> None:
         report.add("adjusted", "`stream` dropped: Gemini selects streaming by URL", subject="stream")
 
 
-def _render_format(wanted: ResponseFormat | None, traits: Traits, declared: bool, report: Report) -> JsonObject:
-    if wanted is None or wanted.kind == "text":
+def _render_format(
+    form: ResponseFormat | None, capabilities: Capabilities, has_tools: bool, report: Report
+) -> JsonObject:
+    if form is None or form.kind == "text":
         return {}
-    if declared and not traits.json_beside_tools:
+    if has_tools and not capabilities.json_with_tools:
         report.add(
             "adjusted", "`response_format` dropped: not supported together with tools", subject="response_format"
         )
         return {}
-    if wanted.kind == "json" or wanted.schema is None:
-        return {"responseMimeType": _JSON}
-    return {"responseMimeType": _JSON, "responseJsonSchema": wanted.schema}
+    if form.kind == "json" or form.schema is None:
+        return {"responseMimeType": _JSON_MIME}
+    return {"responseMimeType": _JSON_MIME, "responseJsonSchema": form.schema}
 
 
 def _render_choice(
-    choice: ToolChoice | None, declared: bool, report: Report, spell: Callable[[str], str]
+    choice: ToolChoice | None, has_tools: bool, report: Report, project_name: Callable[[str], str]
 ) -> JsonObject | None:
     if choice is None:
         return None
-    if not declared:
+    if not has_tools:
         report.add("adjusted", "`tool_choice` dropped: no tools are declared", subject="tool_choice")
         return None
     match choice.mode:
         case "none":
             return {"mode": "NONE"}
         case "auto":
-            return {"mode": "VALIDATED", **_allowed(choice, spell)} if choice.allowed else {"mode": "AUTO"}
+            return (
+                {"mode": "VALIDATED", **_render_allowed(choice, project_name)} if choice.allowed else {"mode": "AUTO"}
+            )
         case "required":
-            return {"mode": "ANY", **_allowed(choice, spell)}
+            return {"mode": "ANY", **_render_allowed(choice, project_name)}
         case "tool":
-            return {"mode": "ANY", **({"allowedFunctionNames": [spell(choice.name)]} if choice.name else {})}
+            return {"mode": "ANY", **({"allowedFunctionNames": [project_name(choice.name)]} if choice.name else {})}
 
 
-def _allowed(choice: ToolChoice, spell: Callable[[str], str]) -> JsonObject:
-    return {"allowedFunctionNames": [spell(name) for name in choice.allowed]} if choice.allowed else {}
+def _render_allowed(choice: ToolChoice, project_name: Callable[[str], str]) -> JsonObject:
+    return {"allowedFunctionNames": [project_name(name) for name in choice.allowed]} if choice.allowed else {}
 
 
-def lay_options(fragment: Mapping[str, Any], transcript: Transcript, render_context: Projection) -> JsonObject:
+def merge_options(fragment: Mapping[str, Any], transcript: Transcript, render_context: RenderContext) -> JsonObject:
     """The body with changed options and model name merged into it."""
     request = transcript.request
     known, new = Report(), Report()
@@ -231,46 +237,50 @@ def lay_options(fragment: Mapping[str, Any], transcript: Transcript, render_cont
         request.options,
         identify(request.model or DEFAULT_MODEL),
         known,
-        declared=bool(request.tools),
-        spell=lambda name: name,
+        has_tools=bool(request.tools),
+        project_name=lambda name: name,
     )
     after = render_options(
         transcript.options,
         identify(transcript.model or DEFAULT_MODEL),
         new,
-        declared=bool(transcript.tools),
-        spell=render_context.names.render,
+        has_tools=bool(transcript.tools),
+        project_name=render_context.names.render,
     )
     render_context.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
-    body = _laid_over(fragment, before, after)
+    body = _merge_changes(fragment, before, after)
     if "model" in fragment and transcript.model is not None:
         body["model"] = transcript.model
     if request.model != transcript.model and transcript.model is not None:
         _fit_to_model(body, after)
-    return _without_bare_schema(body, fragment)
+    return _drop_untyped_schema(body, fragment)
 
 
-def _without_bare_schema(body: JsonObject, fragment: Mapping[str, Any]) -> JsonObject:
+def _drop_untyped_schema(body: JsonObject, fragment: Mapping[str, Any]) -> JsonObject:
     """Drop the response schema if `responseMimeType` was removed."""
-    key = spelled(fragment, "generationConfig")
+    key = find_key(fragment, "generationConfig")
     config = object_or_none(body.get(key))
-    if config is None or look(config, "responseMimeType") or not text_at(object_at(fragment, key), "responseMimeType"):
+    if (
+        config is None
+        or get_field(config, "responseMimeType")
+        or not get_text(get_object(fragment, key), "responseMimeType")
+    ):
         return body
-    schemas = both("responseSchema", "responseJsonSchema")
+    schemas = both_cases("responseSchema", "responseJsonSchema")
     return {**body, key: {name: value for name, value in config.items() if name not in schemas}}
 
 
-def _laid_over(fragment: Mapping[str, Any], before: JsonObject, after: JsonObject) -> JsonObject:
+def _merge_changes(fragment: Mapping[str, Any], before: JsonObject, after: JsonObject) -> JsonObject:
     """The fragment with the difference of two renderings merged into it, recursively, keeping its key style."""
     body = dict(fragment)
     for name in [*before, *(name for name in after if name not in before)]:
         old, new = before.get(name), after.get(name)
         if old == new:
             continue
-        key = spelled(fragment, name)
+        key = find_key(fragment, name)
         inner = object_or_none(fragment.get(key))
         if inner is not None and isinstance(old or {}, dict) and isinstance(new or {}, dict):
-            new = _laid_over(inner, cast("JsonObject", old or {}), cast("JsonObject", new or {})) or None
+            new = _merge_changes(inner, cast("JsonObject", old or {}), cast("JsonObject", new or {})) or None
         if new is None:
             body.pop(key, None)
         else:
@@ -280,58 +290,60 @@ def _laid_over(fragment: Mapping[str, Any], before: JsonObject, after: JsonObjec
 
 def _fit_to_model(body: JsonObject, after: JsonObject) -> None:
     """Replace the model-specific options of the original body by those of the new model."""
-    key = spelled(body, "generationConfig")
+    key = find_key(body, "generationConfig")
     config = object_or_none(body.get(key))
     if config is None:
         return
-    rendered = object_at(after, "generationConfig")
-    made = {name: value for name, value in config.items() if name not in both(*_BY_MODEL)}
-    for name in _BY_MODEL:
+    rendered = get_object(after, "generationConfig")
+    made = {name: value for name, value in config.items() if name not in both_cases(*_MODEL_SPECIFIC)}
+    for name in _MODEL_SPECIFIC:
         value: Any = rendered.get(name)
-        include_thoughts = look(object_at(config, name), "includeThoughts")
+        include_thoughts = get_field(get_object(config, name), "includeThoughts")
         if name == "thinkingConfig" and include_thoughts is not None:
-            value = {**object_at(rendered, name), "includeThoughts": include_thoughts}
+            value = {**get_object(rendered, name), "includeThoughts": include_thoughts}
         if value is not None:
-            made[spelled(config, name)] = value
+            made[find_key(config, name)] = value
     if made != config:
         body[key] = made
 
 
 # Tools that add functions which are not declared in the body.
-_BRINGING = both("computerUse", "mcpServers")
+_TOOLS_WITH_FUNCTIONS = both_cases("computerUse", "mcpServers")
 
 
-def fit_choice(body: JsonObject, model: Model, report: Report) -> None:
+def fit_tool_choice(body: JsonObject, model: Model, report: Report) -> None:
     """Fit `toolConfig` to the model and to the declared functions (GEM-23, GEM-24)."""
-    config = object_at(body, "toolConfig")
-    choice = object_at(config, "functionCallingConfig")
-    names: Any = look(choice, "allowedFunctionNames")
+    config = get_object(body, "toolConfig")
+    choice = get_object(config, "functionCallingConfig")
+    names: Any = get_field(choice, "allowedFunctionNames")
     changed = config
     # A single name may replace a list of one.
     given = cast("list[Any]", names) if isinstance(names, list) else [names] if names else []
     if given:
-        allowed = _callable(given, choice, body)
+        allowed = _callable_names(given, choice, body)
         if len(allowed) < len(given):
             report.add("adjusted", "dropped undeclared names from `allowedFunctionNames`", subject="tool_choice")
-            fitted = laid(choice, allowedFunctionNames=allowed or None)
+            fitted = replace_fields(choice, allowedFunctionNames=allowed or None)
             # None of the required functions is declared: do not force a call of another one.
-            forced = not allowed and str(look(choice, "mode")).upper() == "ANY"
-            changed = laid(config, functionCallingConfig=laid(fitted, mode="AUTO") if forced else fitted)
-    if not traits_of(model).server_tools and look(config, "includeServerSideToolInvocations"):
+            forced = not allowed and str(get_field(choice, "mode")).upper() == "ANY"
+            changed = replace_fields(
+                config, functionCallingConfig=replace_fields(fitted, mode="AUTO") if forced else fitted
+            )
+    if not capabilities_of(model).server_tools and get_field(config, "includeServerSideToolInvocations"):
         report.add(
             "adjusted", "`includeServerSideToolInvocations` dropped: not supported by the model", subject="tool_config"
         )
-        changed = laid(changed, includeServerSideToolInvocations=None)
+        changed = replace_fields(changed, includeServerSideToolInvocations=None)
     if changed is not config:
-        body[spelled(body, "toolConfig")] = changed
+        body[find_key(body, "toolConfig")] = changed
 
 
-def _callable(names: list[Any], choice: JsonObject, body: JsonObject) -> list[Any]:
-    if str(look(choice, "mode") or "").upper() not in ("ANY", "VALIDATED"):
+def _callable_names(names: list[Any], choice: JsonObject, body: JsonObject) -> list[Any]:
+    if str(get_field(choice, "mode") or "").upper() not in ("ANY", "VALIDATED"):
         return []
-    tools: list[JsonObject] = items_of(body.get("tools"), "tools")
-    if look(body, "cachedContent") or any(_BRINGING & tool.keys() for tool in tools):
+    tools: list[JsonObject] = as_list(body.get("tools"), "tools")
+    if get_field(body, "cachedContent") or any(_TOOLS_WITH_FUNCTIONS & tool.keys() for tool in tools):
         return names
-    functions = [item for tool in tools for item in items_of(look(tool, "functionDeclarations"), "")]
-    declared = {text_at(function, "name") for function in functions}
+    functions = [item for tool in tools for item in as_list(get_field(tool, "functionDeclarations"), "")]
+    declared = {get_text(function, "name") for function in functions}
     return [name for name in names if name in declared]

@@ -11,43 +11,43 @@ from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCa
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.models import identify
-from segue.wire.base import ApiError, Projection
-from segue.wire.fields import said_beside
+from segue.wire.base import ApiError, RenderContext
+from segue.wire.gemini.capabilities import PLACEHOLDER_SIGNATURE, capabilities_of
+from segue.wire.gemini.context import GeminiContext
 from segue.wire.gemini.fields import (
     JsonObject,
-    both,
-    int_at,
-    items_of,
-    look,
-    object_at,
-    object_of,
+    as_list,
+    both_cases,
+    find_key,
+    get_field,
+    get_int,
+    get_object,
+    get_text,
     object_or_none,
-    spelled,
-    text_at,
+    require_object,
 )
-from segue.wire.gemini.items import API, own_fragment, parse_parts, render_parts, signs_the_next
-from segue.wire.gemini.spelling import Spelling
-from segue.wire.gemini.traits import PLACEHOLDER, traits_of
-from segue.wire.replies import ran_elsewhere
+from segue.wire.gemini.items import API, is_signature_of_next, own_fragment, parse_parts, render_parts
+from segue.wire.json_values import unknown_fields
+from segue.wire.replies import drop_foreign_hosted
 
 __all__ = [
-    "first_signature",
-    "for_client",
-    "lacks_signature",
+    "blocks_for_client",
+    "has_content",
+    "needs_signature",
     "parse_error",
     "parse_reply",
+    "parse_timestamp",
+    "placeholder_signature",
     "render_error",
     "render_finish",
     "render_reply",
     "render_usage",
-    "seconds_of",
-    "speaks",
 ]
 
 # Candidate fields that mean nothing on other APIs.
-_OF_NO_USE = ("finishMessage", "index", "tokenCount", "avgLogprobs", "safetyRatings")
-_KNOWN = frozenset(both("content", "finishReason", *_OF_NO_USE))
-_MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?[Zz]", re.ASCII)
+_IGNORED_FIELDS = ("finishMessage", "index", "tokenCount", "avgLogprobs", "safetyRatings")
+_KNOWN_FIELDS = frozenset(both_cases("content", "finishReason", *_IGNORED_FIELDS))
+_TIMESTAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?[Zz]", re.ASCII)
 # GEM-26: a reply with calls ends with STOP like any other.
 _FINISHES: dict[str, Finish] = {
     "STOP": "stop",
@@ -111,33 +111,33 @@ _ERROR_KINDS = {
 
 def parse_reply(body: Mapping[str, Any]) -> Reply:
     """Parse the first candidate. A blocked prompt has none."""
-    model = text_at(body, "modelVersion")
+    model = get_text(body, "modelVersion")
     try:
-        candidates = items_of(look(body, "candidates"), "candidates")
-        candidate = object_of(candidates[0], "candidates[0]") if candidates else {}
-        if not candidates and not object_at(body, "promptFeedback"):
+        candidates = as_list(get_field(body, "candidates"), "candidates")
+        candidate = require_object(candidates[0], "candidates[0]") if candidates else {}
+        if not candidates and not get_object(body, "promptFeedback"):
             raise InputError("the reply has neither `candidates` nor `promptFeedback`", path="candidates")
-        content = object_at(candidate, "content")
-        blocks, _ = parse_parts(items_of(content.get("parts"), "parts"), model)
+        content = get_object(candidate, "content")
+        blocks, _ = parse_parts(as_list(content.get("parts"), "parts"), model)
     except InputError as error:
         raise RemoteProtocolError(f"not a reply of this API: {error}") from None
     return Reply(
         blocks,
-        finish=_parse_finish(look(candidate, "finishReason"), blocks) if candidates else "filter",
-        usage=_parse_usage(object_or_none(look(body, "usageMetadata"))),
-        id=text_at(body, "responseId"),
+        finish=_parse_finish(get_field(candidate, "finishReason"), blocks) if candidates else "filter",
+        usage=_parse_usage(object_or_none(get_field(body, "usageMetadata"))),
+        id=get_text(body, "responseId"),
         model=model,
-        created=seconds_of(text_at(body, "createTime")),
-        cause=text_at(candidate, "finishReason"),
-        others=max(0, len(candidates) - 1),
-        beside=said_beside(candidate, _KNOWN),
+        created=parse_timestamp(get_text(body, "createTime")),
+        raw_finish=get_text(candidate, "finishReason"),
+        other_choices=max(0, len(candidates) - 1),
+        unknown_fields=unknown_fields(candidate, _KNOWN_FIELDS),
         native=Native(API, body),
     )
 
 
-def seconds_of(moment: str | None) -> int | None:
+def parse_timestamp(moment: str | None) -> int | None:
     """Unix seconds of an RFC 3339 timestamp."""
-    found = _MOMENT.fullmatch(moment or "")
+    found = _TIMESTAMP.fullmatch(moment or "")
     try:
         return None if found is None else timegm(tuple(map(int, found.groups())))
     except ValueError:
@@ -154,31 +154,31 @@ def _parse_usage(usage: JsonObject | None) -> Usage | None:
     """Gemini counts thoughts apart from the output, and hosted tools' input apart from the prompt."""
     if usage is None:
         return None
-    thoughts = int_at(usage, "thoughtsTokenCount") or 0
+    thoughts = get_int(usage, "thoughtsTokenCount") or 0
     return Usage(
-        input=(int_at(usage, "promptTokenCount") or 0) + (int_at(usage, "toolUsePromptTokenCount") or 0),
-        output=(int_at(usage, "candidatesTokenCount") or 0) + thoughts,
-        cache_read=int_at(usage, "cachedContentTokenCount") or 0,
+        input=(get_int(usage, "promptTokenCount") or 0) + (get_int(usage, "toolUsePromptTokenCount") or 0),
+        output=(get_int(usage, "candidatesTokenCount") or 0) + thoughts,
+        cache_read=get_int(usage, "cachedContentTokenCount") or 0,
         reasoning=thoughts,
     )
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
     error = object_or_none(body.get("error")) or {}
-    status = status or int_at(error, "code") or 0
+    status = status or get_int(error, "code") or 0
     return ApiError(
         status,
-        text_at(error, "message") or text_at(body, "message") or f"HTTP status {status}",
+        get_text(error, "message") or get_text(body, "message") or f"HTTP status {status}",
         kind=_ERROR_KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error"),
-        code=_reason(error.get("details")) or text_at(error, "status"),
+        code=_error_reason(error.get("details")) or get_text(error, "status"),
         param=_violated_field(error.get("details")),
     )
 
 
-def _reason(details: Any) -> str | None:
+def _error_reason(details: Any) -> str | None:
     """The reason where it says more than the status: an invalid API key has status INVALID_ARGUMENT."""
     try:
-        reasons = [text_at(detail, "reason") for detail in items_of(details, "")]
+        reasons = [get_text(detail, "reason") for detail in as_list(details, "")]
     except (InputError, AttributeError):
         return None
     return _BAD_KEY if _BAD_KEY in reasons else None
@@ -187,9 +187,9 @@ def _reason(details: Any) -> str | None:
 def _violated_field(details: Any) -> str | None:
     try:
         violations = [
-            item for detail in items_of(details, "") for item in items_of(look(detail, "fieldViolations"), "")
+            item for detail in as_list(details, "") for item in as_list(get_field(detail, "fieldViolations"), "")
         ]
-        return next((field for item in violations if (field := text_at(item, "field")) is not None), None)
+        return next((field for item in violations if (field := get_text(item, "field")) is not None), None)
     except (InputError, AttributeError):
         return None
 
@@ -197,16 +197,17 @@ def _violated_field(details: Any) -> str | None:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_reply(reply: Reply, render_context: Projection) -> JsonObject:
-    context = Spelling(render_context, identify(None))
+def render_reply(reply: Reply, render_context: RenderContext) -> JsonObject:
+    context = GeminiContext(render_context, identify(None))
     own = own_fragment(reply.native)
     if own is not None:
-        return _render_at_home(reply, own, context)
+        return _render_same_api(reply, own, context)
     parts = render_parts(
-        _signed([block for given in reply.blocks for block in for_client(given, render_context)]), context
+        _sign_first_call([block for given in reply.blocks for block in blocks_for_client(given, render_context)]),
+        context,
     )
     candidate: JsonObject = {"finishReason": render_finish(reply.finish), "index": 0}
-    if not parts and speaks(reply.finish):
+    if not parts and has_content(reply.finish):
         parts = [{"text": ""}]
     if parts:
         candidate = {"content": {"parts": parts, "role": "model"}, **candidate}
@@ -220,18 +221,18 @@ def render_reply(reply: Reply, render_context: Projection) -> JsonObject:
     return body
 
 
-def _render_at_home(reply: Reply, own: JsonObject, context: Spelling) -> JsonObject:
-    candidates = items_of(look(own, "candidates"), "candidates")
-    content = object_at(candidates[0], "content") if candidates else {}
-    given = items_of(content.get("parts"), "parts")
+def _render_same_api(reply: Reply, own: JsonObject, context: GeminiContext) -> JsonObject:
+    candidates = as_list(get_field(own, "candidates"), "candidates")
+    content = get_object(candidates[0], "content") if candidates else {}
+    given = as_list(content.get("parts"), "parts")
     parts = render_parts(reply.blocks, context)
     if len(parts) == len(given) and all(new is old for new, old in zip(parts, given, strict=True)):
         return own
-    first = {**candidates[0], spelled(candidates[0], "content"): {**content, "parts": parts}}
-    return {**own, spelled(own, "candidates"): [first, *candidates[1:]]}
+    first = {**candidates[0], find_key(candidates[0], "content"): {**content, "parts": parts}}
+    return {**own, find_key(own, "candidates"): [first, *candidates[1:]]}
 
 
-def for_client(block: Block, render_context: Projection) -> list[Block]:
+def blocks_for_client(block: Block, render_context: RenderContext) -> list[Block]:
     """The blocks that a Gemini client can use: hosted calls of other providers are dropped."""
     if isinstance(block, Thinking) and block.origin.provider != API:
         # GEM-18: signatures of other providers are not valid here; the text can be shown.
@@ -239,26 +240,26 @@ def for_client(block: Block, render_context: Projection) -> list[Block]:
             render_context.report.add("reasoning", "dropped reasoning without readable text from the reply")
         return [Thinking(block.text, origin=block.origin)] if block.text else []
     mute = isinstance(block, Text) and not block.text
-    return [] if mute or ran_elsewhere(block, API, render_context.report) else [block]
+    return [] if mute or drop_foreign_hosted(block, API, render_context.report) else [block]
 
 
-def _signed(blocks: list[Block]) -> list[Block]:
+def _sign_first_call(blocks: list[Block]) -> list[Block]:
     """GEM-15, GEM-17: sign the first call, which the API rejects unsigned when the client sends it back."""
     calls = ((at, block) for at, block in enumerate(blocks) if isinstance(block, ToolCall) and block.kind != "hosted")
     at, call = next(calls, (0, None))
-    if call is None or not lacks_signature(call) or (at and signs_the_next(blocks[at - 1])):
+    if call is None or not needs_signature(call) or (at and is_signature_of_next(blocks[at - 1])):
         return blocks
-    return [*blocks[:at], first_signature(), *blocks[at:]]
+    return [*blocks[:at], placeholder_signature(), *blocks[at:]]
 
 
-def lacks_signature(call: ToolCall) -> bool:
+def needs_signature(call: ToolCall) -> bool:
     """Whether a first call without a signature needs one: not if a Gemini model that signs no calls made it."""
-    return call.origin.provider != API or traits_of(identify(call.origin.model)).signed_calls
+    return call.origin.provider != API or capabilities_of(identify(call.origin.model)).signed_calls
 
 
-def first_signature() -> Thinking:
+def placeholder_signature() -> Thinking:
     """The signature block for a first call that has none."""
-    return Thinking(signature=PLACEHOLDER, origin=Origin(API, identity="absent"))
+    return Thinking(signature=PLACEHOLDER_SIGNATURE, origin=Origin(API, identity="absent"))
 
 
 def render_finish(finish: Finish, cause: str | None = None) -> str:
@@ -266,7 +267,7 @@ def render_finish(finish: Finish, cause: str | None = None) -> str:
     return cause if cause in _FINISHES else _FINISH_REASONS[finish]
 
 
-def speaks(finish: Finish) -> bool:
+def has_content(finish: Finish) -> bool:
     """Whether a reply with this finish has content, even if it is empty."""
     return finish in ("stop", "tool_calls", "length", "pause")
 

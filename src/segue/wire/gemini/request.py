@@ -16,124 +16,124 @@ from segue.canonical.pairing import pair
 from segue.canonical.request import Request
 from segue.errors import InputError
 from segue.models import identify
-from segue.render.demands import TEXTS
+from segue.render.constraints import TEXTS
 from segue.render.transcript import Transcript
-from segue.wire.base import Projection
+from segue.wire.base import RenderContext
+from segue.wire.gemini.capabilities import DEFAULT_MODEL
+from segue.wire.gemini.context import GeminiContext
 from segue.wire.gemini.fields import (
     JsonObject,
-    both,
-    items_of,
-    kind_of,
-    look,
-    needed_text,
-    object_of,
-    spelled,
-    text_at,
+    as_list,
+    both_cases,
+    find_key,
+    get_field,
+    get_text,
+    get_text_strict,
+    json_type_name,
+    require_object,
 )
-from segue.wire.gemini.items import API, members_of, own_fragment, parse_parts, render_parts
-from segue.wire.gemini.keys import lawful
+from segue.wire.gemini.items import API, data_fields, own_fragment, parse_parts, render_parts
 from segue.wire.gemini.options import (
     OPTION_KEYS,
-    fit_choice,
-    lay_options,
+    fit_tool_choice,
+    merge_options,
     parse_options,
     render_options,
 )
-from segue.wire.gemini.spelling import Spelling
-from segue.wire.gemini.tools import lay_tools, parse_tools, render_tools
-from segue.wire.gemini.traits import DEFAULT_MODEL
-from segue.wire.schema import fitted_format, rules
-from segue.wire.tools import declared_choice
+from segue.wire.gemini.request_types import drop_invalid_fields
+from segue.wire.gemini.tools import merge_tools, parse_tools, render_tools
+from segue.wire.schema import render_format_schema, rules
+from segue.wire.tools import drop_undeclared_choice
 
 __all__ = ["BODY_KEYS", "parse_request", "render_request"]
 
 # GEM-07: `function` is the old role of results. The vendor's own examples also have roles in capitals.
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "model": "ai", "function": "human"}
-BODY_KEYS = both("model", "contents", "systemInstruction", "tools") | OPTION_KEYS
+BODY_KEYS = both_cases("model", "contents", "systemInstruction", "tools") | OPTION_KEYS
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
 def parse_request(body: Mapping[str, Any]) -> Request:
-    model = text_at(body, "model")
-    if look(body, "contents") is None:
+    model = get_text(body, "model")
+    if get_field(body, "contents") is None:
         raise InputError("`contents` is missing", path="contents")
     contents: list[Message] = []
-    for index, item in enumerate(items_of(body["contents"], "contents")):
+    for index, item in enumerate(as_list(body["contents"], "contents")):
         try:
             contents.append(_parse_content(item, model))
         except InputError as error:
-            raise error.under(f"contents[{index}]") from None
+            raise error.with_prefix(f"contents[{index}]") from None
     return Request(
-        messages=_paired(contents),
-        system=_parse_system(look(body, "systemInstruction"), spelled(body, "systemInstruction")),
+        messages=_pair_messages(contents),
+        system=_parse_system(get_field(body, "systemInstruction"), find_key(body, "systemInstruction")),
         tools=parse_tools(body.get("tools")),
         options=parse_options(body),
         model=model,
         # Cached content precedes the contents of the body.
-        continues=text_at(body, "cachedContent"),
+        continues=get_text(body, "cachedContent"),
         native=Native(API, body),
     )
 
 
 def _parse_content(value: object, model: str | None) -> Message:
-    content = object_of(value)
+    content = require_object(value)
     role = content.get("role")
     speaker = _SPEAKERS.get(role.lower() or "user") if isinstance(role, str) else "human" if role is None else None
     if speaker is None:
-        found = repr(role) if isinstance(role, str) else kind_of(role)
+        found = repr(role) if isinstance(role, str) else json_type_name(role)
         raise InputError(f"the role user or model was expected, not {found}", path="role")
-    blocks, intact = parse_parts(items_of(content.get("parts"), "parts"), model, own=speaker == "ai")
+    blocks, intact = parse_parts(as_list(content.get("parts"), "parts"), model, from_model=speaker == "ai")
     if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
         speaker = "tool"
     return Message(speaker, blocks, native=Native(API, content, intact))
 
 
-def _paired(contents: Sequence[Message]) -> tuple[Message, ...]:
+def _pair_messages(contents: Sequence[Message]) -> tuple[Message, ...]:
     """The messages with canonical ids. Consecutive replies with calls are one turn in several contents."""
     turns: list[list[Message]] = []
     runs = [list(found) for _, found in groupby(contents, lambda message: message.speaker)]
     for at, run in enumerate(runs):
         following = runs[at + 1] if at + 1 < len(runs) else []
-        if run[0].speaker == "ai" and any(map(_calls, run)):
-            turns += _steps(run, following)
+        if run[0].speaker == "ai" and any(map(_call_positions, run)):
+            turns += _split_run(run, following)
         else:
             turns += [[message] for message in run]
     messages: list[Message] = []
-    for turn, one in zip(turns, pair([_as_one(turn) for turn in turns], positional=True), strict=True):
-        messages += [one] if len(turn) == 1 else _apart(turn, one)
+    for turn, one in zip(turns, pair([_merge_messages(turn) for turn in turns], positional=True), strict=True):
+        messages += [one] if len(turn) == 1 else _split_turn(turn, one)
     return tuple(messages)
 
 
-def _steps(run: list[Message], following: list[Message]) -> list[list[Message]]:
+def _split_run(run: list[Message], following: list[Message]) -> list[list[Message]]:
     """The turns of consecutive replies: one if all calls have results, else split before each further signed call.
 
     Only the first call of a turn is signed (GEM-15), so another signed call means that results were lost in between.
     """
     results = sum(isinstance(block, ToolResponse) for message in following for block in message.blocks)
-    if results >= sum(len(_calls(message)) for message in run):
+    if results >= sum(len(_call_positions(message)) for message in run):
         return [run]
     steps: list[list[Message]] = [[]]
     for message in run:
-        calls = _calls(message)
+        calls = _call_positions(message)
         signed = bool(calls) and calls[0] > 0 and isinstance(message.blocks[calls[0] - 1], Thinking)
-        if signed and any(map(_calls, steps[-1])):
+        if signed and any(map(_call_positions, steps[-1])):
             steps.append([])
         steps[-1].append(message)
     return steps
 
 
-def _calls(message: Message) -> list[int]:
+def _call_positions(message: Message) -> list[int]:
     """The block positions of calls that the client answers."""
     return [at for at, block in enumerate(message.blocks) if isinstance(block, ToolCall) and block.kind != "hosted"]
 
 
-def _as_one(turn: list[Message]) -> Message:
+def _merge_messages(turn: list[Message]) -> Message:
     return turn[0] if len(turn) == 1 else Message("ai", tuple(block for message in turn for block in message.blocks))
 
 
-def _apart(turn: list[Message], one: Message) -> list[Message]:
+def _split_turn(turn: list[Message], one: Message) -> list[Message]:
     """The original messages of a turn, with the ids and the turn key of the merged one."""
     messages: list[Message] = []
     start = 0
@@ -151,13 +151,13 @@ def _parse_system(value: Any, path: str) -> tuple[Text, ...]:
     if isinstance(value, str):
         return (Text(value),) if value else ()
     texts: list[Text] = []
-    for index, item in enumerate(items_of(object_of(value, path).get("parts"), f"{path}.parts")):
-        part = object_of(item, f"{path}.parts[{index}]")
+    for index, item in enumerate(as_list(require_object(value, path).get("parts"), f"{path}.parts")):
+        part = require_object(item, f"{path}.parts[{index}]")
         kind = next((key for key, member in part.items() if member is not None), "nothing")
         try:
-            text = needed_text(part, "text")
+            text = get_text_strict(part, "text")
         except InputError as error:
-            raise error.under(f"{path}.parts[{index}]") from None
+            raise error.with_prefix(f"{path}.parts[{index}]") from None
         texts.append(Text(TEXTS.unsupported.format(kind=kind) if text is None else text, native=Native(API, part)))
     return tuple(texts)
 
@@ -165,12 +165,12 @@ def _parse_system(value: Any, path: str) -> tuple[Text, ...]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_request(transcript: Transcript, render_context: Projection) -> JsonObject:
+def render_request(transcript: Transcript, render_context: RenderContext) -> JsonObject:
     model = identify(transcript.model or DEFAULT_MODEL)
-    context = Spelling(render_context, model, new_ids=transcript.policy.ids == "canonical")
+    context = GeminiContext(render_context, model, new_ids=transcript.policy.ids == "canonical")
     contents = [_render_message(message, context) for message in transcript.messages]
-    if transcript.home and transcript.request.native is not None:
-        return _render_at_home(transcript, render_context, transcript.request.native.fragment, contents)
+    if transcript.is_same_api and transcript.request.native is not None:
+        return _render_same_api(transcript, render_context, transcript.request.native.fragment, contents)
     tools = render_tools(transcript.tools, render_context)
     body: JsonObject = {}
     system = _render_system(transcript.system)
@@ -179,63 +179,63 @@ def render_request(transcript: Transcript, render_context: Projection) -> JsonOb
     if system is not None:
         body["systemInstruction"] = system
     body["contents"] = [
-        lawful(content, "content", render_context.report) if _is_partly_own(message) else content
+        drop_invalid_fields(content, "content", render_context.report) if _has_own_blocks(message) else content
         for message, content in zip(transcript.messages, contents, strict=True)
     ]
     if tools:
         body["tools"] = tools
-    form = fitted_format(transcript.options.response_format, rules.GEMINI, render_context.report)
+    form = render_format_schema(transcript.options.response_format, rules.GEMINI, render_context.report)
     functions = frozenset(tool.name for tool in transcript.tools if tool.kind != "hosted")
-    options = declared_choice(transcript.options, functions, render_context.report)
+    options = drop_undeclared_choice(transcript.options, functions, render_context.report)
     options = msgspec.structs.replace(options, response_format=form)
     if tools and not functions and options.tool_choice is not None:
         reason = "`tool_choice` dropped: it cannot select hosted tools"
         render_context.report.add("adjusted", reason, subject="tool_choice")
         options = msgspec.structs.replace(options, tool_choice=None)
     return body | render_options(
-        options, model, render_context.report, declared=bool(tools), spell=render_context.names.render
+        options, model, render_context.report, has_tools=bool(tools), project_name=render_context.names.render
     )
 
 
-def _is_partly_own(message: Message) -> bool:
+def _has_own_blocks(message: Message) -> bool:
     return any(block.native is not None and block.native.api == API for block in message.blocks)
 
 
-def _render_at_home(
-    transcript: Transcript, render_context: Projection, fragment: Mapping[str, Any], contents: list[JsonObject]
+def _render_same_api(
+    transcript: Transcript, render_context: RenderContext, fragment: Mapping[str, Any], contents: list[JsonObject]
 ) -> JsonObject:
     """The original body with the changes merged into it."""
     request = transcript.request
-    body = lay_options(fragment, transcript, render_context)
-    key = spelled(fragment, "systemInstruction")
-    given = look(fragment, key)
+    body = merge_options(fragment, transcript, render_context)
+    key = find_key(fragment, "systemInstruction")
+    given = get_field(fragment, key)
     if transcript.system != request.system or isinstance(given, str):
         given = _render_system(transcript.system)
-    system = _lawful_system(given)
+    system = _valid_system(given)
     if system is not fragment.get(key):
         body.pop(key, None)
         body |= {key: system} if system else {}
-    if not _is_same(contents, fragment["contents"]):
+    if not _is_unchanged(contents, fragment["contents"]):
         body["contents"] = contents
-    tools = lay_tools(fragment.get("tools"), transcript.tools, render_context)
+    tools = merge_tools(fragment.get("tools"), transcript.tools, render_context)
     if tools is not None:
         body["tools"] = tools
-    fit_choice(body, identify(transcript.model or DEFAULT_MODEL), render_context.report)
-    return lawful(body, "request", render_context.report)
+    fit_tool_choice(body, identify(transcript.model or DEFAULT_MODEL), render_context.report)
+    return drop_invalid_fields(body, "request", render_context.report)
 
 
-def _lawful_system(given: Any) -> JsonObject | None:
+def _valid_system(given: Any) -> JsonObject | None:
     """GEM-10: the system instruction with exactly one data field per part."""
     if not isinstance(given, dict):
         return None
     system = cast("JsonObject", given)
-    parts = items_of(system.get("parts"), "parts")
-    kept = [part for part in parts if len(members_of(part)) == 1]
-    texts = [{"text": part["text"]} for part in parts if len(members_of(part)) > 1 and text_at(part, "text")]
+    parts = as_list(system.get("parts"), "parts")
+    kept = [part for part in parts if len(data_fields(part)) == 1]
+    texts = [{"text": part["text"]} for part in parts if len(data_fields(part)) > 1 and get_text(part, "text")]
     return system if len(kept) == len(parts) else {**system, "parts": [*kept, *texts]} if kept or texts else None
 
 
-def _is_same(written: list[JsonObject], original: Any) -> bool:
+def _is_unchanged(written: list[JsonObject], original: Any) -> bool:
     """Whether these are the original objects; a single object may replace a list of one."""
     if not isinstance(original, list):
         return len(written) == 1 and written[0] == original
@@ -243,25 +243,25 @@ def _is_same(written: list[JsonObject], original: Any) -> bool:
     return len(written) == len(items) and all(new is old for new, old in zip(written, items, strict=True))
 
 
-def _render_message(message: Message, context: Spelling) -> JsonObject:
-    written = render_parts(message.blocks, context, own=message.speaker == "ai")
+def _render_message(message: Message, context: GeminiContext) -> JsonObject:
+    written = render_parts(message.blocks, context, from_model=message.speaker == "ai")
     if message.name is not None:
         context.report.add("dropped", "dropped the message name: Gemini has no such field", subject=message.name)
     native = message.native
     if native is None or native.api != API:
         return {"role": "model" if message.speaker == "ai" else "user", "parts": written}
     own = own_fragment(native)
-    if own is not None and _is_same(written, own.get("parts")) and _may_speak(message, own):
+    if own is not None and _is_unchanged(written, own.get("parts")) and _has_valid_role(message, own):
         return own
     changed = {**native.fragment, "parts": written}
-    return changed if _may_speak(message, changed) else {**changed, "role": _role(message)}
+    return changed if _has_valid_role(message, changed) else {**changed, "role": _role(message)}
 
 
 def _role(message: Message) -> str:
     return "model" if message.speaker == "ai" else "user"
 
 
-def _may_speak(message: Message, content: JsonObject) -> bool:
+def _has_valid_role(message: Message, content: JsonObject) -> bool:
     """Whether the role of a content is valid for this speaker."""
     role = content.get("role") or "user"
     return role == _role(message) or (role == "function" and message.speaker == "tool")

@@ -10,19 +10,19 @@ from typing import Any, cast
 
 from msgspec import UNSET
 
-from segue.canonical.blocks import Block, Code, Media, Text, ToolResponse, one_text
-from segue.canonical.jsontext import write_text
+from segue.canonical.blocks import Block, Code, Media, Text, ToolResponse, join_texts
+from segue.canonical.json import encode_json_text
 from segue.errors import InputError
-from segue.wire.base import Projection
-from segue.wire.gemini.fields import JsonObject, items_of, look, object_of, object_or_none
-from segue.wire.gemini.media import API, inline_part, parse_file, parse_inline, unsupported
-from segue.wire.media import report_lost_name
+from segue.wire.base import RenderContext
+from segue.wire.gemini.fields import JsonObject, as_list, get_field, object_or_none, require_object
+from segue.wire.gemini.media import API, parse_file, parse_inline, render_inline, render_unsupported
+from segue.wire.media import report_dropped_name
 
-__all__ = ["fenced", "parse_content", "parse_response", "render_content"]
+__all__ = ["fence_code", "parse_content", "parse_response", "render_content"]
 
 # Keys that clients use for text; those of `_OUTPUT_KEYS` may hold any value.
-_OUTPUTS = ("output", "result")
-_TEXTS = (*_OUTPUTS, "content")
+_OUTPUT_KEYS = ("output", "result")
+_TEXT_KEYS = (*_OUTPUT_KEYS, "content")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -30,7 +30,7 @@ _TEXTS = (*_OUTPUTS, "content")
 
 def parse_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, bool, bool]:
     """Content, structured value or UNSET, whether the call failed, and whether all of it is valid as it is."""
-    given: Any = look(inner, "response")
+    given: Any = get_field(inner, "response")
     content, structured, failed = parse_response(given, inner.get("name"))
     media, intact = _parse_media(inner)
     # GEM-13: must be an object
@@ -49,31 +49,31 @@ def parse_response(given: Any, tool: object) -> tuple[tuple[Block, ...], Any, bo
     failed = isinstance(response.get("error"), str) and len(response) == 1
     failed = failed or (response.get("error") not in (None, "", False, [], {}) and not response.get("output"))
     for key, value in response.items():
-        is_result_key = key == "error" if failed else key in _TEXTS
+        is_result_key = key == "error" if failed else key in _TEXT_KEYS
         # Some clients add the name of the tool.
         alone = all(other == key or (other == "name" and named == tool) for other, named in response.items())
         if is_result_key and alone and isinstance(value, str):
             return (Text(value),), UNSET, failed
-        if is_result_key and alone and (failed or key in _OUTPUTS):
+        if is_result_key and alone and (failed or key in _OUTPUT_KEYS):
             return (), value, failed
     return (), response, failed
 
 
-_READERS = {"inlineData": parse_inline, "fileData": parse_file}
+_MEDIA_PARSERS = {"inlineData": parse_inline, "fileData": parse_file}
 
 
 def _parse_media(inner: JsonObject) -> tuple[list[Block], bool]:
     media: list[Block] = []
     intact = True
-    for index, item in enumerate(items_of(inner.get("parts"), "parts")):
+    for index, item in enumerate(as_list(inner.get("parts"), "parts")):
         try:
-            part = object_of(item)
+            part = require_object(item)
         except InputError as error:
-            raise error.under(f"parts[{index}]") from None
-        members = [name for name in _READERS if look(part, name) is not None]
+            raise error.with_prefix(f"parts[{index}]") from None
+        members = [name for name in _MEDIA_PARSERS if get_field(part, name) is not None]
         for name in members:
-            alone = part if len(members) == 1 else {name: look(part, name)}
-            media.append(_READERS[name](alone))
+            alone = part if len(members) == 1 else {name: get_field(part, name)}
+            media.append(_MEDIA_PARSERS[name](alone))
         # GEM-10
         intact = intact and len(members) == 1 and all(block.native is None or block.native.intact for block in media)
     return media, intact
@@ -82,30 +82,30 @@ def _parse_media(inner: JsonObject) -> tuple[list[Block], bool]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_content(response: ToolResponse, render_context: Projection) -> tuple[JsonObject, list[JsonObject]]:
+def render_content(response: ToolResponse, render_context: RenderContext) -> tuple[JsonObject, list[JsonObject]]:
     """The `response` object and the media parts."""
     texts: list[str] = []
     media: list[JsonObject] = []
     for block in response.content or ():
         part = _render_media(block) if isinstance(block, Media) else None
         if isinstance(block, Media) and part is not None:
-            report_lost_name(block, part, render_context.report)
+            report_dropped_name(block, part, render_context.report)
             media.append(part)
         else:
-            texts.append(_told(block, response, render_context))
+            texts.append(_block_text(block, response, render_context))
     failed = response.error or response.outcome is not None
     if response.structured is not UNSET and not texts:
         return _as_object(response.structured, failed), media
     if not texts and not failed:
         return {}, media
-    return {"error" if failed else "output": one_text(texts)}, media
+    return {"error" if failed else "output": join_texts(texts)}, media
 
 
 def _render_media(media: Media) -> JsonObject | None:
     native = media.native
     if native is not None and native.api == API and native.intact:
         return cast("JsonObject", native.fragment)
-    return inline_part(media)
+    return render_inline(media)
 
 
 def _as_object(value: Any, failed: bool) -> JsonObject:
@@ -116,12 +116,12 @@ def _as_object(value: Any, failed: bool) -> JsonObject:
     return {"output": value} if members is None or "error" in members else members
 
 
-def _told(block: Block, response: ToolResponse, render_context: Projection) -> str:
+def _block_text(block: Block, response: ToolResponse, render_context: RenderContext) -> str:
     match block:
         case Text():
             return block.text
         case Code():
-            return fenced(block)
+            return fence_code(block)
         case Media():
             render_context.report.add(
                 "text",
@@ -129,11 +129,11 @@ def _told(block: Block, response: ToolResponse, render_context: Projection) -> s
                 call_id=response.call_id,
                 subject=block.kind,
             )
-            return str(unsupported(block.kind, block.name, block.url)["text"])
+            return str(render_unsupported(block.kind, block.name, block.url)["text"])
         case _:
-            return write_text(block.native.fragment if block.native is not None else {})
+            return encode_json_text(block.native.fragment if block.native is not None else {})
 
 
-def fenced(code: Code) -> str:
+def fence_code(code: Code) -> str:
     fence = "````" if "```" in code.code else "```"
     return f"{fence}{code.language}\n{code.code}\n{fence}"

@@ -8,132 +8,132 @@ from typing import Any, cast
 
 from segue.canonical.blocks import ToolCall
 from segue.errors import InputError
-from segue.wire.gemini.fields import JsonObject, items_of, look, object_of, text_at
-from segue.wire.stream_reader import Reader
+from segue.wire.gemini.fields import JsonObject, as_list, get_field, get_text, require_object
+from segue.wire.stream_reader import PayloadReader
 
-__all__ = ["GrowingCall", "Run"]
+__all__ = ["PartialCall", "TextRun"]
 
 # A text of this length that repeats all previous text as its prefix is not a coincidence.
-_LONG = 24
-_CHUNKS = 4
+_LONG_TEXT = 24
+_MIN_CHUNKS = 4
 
 
-class Run:
+class TextRun:
     """A text or thought over several chunks.
 
     Some servers send the whole text so far in each chunk (cumulative). That is certain if the text is long, or if the
     third chunk repeats the second as the second repeated the first; until then the second one is held back.
     """
 
-    __slots__ = ("_chunks", "_held", "_length", "_reader", "place", "repeats", "thought")
+    __slots__ = ("_chunks", "_held", "_length", "_reader", "block_index", "is_cumulative", "thought")
 
-    def __init__(self, reader: Reader, place: int, *, thought: bool, repeats: bool) -> None:
+    def __init__(self, reader: PayloadReader, block_index: int, *, thought: bool, is_cumulative: bool) -> None:
         self._reader = reader
-        self.place = place
+        self.block_index = block_index
         self.thought = thought
-        self.repeats = repeats
+        self.is_cumulative = is_cumulative
         self._length = self._chunks = 0
         self._held: str | None = None
 
-    def say(self, text: str) -> None:
+    def append(self, text: str) -> None:
         if self._held is not None:
             held, self._held = self._held, None
             if text.startswith(held):
-                self.repeats = True
+                self.is_cumulative = True
             else:
-                self._tell(held)
-        if self.repeats:
-            so_far = self._reader.said(self.place)
+                self._emit(held)
+        if self.is_cumulative:
+            so_far = self._reader.text_so_far(self.block_index)
             text = "" if so_far.startswith(text) else text.removeprefix(so_far)
         elif self._length and len(text) > self._length:
-            so_far = self._reader.said(self.place)
+            so_far = self._reader.text_so_far(self.block_index)
             if text.startswith(so_far) and text not in (text + text)[1:-1]:
-                if len(so_far) >= _LONG:
-                    self.repeats = True
+                if len(so_far) >= _LONG_TEXT:
+                    self.is_cumulative = True
                     text = text[len(so_far) :]
                 elif self._chunks == 1:
                     self._held = text
                     return
-        self._tell(text)
+        self._emit(text)
 
     @property
-    def settled(self) -> bool:
+    def is_incremental(self) -> bool:
         """Whether it is certain that chunks are increments and not cumulative."""
-        return self._chunks >= _CHUNKS and not self.repeats and self._held is None
+        return self._chunks >= _MIN_CHUNKS and not self.is_cumulative and self._held is None
 
-    def more(self, text: str) -> None:
+    def append_incremental(self, text: str) -> None:
         """Append to an incremental text without the check for repetition."""
-        self._tell(text)
+        self._emit(text)
 
-    def _tell(self, text: str) -> None:
+    def _emit(self, text: str) -> None:
         if text:
             self._chunks += 1
             self._length += len(text)
             if self.thought:
-                self._reader.thinking(self.place, text)
+                self._reader.add_thinking(self.block_index, text)
             else:
-                self._reader.text(self.place, text)
+                self._reader.add_text(self.block_index, text)
 
     def end(self) -> str:
         if self._held is not None:
-            self._tell(self._held)
+            self._emit(self._held)
             self._held = None
-        return self._reader.ended(self.place)
+        return self._reader.finish_text(self.block_index)
 
 
-_STEP = re.compile(r"""\.([^.\[\]'"]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""", re.DOTALL)
-_VALUES = ("stringValue", "numberValue", "boolValue")
-_DEPTH = 500
+_PATH_STEP = re.compile(r"""\.([^.\[\]'"]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""", re.DOTALL)
+_VALUE_FIELDS = ("stringValue", "numberValue", "boolValue")
+_MAX_DEPTH = 500
 
 
-class GrowingCall:
+class PartialCall:
     """A call whose arguments arrive in parts, each with its JSON path."""
 
-    __slots__ = ("_open", "arguments", "at", "call", "fragment", "place")
+    __slots__ = ("_open_path", "arguments", "part_index", "call", "fragment", "block_index")
 
-    def __init__(self, call: ToolCall, place: int, at: int, fragment: JsonObject) -> None:
+    def __init__(self, call: ToolCall, block_index: int, part_index: int, fragment: JsonObject) -> None:
         self.call = call
-        self.place = place
-        self.at = at
+        self.block_index = block_index
+        self.part_index = part_index
         self.fragment = fragment
         self.arguments: JsonObject = {}
-        self._open: str | None = None
+        self._open_path: str | None = None
 
-    def goes_on_with(self, inner: JsonObject) -> bool:
-        name, call_id = text_at(inner, "name"), text_at(inner, "id")
+    def is_continued_by(self, inner: JsonObject) -> bool:
+        name, call_id = get_text(inner, "name"), get_text(inner, "id")
         return name in (None, "", self.call.name) and call_id in (None, "", self.call.origin.raw_id)
 
-    def take(self, inner: JsonObject) -> None:
-        whole = look(inner, "args")
+    def add_delta(self, inner: JsonObject) -> None:
+        whole = get_field(inner, "args")
         if isinstance(whole, dict):
             self.arguments.update(cast("JsonObject", whole))
-        for piece in map(object_of, items_of(look(inner, "partialArgs"), "partialArgs")):
-            path = text_at(piece, "jsonPath") or ""
-            value: Any = next((found for key in _VALUES if (found := look(piece, key)) is not None), None)
-            self._lay(path, value, grows=path == self._open)
-            self._open = path if look(piece, "willContinue") is True else None
+        for piece in map(require_object, as_list(get_field(inner, "partialArgs"), "partialArgs")):
+            path = get_text(piece, "jsonPath") or ""
+            value: Any = next((found for key in _VALUE_FIELDS if (found := get_field(piece, key)) is not None), None)
+            self._set_value(path, value, grows=path == self._open_path)
+            self._open_path = path if get_field(piece, "willContinue") is True else None
 
-    def _lay(self, path: str, value: Any, *, grows: bool) -> None:
-        steps = _steps(path)
+    def _set_value(self, path: str, value: Any, *, grows: bool) -> None:
+        steps = _parse_path(path)
         if not steps:
             return
         target: Any = self.arguments
         for step, following in pairwise(steps):
             empty: Any = [] if isinstance(following, int) else {}
-            target = _under(target, step, path, empty)
+            target = _get_or_create(target, step, path, empty)
         last = steps[-1]
-        before = _under(target, last, path, None)
+        before = _get_or_create(target, last, path, None)
         # A part without a value means null, or the end of a string that it continues.
         joined = f"{before}{value or ''}" if grows and isinstance(before, str) else value
         target[last] = joined
 
 
-def _steps(path: str) -> list[str | int]:
+def _parse_path(path: str) -> list[str | int]:
     steps: list[str | int] = []
     position = 1 if path.startswith("$") else 0
     while position < len(path):
-        found = _STEP.match(path, position)
-        if found is None or len(steps) >= _DEPTH:
+        found = _PATH_STEP.match(path, position)
+        if found is None or len(steps) >= _MAX_DEPTH:
             raise InputError(f"invalid JSON path: {path[:64]}", path="partialArgs")
         plain, number, single, double = found.groups()
         quoted = single if single is not None else double
@@ -143,7 +143,7 @@ def _steps(path: str) -> list[str | int]:
     return steps
 
 
-def _under(target: Any, step: str | int, path: str, empty: Any) -> Any:
+def _get_or_create(target: Any, step: str | int, path: str, empty: Any) -> Any:
     """The value at this step; `empty` is inserted if there is none."""
     if isinstance(step, str) and isinstance(target, dict):
         fields = cast("JsonObject", target)

@@ -7,20 +7,20 @@ from typing import Any, get_args
 
 from segue.canonical.request import Effort, Reasoning
 from segue.render.report import Report
-from segue.wire.effort import budget_of, effort_of, nearest
-from segue.wire.gemini.fields import JsonObject, int_at, text_at
-from segue.wire.gemini.traits import Traits
+from segue.wire.effort import budget_effort, clamp_effort, effort_budget
+from segue.wire.gemini.capabilities import Capabilities
+from segue.wire.gemini.fields import JsonObject, get_int, get_text
 
 __all__ = ["parse_reasoning", "render_reasoning"]
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
-_DYNAMIC = -1
+_DYNAMIC_BUDGET = -1
 
 
 def parse_reasoning(config: Mapping[str, Any]) -> Reasoning | None:
-    level = (text_at(config, "thinkingLevel") or "").lower()
+    level = (get_text(config, "thinkingLevel") or "").lower()
     effort: Effort | None = next((known for known in _EFFORTS if known == level), None)
-    budget = int_at(config, "thinkingBudget")
+    budget = get_int(config, "thinkingBudget")
     match budget:
         case None:
             return None if effort is None else Reasoning(effort=effort)
@@ -32,21 +32,21 @@ def parse_reasoning(config: Mapping[str, Any]) -> Reasoning | None:
             return Reasoning(enabled=True, effort=effort, budget=budget)
 
 
-def render_reasoning(reasoning: Reasoning | None, traits: Traits, report: Report) -> JsonObject | None:
+def render_reasoning(reasoning: Reasoning | None, capabilities: Capabilities, report: Report) -> JsonObject | None:
     """The value of `thinkingConfig`."""
     if reasoning is None or reasoning == Reasoning():
         return None
     off = reasoning.enabled is False or reasoning.effort == "none"
-    if traits.levels:
-        return _by_level(reasoning, off, traits.levels, report)
-    if traits.budget is not None:
-        return _by_budget(reasoning, off, traits, traits.budget, report)
+    if capabilities.thinking_levels:
+        return _render_level(reasoning, off, capabilities.thinking_levels, report)
+    if capabilities.thinking_budget is not None:
+        return _render_budget(reasoning, off, capabilities, capabilities.thinking_budget, report)
     if not off:
         report.add("adjusted", "reasoning dropped: the model does not support thinking", subject="reasoning")
     return None
 
 
-def _by_level(reasoning: Reasoning, off: bool, levels: tuple[Effort, ...], report: Report) -> JsonObject | None:
+def _render_level(reasoning: Reasoning, off: bool, levels: tuple[Effort, ...], report: Report) -> JsonObject | None:
     if off:
         report.add(
             "adjusted", f"thinking cannot be disabled on this model: level set to {levels[0]}", subject="reasoning"
@@ -54,27 +54,27 @@ def _by_level(reasoning: Reasoning, off: bool, levels: tuple[Effort, ...], repor
         return {"thinkingLevel": levels[0].upper()}
     effort = reasoning.effort
     if effort is None and reasoning.budget is not None:
-        effort = effort_of(reasoning.budget, known=levels)
+        effort = budget_effort(reasoning.budget, available=levels)
         report.add("adjusted", f"thinking budget sent as level {effort}: the model has no budget", subject="reasoning")
     # Without a level the model chooses how much to think.
-    level = nearest(effort, levels)
+    level = clamp_effort(effort, levels)
     if level is not None and level != effort:
         report.add("adjusted", f"effort {effort} sent as thinking level {level}", subject="reasoning")
     return None if level is None else {"thinkingLevel": level.upper()}
 
 
-def _by_budget(
-    reasoning: Reasoning, off: bool, traits: Traits, limits: tuple[int, int], report: Report
+def _render_budget(
+    reasoning: Reasoning, off: bool, capabilities: Capabilities, limits: tuple[int, int], report: Report
 ) -> JsonObject | None:
     least, most = limits
     if off:
-        if traits.off:
+        if capabilities.can_disable_thinking:
             return {"thinkingBudget": 0}
         report.add("adjusted", f"thinking cannot be disabled on this model: budget set to {least}", subject="reasoning")
         return {"thinkingBudget": least}
     if reasoning.budget is None and reasoning.effort is None:
-        return {"thinkingBudget": _DYNAMIC}
-    requested = reasoning.budget or budget_of(reasoning.effort or "medium")
+        return {"thinkingBudget": _DYNAMIC_BUDGET}
+    requested = reasoning.budget or effort_budget(reasoning.effort or "medium")
     budget = max(least, min(requested, most))
     if reasoning.budget is not None and budget != requested:
         report.add("adjusted", f"thinking budget limited to the range {least} to {most}", subject="reasoning")

@@ -12,17 +12,27 @@ from typing import Any, cast
 from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
-from segue.wire.base import Projection
-from segue.wire.gemini.fields import JsonObject, both, items_of, laid, look, object_of, object_or_none, spelled, text_at
+from segue.wire.base import RenderContext
+from segue.wire.gemini.fields import (
+    JsonObject,
+    as_list,
+    both_cases,
+    find_key,
+    get_field,
+    get_text,
+    object_or_none,
+    replace_fields,
+    require_object,
+)
 from segue.wire.gemini.items import API, own_fragment
-from segue.wire.gemini.openapi import is_lawful, parse_schema
-from segue.wire.schema import fitted, rules
-from segue.wire.tools import as_function, object_schema, only_elsewhere
+from segue.wire.gemini.openapi import is_valid_schema, parse_schema
+from segue.wire.schema import render_schema, rules
+from segue.wire.tools import object_schema, to_function_tool, undeclarable_message
 
-__all__ = ["TOOL_KEYS", "lay_tools", "parse_tools", "render_tools"]
+__all__ = ["TOOL_KEYS", "merge_tools", "parse_tools", "render_tools"]
 
-_FUNCTIONS = "functionDeclarations"
-TOOL_KEYS = both("name", "description", "parameters", "parametersJsonSchema")
+_DECLARATIONS = "functionDeclarations"
+TOOL_KEYS = both_cases("name", "description", "parameters", "parametersJsonSchema")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -30,42 +40,42 @@ TOOL_KEYS = both("name", "description", "parameters", "parametersJsonSchema")
 
 def parse_tools(value: object) -> tuple[Tool, ...]:
     tools: list[Tool] = []
-    for index, item in enumerate(items_of(value, "tools")):
+    for index, item in enumerate(as_list(value, "tools")):
         try:
-            entry = object_of(item)
+            entry = require_object(item)
             for key in entry:
-                tools += _parse_member(entry, key)
+                tools += _parse_tool_field(entry, key)
         except InputError as error:
-            raise error.under(f"tools[{index}]") from None
+            raise error.with_prefix(f"tools[{index}]") from None
     return tuple(tools)
 
 
-def _parse_member(entry: JsonObject, key: str) -> list[Tool]:
-    if key != spelled(entry, _FUNCTIONS):
+def _parse_tool_field(entry: JsonObject, key: str) -> list[Tool]:
+    if key != find_key(entry, _DECLARATIONS):
         return [] if entry[key] is None else [Tool(key, kind="hosted", native=Native(API, {key: entry[key]}))]
     tools: list[Tool] = []
-    for index, item in enumerate(items_of(entry[key], key)):
+    for index, item in enumerate(as_list(entry[key], key)):
         try:
-            tools.append(_parse_function(object_of(item)))
+            tools.append(_parse_function(require_object(item)))
         except InputError as error:
-            raise error.under(f"{key}[{index}]") from None
+            raise error.with_prefix(f"{key}[{index}]") from None
     return tools
 
 
 def _parse_function(function: JsonObject) -> Tool:
-    name = text_at(function, "name")
+    name = get_text(function, "name")
     if name is None:
         raise InputError("a function needs a name", path="name")
-    parameters = object_or_none(look(function, "parametersJsonSchema"))
-    if parameters is None and (schema := object_or_none(look(function, "parameters"))) is not None:
+    parameters = object_or_none(get_field(function, "parametersJsonSchema"))
+    if parameters is None and (schema := object_or_none(get_field(function, "parameters"))) is not None:
         parameters = parse_schema(schema)
-    return Tool(name, text_at(function, "description"), parameters, native=Native(API, function))
+    return Tool(name, get_text(function, "description"), parameters, native=Native(API, function))
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_tools(tools: Sequence[Tool], render_context: Projection) -> list[JsonObject]:
+def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[JsonObject]:
     """Cross-API declarations: all functions in one entry, and Gemini's own hosted tools."""
     functions: list[JsonObject] = []
     names: set[str] = set()
@@ -75,28 +85,28 @@ def render_tools(tools: Sequence[Tool], render_context: Projection) -> list[Json
             written = own_fragment(given.native)
             own += [written] if written is not None else []
             if written is None:
-                render_context.report.add("tools", only_elsewhere(given), subject=given.name)
+                render_context.report.add("tools", undeclarable_message(given), subject=given.name)
             continue
-        tool = as_function(given, render_context.report)
+        tool = to_function_tool(given, render_context.report)
         written = _render_function(tool, render_context)
         if written["name"] in names:
             render_context.report.add("tools", "dropped a tool: its name is already declared", subject=tool.name)
             continue
         names.add(written["name"])
         functions.append(written)
-    return [*([{_FUNCTIONS: functions}] if functions else []), *own]
+    return [*([{_DECLARATIONS: functions}] if functions else []), *own]
 
 
-def _render_function(tool: Tool, render_context: Projection) -> JsonObject:
+def _render_function(tool: Tool, render_context: RenderContext) -> JsonObject:
     own = own_fragment(tool.native)
     name = render_context.names.render(tool.name)
     if own is not None:
-        return laid(_lawful_schemas(own, render_context), name=name)
+        return replace_fields(_valid_schemas(own, render_context), name=name)
     written: JsonObject = {"name": name}
     if tool.description is not None:
         written["description"] = tool.description
     if tool.parameters is not None:
-        written["parametersJsonSchema"] = fitted(
+        written["parametersJsonSchema"] = render_schema(
             tool.parameters, rules.GEMINI, render_context.report, subject=tool.name
         )
     if tool.strict:
@@ -104,34 +114,34 @@ def _render_function(tool: Tool, render_context: Projection) -> JsonObject:
     return written
 
 
-def _lawful_schemas(function: JsonObject, render_context: Projection) -> JsonObject:
+def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonObject:
     """A same-API declaration; schemas that are not valid Gemini schemas become JSON Schema (GEM-23)."""
     made = function
     for name in ("parameters", "response"):
         plain = f"{name}JsonSchema"
-        own = look(function, name)
-        if own is None or (is_lawful(own, top=name == "parameters") and look(function, plain) is None):
+        own = get_field(function, name)
+        if own is None or (is_valid_schema(own, is_root=name == "parameters") and get_field(function, plain) is None):
             continue
-        schema = look(function, plain)
+        schema = get_field(function, plain)
         if schema is None and isinstance(own, dict):
             schema = object_schema(parse_schema(cast("JsonObject", own)))
         render_context.report.add(
-            "tools", f"`{name}` sent as `{plain}`: not a valid Gemini schema", subject=text_at(function, "name")
+            "tools", f"`{name}` sent as `{plain}`: not a valid Gemini schema", subject=get_text(function, "name")
         )
-        made = laid(made, **{name: None, plain: schema})
+        made = replace_fields(made, **{name: None, plain: schema})
     return made
 
 
-def lay_tools(given: Any, tools: Sequence[Tool], render_context: Projection) -> list[JsonObject] | None:
+def merge_tools(given: Any, tools: Sequence[Tool], render_context: RenderContext) -> list[JsonObject] | None:
     """The original entries with the projected function names; None if nothing changed."""
     written = iter([_render_function(tool, render_context) for tool in tools if tool.kind == "function"])
     names: set[Any] = set()
     changed = False
     entries: list[JsonObject] = []
-    for item in items_of(given, "tools"):
+    for item in as_list(given, "tools"):
         entry = cast("JsonObject", item)
-        key = spelled(entry, _FUNCTIONS)
-        functions = items_of(entry.get(key), key)
+        key = find_key(entry, _DECLARATIONS)
+        functions = as_list(entry.get(key), key)
         now: list[JsonObject] = []
         for function in [next(written) for _ in functions]:
             # GEM-23

@@ -5,18 +5,26 @@ from __future__ import annotations
 from functools import partial
 
 from segue.models import Model
-from segue.render.demands import Demands
+from segue.render.constraints import Constraints
 from segue.wire.base import Wire
-from segue.wire.idmap import IdScheme, prefix_scheme
+from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.openai import APIS, KINDRED, TOOL_KEYS, fit_to_model, is_gpt, parse_error, reasons
 from segue.wire.openai_chat.dialect import ChatDialect
-from segue.wire.openai_chat.plain import chat_lane
+from segue.wire.openai_chat.fast import chat_fast_path
 from segue.wire.openai_chat.reply import parse_reply, render_reply
 from segue.wire.openai_chat.request import body_keys, item_keys, parse_request, render_request
-from segue.wire.openai_chat.stream import ChatReader, ChatRenderer
+from segue.wire.openai_chat.stream_out import ChatReader, ChatRenderer
+from segue.wire.openai_shared import (
+    OPENAI_APIS,
+    TOOL_KEYS,
+    VENDOR_OPTIONS,
+    fit_options_to_model,
+    is_gpt,
+    is_reasoning_model,
+    parse_error,
+)
 from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
-from segue.wire.stream import StreamParser
+from segue.wire.stream_parser import StreamParser
 
 __all__ = ["OPENAI_CHAT", "OPENAI_DIALECT", "ChatDialect", "make_wire"]
 
@@ -30,7 +38,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         title=dialect.title,
         default_model=dialect.default_model,
         tool_format=dialect.tool_format,
-        demands=dialect.demands,
+        constraints=dialect.constraints,
         ids=dialect.ids,
         names=dialect.names,
         parse_request=partial(parse_request, dialect=dialect),
@@ -45,51 +53,51 @@ def make_wire(dialect: ChatDialect) -> Wire:
         item_keys=item_keys(dialect),
         tool_keys=TOOL_KEYS,
         custom_tools=dialect.custom_tools,
-        kindred=KINDRED if dialect.kindred_options else {},
+        vendor_options=VENDOR_OPTIONS if dialect.vendor_options else {},
         on=None if dialect.kind == "wire" else "openai-chat",
-        lane=chat_lane(dialect),
+        fast_path=chat_fast_path(dialect),
     )
 
 
 # OAI-CHAT-01, OAI-CHAT-02: any characters, at most 40 of them.
-_IDS = prefix_scheme("openai", "call_", limit=40, lawful=r"[\s\S]{1,40}")
-_MEDIA = frozenset({"image", "audio", "document"})
+_IDS = prefix_scheme("openai", "call_", limit=40, pattern=r"[\s\S]{1,40}")
+_MEDIA_KINDS = frozenset({"image", "audio", "document"})
 
 
 def _ids(_model: Model) -> IdScheme:
     return _IDS
 
 
-def _demands(model: Model) -> Demands:
-    return Demands(
+def _constraints(model: Model) -> Constraints:
+    return Constraints(
         "openai-chat",
         "openai",
-        loose_without_id=True,
+        unpaired_without_id=True,
         # OAI-CHAT-06
         unique_ids="turn",
-        own_id=_IDS.lawful,
+        id_pattern=_IDS.pattern,
         # OAI-CHAT-15
         later_system="developer",
         # OAI-CHAT-17
-        reasoning="none",
-        reasoning_refuses_tools=is_gpt(model) and model.at_least(5, 6),
+        reasoning_replay="none",
+        reasoning_excludes_tools=is_gpt(model) and model.at_least(5, 6),
         # «'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'»
         json_word="anywhere",
         # OAI-CHAT-13
-        error_flag=False,
+        has_error_flag=False,
         # OAI-CHAT-11: an empty string is content, null and an empty list are not.
-        empty_messages=frozenset({"human", "ai", "system"}),
-        media_human=_MEDIA,
-        file_ids=frozenset({"document"}),
-        file_ids_of=APIS,
+        empty_message_speakers=frozenset({"human", "ai", "system"}),
+        media_in_user=_MEDIA_KINDS,
+        file_id_kinds=frozenset({"document"}),
+        file_id_apis=OPENAI_APIS,
         # OAI-CHAT-12
-        text_results=True,
+        text_only_results=True,
     )
 
 
 def _names(model: Model) -> NameRule:
     # OAI-CHAT-08: reasoning models have been observed to accept a dot.
-    return NameRule(home_allowed="." if reasons(model) else "")
+    return NameRule(same_api_allowed="." if is_reasoning_model(model) else "")
 
 
 OPENAI_DIALECT = ChatDialect(
@@ -97,22 +105,22 @@ OPENAI_DIALECT = ChatDialect(
     provider="openai",
     title="OpenAI Chat Completions",
     default_model="gpt-4.1",
-    demands=_demands,
+    constraints=_constraints,
     ids=_ids,
     kind="wire",
     names=_names,
-    developer=True,
+    developer_role=True,
     custom_tools=True,
-    kindred_options=True,
-    old_calls=True,
+    vendor_options=True,
+    legacy_calls=True,
     refusals=True,
     # OAI-CHAT-10: not documented for other servers.
-    broken_arguments=True,
-    media=_MEDIA,
-    limit_key="max_completion_tokens",
+    invalid_json_arguments=True,
+    media=_MEDIA_KINDS,
+    max_tokens_key="max_completion_tokens",
     description_limit=1024,
-    schemas=OPENAI,
-    strict_schemas=OPENAI_STRICT,
-    adjust=fit_to_model,
+    schema_rules=OPENAI,
+    strict_schema_rules=OPENAI_STRICT,
+    adjust_options=fit_options_to_model,
 )
 OPENAI_CHAT = make_wire(OPENAI_DIALECT)

@@ -9,21 +9,21 @@ from typing import Any, cast
 
 from segue.canonical.blocks import Native, Origin, ToolCall
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
-from segue.wire.fields import object_of
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, within
-from segue.wire.overlay import rewritten
-from segue.wire.tools import render_arguments_object, render_arguments_text, repeated
+from segue.wire.json_values import require_object
+from segue.wire.merge import rewrite_known
+from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject, drop_unknown_keys
+from segue.wire.tools import render_arguments_object, render_arguments_text, repeated_key_note
 
 __all__ = [
     "CALL_KEYS",
-    "is_legacy",
+    "is_legacy_call",
     "parse_call",
     "parse_legacy_call",
     "render_call",
     "render_legacy_call",
-    "respelled",
+    "with_tool_name",
 ]
 
 _KINDS = ("function", "custom")
@@ -37,12 +37,12 @@ def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> To
     """A call with an id: of a function tool, a custom tool, or of an unknown type."""
     kind = entry.get("type")
     key = kind if isinstance(kind, str) and kind in entry else "custom" if "custom" in entry else "function"
-    detail = object_of(entry.get(key), key)
+    detail = require_object(entry.get(key), key)
     arguments: Any
     text: str | None = None
     if key == "custom":
         value = detail.get("input")
-        arguments = value if isinstance(value, str) else "" if value is None else write_text(value)
+        arguments = value if isinstance(value, str) else "" if value is None else encode_json_text(value)
         intact = isinstance(value, str)
     elif key == "function":
         arguments, text, intact = _parse_arguments(detail.get("arguments"), dialect)
@@ -52,40 +52,40 @@ def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> To
     raw_id = raw_id_or_none(given)
     invalid_id = given if raw_id is None and isinstance(given, str) and given else None
     return ToolCall(
-        _name_of(detail, f"{key}.name") or ("" if key in _KINDS else key),
+        _parse_name(detail, f"{key}.name") or ("" if key in _KINDS else key),
         arguments,
         arguments_text=text,
         kind="custom" if key == "custom" else "function",
-        extra=repeated(detail.get("arguments"), arguments) if key == "function" else None,
+        extra=repeated_key_note(detail.get("arguments"), arguments) if key == "function" else None,
         origin=Origin(dialect.provider, model, raw_id, invalid_id, "natural" if raw_id else "synthetic"),
-        native=Native(dialect.name, entry, intact and _is_of_type(key, kind, dialect)),
+        native=Native(dialect.name, entry, intact and _has_matching_type(key, kind, dialect)),
     )
 
 
-def _is_of_type(key: str, kind: object, dialect: ChatDialect) -> bool:
+def _has_matching_type(key: str, kind: object, dialect: ChatDialect) -> bool:
     """Whether the `type` of a call matches its content."""
     # OAI-CHAT-21
     if kind is None:
         return key == "function" and dialect.untyped_calls
-    return kind == key or (isinstance(kind, str) and kind in dialect.call_types)
+    return kind == key or (isinstance(kind, str) and kind in dialect.extra_call_types)
 
 
 def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:
     """A legacy `function_call`, which has no id."""
     arguments, text, intact = _parse_arguments(entry.get("arguments"), dialect)
     return ToolCall(
-        _name_of(entry, "function_call.name"),
+        _parse_name(entry, "function_call.name"),
         arguments,
         arguments_text=text,
         origin=Origin(dialect.provider, model, identity="absent"),
-        native=Native(dialect.name, entry, intact) if dialect.old_calls else None,
+        native=Native(dialect.name, entry, intact) if dialect.legacy_calls else None,
     )
 
 
 def _parse_arguments(value: object, dialect: ChatDialect) -> tuple[Any, str | None, bool]:
     """The value, the exact text if it is not valid JSON, and whether it is valid for the API."""
     if not isinstance(value, str):
-        return {} if value is None else value, None, dialect.argument_objects and isinstance(value, dict)
+        return {} if value is None else value, None, dialect.object_arguments and isinstance(value, dict)
     arguments, text = parse_argument_text(value)
     match dialect.arguments:
         case "text":
@@ -96,7 +96,7 @@ def _parse_arguments(value: object, dialect: ChatDialect) -> tuple[Any, str | No
             return arguments, text, text is None and isinstance(arguments, dict)
 
 
-def _name_of(detail: JsonObject, path: str) -> str:
+def _parse_name(detail: JsonObject, path: str) -> str:
     name = detail.get("name")
     if name is not None and not isinstance(name, str):
         raise InputError("a tool's name must be a string", path=path)
@@ -106,58 +106,58 @@ def _name_of(detail: JsonObject, path: str) -> str:
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
-def is_legacy(call: ToolCall, home: Native | None, context: Spelling) -> bool:
+def is_legacy_call(call: ToolCall, own_native: Native | None, context: ChatContext) -> bool:
     """Whether this is a legacy `function_call`, which has no id and no type."""
-    return context.dialect.old_calls and home is not None and call.origin.identity == "absent"
+    return context.dialect.legacy_calls and own_native is not None and call.origin.identity == "absent"
 
 
-def render_legacy_call(call: ToolCall, context: Spelling) -> JsonObject:
-    context.legacy.add(call.id)
-    name = context.spell(call.name)
+def render_legacy_call(call: ToolCall, context: ChatContext) -> JsonObject:
+    context.legacy_calls.add(call.id)
+    name = context.project_name(call.name)
     entry = cast("JsonObject", call.native.fragment if call.native is not None else {})
     if call.native is None or not call.native.intact:
-        entry = {**entry, "arguments": _argument_text(call, context)}
+        entry = {**entry, "arguments": _render_arguments(call, context)}
     return entry if entry.get("name") == name else {**entry, "name": name}
 
 
-def render_call(call: ToolCall, context: Spelling) -> JsonObject:
+def render_call(call: ToolCall, context: ChatContext) -> JsonObject:
     wire_id = context.ids.render(call.id)
-    home = context.home(call.native)
+    home = context.own_native(call.native)
     if home is not None and home.intact and (call.kind != "custom" or context.dialect.custom_tools):
-        entry = within(cast("JsonObject", home.fragment), "call", context)
+        entry = drop_unknown_keys(cast("JsonObject", home.fragment), "call", context)
         kind = entry.get("type") or "function"
         if kind in _KINDS:
-            detail = within(entry[kind], f"call.{kind}", context)
+            detail = drop_unknown_keys(entry[kind], f"call.{kind}", context)
             entry = entry if detail is entry[kind] else {**entry, kind: detail}
-            entry = respelled(entry, context.spell(call.name))
+            entry = with_tool_name(entry, context.project_name(call.name))
         return entry if entry.get("id") == wire_id else {**entry, "id": wire_id}
-    name = context.spell(call.name)
+    name = context.project_name(call.name)
     rendered: JsonObject
     # OAI-CHAT-21
     if call.kind == "custom" and context.dialect.custom_tools:
-        text = call.arguments if isinstance(call.arguments, str) else write_text(call.arguments)
+        text = call.arguments if isinstance(call.arguments, str) else encode_json_text(call.arguments)
         rendered = {"id": wire_id, "type": "custom", "custom": {"name": name, "input": text}}
     else:
         # OAI-CHAT-10: always a string
-        arguments = _argument_text(call, context)
+        arguments = _render_arguments(call, context)
         # A vendor's own tool may have a name that is not valid for a function.
         kind = home.fragment.get("type") if home is not None else None
-        kind = kind if isinstance(kind, str) and kind in context.dialect.call_types else "function"
+        kind = kind if isinstance(kind, str) and kind in context.dialect.extra_call_types else "function"
         rendered = {"id": wire_id, "type": kind, "function": {"name": name, "arguments": arguments}}
-    return rendered if home is None else rewritten(home.fragment, rendered, CALL_KEYS)
+    return rendered if home is None else rewrite_known(home.fragment, rendered, CALL_KEYS)
 
 
-def _argument_text(call: ToolCall, context: Spelling) -> str:
+def _render_arguments(call: ToolCall, context: ChatContext) -> str:
     form = context.dialect.arguments
     broken = call.arguments is None and call.arguments_text is not None
     # OAI-CHAT-10, QWEN-03, COMP-09, COMP-14, COMP-17
-    refused = form == "json" or not context.dialect.broken_arguments
+    refused = form == "json" or not context.dialect.invalid_json_arguments
     if (refused and broken) or (form == "object" and not isinstance(call.arguments, dict)):
-        return write_text(render_arguments_object(call, context.report))
+        return encode_json_text(render_arguments_object(call, context.report))
     return render_arguments_text(call, context.report)
 
 
-def respelled(entry: JsonObject, name: str) -> JsonObject:
+def with_tool_name(entry: JsonObject, name: str) -> JsonObject:
     """A call, declaration or choice (`{"type": "function", "function": {"name": …}}`) with this name in it."""
     key = entry.get("type") or "function"
     detail: JsonObject = entry[key]

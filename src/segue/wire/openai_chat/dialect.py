@@ -14,23 +14,31 @@ from msgspec import Struct
 from segue.canonical.blocks import Native
 from segue.canonical.request import Options, Reasoning
 from segue.models import Model
-from segue.render.demands import Demands
+from segue.render.constraints import Constraints
 from segue.render.report import Report
-from segue.wire.base import ApiError, Projection
-from segue.wire.fields import JsonObject
-from segue.wire.idmap import IdScheme
+from segue.wire.base import ApiError, RenderContext
+from segue.wire.ids import IdScheme
+from segue.wire.json_values import JsonObject
 from segue.wire.names import NameRule
-from segue.wire.openai import left_out, render_error
-from segue.wire.schema.rules import PLAIN, SchemaRules
+from segue.wire.openai_shared import drop_options, render_error
+from segue.wire.schema.rules import UNRESTRICTED, SchemaRules
 
-__all__ = ["ChatDialect", "JsonObject", "Spelling", "fit_reasoning", "is_off", "left_out", "within"]
+__all__ = [
+    "ChatContext",
+    "ChatDialect",
+    "JsonObject",
+    "drop_options",
+    "drop_unknown_keys",
+    "fit_reasoning",
+    "is_reasoning_off",
+]
 
 
-def _plain_names(_model: Model) -> NameRule:
+def _default_names(_model: Model) -> NameRule:
     return NameRule()
 
 
-def _as_given(options: Options, _model: Model, _report: Report) -> Options:
+def _keep_options(options: Options, _model: Model, _report: Report) -> Options:
     return options
 
 
@@ -41,11 +49,11 @@ class ChatDialect(Struct, frozen=True):
     provider: str
     title: str
     default_model: str
-    demands: Callable[[Model], Demands]
+    constraints: Callable[[Model], Constraints]
     ids: Callable[[Model], IdScheme]
     kind: Literal["wire", "dialect"] = "dialect"
     tool_format: str = "openai"
-    names: Callable[[Model], NameRule] = _plain_names
+    names: Callable[[Model], NameRule] = _default_names
 
     reasoning_key: str | None = None
     """The key of an assistant message that holds reasoning text."""
@@ -55,14 +63,14 @@ class ChatDialect(Struct, frozen=True):
     """effort: `reasoning_effort`; thinking: `thinking` on or off; graded: both; switch: `enable_thinking`, budget."""
     prefill_key: str | None = None
     """The key that marks a last assistant message as a prefill."""
-    developer: bool = False
+    developer_role: bool = False
     """Whether the role `developer` exists."""
     custom_tools: bool = False
-    kindred_options: bool = False
+    vendor_options: bool = False
     """Whether this is OpenAI itself, with the options that both of its APIs share."""
-    old_calls: bool = False
+    legacy_calls: bool = False
     """Whether the legacy `function_call` and role `function`, which have no ids, are accepted."""
-    call_types: frozenset[str] = frozenset()
+    extra_call_types: frozenset[str] = frozenset()
     """Further call types that hold a `function` object."""
     untyped_calls: bool = False
     """Whether a call may omit its type."""
@@ -72,9 +80,9 @@ class ChatDialect(Struct, frozen=True):
     """Whether tool messages carry the tool's name."""
     arguments: Literal["text", "json", "object"] = "text"
     """What the arguments string must be: any text, JSON, or a JSON object."""
-    broken_arguments: bool = False
+    invalid_json_arguments: bool = False
     """Whether arguments that are not valid JSON are known to be accepted, also in cross-API calls."""
-    argument_objects: bool = False
+    object_arguments: bool = False
     """Whether arguments may also be the object itself."""
     empty_content: str | None = None
     """The content of a message that has only calls."""
@@ -82,9 +90,9 @@ class ChatDialect(Struct, frozen=True):
     """Whether content may be a list of text parts; if not, texts are joined with line breaks."""
     media: frozenset[str] = frozenset({"image"})
     """Media kinds accepted in user messages."""
-    flat_media: bool = False
+    string_media: bool = False
     """Whether files and audio are strings in their parts, files by URL (`document_url`)."""
-    limit_key: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
+    max_tokens_key: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     max_temperature: float = 2
     media_urls: bool = True
     """Whether the vendor fetches image and video URLs."""
@@ -92,27 +100,27 @@ class ChatDialect(Struct, frozen=True):
     tool_limit: int = 128
     empty_tools: bool = True
     """Whether an empty list of tools is accepted."""
-    parameters_wanted: bool = False
+    parameters_required: bool = False
     """Whether every declared function must have a valid draft 7 schema."""
     required_choice: bool = True
     """Whether `tool_choice` may be `required`."""
     hosted_tools: bool = True
     """Whether the vendor has hosted tools."""
     description_limit: int | None = None
-    schemas: SchemaRules = PLAIN
+    schema_rules: SchemaRules = UNRESTRICTED
     """The accepted subset of JSON Schema, for tools and response formats."""
-    strict_schemas: SchemaRules | None = None
+    strict_schema_rules: SchemaRules | None = None
     """The same for `strict`; None if there is no such mode."""
     option_keys: Mapping[str, str | None] = {}
     """Keys of options that differ from the usual ones; None if the option does not exist."""
-    known_keys: Mapping[str, frozenset[str]] = {}
+    allowed_keys: Mapping[str, frozenset[str]] = {}
     """Allowed keys by place, where others are rejected: `body`, a role, `call`, `call.function`, `tools`,
     `tools.function`, or a part type."""
-    part_types: Mapping[str, frozenset[str]] = {}
+    allowed_part_types: Mapping[str, frozenset[str]] = {}
     """Allowed part types by role, where others are rejected."""
     template_options: bool = False
     """Whether `chat_template_kwargs` may enable thinking."""
-    sealed_reasoning: bool = False
+    encrypted_reasoning: bool = False
     """Whether encrypted reasoning is in `reasoning_details`: one entry per message, for its first call."""
     streamed_calls: bool = True
     """Whether arguments are streamed in deltas; if not, each call is sent whole."""
@@ -122,63 +130,63 @@ class ChatDialect(Struct, frozen=True):
     """The finish reason of a reply that broke off, if the vendor has one."""
     render_error: Callable[[ApiError], JsonObject] = render_error
     """Renders an error body."""
-    adjust: Callable[[Options, Model, Report], Options] = _as_given
+    adjust_options: Callable[[Options, Model, Report], Options] = _keep_options
     """Removes what the vendor's models reject from cross-API options."""
 
-    def says(self, key: str) -> bool:
+    def accepts_key(self, key: str) -> bool:
         """Whether an assistant message may have this key."""
-        known = self.known_keys.get("assistant")
+        known = self.allowed_keys.get("assistant")
         return (known is None or key in known) and (key != "refusal" or self.refusals)
 
 
-class Spelling:
+class ChatContext:
     """The render context: the dialect, projected ids and names, calls sent in the legacy form, and dropped keys."""
 
-    __slots__ = ("dialect", "fetch", "ids", "legacy", "report", "spell", "unknown")
+    __slots__ = ("dialect", "fetch", "ids", "legacy_calls", "report", "project_name", "dropped_keys")
 
-    def __init__(self, dialect: ChatDialect, render_context: Projection) -> None:
+    def __init__(self, dialect: ChatDialect, render_context: RenderContext) -> None:
         self.dialect = dialect
         self.ids = render_context.ids
-        self.spell = render_context.names.render
+        self.project_name = render_context.names.render
         self.report = render_context.report
         self.fetch = render_context.fetch
-        self.legacy: set[str] = set()
-        self.unknown: set[tuple[str, str]] = set()
+        self.legacy_calls: set[str] = set()
+        self.dropped_keys: set[tuple[str, str]] = set()
 
-    def home(self, native: Native | None) -> Native | None:
+    def own_native(self, native: Native | None) -> Native | None:
         """The native fragment if it belongs to this API."""
         return native if native is not None and native.api == self.dialect.name else None
 
 
-def within(entry: JsonObject, place: str, context: Spelling) -> JsonObject:
+def drop_unknown_keys(entry: JsonObject, place: str, context: ChatContext) -> JsonObject:
     """The object without keys that the target rejects in this place; the same object if there are none."""
-    known = context.dialect.known_keys.get(place)
+    known = context.dialect.allowed_keys.get(place)
     if known is None or entry.keys() <= known:
         return entry
     for key in entry.keys() - known:
-        if (place, key) not in context.unknown and entry[key] is not None:
+        if (place, key) not in context.dropped_keys and entry[key] is not None:
             context.report.add(
                 "dropped", f"dropped `{key}` ({place}): not accepted by the API", subject=key, fault="projection"
             )
-        context.unknown.add((place, key))
+        context.dropped_keys.add((place, key))
     return {key: value for key, value in entry.items() if key in known}
 
 
-def is_off(reasoning: Reasoning | None) -> bool:
+def is_reasoning_off(reasoning: Reasoning | None) -> bool:
     """Whether reasoning is disabled, by `enabled` or by effort."""
     return reasoning is not None and (reasoning.enabled is False or reasoning.effort == "none")
 
 
-def fit_reasoning(options: Options, report: Report, thinks: Literal["never", "asked", "always"]) -> Options:
+def fit_reasoning(options: Options, report: Report, reasoning_support: Literal["never", "asked", "always"]) -> Options:
     """Drop the reasoning option where the model never reasons or always does."""
     reasoning = options.reasoning
-    if reasoning is None or thinks == "asked":
+    if reasoning is None or reasoning_support == "asked":
         return options
-    if is_off(reasoning) == (thinks == "never"):
+    if is_reasoning_off(reasoning) == (reasoning_support == "never"):
         # A model that always reasons does so at its maximum.
         measured = reasoning.effort not in (None, "high") or (reasoning.effort is None and reasoning.budget is not None)
-        if thinks == "always" and measured:
-            return left_out(options, report, "the model always reasons and has no effort setting", "reasoning")
+        if reasoning_support == "always" and measured:
+            return drop_options(options, report, "the model always reasons and has no effort setting", "reasoning")
         return msgspec.structs.replace(options, reasoning=None)
-    why = "the model does not reason" if thinks == "never" else "the model always reasons"
-    return left_out(options, report, why, "reasoning")
+    why = "the model does not reason" if reasoning_support == "never" else "the model always reasons"
+    return drop_options(options, report, why, "reasoning")

@@ -6,24 +6,24 @@ from typing import Any
 
 from segue.canonical.ids import short_hash
 from segue.wire.base import ApiError
-from segue.wire.fields import JsonObject
-from segue.wire.openai import render_error
+from segue.wire.json_values import JsonObject
+from segue.wire.openai_shared import render_error
 
 __all__ = [
-    "render_bare_error",
     "render_cerebras_error",
     "render_coded_error",
     "render_llama_error",
+    "render_minimal_error",
     "render_minimax_error",
     "render_mistral_error",
-    "render_numbered_error",
     "render_openrouter_error",
     "render_qwen_error",
+    "render_status_code_error",
     "render_xai_error",
 ]
 
 
-def _told(**fields: Any) -> JsonObject:
+def _drop_none(**fields: Any) -> JsonObject:
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -32,9 +32,9 @@ def _request_id(error: ApiError) -> str:
     return short_hash(f"{error.status}|{error.message}").replace("-", "0").replace("_", "0").lower()
 
 
-def render_bare_error(error: ApiError) -> JsonObject:
+def render_minimal_error(error: ApiError) -> JsonObject:
     """Moonshot, Groq: message and type, other members only if set."""
-    return {"error": _told(message=error.message, type=error.kind, param=error.param, code=error.code)}
+    return {"error": _drop_none(message=error.message, type=error.kind, param=error.param, code=error.code)}
 
 
 def render_coded_error(error: ApiError) -> JsonObject:
@@ -42,7 +42,7 @@ def render_coded_error(error: ApiError) -> JsonObject:
     return {"error": {"code": error.code or str(error.status), "message": error.message}}
 
 
-def render_numbered_error(error: ApiError) -> JsonObject:
+def render_status_code_error(error: ApiError) -> JsonObject:
     """vLLM: the HTTP status as code."""
     return {"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.status}}
 

@@ -22,23 +22,23 @@ from segue.canonical.blocks import (
     Thinking,
     ToolCall,
     ToolResponse,
-    one_text,
+    join_texts,
 )
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.jsontext import write_text
+from segue.canonical.json import encode_json_text
 from segue.errors import InputError
-from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
-from segue.wire.openai_chat.calls import is_legacy, parse_call, parse_legacy_call, render_call, render_legacy_call
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, within
+from segue.wire.json_values import object_or_none, require_list, require_object, string_or_none
+from segue.wire.merge import rewrite_known
+from segue.wire.openai_chat.calls import is_legacy_call, parse_call, parse_legacy_call, render_call, render_legacy_call
+from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject, drop_unknown_keys
 from segue.wire.openai_chat.parts import parse_content, render_content
-from segue.wire.overlay import rewritten
 
 __all__ = [
     "MESSAGE_KEYS",
     "parse_assistant",
     "parse_message",
     "render_assistant",
-    "render_assistant_at_home",
+    "render_assistant_same_api",
     "render_messages",
 ]
 
@@ -57,7 +57,7 @@ MESSAGE_KEYS = frozenset(
         "tool_call_id",
     }
 )
-_LAWFUL_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
+_VALID_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 _NO_MEDIA = frozenset[str]()
 _NO_KEYS = frozenset[str]()
 
@@ -74,14 +74,14 @@ def parse_message(message: JsonObject, dialect: ChatDialect, model: str | None) 
             return _parse_result(message, role, dialect, model)
         case "assistant":
             blocks = parse_assistant(message, dialect, model)
-            native = Native(dialect.name, message, _assistant_is_lawful(message, dialect) and _are_whole(blocks))
+            native = Native(dialect.name, message, _is_valid_assistant(message, dialect) and _are_intact(blocks))
             prefill = dialect.prefill_key is not None and message.get(dialect.prefill_key) is True
             name = string_or_none(message.get("name"))
             return Message("ai", tuple(blocks), name=name, prefill=prefill, native=native)
         case "user" | "system" | "developer":
             content = message.get("content")
             blocks = parse_content(content, dialect, role)
-            whole = isinstance(content, str) or (bool(content) and _are_whole(blocks))
+            whole = isinstance(content, str) or (bool(content) and _are_intact(blocks))
             native = Native(dialect.name, message, whole)
             speaker = "human" if role == "user" else "system"
             return Message(speaker, tuple(blocks), name=string_or_none(message.get("name")), native=native)
@@ -106,20 +106,23 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
         transcript = string_or_none(audio.get("transcript")) or ""
         blocks.append(Opaque("audio", text=transcript, native=Native(dialect.name, audio)))
     # COMP-21
-    if dialect.sealed_reasoning and (sealed := _sealed_of(message.get("reasoning_details"))) is not None:
+    if (
+        dialect.encrypted_reasoning
+        and (sealed := _find_encrypted_reasoning(message.get("reasoning_details"))) is not None
+    ):
         blocks.append(Thinking(signature=sealed, origin=thinker))
     if (entries := message.get("tool_calls")) is not None:
-        for index, entry in enumerate(list_of(entries, "tool_calls")):
+        for index, entry in enumerate(require_list(entries, "tool_calls")):
             try:
-                blocks.append(parse_call(object_of(entry), dialect, model))
+                blocks.append(parse_call(require_object(entry), dialect, model))
             except InputError as error:
-                raise error.under(f"tool_calls[{index}]") from None
+                raise error.with_prefix(f"tool_calls[{index}]") from None
     if (old := message.get("function_call")) is not None:
-        blocks.append(parse_legacy_call(object_of(old, "function_call"), dialect, model))
+        blocks.append(parse_legacy_call(require_object(old, "function_call"), dialect, model))
     return blocks
 
 
-def _sealed_of(details: object) -> str | None:
+def _find_encrypted_reasoning(details: object) -> str | None:
     """The first encrypted entry of `reasoning_details`."""
     entries = [
         object_or_none(item) or {} for item in cast("list[object]", details if isinstance(details, list) else [])
@@ -128,23 +131,23 @@ def _sealed_of(details: object) -> str | None:
     return next((data for data in sealed if isinstance(data, str)), None)
 
 
-def _are_whole(blocks: Sequence[Block]) -> bool:
+def _are_intact(blocks: Sequence[Block]) -> bool:
     """Whether every part is valid as it is."""
     return all(isinstance(block, ToolCall) or block.native is None or block.native.intact for block in blocks)
 
 
-def _assistant_is_lawful(message: JsonObject, dialect: ChatDialect) -> bool:
+def _is_valid_assistant(message: JsonObject, dialect: ChatDialect) -> bool:
     """Whether the message is valid as it is."""
     # KIM-04: the vendor ignores reasoning under any other key than its own.
     key = dialect.reasoning_key
     elsewhere = dialect.reasoning_parts or (key is not None and key not in message)
     if elsewhere and ("reasoning" in message or "reasoning_content" in message):
         return False
-    if message.get("function_call") and not dialect.old_calls:
+    if message.get("function_call") and not dialect.legacy_calls:
         return False
     if any(not isinstance(message.get(key), str | None) for key in ("reasoning", "reasoning_content")):
         return False
-    if any(message.get(key) and not dialect.says(key) for key in ("refusal", "audio")):
+    if any(message.get(key) and not dialect.accepts_key(key) for key in ("refusal", "audio")):
         return False
     content = message.get("content")
     if isinstance(content, str) or content:
@@ -162,7 +165,7 @@ def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: s
     blocks = (Text(content),) if isinstance(content, str) else tuple(parse_content(content, dialect, role))
     # OAI-CHAT-11: a tool message must have content; only the old `function` message may hold null.
     intact = isinstance(content, str) or bool(blocks) or (role == "function" and "content" in message)
-    intact = intact and (role == "tool" or dialect.old_calls) and _are_whole(blocks)
+    intact = intact and (role == "tool" or dialect.legacy_calls) and _are_intact(blocks)
     # MIS-12
     intact = intact and isinstance(message.get("name"), str | None)
     native = Native(dialect.name, message, intact)
@@ -181,7 +184,7 @@ def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: s
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
-def render_messages(messages: Sequence[Message], system: Sequence[Text], context: Spelling) -> list[JsonObject]:
+def render_messages(messages: Sequence[Message], system: Sequence[Text], context: ChatContext) -> list[JsonObject]:
     """All messages of a request; `system` is the text before them."""
     rendered: list[JsonObject] = []
     if system:
@@ -191,70 +194,74 @@ def render_messages(messages: Sequence[Message], system: Sequence[Text], context
         head = head and message.speaker == "system"
         match message.speaker:
             case "ai":
-                rendered.append(_render_reply_message(message, context))
+                rendered.append(_render_assistant_message(message, context))
             case "tool":
                 rendered.extend(_render_results(message, context))
             case "human":
-                rendered.append(_render_words(message, "user", context))
+                rendered.append(_render_text_message(message, "user", context))
             case "system":
-                role = "developer" if context.dialect.developer and not head else "system"
-                rendered.append(_render_words(message, role, context))
-    return [_within_keys(message, context) for message in rendered] if context.dialect.known_keys else rendered
+                role = "developer" if context.dialect.developer_role and not head else "system"
+                rendered.append(_render_text_message(message, role, context))
+    return (
+        [_drop_unknown_message_keys(message, context) for message in rendered]
+        if context.dialect.allowed_keys
+        else rendered
+    )
 
 
-def _within_keys(message: JsonObject, context: Spelling) -> JsonObject:
+def _drop_unknown_message_keys(message: JsonObject, context: ChatContext) -> JsonObject:
     """The message and its parts without rejected keys; the same object if there are none."""
-    message = within(message, message["role"], context)
+    message = drop_unknown_keys(message, message["role"], context)
     if not isinstance(message.get("content"), list):
         return message
     parts = cast("list[JsonObject]", message["content"])
-    kept = [within(part, part["type"], context) for part in parts]
+    kept = [drop_unknown_keys(part, part["type"], context) for part in parts]
     return message if all(a is b for a, b in zip(kept, parts, strict=True)) else {**message, "content": kept}
 
 
-def _render_words(message: Message, role: str, context: Spelling) -> JsonObject:
-    native = context.home(message.native)
+def _render_text_message(message: Message, role: str, context: ChatContext) -> JsonObject:
+    native = context.own_native(message.native)
     if native is not None and native.intact:
         fragment = cast("JsonObject", native.fragment)
-        unknown = fragment["role"] == "developer" and not context.dialect.developer
+        unknown = fragment["role"] == "developer" and not context.dialect.developer_role
         return {**fragment, "role": "system"} if unknown else fragment
     kinds = context.dialect.media if role == "user" else _NO_MEDIA
     if native is not None and role != "user" and native.fragment.get("role") in _system_roles(context):
         role = native.fragment["role"]
     rendered: JsonObject = {"role": role, "content": render_content(message.blocks, context, kinds) or ""}
-    return _named(message, rendered, native)
+    return _with_name(message, rendered, native)
 
 
-def _system_roles(context: Spelling) -> tuple[str, ...]:
-    return ("system", "developer") if context.dialect.developer else ("system",)
+def _system_roles(context: ChatContext) -> tuple[str, ...]:
+    return ("system", "developer") if context.dialect.developer_role else ("system",)
 
 
-def _named(
+def _with_name(
     message: Message, rendered: JsonObject, native: Native | None, marks: frozenset[str] = _NO_KEYS
 ) -> JsonObject:
-    if message.name is not None and _LAWFUL_NAME.fullmatch(message.name):
+    if message.name is not None and _VALID_NAME.fullmatch(message.name):
         rendered["name"] = message.name
     if native is None or native.fragment.get("role") != rendered["role"]:
         return rendered
-    return rewritten(native.fragment, rendered, MESSAGE_KEYS | marks)
+    return rewrite_known(native.fragment, rendered, MESSAGE_KEYS | marks)
 
 
-def _render_reply_message(message: Message, context: Spelling) -> JsonObject:
-    native = context.home(message.native)
+def _render_assistant_message(message: Message, context: ChatContext) -> JsonObject:
+    native = context.own_native(message.native)
     if native is not None and native.intact:
-        return render_assistant_at_home(message.blocks, native.fragment, context)
+        return render_assistant_same_api(message.blocks, native.fragment, context)
     rendered = render_assistant(message.blocks, context, context.dialect.reasoning_key)
     if rendered["content"] is None and native is not None and native.fragment.get("content") == "":
         rendered["content"] = ""
     mark = context.dialect.prefill_key
     if mark is None:
-        return _named(message, rendered, native)
+        return _with_name(message, rendered, native)
     if message.prefill and native is not None:
         rendered[mark] = True
-    return _named(message, rendered, native, frozenset({mark}))
+    return _with_name(message, rendered, native, frozenset({mark}))
 
 
-def render_assistant(blocks: Sequence[Block], context: Spelling, reasoning_key: str | None) -> JsonObject:
+def render_assistant(blocks: Sequence[Block], context: ChatContext, reasoning_key: str | None) -> JsonObject:
     """A new assistant message, without its original fragment."""
     content: list[Block] = []
     thoughts: list[Thinking] = []
@@ -262,19 +269,22 @@ def render_assistant(blocks: Sequence[Block], context: Spelling, reasoning_key: 
     calls: list[JsonObject] = []
     extra: JsonObject = {}
     for block in blocks:
-        home = context.home(block.native)
+        home = context.own_native(block.native)
         if isinstance(block, Thinking) and not context.dialect.reasoning_parts:
             thoughts.append(block)
         elif isinstance(block, ToolCall):
-            if is_legacy(block, home, context):
+            if is_legacy_call(block, home, context):
                 extra["function_call"] = render_legacy_call(block, context)
             else:
                 calls.append(render_call(block, context))
         elif (
-            isinstance(block, Text) and block.refusal and context.dialect.says("refusal") and not (home and home.intact)
+            isinstance(block, Text)
+            and block.refusal
+            and context.dialect.accepts_key("refusal")
+            and not (home and home.intact)
         ):
             refusals.append(block.text)
-        elif _is_spoken(block) and home and "id" in home.fragment and context.dialect.says("audio"):
+        elif _is_audio(block) and home and "id" in home.fragment and context.dialect.accepts_key("audio"):
             extra["audio"] = {"id": home.fragment["id"]}
         else:
             content.append(block)
@@ -285,7 +295,7 @@ def render_assistant(blocks: Sequence[Block], context: Spelling, reasoning_key: 
     if refusals:
         message["refusal"] = "\n".join(refusals)
     if thoughts:
-        message.update(_render_thoughts(thoughts, calls, context, reasoning_key))
+        message.update(_render_reasoning(thoughts, calls, context, reasoning_key))
     message.update(extra)
     # OAI-CHAT-07: never an empty list
     if calls:
@@ -293,12 +303,12 @@ def render_assistant(blocks: Sequence[Block], context: Spelling, reasoning_key: 
     return message
 
 
-def _render_thoughts(
-    thoughts: Sequence[Thinking], calls: Sequence[JsonObject], context: Spelling, reasoning_key: str | None
+def _render_reasoning(
+    thoughts: Sequence[Thinking], calls: Sequence[JsonObject], context: ChatContext, reasoning_key: str | None
 ) -> JsonObject:
     # COMP-21
     sealed = next((block.signature for block in thoughts if block.signature), None)
-    if sealed is not None and calls and context.dialect.sealed_reasoning:
+    if sealed is not None and calls and context.dialect.encrypted_reasoning:
         entry = {"type": "reasoning.encrypted", "data": sealed, "id": calls[0]["id"], "index": 0}
         return {"reasoning_details": [entry]}
     if reasoning_key is not None:
@@ -308,18 +318,18 @@ def _render_thoughts(
     return {}
 
 
-def _is_spoken(block: Block) -> bool:
+def _is_audio(block: Block) -> bool:
     return isinstance(block, Opaque) and block.kind == "audio"
 
 
-def render_assistant_at_home(blocks: Sequence[Block], fragment: Mapping[str, Any], context: Spelling) -> JsonObject:
+def render_assistant_same_api(blocks: Sequence[Block], fragment: Mapping[str, Any], context: ChatContext) -> JsonObject:
     """The fragment with projected ids and names; the same object if they do not change."""
     changes: JsonObject = {}
     entries: list[JsonObject] = []
     for block in blocks:
         if not isinstance(block, ToolCall):
             continue
-        if is_legacy(block, context.home(block.native), context):
+        if is_legacy_call(block, context.own_native(block.native), context):
             old = render_legacy_call(block, context)
             if old is not fragment.get("function_call"):
                 changes["function_call"] = old
@@ -334,7 +344,7 @@ def render_assistant_at_home(blocks: Sequence[Block], fragment: Mapping[str, Any
     return {**fragment, **changes} if changes else cast("JsonObject", fragment)
 
 
-def _render_results(message: Message, context: Spelling) -> Iterator[JsonObject]:
+def _render_results(message: Message, context: ChatContext) -> Iterator[JsonObject]:
     others: list[Block] = []
     for block in message.blocks:
         if isinstance(block, ToolResponse):
@@ -345,13 +355,13 @@ def _render_results(message: Message, context: Spelling) -> Iterator[JsonObject]
         yield {"role": "user", "content": render_content(others, context, context.dialect.media) or ""}
 
 
-def _render_result(response: ToolResponse, context: Spelling) -> JsonObject:
-    home = context.home(response.native)
+def _render_result(response: ToolResponse, context: ChatContext) -> JsonObject:
+    home = context.own_native(response.native)
     alone = home is not None and home.intact and response.call_id not in context.ids
-    legacy = response.call_id in context.legacy or alone
+    legacy = response.call_id in context.legacy_calls or alone
     role = "function" if legacy else "tool"
     key, value = (
-        ("name", context.spell(response.name or ""))
+        ("name", context.project_name(response.name or ""))
         if legacy
         else ("tool_call_id", context.ids.render(response.call_id))
     )
@@ -359,20 +369,20 @@ def _render_result(response: ToolResponse, context: Spelling) -> JsonObject:
     if home is not None and home.intact and given:
         changes = {key: value}
         if response.name and isinstance(given.get("name"), str):
-            changes["name"] = context.spell(response.name)
+            changes["name"] = context.project_name(response.name)
         return given if all(given.get(key) == value for key, value in changes.items()) else {**given, **changes}
-    rendered: JsonObject = {"role": role, key: value, "content": _result_content(response, context, legacy)}
+    rendered: JsonObject = {"role": role, key: value, "content": _render_result_content(response, context, legacy)}
     # KIM-08
     if response.name and (context.dialect.named_results or "name" in given):
-        rendered["name"] = context.spell(response.name)
-    return rewritten(given, rendered, MESSAGE_KEYS) if given else rendered
+        rendered["name"] = context.project_name(response.name)
+    return rewrite_known(given, rendered, MESSAGE_KEYS) if given else rendered
 
 
-def _result_content(response: ToolResponse, context: Spelling, legacy: bool) -> str | list[JsonObject]:
+def _render_result_content(response: ToolResponse, context: ChatContext, legacy: bool) -> str | list[JsonObject]:
     if not response.content:
-        return "" if response.structured is UNSET else write_text(response.structured)
+        return "" if response.structured is UNSET else encode_json_text(response.structured)
     # OAI-CHAT-12: text only
     content = render_content(response.content, context, _NO_MEDIA) or ""
     if legacy and not isinstance(content, str):
-        return one_text(str(part.get("text", "")) for part in content)
+        return join_texts(str(part.get("text", "")) for part in content)
     return content

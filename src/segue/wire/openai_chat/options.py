@@ -15,18 +15,25 @@ from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, 
 from segue.errors import InputError
 from segue.models import Model
 from segue.render.report import Report
-from segue.wire.effort import budget_of, effort_of
-from segue.wire.fields import flag_or_none, integer_or_none, kind_of, number_or_none, object_or_none, string_or_none
+from segue.wire.effort import budget_effort, effort_budget
+from segue.wire.json_values import (
+    boolean_or_none,
+    integer_or_none,
+    json_type_name,
+    number_or_none,
+    object_or_none,
+    string_or_none,
+)
 from segue.wire.names import NameRule
-from segue.wire.openai import parse_kindred, render_kindred, with_effort
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, left_out
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, drop_options
+from segue.wire.openai_shared import convert_budget, parse_vendor_options, render_vendor_options
 
-__all__ = ["keys_of", "lawful_options", "parse_options", "render_kindred_options", "render_options"]
+__all__ = ["fit_options", "option_keys", "parse_options", "render_chat_vendor_options", "render_options"]
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
 # Options with the same value on both sides: canonical field, usual API key.
-_PLAIN: dict[str, str | None] = {
+_SIMPLE_OPTIONS: dict[str, str | None] = {
     "parallel": "parallel_tool_calls",
     "temperature": "temperature",
     "top_p": "top_p",
@@ -37,22 +44,22 @@ _PLAIN: dict[str, str | None] = {
     "frequency_penalty": "frequency_penalty",
     "user": "user",
 }
-_OTHERS = frozenset(
+_OTHER_KEYS = frozenset(
     {"max_completion_tokens", "max_tokens", "stop", "tool_choice", "function_call", "reasoning_effort", "thinking"}
     | {"response_format"}
 )
-_SWITCH = frozenset({"enable_thinking", "thinking_budget"})
+_SWITCH_KEYS = frozenset({"enable_thinking", "thinking_budget"})
 
 
-def keys_of(dialect: ChatDialect) -> frozenset[str]:
+def option_keys(dialect: ChatDialect) -> frozenset[str]:
     """The body keys that are parsed into `Options`."""
-    plain = {key for key in _plain_keys(dialect).values() if key is not None}
-    named = frozenset({"safety_identifier"}) if dialect.kindred_options else frozenset[str]()
-    return _OTHERS | plain | named | (_SWITCH if dialect.reasoning_option == "switch" else frozenset[str]())
+    plain = {key for key in _simple_keys(dialect).values() if key is not None}
+    named = frozenset({"safety_identifier"}) if dialect.vendor_options else frozenset[str]()
+    return _OTHER_KEYS | plain | named | (_SWITCH_KEYS if dialect.reasoning_option == "switch" else frozenset[str]())
 
 
-def _plain_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
-    return {**_PLAIN, **dialect.option_keys}
+def _simple_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
+    return {**_SIMPLE_OPTIONS, **dialect.option_keys}
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
@@ -60,7 +67,7 @@ def _plain_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
 
 def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
     limit = integer_or_none(body.get("max_completion_tokens"))
-    given = {field: None if key is None else body.get(key) for field, key in _plain_keys(dialect).items()}
+    given = {field: None if key is None else body.get(key) for field, key in _simple_keys(dialect).items()}
     return Options(
         max_tokens=integer_or_none(body.get("max_tokens")) if limit is None else limit,
         temperature=number_or_none(given["temperature"]),
@@ -68,16 +75,16 @@ def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
         top_k=integer_or_none(given["top_k"]),
         stop=_parse_stop(body.get("stop")),
         tool_choice=_parse_choice(body),
-        parallel=flag_or_none(given["parallel"]),
+        parallel=boolean_or_none(given["parallel"]),
         reasoning=_parse_reasoning(body, dialect),
         response_format=_parse_format(object_or_none(body.get("response_format"))),
-        stream=flag_or_none(given["stream"]),
+        stream=boolean_or_none(given["stream"]),
         seed=integer_or_none(given["seed"]),
         presence_penalty=number_or_none(given["presence_penalty"]),
         frequency_penalty=number_or_none(given["frequency_penalty"]),
-        user=(string_or_none(body.get("safety_identifier")) if dialect.kindred_options else None)
+        user=(string_or_none(body.get("safety_identifier")) if dialect.vendor_options else None)
         or string_or_none(given["user"]),
-        kindred=parse_kindred(body) if dialect.kindred_options else None,
+        vendor_options=parse_vendor_options(body) if dialect.vendor_options else None,
     )
 
 
@@ -101,7 +108,7 @@ def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
             raise InputError(f"one of {', '.join(_MODES)}, or an object, was expected", path="tool_choice")
         return mode
     if not isinstance(choice.get("type"), str):
-        raise InputError(f"a string was expected, not {kind_of(choice.get('type'))}", path="tool_choice.type")
+        raise InputError(f"a string was expected, not {json_type_name(choice.get('type'))}", path="tool_choice.type")
     detail = object_or_none(choice.get(choice["type"])) if isinstance(choice.get("type"), str) else None
     if detail is None:
         return None
@@ -128,7 +135,7 @@ def _parse_mode(value: object) -> ToolChoice | None:
 def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning | None:
     given = body.get("reasoning_effort")
     if given is not None and (not isinstance(given, str) or not given):
-        seen = "an empty one" if given == "" else kind_of(given)
+        seen = "an empty one" if given == "" else json_type_name(given)
         raise InputError(f"a string was expected, not {seen}", path="reasoning_effort")
     effort: Effort | None = next((known for known in _EFFORTS if known == given), None)
     enabled: bool | None = False if effort == "none" else None
@@ -140,11 +147,11 @@ def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning
         switch = (object_or_none(body.get("thinking")) or {}).get("type")
         enabled = switch == "enabled" if switch in ("enabled", "disabled") else enabled
     if dialect.reasoning_option == "switch":
-        enabled = flag_or_none(body.get("enable_thinking"))
+        enabled = boolean_or_none(body.get("enable_thinking"))
         effort, budget = None, integer_or_none(body.get("thinking_budget"))
     if dialect.template_options and enabled is None:
         # COMP-18
-        enabled = flag_or_none((object_or_none(body.get("chat_template_kwargs")) or {}).get("enable_thinking"))
+        enabled = boolean_or_none((object_or_none(body.get("chat_template_kwargs")) or {}).get("enable_thinking"))
     reasoning = Reasoning(enabled=enabled, effort=effort, budget=budget)
     return None if reasoning == Reasoning() else reasoning
 
@@ -161,7 +168,7 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
             inner = object_or_none(value.get("json_schema"))
             if inner is None:
                 return None
-            name, strict = string_or_none(inner.get("name")), flag_or_none(inner.get("strict"))
+            name, strict = string_or_none(inner.get("name")), boolean_or_none(inner.get("strict"))
             return ResponseFormat("schema", object_or_none(inner.get("schema")), name, strict)
         case _:
             return None
@@ -170,27 +177,27 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
-def lawful_options(
+def fit_options(
     options: Options, dialect: ChatDialect, model: Model, declared: frozenset[str], report: Report
 ) -> Options:
     """Cross-API options as the target accepts them; each change is reported."""
     if not declared:
-        options = left_out(options, report, "no tools are declared", "tool_choice", "parallel")
+        options = drop_options(options, report, "no tools are declared", "tool_choice", "parallel")
     choice = options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name not in declared:
-        options = left_out(options, report, f"the tool {choice.name} is not declared", "tool_choice")
-    options = _with_sayable_choice(options, dialect, declared, report)
-    unnamed = [field for field, key in _plain_keys(dialect).items() if key is None]
-    options = left_out(options, report, f"{dialect.name} has no such option", *unnamed)
+        options = drop_options(options, report, f"the tool {choice.name} is not declared", "tool_choice")
+    options = _fit_required_choice(options, dialect, declared, report)
+    unnamed = [field for field, key in _simple_keys(dialect).items() if key is None]
+    options = drop_options(options, report, f"{dialect.name} has no such option", *unnamed)
     if options.temperature is not None and options.temperature > dialect.max_temperature:
         report.add("adjusted", f"temperature set to {dialect.max_temperature:g} (maximum)", subject="temperature")
         options = msgspec.structs.replace(options, temperature=dialect.max_temperature)
     if options.stop is not None and len(options.stop) > dialect.stop_limit:
         report.add("adjusted", f"kept {dialect.stop_limit} stop sequences (maximum)", subject="stop")
         options = msgspec.structs.replace(options, stop=options.stop[: dialect.stop_limit])
-    options = dialect.adjust(options, model, report)
+    options = dialect.adjust_options(options, model, report)
     if dialect.reasoning_option in ("effort", "graded"):
-        options = with_effort(options, report)
+        options = convert_budget(options, report)
     reasoning = options.reasoning
     if (
         reasoning is not None
@@ -202,7 +209,7 @@ def lawful_options(
     return options
 
 
-def _with_sayable_choice(options: Options, dialect: ChatDialect, declared: frozenset[str], report: Report) -> Options:
+def _fit_required_choice(options: Options, dialect: ChatDialect, declared: frozenset[str], report: Report) -> Options:
     """Replace `required`, where it is not supported, by the only declared tool or by `auto`."""
     choice = options.tool_choice
     if choice is None or choice.mode != "required" or dialect.required_choice:
@@ -217,13 +224,15 @@ def _with_sayable_choice(options: Options, dialect: ChatDialect, declared: froze
 def render_options(
     options: Options,
     dialect: ChatDialect,
-    spell: Callable[[str], str],
-    custom: frozenset[str],
-    said: Mapping[str, Any],
+    project_name: Callable[[str], str],
+    custom_tools: frozenset[str],
+    original: Mapping[str, Any],
 ) -> JsonObject:
     """All options as body fields. `custom_tools` are names; the keys of the same-API body `original` are reused."""
-    body = _render_choice(options.tool_choice, spell, custom, said)
-    limit_key = "max_tokens" if "max_tokens" in said and "max_completion_tokens" not in said else dialect.limit_key
+    body = _render_choice(options.tool_choice, project_name, custom_tools, original)
+    limit_key = (
+        "max_tokens" if "max_tokens" in original and "max_completion_tokens" not in original else dialect.max_tokens_key
+    )
     if options.max_tokens is not None:
         body[limit_key] = options.max_tokens
     if options.stop is not None:
@@ -231,18 +240,18 @@ def render_options(
     body.update(_render_reasoning(options.reasoning, dialect))
     if options.response_format is not None:
         body["response_format"] = _render_format(options.response_format)
-    for field, key in _plain_keys(dialect).items():
+    for field, key in _simple_keys(dialect).items():
         value = getattr(options, field)
         if value is not None and key is not None:
             body[key] = value
     return body
 
 
-def render_kindred_options(options: Options, dialect: ChatDialect, report: Report) -> JsonObject:
+def render_chat_vendor_options(options: Options, dialect: ChatDialect, report: Report) -> JsonObject:
     """Options shared by both OpenAI APIs, from a Responses body."""
-    if not dialect.kindred_options or options.kindred is None:
+    if not dialect.vendor_options or options.vendor_options is None:
         return {}
-    rendered = render_kindred(options, "user")
+    rendered = render_vendor_options(options, "user")
     if "metadata" in rendered and rendered.get("store") is not True:
         # Rejected otherwise: "The 'metadata' parameter is only allowed when 'store' is enabled."
         del rendered["metadata"]
@@ -251,17 +260,20 @@ def render_kindred_options(options: Options, dialect: ChatDialect, report: Repor
 
 
 def _render_choice(
-    choice: ToolChoice | None, spell: Callable[[str], str], custom: frozenset[str], said: Mapping[str, Any]
+    choice: ToolChoice | None,
+    project_name: Callable[[str], str],
+    custom_tools: frozenset[str],
+    original: Mapping[str, Any],
 ) -> JsonObject:
     if choice is None:
         return {}
-    old = "function_call" in said and "tool_choice" not in said
+    old = "function_call" in original and "tool_choice" not in original
     if choice.mode != "tool" or choice.name is None:
         return {"function_call" if old else "tool_choice": choice.mode}
-    name = spell(choice.name)
+    name = project_name(choice.name)
     if old:
         return {"function_call": {"name": name}}
-    kind = "custom" if choice.name in custom else "function"
+    kind = "custom" if choice.name in custom_tools else "function"
     return {"tool_choice": {"type": kind, kind: {"name": name}}}
 
 
@@ -270,7 +282,7 @@ def _render_reasoning(reasoning: Reasoning | None, dialect: ChatDialect) -> Json
         return {}
     effort = reasoning.effort
     if effort is None and reasoning.budget is not None:
-        effort = effort_of(reasoning.budget)
+        effort = budget_effort(reasoning.budget)
     if reasoning.enabled is False:
         effort = "none"
     if dialect.reasoning_option == "effort":
@@ -291,7 +303,7 @@ def _render_switch(reasoning: Reasoning, effort: Effort | None) -> JsonObject:
     rendered: JsonObject = (
         {} if reasoning.enabled is None and reasoning.budget is not None else {"enable_thinking": True}
     )
-    budget = reasoning.budget if reasoning.budget is not None else budget_of(reasoning.effort or "none")
+    budget = reasoning.budget if reasoning.budget is not None else effort_budget(reasoning.effort or "none")
     if budget:
         rendered["thinking_budget"] = budget
     return rendered

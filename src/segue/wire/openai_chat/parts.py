@@ -20,21 +20,29 @@ from segue.canonical.blocks import (
     Thinking,
     ToolCall,
     ToolResponse,
-    one_text,
+    join_texts,
 )
 from segue.errors import InputError, ProjectionError
-from segue.render.demands import TEXTS
-from segue.wire.fields import kind_of, object_of, object_or_none, string_or_none
-from segue.wire.media import file_name, report_lost_name, sound_type
-from segue.wire.openai import AUDIO_FORMATS, AUDIO_TYPES, data_of, data_url, detail_of, fetched, has_file
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
-from segue.wire.overlay import rewritten
+from segue.render.constraints import TEXTS
+from segue.wire.json_values import json_type_name, object_or_none, require_object, string_or_none
+from segue.wire.media import add_extension, audio_type, report_dropped_name
+from segue.wire.merge import rewrite_known
+from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject
+from segue.wire.openai_shared import (
+    AUDIO_FORMATS,
+    AUDIO_TYPES,
+    data_url,
+    fetch_media,
+    has_openai_file,
+    image_detail,
+    split_data_url,
+)
 
 __all__ = [
     "PART_KEYS",
     "parse_content",
     "render_content",
-    "unsupported",
+    "render_unsupported",
 ]
 
 PART_KEYS = frozenset(
@@ -47,42 +55,44 @@ _DETAILS = ("low", "high")
 # ------------------------------------------------------------------------------------------------------------- parsing
 
 
-def parse_content(content: object, dialect: ChatDialect, role: str, thinker: Origin | None = None) -> list[Block]:
+def parse_content(
+    content: object, dialect: ChatDialect, role: str, reasoning_origin: Origin | None = None
+) -> list[Block]:
     """The blocks of a content; an empty string is no block. `reasoning_origin` is set where parts may be reasoning."""
     if isinstance(content, str):
         return [Text(content)] if content else []
     if content is None:
         return []
     if not isinstance(content, list):
-        raise InputError(f"a string or a list of parts was expected, not {kind_of(content)}", path="content")
+        raise InputError(f"a string or a list of parts was expected, not {json_type_name(content)}", path="content")
     blocks: list[Block] = []
     for index, part in enumerate(cast("list[object]", content)):
         try:
-            blocks.append(_parse_part(object_of(part), dialect, role, thinker))
+            blocks.append(_parse_part(require_object(part), dialect, role, reasoning_origin))
         except InputError as error:
-            raise error.under(f"content[{index}]") from None
+            raise error.with_prefix(f"content[{index}]") from None
     return blocks
 
 
-def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, thinker: Origin | None) -> Block:
+def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, reasoning_origin: Origin | None) -> Block:
     kind = part.get("type")
     if not isinstance(kind, str):
-        raise InputError(f"a string was expected, not {kind_of(kind)}", path="type")
-    known = dialect.part_types.get(role)
+        raise InputError(f"a string was expected, not {json_type_name(kind)}", path="type")
+    known = dialect.allowed_part_types.get(role)
     native = Native(dialect.name, part, known is None or kind in known)
     if kind in ("text", "refusal"):
         text = part.get(kind)
         if not isinstance(text, str):
-            raise InputError(f"a string was expected, not {kind_of(text)}", path=kind)
+            raise InputError(f"a string was expected, not {json_type_name(text)}", path=kind)
         return Text(text, refusal=kind == "refusal", native=native)
-    if kind == "thinking" and (thought := _thought_of(part.get(kind))) is not None:
-        if thinker is not None:
-            return Thinking(thought, string_or_none(part.get("signature")), origin=thinker, native=native)
+    if kind == "thinking" and (thought := _parse_thinking_text(part.get(kind))) is not None:
+        if reasoning_origin is not None:
+            return Thinking(thought, string_or_none(part.get("signature")), origin=reasoning_origin, native=native)
         return Opaque(kind, text=thought, native=native)
-    return _parse_media(kind, part, native) or Opaque(kind, text=_told_of(part, kind), native=native)
+    return _parse_media(kind, part, native) or Opaque(kind, text=_fallback_text(part, kind), native=native)
 
 
-def _told_of(part: JsonObject, kind: str) -> str:
+def _fallback_text(part: JsonObject, kind: str) -> str:
     """Text for a part of unknown type: its text, or the URLs in it (video frames)."""
     if (text := string_or_none(part.get("text"))) is not None:
         return text
@@ -91,7 +101,7 @@ def _told_of(part: JsonObject, kind: str) -> str:
     return " ".join(item for item in found if isinstance(item, str) and item.startswith(("http://", "https://")))
 
 
-def _thought_of(value: object) -> str | None:
+def _parse_thinking_text(value: object) -> str | None:
     """The text of a `thinking` part: a string, or a list of text parts."""
     if isinstance(value, str):
         return value
@@ -108,21 +118,21 @@ def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
             url = inner if isinstance(inner, str) else (object_or_none(inner) or {}).get("url")
             if not isinstance(url, str):
                 return None
-            mime, data = data_of(url)
+            mime, data = split_data_url(url)
             medium = "image" if kind == "image_url" else "video"
-            detail = detail_of((object_or_none(inner) or {}).get("detail"))
+            detail = image_detail((object_or_none(inner) or {}).get("detail"))
             return Media(medium, mime=mime, data=data, url=url if data is None else None, native=native, extra=detail)
         case "document_url" if isinstance(inner, str):
-            mime, data = data_of(inner)
+            mime, data = split_data_url(inner)
             name = string_or_none(part.get("document_name"))
             return Media(
                 "document", mime=mime, data=data, url=inner if data is None else None, name=name, native=native
             )
         case "input_audio" if isinstance(inner, str):
-            mime, data = data_of(inner)
+            mime, data = split_data_url(inner)
             if data is None and inner.startswith(("http://", "https://")):
                 return Media("audio", url=inner, native=native)
-            return Media("audio", mime=mime or sound_type(data or inner), data=data or inner, native=native)
+            return Media("audio", mime=mime or audio_type(data or inner), data=data or inner, native=native)
         case "input_audio":
             audio = object_or_none(inner) or {}
             data, form = audio.get("data"), audio.get("format")
@@ -141,47 +151,51 @@ def _parse_file(file: JsonObject, native: Native) -> Media | None:
     data, file_id, name = (string_or_none(file.get(key)) for key in ("file_data", "file_id", "filename"))
     if data is None and file_id is None:
         return None
-    mime, inner = data_of(data) if data is not None else (None, None)
+    mime, inner = split_data_url(data) if data is not None else (None, None)
     return Media("document", mime=mime, data=inner or data, file_id=file_id, name=name, native=native)
 
 
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
-def render_content(blocks: Sequence[Block], context: Spelling, kinds: frozenset[str]) -> str | list[JsonObject] | None:
+def render_content(
+    blocks: Sequence[Block], context: ChatContext, media_kinds: frozenset[str]
+) -> str | list[JsonObject] | None:
     """One text as a string, anything else as parts, no blocks as None. `media_kinds` are accepted here."""
     if not blocks:
         return None
     if len(blocks) == 1:
         only = blocks[0]
-        if context.home(only.native) is None:
+        if context.own_native(only.native) is None:
             if isinstance(only, Text):
                 return only.text
-            part = _render_part(only, context, kinds)
+            part = _render_part(only, context, media_kinds)
             return part["text"] if part["type"] == "text" else [part]
-    parts = [_render_part(block, context, kinds) for block in blocks]
-    foreign = all(context.home(block.native) is None for block in blocks)
+    parts = [_render_part(block, context, media_kinds) for block in blocks]
+    foreign = all(context.own_native(block.native) is None for block in blocks)
     if foreign and not context.dialect.content_parts and all(part["type"] == "text" for part in parts):
-        return one_text(part["text"] for part in parts)
+        return join_texts(part["text"] for part in parts)
     return parts
 
 
-def _render_part(block: Block, context: Spelling, kinds: frozenset[str]) -> JsonObject:
+def _render_part(block: Block, context: ChatContext, media_kinds: frozenset[str]) -> JsonObject:
     if isinstance(block, ToolCall | ToolResponse):
         raise ProjectionError(f"{block.name or 'a tool'}: a tool call or result is not allowed in message content")
-    native = context.home(block.native)
+    native = context.own_native(block.native)
     if native is not None and native.intact:
         return cast("JsonObject", native.fragment)
     match block:
         case Text():
             part: JsonObject = {"type": "text", "text": block.text}
         case Media():
-            part = _render_media(block, context, kinds) or unsupported(block.kind, _told_of_media(block), context)
-            report_lost_name(block, part, context.report)
+            part = _render_media(block, context, media_kinds) or render_unsupported(
+                block.kind, _media_label(block), context
+            )
+            report_dropped_name(block, part, context.report)
         case Code():
             part = {"type": "text", "text": f"```{block.language}\n{block.code}\n```"}
         case Opaque():
-            part = unsupported(block.kind, block.text, context)
+            part = render_unsupported(block.kind, block.text, context)
         case Thinking() if context.dialect.reasoning_parts:
             part = {"type": "thinking", "thinking": [{"type": "text", "text": block.text}]}
             if block.signature is not None:
@@ -191,53 +205,53 @@ def _render_part(block: Block, context: Spelling, kinds: frozenset[str]) -> Json
             part = {"type": "text", "text": TEXTS.reasoning.format(content=block.text)}
         case _:
             assert_never(block)
-    return part if native is None else rewritten(native.fragment, part, PART_KEYS)
+    return part if native is None else rewrite_known(native.fragment, part, PART_KEYS)
 
 
-def _told_of_media(media: Media) -> str | None:
+def _media_label(media: Media) -> str | None:
     return " ".join(part for part in (media.name, media.url) if part) or None
 
 
-def unsupported(kind: str, detail: str | None, context: Spelling) -> JsonObject:
+def render_unsupported(kind: str, detail: str | None, context: ChatContext) -> JsonObject:
     """The placeholder text part for content that the target does not accept."""
     context.report.add("text", f"{kind} replaced with text: not supported by {context.dialect.name} here", subject=kind)
     text = TEXTS.unsupported.format(kind=kind)
     return {"type": "text", "text": f"{text} {detail}" if detail else text}
 
 
-def _render_media(media: Media, context: Spelling, kinds: frozenset[str]) -> JsonObject | None:
-    if media.kind not in kinds:
+def _render_media(media: Media, context: ChatContext, media_kinds: frozenset[str]) -> JsonObject | None:
+    if media.kind not in media_kinds:
         return None
     if media.kind == "image" or media.kind == "video":
         key = f"{media.kind}_url"
-        data, mime = (media.data, media.mime) if context.dialect.media_urls else fetched(media, context.fetch)
+        data, mime = (media.data, media.mime) if context.dialect.media_urls else fetch_media(media, context.fetch)
         default = "image/png" if media.kind == "image" else "video/mp4"
         url = media.url if data is None and context.dialect.media_urls else None
         url = url if data is None else data_url(mime or default, data)
-        return None if url is None else {"type": key, key: {"url": url, **_detail(media, context)}}
-    if context.dialect.flat_media:
-        return _render_flat(media)
-    data, mime = fetched(media, context.fetch)
+        return None if url is None else {"type": key, key: {"url": url, **_render_detail(media, context)}}
+    if context.dialect.string_media:
+        return _render_string_media(media)
+    data, mime = fetch_media(media, context.fetch)
     if data is None:
-        held = media.kind == "document" and context.dialect.kindred_options and has_file(media)
+        held = media.kind == "document" and context.dialect.vendor_options and has_openai_file(media)
         return {"type": "file", "file": {"file_id": media.file_id}} if held else None
     if media.kind == "audio":
         form = AUDIO_FORMATS.get(mime or "")
         return None if form is None else {"type": "input_audio", "input_audio": {"data": data, "format": form}}
     mime = mime or "application/pdf"
-    return {"type": "file", "file": {"filename": file_name(media.name, mime), "file_data": data_url(mime, data)}}
+    return {"type": "file", "file": {"filename": add_extension(media.name, mime), "file_data": data_url(mime, data)}}
 
 
-def _detail(media: Media, context: Spelling) -> JsonObject:
+def _render_detail(media: Media, context: ChatContext) -> JsonObject:
     detail = (media.extra or {}).get("detail")
-    if detail is None or not context.dialect.kindred_options or media.kind != "image":
+    if detail is None or not context.dialect.vendor_options or media.kind != "image":
         return {}
     if detail not in _DETAILS:
         context.report.add("adjusted", f"image detail {detail} sent as high: not supported here", subject="detail")
     return {"detail": detail if detail in _DETAILS else "high"}
 
 
-def _render_flat(media: Media) -> JsonObject | None:
+def _render_string_media(media: Media) -> JsonObject | None:
     """Audio or a file as a string."""
     if media.kind == "audio":
         sound = media.data or media.url

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Native, Text, ToolCall, ToolResponse, edited
+from segue.canonical.blocks import Block, Native, Text, ToolCall, ToolResponse, edit_block
 from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError
-from segue.wire.base import Projection
-from segue.wire.fields import integer_or_none, list_of, object_of, object_or_none, said_beside, string_or_none
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
-from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_at_home
-from segue.wire.overlay import rewritten
-from segue.wire.replies import report_others
+from segue.wire.base import RenderContext
+from segue.wire.json_values import (
+    integer_or_none,
+    object_or_none,
+    require_list,
+    require_object,
+    string_or_none,
+    unknown_fields,
+)
+from segue.wire.merge import rewrite_known
+from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject
+from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_same_api
+from segue.wire.replies import report_extra_choices
 
 __all__ = [
-    "for_client",
+    "blocks_for_client",
     "parse_finish",
     "parse_reply",
     "parse_usage",
@@ -46,30 +53,30 @@ _FINISH_REASONS: dict[Finish, str] = {
     "error": "length",
 }
 # The second one is DeepSeek's.
-_CACHED = ("cached_tokens", "prompt_cache_hit_tokens")
+_CACHED_KEYS = ("cached_tokens", "prompt_cache_hit_tokens")
 _REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
 _CHOICE_KEYS = frozenset({"message", "finish_reason"})
-_KNOWN = frozenset({*_REPLY_KEYS, "object", "created", "system_fingerprint", "service_tier", "provider", "prompt"})
-_KNOWN_CHOICE = frozenset(
+_KNOWN_KEYS = frozenset({*_REPLY_KEYS, "object", "created", "system_fingerprint", "service_tier", "provider", "prompt"})
+_KNOWN_CHOICE_KEYS = frozenset(
     {*_CHOICE_KEYS, "index", "native_finish_reason", "stop_reason", "usage", "content_filter_results"}
 )
-_KNOWN_MESSAGE = MESSAGE_KEYS | {"reasoning_details", "function", "index", "prefix", "partial"}
+_KNOWN_MESSAGE_KEYS = MESSAGE_KEYS | {"reasoning_details", "function", "index", "prefix", "partial"}
 # Clients read reasoning from this key, whatever key the vendor uses.
 _REASONING_KEY = "reasoning_content"
 
 
 def parse_reply(body: Mapping[str, Any], *, dialect: ChatDialect) -> Reply:
     """Parse the first choice of a reply."""
-    choices = list_of(body.get("choices"), "choices")
+    choices = require_list(body.get("choices"), "choices")
     if not choices:
         raise InputError("a reply must have at least one choice", path="choices")
-    choice = object_of(choices[0], "choices[0]")
-    message = object_of(choice.get("message"), "choices[0].message")
+    choice = require_object(choices[0], "choices[0]")
+    message = require_object(choice.get("message"), "choices[0].message")
     model = string_or_none(body.get("model"))
     try:
         blocks = parse_assistant(message, dialect, model)
     except InputError as error:
-        raise error.under("choices[0].message") from None
+        raise error.with_prefix("choices[0].message") from None
     return Reply(
         tuple(blocks),
         finish=parse_finish(choice.get("finish_reason"), blocks),
@@ -78,12 +85,12 @@ def parse_reply(body: Mapping[str, Any], *, dialect: ChatDialect) -> Reply:
         id=string_or_none(body.get("id")),
         model=model,
         created=integer_or_none(body.get("created")),
-        cause=string_or_none(choice.get("finish_reason")),
-        others=len(choices) - 1,
-        beside=(
-            *said_beside(message, _KNOWN_MESSAGE),
-            *said_beside(choice, _KNOWN_CHOICE),
-            *said_beside(body, _KNOWN),
+        raw_finish=string_or_none(choice.get("finish_reason")),
+        other_choices=len(choices) - 1,
+        unknown_fields=(
+            *unknown_fields(message, _KNOWN_MESSAGE_KEYS),
+            *unknown_fields(choice, _KNOWN_CHOICE_KEYS),
+            *unknown_fields(body, _KNOWN_KEYS),
         ),
         native=Native(dialect.name, body),
     )
@@ -104,28 +111,30 @@ def parse_usage(value: object) -> Usage | None:
     read = object_or_none(usage.get("prompt_tokens_details")) or {}
     written = object_or_none(usage.get("completion_tokens_details")) or {}
     return Usage(
-        input=_count(usage, "prompt_tokens"),
-        output=_count(usage, "completion_tokens"),
-        cache_read=next((count for key in _CACHED if (count := _count(read, key) or _count(usage, key))), 0),
-        cache_write=_count(read, "cache_write_tokens"),
-        reasoning=_count(written, "reasoning_tokens"),
+        input=_token_count(usage, "prompt_tokens"),
+        output=_token_count(usage, "completion_tokens"),
+        cache_read=next(
+            (count for key in _CACHED_KEYS if (count := _token_count(read, key) or _token_count(usage, key))), 0
+        ),
+        cache_write=_token_count(read, "cache_write_tokens"),
+        reasoning=_token_count(written, "reasoning_tokens"),
     )
 
 
-def _count(usage: JsonObject, key: str) -> int:
+def _token_count(usage: JsonObject, key: str) -> int:
     value = usage.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def render_reply(reply: Reply, render_context: Projection, *, dialect: ChatDialect) -> JsonObject:
-    context = Spelling(dialect, render_context)
-    home = context.home(reply.native)
+def render_reply(reply: Reply, render_context: RenderContext, *, dialect: ChatDialect) -> JsonObject:
+    context = ChatContext(dialect, render_context)
+    home = context.own_native(reply.native)
     if home is not None:
         # A streamed reply has only its first choice.
-        report_others(reply.others + 1 - len(home.fragment.get("choices") or ()), context.report)
+        report_extra_choices(reply.other_choices + 1 - len(home.fragment.get("choices") or ()), context.report)
     if home is not None and home.intact:
-        return _render_at_home(reply, home.fragment, context)
-    message = render_assistant(for_client(reply.blocks, context), context, _REASONING_KEY)
+        return _render_same_api(reply, home.fragment, context)
+    message = render_assistant(blocks_for_client(reply.blocks, context), context, _REASONING_KEY)
     parts = cast("list[JsonObject]", message["content"]) if isinstance(message["content"], list) else []
     if parts and not any(part["type"] == "thinking" for part in parts):
         # In a reply the text is one string.
@@ -136,10 +145,12 @@ def render_reply(reply: Reply, render_context: Projection, *, dialect: ChatDiale
         "index": 0,
         "message": message,
         "logprobs": None,
-        "finish_reason": render_finish(reply.finish, calls="tool_calls" in message, broken=dialect.error_finish),
+        "finish_reason": render_finish(
+            reply.finish, has_calls="tool_calls" in message, error_reason=dialect.error_finish
+        ),
     }
     body: JsonObject = {
-        "id": reply.id or _made_up_id(reply),
+        "id": reply.id or _derive_id(reply),
         "object": "chat.completion",
         "created": reply.created or 0,
         "model": reply.model or "",
@@ -147,26 +158,26 @@ def render_reply(reply: Reply, render_context: Projection, *, dialect: ChatDiale
     }
     if reply.usage is not None:
         body["usage"] = render_usage(reply.usage)
-    return body if home is None else _rewritten_reply(home.fragment, body)
+    return body if home is None else _merge_reply(home.fragment, body)
 
 
-def _render_at_home(reply: Reply, fragment: Mapping[str, Any], context: Spelling) -> JsonObject:
+def _render_same_api(reply: Reply, fragment: Mapping[str, Any], context: ChatContext) -> JsonObject:
     first, *others = cast("list[JsonObject]", fragment["choices"])
-    message = render_assistant_at_home(reply.blocks, first["message"], context)
+    message = render_assistant_same_api(reply.blocks, first["message"], context)
     if message is first["message"]:
         return cast("JsonObject", fragment)
     return {**fragment, "choices": [{**first, "message": message}, *others]}
 
 
-def _rewritten_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObject:
+def _merge_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObject:
     """An edited same-API reply: unknown fields are kept."""
     first, *others = cast("list[JsonObject]", fragment.get("choices") or [{}])
-    choice = rewritten(first, {key: body["choices"][0][key] for key in _CHOICE_KEYS}, _CHOICE_KEYS)
+    choice = rewrite_known(first, {key: body["choices"][0][key] for key in _CHOICE_KEYS}, _CHOICE_KEYS)
     rendered = {key: value for key, value in body.items() if key in _REPLY_KEYS}
-    return rewritten(fragment, {**rendered, "choices": [choice, *others]}, _REPLY_KEYS)
+    return rewrite_known(fragment, {**rendered, "choices": [choice, *others]}, _REPLY_KEYS)
 
 
-def for_client(given: Sequence[Block], context: Spelling) -> list[Block]:
+def blocks_for_client(given: Sequence[Block], context: ChatContext) -> list[Block]:
     """The blocks without hosted calls and results: the client would run those calls itself.
 
     Texts before and after a call become one string; a blank line separates them.
@@ -179,7 +190,7 @@ def for_client(given: Sequence[Block], context: Spelling) -> list[Block]:
             context.report.add("dropped", message, subject=block.name)
             needs_separator = True
         elif isinstance(block, Text) and not block.refusal and block.text:
-            blocks.append(edited(block, text=f"\n\n{block.text}") if has_text and needs_separator else block)
+            blocks.append(edit_block(block, text=f"\n\n{block.text}") if has_text and needs_separator else block)
             has_text, needs_separator = True, False
         else:
             blocks.append(block)
@@ -187,16 +198,16 @@ def for_client(given: Sequence[Block], context: Spelling) -> list[Block]:
     return blocks
 
 
-def _made_up_id(reply: Reply) -> str:
+def _derive_id(reply: Reply) -> str:
     seed = [reply.model or "", reply.text, reply.thinking, *(call.id for call in reply.calls)]
     return "chatcmpl-" + short_hash("|".join(seed))
 
 
-def render_finish(finish: Finish, *, calls: bool, broken: str | None = None) -> str:
+def render_finish(finish: Finish, *, has_calls: bool, error_reason: str | None = None) -> str:
     """The finish reason; `tool_calls` only with a call for the client, `error_reason` if the reply broke off."""
-    if finish == "error" and broken is not None:
-        return broken
-    return "stop" if finish == "tool_calls" and not calls else _FINISH_REASONS[finish]
+    if finish == "error" and error_reason is not None:
+        return error_reason
+    return "stop" if finish == "tool_calls" and not has_calls else _FINISH_REASONS[finish]
 
 
 def render_usage(usage: Usage) -> JsonObject:

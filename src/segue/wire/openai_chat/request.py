@@ -14,25 +14,25 @@ from segue.errors import InputError
 from segue.models import identify
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.wire.base import Projection
+from segue.wire.base import RenderContext
 from segue.wire.draft7 import is_draft7
-from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
-from segue.wire.openai import is_openai
-from segue.wire.openai_chat.calls import CALL_KEYS, respelled
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, within
+from segue.wire.json_values import object_or_none, require_list, require_object, string_or_none
+from segue.wire.merge import merge_changes
+from segue.wire.openai_chat.calls import CALL_KEYS, with_tool_name
+from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, JsonObject, drop_unknown_keys
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_message, render_messages
 from segue.wire.openai_chat.options import (
-    keys_of,
-    lawful_options,
+    fit_options,
+    option_keys,
     parse_options,
-    render_kindred_options,
+    render_chat_vendor_options,
     render_options,
 )
 from segue.wire.openai_chat.parts import PART_KEYS
-from segue.wire.overlay import laid_over
-from segue.wire.schema import fitted, fitted_format, fitted_tool
+from segue.wire.openai_shared import is_openai_native
+from segue.wire.schema import render_format_schema, render_schema, render_tool_schema
 from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
-from segue.wire.tools import as_function, lawful_schema, object_schema, only_elsewhere
+from segue.wire.tools import object_schema, to_function_tool, undeclarable_message, valid_object_schema
 
 __all__ = ["body_keys", "item_keys", "parse_request", "render_request"]
 
@@ -47,7 +47,7 @@ def item_keys(dialect: ChatDialect) -> frozenset[str]:
 
 def body_keys(dialect: ChatDialect) -> frozenset[str]:
     """The body keys that have a canonical field."""
-    return keys_of(dialect) | {"model", "messages", "tools", "functions"}
+    return option_keys(dialect) | {"model", "messages", "tools", "functions"}
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
@@ -58,13 +58,13 @@ def parse_request(body: Mapping[str, Any], *, dialect: ChatDialect) -> Request:
     if "messages" not in body:
         raise InputError("a list of messages was expected", path="messages")
     messages: list[Message] = []
-    for index, item in enumerate(list_of(body["messages"], "messages")):
+    for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
-            messages.append(parse_message(object_of(item), dialect, model))
+            messages.append(parse_message(require_object(item), dialect, model))
         except InputError as error:
-            raise error.under(f"messages[{index}]") from None
+            raise error.with_prefix(f"messages[{index}]") from None
     # KIM-08: the API ignores ids and pairs by order.
-    positional = dialect.demands(identify(model or dialect.default_model)).by_position
+    positional = dialect.constraints(identify(model or dialect.default_model)).pairs_by_position
     return Request(
         pair(messages, positional=positional),
         tools=tuple(_parse_tools(body, dialect)),
@@ -78,12 +78,12 @@ def _parse_tools(body: Mapping[str, Any], dialect: ChatDialect) -> Iterator[Tool
     for key in ("tools", "functions"):
         if body.get(key) is None:
             continue
-        for index, item in enumerate(list_of(body[key], key)):
+        for index, item in enumerate(require_list(body[key], key)):
             try:
-                entry = object_of(item)
+                entry = require_object(item)
                 yield _parse_function(entry, entry, dialect) if key == "functions" else _parse_tool(entry, dialect)
             except InputError as error:
-                raise error.under(f"{key}[{index}]") from None
+                raise error.with_prefix(f"{key}[{index}]") from None
 
 
 def _parse_tool(entry: JsonObject, dialect: ChatDialect) -> Tool:
@@ -95,7 +95,7 @@ def _parse_tool(entry: JsonObject, dialect: ChatDialect) -> Tool:
         return Tool(named or kind, kind="hosted", native=Native(dialect.name, entry))
     # A flat declaration is the Responses form; it is accepted.
     flat = entry.get(kind) is None and isinstance(entry.get("name"), str)
-    detail = entry if flat else object_of(entry.get(kind), kind)
+    detail = entry if flat else require_object(entry.get(kind), kind)
     intact = not flat and "type" in entry
     if kind == "function":
         return _parse_function(entry, detail, dialect, intact=intact)
@@ -132,24 +132,26 @@ def _tool_name(entry: JsonObject, detail: JsonObject) -> str:
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
-def render_request(transcript: Transcript, render_context: Projection, *, dialect: ChatDialect) -> JsonObject:
-    context = Spelling(dialect, render_context)
+def render_request(transcript: Transcript, render_context: RenderContext, *, dialect: ChatDialect) -> JsonObject:
+    context = ChatContext(dialect, render_context)
     messages = render_messages(transcript.messages, transcript.system, context)
-    tools = _lawful_tools(transcript, context)
-    if transcript.home and transcript.request.native is not None:
-        return _render_at_home(transcript, transcript.request.native.fragment, messages, tools, context)
+    tools = _supported_tools(transcript, context)
+    if transcript.is_same_api and transcript.request.native is not None:
+        return _render_same_api(transcript, transcript.request.native.fragment, messages, tools, context)
     declared = frozenset(tool.name for tool in tools)
     options = transcript.options
-    if not (dialect.strict_schemas is OPENAI_STRICT and is_openai(transcript.request.native)):
-        form = fitted_format(options.response_format, dialect.schemas, context.report, strict=dialect.strict_schemas)
+    if not (dialect.strict_schema_rules is OPENAI_STRICT and is_openai_native(transcript.request.native)):
+        form = render_format_schema(
+            options.response_format, dialect.schema_rules, context.report, strict=dialect.strict_schema_rules
+        )
         options = replace(options, response_format=form)
     model = identify(transcript.model or dialect.default_model)
-    options = lawful_options(options, dialect, model, declared, context.report)
-    rendered = render_options(options, dialect, context.spell, _custom_names(tools), {})
+    options = fit_options(options, dialect, model, declared, context.report)
+    rendered = render_options(options, dialect, context.project_name, _custom_names(tools), {})
     if options.stream and not dialect.usage_at_end:
         # Other APIs always send usage, and their clients rely on it.
         rendered["stream_options"] = {"include_usage": True}
-    kindred = render_kindred_options(options, dialect, context.report)
+    kindred = render_chat_vendor_options(options, dialect, context.report)
     if kindred:
         rendered.pop("user", None)
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
@@ -159,42 +161,42 @@ def render_request(transcript: Transcript, render_context: Projection, *, dialec
     for key in ("tool_choice", "parallel_tool_calls"):
         if key in rendered:
             body[key] = rendered[key]
-    return within(body | rendered | kindred, "body", context)
+    return drop_unknown_keys(body | rendered | kindred, "body", context)
 
 
-def _render_at_home(
+def _render_same_api(
     transcript: Transcript,
     original: Mapping[str, Any],
     messages: list[JsonObject],
     tools: Sequence[Tool],
-    context: Spelling,
+    context: ChatContext,
 ) -> JsonObject:
     """The original body with the changes merged into it."""
     request = transcript.request
     custom = _custom_names(request.tools)
     before = render_options(request.options, context.dialect, str, custom, original)
-    after = render_options(transcript.options, context.dialect, context.spell, custom, original)
+    after = render_options(transcript.options, context.dialect, context.project_name, custom, original)
     if request.model is not None:
         before["model"] = request.model
     if transcript.model is not None:
         after["model"] = transcript.model
-    body = laid_over(original, before, after)
-    _lay_list(body, "messages", messages)
-    old = [tool for tool in tools if _is_legacy(tool, context)]
-    _lay_list(body, "functions", [_render_legacy_tool(tool, context) for tool in old])
-    _lay_list(body, "tools", [_render_tool(tool, context) for tool in tools if not _is_legacy(tool, context)])
+    body = merge_changes(original, before, after)
+    _replace_list(body, "messages", messages)
+    old = [tool for tool in tools if _is_legacy_tool(tool, context)]
+    _replace_list(body, "functions", [_render_legacy_tool(tool, context) for tool in old])
+    _replace_list(body, "tools", [_render_tool(tool, context) for tool in tools if not _is_legacy_tool(tool, context)])
     choice = object_or_none(body.get("tool_choice"))
     if choice is not None and choice.get("type") == "allowed_tools":
-        body["tool_choice"] = _respelled_choice(choice, context)
+        body["tool_choice"] = _project_allowed_tools(choice, context)
     # MIS-13
     if body.get("tools") == [] and not context.dialect.empty_tools:
         del body["tools"]
-    kept = within(body, "body", context)
+    kept = drop_unknown_keys(body, "body", context)
     # An option under a rejected key is sent under the accepted one.
     return body if kept is body else {**kept, **{key: value for key, value in after.items() if key not in kept}}
 
 
-def _lay_list(body: JsonObject, key: str, items: list[JsonObject]) -> None:
+def _replace_list(body: JsonObject, key: str, items: list[JsonObject]) -> None:
     """Replace a list only if one of its items is another object than before."""
     given = cast("list[object]", body[key]) if isinstance(body.get(key), list) else []
     if len(given) == len(items) and all(a is b for a, b in zip(items, given, strict=True)):
@@ -205,7 +207,7 @@ def _lay_list(body: JsonObject, key: str, items: list[JsonObject]) -> None:
         del body[key]
 
 
-def _respelled_choice(choice: JsonObject, context: Spelling) -> JsonObject:
+def _project_allowed_tools(choice: JsonObject, context: ChatContext) -> JsonObject:
     """`allowed_tools` with projected tool names."""
     allowed = object_or_none(choice.get("allowed_tools")) or {}
     entries = cast("list[object]", allowed["tools"]) if isinstance(allowed.get("tools"), list) else []
@@ -214,7 +216,7 @@ def _respelled_choice(choice: JsonObject, context: Spelling) -> JsonObject:
         entry = object_or_none(item) or {}
         kind = string_or_none(entry.get("type")) or ""
         name = (object_or_none(entry.get(kind)) or {}).get("name")
-        projected.append(respelled(entry, context.spell(name)) if isinstance(name, str) else item)
+        projected.append(with_tool_name(entry, context.project_name(name)) if isinstance(name, str) else item)
     if all(a is b for a, b in zip(projected, entries, strict=True)):
         return choice
     return {**choice, "allowed_tools": {**allowed, "tools": projected}}
@@ -224,21 +226,21 @@ def _custom_names(tools: Sequence[Tool]) -> frozenset[str]:
     return frozenset(tool.name for tool in tools if tool.kind == "custom")
 
 
-def _lawful_tools(transcript: Transcript, context: Spelling) -> Sequence[Tool]:
+def _supported_tools(transcript: Transcript, context: ChatContext) -> Sequence[Tool]:
     """The tools that the target supports; dropped ones are reported."""
     tools: list[Tool] = []
     for tool in transcript.tools:
-        if tool.kind == "hosted" and (context.home(tool.native) is None or not context.dialect.hosted_tools):
-            context.report.add("tools", only_elsewhere(tool), subject=tool.name)
+        if tool.kind == "hosted" and (context.own_native(tool.native) is None or not context.dialect.hosted_tools):
+            context.report.add("tools", undeclarable_message(tool), subject=tool.name)
         else:
             tools.append(tool)
     if not context.dialect.custom_tools:
-        tools = [as_function(tool, context.report) for tool in tools]
+        tools = [to_function_tool(tool, context.report) for tool in tools]
     limit = context.dialect.tool_limit
-    return tools if len(tools) <= limit else _within_limit(tools, limit, transcript, context.report)
+    return tools if len(tools) <= limit else _limit_tools(tools, limit, transcript, context.report)
 
 
-def _within_limit(tools: Sequence[Tool], limit: int, transcript: Transcript, report: Report) -> list[Tool]:
+def _limit_tools(tools: Sequence[Tool], limit: int, transcript: Transcript, report: Report) -> list[Tool]:
     """OAI-CHAT-16: at most `limit` tools. Used tools are kept first; the order does not change."""
     used = {call.name for message in transcript.messages for call in calls_of(message)}
     if transcript.options.tool_choice is not None and transcript.options.tool_choice.name is not None:
@@ -251,69 +253,73 @@ def _within_limit(tools: Sequence[Tool], limit: int, transcript: Transcript, rep
     return [tool for index, tool in enumerate(tools) if index in kept]
 
 
-def _is_legacy(tool: Tool, context: Spelling) -> bool:
+def _is_legacy_tool(tool: Tool, context: ChatContext) -> bool:
     """Whether this was declared in the legacy `functions`, where a declaration has no type."""
-    home = context.home(tool.native)
+    home = context.own_native(tool.native)
     return home is not None and home.intact and "type" not in home.fragment
 
 
-def _render_legacy_tool(tool: Tool, context: Spelling) -> JsonObject:
+def _render_legacy_tool(tool: Tool, context: ChatContext) -> JsonObject:
     entry = cast("JsonObject", tool.native.fragment if tool.native is not None else {})
-    changes = _changes(tool, entry, context)
+    changes = _changed_fields(tool, entry, context)
     return {**entry, **changes} if changes else entry
 
 
-def _render_tool(tool: Tool, context: Spelling) -> JsonObject:
-    home = context.home(tool.native)
+def _render_tool(tool: Tool, context: ChatContext) -> JsonObject:
+    home = context.own_native(tool.native)
     key = "custom" if tool.kind == "custom" else "function"
     detail: JsonObject
-    if home is not None and home.intact and not _is_legacy(tool, context):
+    if home is not None and home.intact and not _is_legacy_tool(tool, context):
         entry = cast("JsonObject", home.fragment)
         if tool.kind == "hosted":
             return entry
-        detail = within(entry[key], f"tools.{key}", context)
-        changes = _changes(tool, detail, context)
+        detail = drop_unknown_keys(entry[key], f"tools.{key}", context)
+        changes = _changed_fields(tool, detail, context)
         same = not changes and detail is entry[key]
-        return within(entry if same else {**entry, key: {**detail, **changes}}, "tools", context)
-    detail = {"name": context.spell(tool.name)}
+        return drop_unknown_keys(entry if same else {**entry, key: {**detail, **changes}}, "tools", context)
+    detail = {"name": context.project_name(tool.name)}
     if tool.description is not None:
-        detail["description"] = _described(tool, context)
+        detail["description"] = _fit_description(tool, context)
     if tool.kind == "custom":
         if tool.grammar is not None:
             detail["format"] = {"type": "grammar", "grammar": tool.grammar}
         return {"type": key, key: detail}
     dialect = context.dialect
-    if home is not None or (dialect.strict_schemas is OPENAI_STRICT and is_openai(tool.native)):
-        detail["parameters"], strict = _schema(tool, context), tool.strict
+    if home is not None or (dialect.strict_schema_rules is OPENAI_STRICT and is_openai_native(tool.native)):
+        detail["parameters"], strict = _render_schema(tool, context), tool.strict
     else:
-        detail["parameters"], strict = fitted_tool(tool, dialect.schemas, context.report, strict=dialect.strict_schemas)
+        detail["parameters"], strict = render_tool_schema(
+            tool, dialect.schema_rules, context.report, strict=dialect.strict_schema_rules
+        )
     if strict is not None:
         detail["strict"] = strict
     return {"type": key, key: detail}
 
 
-def _changes(tool: Tool, detail: JsonObject, context: Spelling) -> JsonObject:
+def _changed_fields(tool: Tool, detail: JsonObject, context: ChatContext) -> JsonObject:
     """The fields that differ from the original declaration."""
-    fields: JsonObject = {"name": context.spell(tool.name), "description": _described(tool, context)}
+    fields: JsonObject = {"name": context.project_name(tool.name), "description": _fit_description(tool, context)}
     # COMP-10, MIS-13
-    if context.dialect.parameters_wanted and tool.kind == "function":
-        fields["parameters"] = _schema(tool, context) if tool.parameters is None else _schema_or_none(tool, context)
+    if context.dialect.parameters_required and tool.kind == "function":
+        fields["parameters"] = (
+            _render_schema(tool, context) if tool.parameters is None else _repair_schema(tool, context)
+        )
     return {key: value for key, value in fields.items() if value is not None and detail.get(key) != value}
 
 
-def _schema(tool: Tool, context: Spelling) -> JsonObject:
-    return _schema_or_none(tool, context) or lawful_schema(tool, context.dialect.schemas, context.report)
+def _render_schema(tool: Tool, context: ChatContext) -> JsonObject:
+    return _repair_schema(tool, context) or valid_object_schema(tool, context.dialect.schema_rules, context.report)
 
 
-def _schema_or_none(tool: Tool, context: Spelling) -> JsonObject | None:
+def _repair_schema(tool: Tool, context: ChatContext) -> JsonObject | None:
     """A repaired schema if the target rejects the original, else None."""
-    if not context.dialect.parameters_wanted or tool.parameters is None or is_draft7(object_schema(tool.parameters)):
+    if not context.dialect.parameters_required or tool.parameters is None or is_draft7(object_schema(tool.parameters)):
         return None
     context.report.add("tools", "parameters repaired: not a valid JSON Schema (draft 7)", subject=tool.name)
-    return fitted(tool.parameters, MISTRAL, context.report, subject=tool.name)
+    return render_schema(tool.parameters, MISTRAL, context.report, subject=tool.name)
 
 
-def _described(tool: Tool, context: Spelling) -> str | None:
+def _fit_description(tool: Tool, context: ChatContext) -> str | None:
     limit = context.dialect.description_limit
     if tool.description is None or limit is None or len(tool.description) <= limit:
         return tool.description

@@ -14,19 +14,19 @@ from typing import cast
 
 from segue.canonical.blocks import Origin, ToolCall
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.jsontext import parse_argument_text, plain
-from segue.wire.fields import JsonObject, object_or_none
-from segue.wire.stream_pieces import PLACEHOLDERS, GrowingText, written_out
-from segue.wire.stream_reader import Reader, mended
+from segue.canonical.json import parse_argument_text, to_plain_json
+from segue.wire.json_values import JsonObject, object_or_none
+from segue.wire.stream_deltas import ARGUMENT_PLACEHOLDERS, TextBuffer, arguments_to_text
+from segue.wire.stream_reader import PayloadReader, join_surrogates
 
-__all__ = ["CallDeltas"]
+__all__ = ["CallAssembler"]
 
 # Placeholders that servers send before the arguments: nothing, or an empty value that is then sent again whole.
-_NOTHING_YET = frozenset({"", "{", "{}", "null"})
-_KNOWN = frozenset({"index", "id", "type", "function", "custom"})
+_EMPTY_ARGUMENTS = frozenset({"", "{", "{}", "null"})
+_KNOWN_KEYS = frozenset({"index", "id", "type", "function", "custom"})
 
 
-class _Slot:
+class _OpenCall:
     """A call that has not ended. `emitted` and `pending` are the parts of its arguments."""
 
     __slots__ = (
@@ -34,14 +34,14 @@ class _Slot:
         "custom",
         "ended",
         "extra",
-        "held",
+        "pending",
         "index",
         "kind",
         "legacy",
         "name",
-        "place",
+        "block_index",
         "raw_id",
-        "told",
+        "emitted",
     )
 
     def __init__(self, index: int | None, *, legacy: bool = False) -> None:
@@ -52,32 +52,32 @@ class _Slot:
         self.kind: object = None
         self.custom = False
         self.extra: JsonObject = {}
-        self.told = GrowingText()
-        self.held = ""
-        self.place: int | None = None
+        self.emitted = TextBuffer()
+        self.pending = ""
+        self.block_index: int | None = None
         self.call: ToolCall | None = None
         self.ended = False
 
     def arguments(self) -> str:
-        return self.told.text() + self.held
+        return self.emitted.text() + self.pending
 
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the arguments are a complete JSON object."""
-        return not self.custom and _is_whole(self.arguments())
+        return not self.custom and _is_complete_object(self.arguments())
 
 
-def _is_whole(text: str) -> bool:
+def _is_complete_object(text: str) -> bool:
     """Whether this is a complete, non-empty JSON object."""
     return text.rstrip().endswith("}") and bool(object_or_none(parse_argument_text(text)[0]))
 
 
-class CallDeltas:
-    def __init__(self, reader: Reader, provider: str) -> None:
+class CallAssembler:
+    def __init__(self, reader: PayloadReader, provider: str) -> None:
         self._reader = reader
         self._provider = provider
-        self._slots: list[_Slot] = []
-        self._by_index: dict[int, _Slot] = {}
-        self._by_id: dict[str, _Slot] = {}
+        self._slots: list[_OpenCall] = []
+        self._by_index: dict[int, _OpenCall] = {}
+        self._by_id: dict[str, _OpenCall] = {}
         self.model: str | None = None
 
     def __bool__(self) -> bool:
@@ -85,49 +85,55 @@ class CallDeltas:
 
     # --------------------------------------------------------------------------------------------------------- parsing
 
-    def take(self, entries: object) -> None:
+    def add_deltas(self, entries: object) -> None:
         """The value of `tool_calls` in one delta."""
         given = cast("list[object]", entries) if isinstance(entries, list) else [entries]
         for value in given:
             if (entry := object_or_none(value)) is not None:
-                self._take(entry)
+                self._add_delta(entry)
 
-    def take_legacy(self, entry: JsonObject) -> None:
+    def add_legacy_delta(self, entry: JsonObject) -> None:
         """The value of `function_call`: one call, without an id."""
-        slot = next((slot for slot in self._slots if slot.legacy), None) or self._opened(None, legacy=True)
-        self._add(slot, None, mended(_text(entry.get("name"))), written_out(entry.get("arguments")))
+        slot = next((slot for slot in self._slots if slot.legacy), None) or self._open_call(None, legacy=True)
+        self._update_call(
+            slot, None, join_surrogates(_text_or_empty(entry.get("name"))), arguments_to_text(entry.get("arguments"))
+        )
 
-    def _take(self, entry: JsonObject) -> None:
+    def _add_delta(self, entry: JsonObject) -> None:
         custom = object_or_none(entry.get("custom"))
         detail = custom if custom is not None else object_or_none(entry.get("function")) or {}
-        text = written_out(detail.get("input" if custom is not None else "arguments"))
-        if self._reader.halves:
-            entry, detail = cast("tuple[JsonObject, JsonObject]", (plain(entry), plain(detail)))
-        index, raw_id = _index(entry.get("index")), raw_id_or_none(entry.get("id"))
-        name = _text(detail.get("name"))
-        slot = self._known(index, raw_id, name)
-        if slot is None or _begins(slot, index, raw_id, name, text):
+        text = arguments_to_text(detail.get("input" if custom is not None else "arguments"))
+        if self._reader.has_split_surrogates:
+            entry, detail = cast("tuple[JsonObject, JsonObject]", (to_plain_json(entry), to_plain_json(detail)))
+        index, raw_id = _parse_index(entry.get("index")), raw_id_or_none(entry.get("id"))
+        name = _text_or_empty(detail.get("name"))
+        slot = self._find_call(index, raw_id, name)
+        if slot is None or _starts_new_call(slot, index, raw_id, name, text):
             if slot is None and not (name or text or raw_id or custom):
                 return
-            slot = self._opened(index)
-        elif raw_id is not None and raw_id == slot.raw_id and name == slot.name and slot.told:
+            slot = self._open_call(index)
+        elif raw_id is not None and raw_id == slot.raw_id and name == slot.name and slot.emitted:
             # The arguments are sent again from the start: only the new rest is used.
             so_far = slot.arguments()
-            text = text[len(so_far) :] if text.startswith(so_far) and (text == so_far or _is_whole(text)) else text
+            text = (
+                text[len(so_far) :]
+                if text.startswith(so_far) and (text == so_far or _is_complete_object(text))
+                else text
+            )
         slot.custom = slot.custom or (custom is not None and slot.call is None)
         slot.kind = slot.kind or entry.get("type")
-        slot.extra.update({key: value for key, value in entry.items() if key not in _KNOWN and value is not None})
-        self._add(slot, raw_id, name, text)
-        if text and not (name or raw_id or slot.held or slot.custom or slot.ended):
-            self._reader.expect("arguments", text, partial(self._more, slot))
+        slot.extra.update({key: value for key, value in entry.items() if key not in _KNOWN_KEYS and value is not None})
+        self._update_call(slot, raw_id, name, text)
+        if text and not (name or raw_id or slot.pending or slot.custom or slot.ended):
+            self._reader.expect_similar("arguments", text, partial(self._append_arguments, slot))
 
-    def _more(self, slot: _Slot, text: str) -> None:
+    def _append_arguments(self, slot: _OpenCall, text: str) -> None:
         """Append arguments to an open call (delta template)."""
-        if slot.place is not None and text:
-            self._reader.input(slot.place, text)
-            slot.told.append(text)
+        if slot.block_index is not None and text:
+            self._reader.add_input(slot.block_index, text)
+            slot.emitted.append(text)
 
-    def _known(self, index: int | None, raw_id: str | None, name: str) -> _Slot | None:
+    def _find_call(self, index: int | None, raw_id: str | None, name: str) -> _OpenCall | None:
         """The call that a delta continues, by index and id; None if there is none."""
         if index is not None and index in self._by_index:
             known = self._by_index[index]
@@ -141,59 +147,59 @@ class CallDeltas:
             return self._slots[-1]
         return None
 
-    def _opened(self, index: int | None, *, legacy: bool = False) -> _Slot:
+    def _open_call(self, index: int | None, *, legacy: bool = False) -> _OpenCall:
         for slot in self._slots:
-            self._start(slot)
-            if not slot.ended and slot.is_whole():
-                self._end(slot, ended=True)
-        self._reader.alike = None
-        slot = _Slot(index, legacy=legacy)
+            self._start_call(slot)
+            if not slot.ended and slot.is_complete():
+                self._end_call(slot, ended=True)
+        self._reader.delta_template = None
+        slot = _OpenCall(index, legacy=legacy)
         self._slots.append(slot)
         if index is not None:
             self._by_index[index] = slot
         return slot
 
-    def _add(self, slot: _Slot, raw_id: str | None, name: str, text: str) -> None:
-        if raw_id is not None and slot.raw_id is None and slot.place is None:
+    def _update_call(self, slot: _OpenCall, raw_id: str | None, name: str, text: str) -> None:
+        if raw_id is not None and slot.raw_id is None and slot.block_index is None:
             slot.raw_id = raw_id
             self._by_id[raw_id] = slot
-        if name and slot.place is None and name != slot.name:
+        if name and slot.block_index is None and name != slot.name:
             # The name is sent in parts, or again with more.
             slot.name = name if name.startswith(slot.name) else slot.name + name
         if not text or slot.ended:
             return
-        if slot.held.strip() in PLACEHOLDERS and text.lstrip().startswith("{"):
-            slot.held = ""
-        slot.held += text
-        if slot.held.strip() not in _NOTHING_YET:
-            self._tell(slot)
+        if slot.pending.strip() in ARGUMENT_PLACEHOLDERS and text.lstrip().startswith("{"):
+            slot.pending = ""
+        slot.pending += text
+        if slot.pending.strip() not in _EMPTY_ARGUMENTS:
+            self._emit_arguments(slot)
 
     # -------------------------------------------------------------------------------------------------------- emitting
 
-    def _start(self, slot: _Slot) -> ToolCall:
+    def _start_call(self, slot: _OpenCall) -> ToolCall:
         if slot.call is None:
             identity = "absent" if slot.legacy else "natural" if slot.raw_id else "synthetic"
             origin = Origin(self._provider, self.model, slot.raw_id, identity=identity)
             kind = "custom" if slot.custom else "function"
-            slot.call = self._reader.named(ToolCall(slot.name, kind=kind, origin=origin))
-            slot.place = self._reader.start(slot.call)
+            slot.call = self._reader.assign_id(ToolCall(slot.name, kind=kind, origin=origin))
+            slot.block_index = self._reader.start(slot.call)
         return slot.call
 
-    def _tell(self, slot: _Slot) -> None:
-        self._start(slot)
-        if slot.place is not None and slot.held:
-            self._reader.input(slot.place, slot.held)
-            slot.told.append(slot.held)
-            slot.held = ""
+    def _emit_arguments(self, slot: _OpenCall) -> None:
+        self._start_call(slot)
+        if slot.block_index is not None and slot.pending:
+            self._reader.add_input(slot.block_index, slot.pending)
+            slot.emitted.append(slot.pending)
+            slot.pending = ""
 
-    def _end(self, slot: _Slot, *, ended: bool) -> None:
-        self._tell(slot)
+    def _end_call(self, slot: _OpenCall, *, ended: bool) -> None:
+        self._emit_arguments(slot)
         slot.ended = True
-        if slot.call is None or slot.place is None:
+        if slot.call is None or slot.block_index is None:
             return
         # Joined surrogates may differ from the raw deltas: the emitted text is used.
-        text = self._reader.ended(slot.place)
-        slot.told = GrowingText(text)
+        text = self._reader.finish_text(slot.block_index)
+        slot.emitted = TextBuffer(text)
         call = slot.call
         arguments, exact = (text, None) if slot.custom else parse_argument_text(text)
         slot.call = ToolCall(
@@ -205,15 +211,15 @@ class CallDeltas:
             call.origin,
             broken=not ended,
         )
-        self._reader.end(slot.place, slot.call)
+        self._reader.end(slot.block_index, slot.call)
 
-    def end(self, *, finished: bool, full: bool) -> list[ToolCall]:
+    def end_all(self, *, finished: bool, truncated: bool) -> list[ToolCall]:
         """End all open calls. `finished`: the reply was completed; `truncated`: it reached the token limit."""
         for slot in self._slots:
             if not slot.ended:
                 last = slot is self._slots[-1]
-                cut = not finished or (full and last and parse_argument_text(slot.arguments())[0] in (None, {}))
-                self._end(slot, ended=not cut or slot.is_whole())
+                cut = not finished or (truncated and last and parse_argument_text(slot.arguments())[0] in (None, {}))
+                self._end_call(slot, ended=not cut or slot.is_complete())
         return [slot.call for slot in self._slots if slot.call is not None]
 
     def entries(self) -> Iterable[tuple[bool, JsonObject]]:
@@ -229,7 +235,7 @@ class CallDeltas:
             yield False, {**entry, "type": kind, key: {"name": slot.name, field: text}, **slot.extra}
 
 
-def _begins(slot: _Slot, index: int | None, raw_id: str | None, name: str, text: str) -> bool:
+def _starts_new_call(slot: _OpenCall, index: int | None, raw_id: str | None, name: str, text: str) -> bool:
     """Whether a delta with a tool name starts a new call instead of continuing the one found."""
     if not name or slot.legacy:
         return False
@@ -238,25 +244,25 @@ def _begins(slot: _Slot, index: int | None, raw_id: str | None, name: str, text:
     another_id = raw_id is not None and slot.raw_id is not None and raw_id != slot.raw_id
     if not slot.arguments():
         # COMP-06
-        return (another_id and (name != slot.name or not text or _is_whole(text))) or (
-            not another_id and raw_id is None and index is None and name != slot.name and _is_whole(text)
+        return (another_id and (name != slot.name or not text or _is_complete_object(text))) or (
+            not another_id and raw_id is None and index is None and name != slot.name and _is_complete_object(text)
         )
-    if not slot.is_whole() and slot.arguments().strip() not in PLACEHOLDERS:
+    if not slot.is_complete() and slot.arguments().strip() not in ARGUMENT_PLACEHOLDERS:
         return False
     if another_id:
         return True
     if raw_id is not None and raw_id == slot.raw_id:
-        return (index is not None and index != slot.index) or (_is_whole(text) and text != slot.arguments())
-    if slot.arguments().strip() in PLACEHOLDERS and name == slot.name:
+        return (index is not None and index != slot.index) or (_is_complete_object(text) and text != slot.arguments())
+    if slot.arguments().strip() in ARGUMENT_PLACEHOLDERS and name == slot.name:
         return False
     return bool(text) or name != slot.name
 
 
-def _index(value: object) -> int | None:
+def _parse_index(value: object) -> int | None:
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _text(value: object) -> str:
+def _text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""

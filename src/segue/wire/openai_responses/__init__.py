@@ -7,56 +7,56 @@ from functools import partial
 from typing import Literal
 
 from segue.models import Model
-from segue.render.demands import Demands
+from segue.render.constraints import Constraints
 from segue.wire.base import ApiError, Wire
-from segue.wire.fields import JsonObject
-from segue.wire.idmap import IdScheme, prefix_scheme
+from segue.wire.ids import IdScheme, prefix_scheme
+from segue.wire.json_values import JsonObject
 from segue.wire.names import NameRule
-from segue.wire.openai import APIS, TOOL_KEYS, parse_error, reasons, render_error
-from segue.wire.openai_responses.options import KINDRED_KEYS
-from segue.wire.openai_responses.plain import responses_lane
+from segue.wire.openai_responses.context import NAMESPACE_SEPARATOR, OPENAI, ResponsesDialect
+from segue.wire.openai_responses.fast import responses_lane
+from segue.wire.openai_responses.options import VENDOR_OPTION_KEYS
 from segue.wire.openai_responses.reply import parse_reply, render_reply
 from segue.wire.openai_responses.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
-from segue.wire.openai_responses.shared import JOINT, OPENAI, ResponsesDialect
-from segue.wire.openai_responses.stream import ResponsesReader, ResponsesRenderer
-from segue.wire.stream import StreamParser
+from segue.wire.openai_responses.stream_in import ResponsesReader, ResponsesRenderer
+from segue.wire.openai_shared import OPENAI_APIS, TOOL_KEYS, is_reasoning_model, parse_error, render_error
+from segue.wire.stream_parser import StreamParser
 
-__all__ = ["OPENAI_RESPONSES", "demands", "make_wire"]
+__all__ = ["OPENAI_RESPONSES", "constraints", "make_wire"]
 
 # OAI-RESP-01
-_IDS = prefix_scheme("openai", "call_", limit=64, lawful=r"[\s\S]{1,64}")
-_SHOWN = frozenset({"image", "document"})
+_IDS = prefix_scheme("openai", "call_", limit=64, pattern=r"[\s\S]{1,64}")
+_MEDIA_KINDS = frozenset({"image", "document"})
 
 
-def demands(model: Model) -> Demands:
+def constraints(model: Model) -> Constraints:
     """The constraints of a model. An unknown model is treated as a reasoning model."""
-    return Demands(
+    return Constraints(
         OPENAI.name,
         OPENAI.provider,
         # OAI-RESP-06
-        adjacent=False,
+        results_adjacent=False,
         # OAI-RESP-25: outputs are paired with calls by id, at any position.
         unique_ids="conversation",
-        own_id=_IDS.lawful,
+        id_pattern=_IDS.pattern,
         # OAI-RESP-24
-        system="top",
+        system_position="top",
         later_system="developer",
         # OAI-RESP-11, OAI-RESP-12: other models of the same provider have been observed to reject it.
-        reasoning="signed",
-        reasoning_bound="model",
-        reasons=reasons(model) or model.family != "gpt" or not model.version,
+        reasoning_replay="signed",
+        reasoning_binding="model",
+        can_reason=is_reasoning_model(model) or model.family != "gpt" or not model.version,
         # OAI-RESP-07 to OAI-RESP-09
-        reasoning_leads=True,
+        reasoning_precedes_item=True,
         # The error text names input messages; instructions are not known to be enough.
         json_word="messages",
-        error_flag=False,
-        empty_messages=frozenset({"human", "ai", "system"}),
+        has_error_flag=False,
+        empty_message_speakers=frozenset({"human", "ai", "system"}),
         # OAI-RESP-15
-        media_human=_SHOWN,
+        media_in_user=_MEDIA_KINDS,
         # OAI-RESP-16
-        media_results=_SHOWN,
-        file_ids=_SHOWN,
-        file_ids_of=APIS,
+        media_in_results=_MEDIA_KINDS,
+        file_id_kinds=_MEDIA_KINDS,
+        file_id_apis=OPENAI_APIS,
     )
 
 
@@ -66,14 +66,19 @@ def _ids(_model: Model) -> IdScheme:
 
 def _names(model: Model) -> NameRule:
     # OAI-RESP-19: newer specifications say 128. OAI-CHAT-08: reasoning models have been observed to accept a dot.
-    return NameRule(home_allowed="." if reasons(model) else "", home_limit=128, home_joint=JOINT, home_free=True)
+    return NameRule(
+        same_api_allowed="." if is_reasoning_model(model) else "",
+        same_api_limit=128,
+        same_api_separator=NAMESPACE_SEPARATOR,
+        same_api_custom_unchecked=True,
+    )
 
 
 def make_wire(
     dialect: ResponsesDialect,
     title: str,
     default_model: str,
-    demands: Callable[[Model], Demands],
+    constraints: Callable[[Model], Constraints],
     *,
     kind: Literal["wire", "dialect"] = "dialect",
     render_error: Callable[[ApiError], JsonObject] = render_error,
@@ -86,7 +91,7 @@ def make_wire(
         title=title,
         default_model=default_model,
         tool_format="openai",
-        demands=demands,
+        constraints=constraints,
         ids=_ids,
         names=_names,
         parse_request=partial(parse_request, dialect=dialect),
@@ -104,13 +109,13 @@ def make_wire(
         item_keys=ITEM_KEYS,
         tool_keys=TOOL_KEYS,
         custom_tools=True,
-        kindred=KINDRED_KEYS if dialect.kindred else {},
+        vendor_options=VENDOR_OPTION_KEYS if dialect.vendor_options else {},
         # `store` defaults to true, so `false` carries meaning.
-        telling=frozenset({"store"}),
+        meaningful_when_false=frozenset({"store"}),
         on=None if kind == "wire" else OPENAI.name,
-        lane=responses_lane(dialect),
+        fast_path=responses_lane(dialect),
     )
 
 
 # The newest model in the rulebook; Chat rejects reasoning together with tools for it and refers here (OAI-CHAT-17).
-OPENAI_RESPONSES = make_wire(OPENAI, "OpenAI Responses", "gpt-5.6-terra", demands, kind="wire")
+OPENAI_RESPONSES = make_wire(OPENAI, "OpenAI Responses", "gpt-5.6-terra", constraints, kind="wire")

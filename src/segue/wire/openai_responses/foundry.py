@@ -7,54 +7,56 @@ from typing import Any, cast
 
 from segue.errors import InputError
 from segue.render.report import Report
-from segue.wire.fields import JsonObject, kind_of, object_or_none
-from segue.wire.openai_responses.foundry_forms import AGENT, BODY, ITEMS, PARTS, TOOLS
-from segue.wire.openai_responses.foundry_lines import MISFIT, Loss, Record, mended
+from segue.wire.json_values import JsonObject, json_type_name, object_or_none
+from segue.wire.openai_responses.foundry_schema import INVALID, InvalidValue, ObjectType, repair
+from segue.wire.openai_responses.foundry_types import AGENT, BODY, ITEMS, PARTS, TOOLS
 
 __all__ = [
-    "fitted_agent",
-    "fitted_body",
-    "hold_tool",
-    "is_id",
-    "lawful_id",
-    "mended_item",
-    "mended_tools",
-    "takes",
-    "takes_part",
+    "accepts_item",
+    "accepts_part",
+    "drop_invalid_body_fields",
+    "is_item_id",
+    "is_valid_id",
+    "repair_agent",
+    "repair_item",
+    "repair_tools",
+    "validate_tool",
 ]
 
 # These declarations are repaired; hosted tools are validated instead, since their fields are restrictions.
-_HELD = ("function", "custom")
-_CLIENTS_OWN = (*_HELD, "namespace")
+_NAMESPACE_TOOL_TYPES = ("function", "custom")
+_CLIENT_TOOL_TYPES = (*_NAMESPACE_TOOL_TYPES, "namespace")
 
 # ---------------------------------------------------------------------------------------------------------------- ids
 
 # AZF-07: older ids are two characters shorter.
-_ID = re.compile(r"([a-z]+)_(?:[\s\S]{48}|[\s\S]{50})")
-_PREFIXES = "msg om fc fco rs fs ws ci ig mcp mcpl mcpr mcpa ctc ctco cu cuo lsh lsho ap apo cmp wfa prog progo"
+_ITEM_ID = re.compile(r"([a-z]+)_(?:[\s\S]{48}|[\s\S]{50})")
+_ID_PREFIXES = "msg om fc fco rs fs ws ci ig mcp mcpl mcpr mcpa ctc ctco cu cuo lsh lsho ap apo cmp wfa prog progo"
 # OAI-RESP-02, OAI-RESP-03
-_PREFIX_OF = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs", "message": "msg"}
+_PREFIX_BY_TYPE = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs", "message": "msg"}
 
 
-def is_id(name: object, *prefixes: str) -> bool:
-    found = _ID.fullmatch(name) if isinstance(name, str) else None
-    return found is not None and found[1] in (prefixes or _PREFIXES.split())
+def is_item_id(value: object, *prefixes: str) -> bool:
+    found = _ITEM_ID.fullmatch(value) if isinstance(value, str) else None
+    return found is not None and found[1] in (prefixes or _ID_PREFIXES.split())
 
 
-def lawful_id(kind: str, item_id: object) -> bool:
+def is_valid_id(kind: str, item_id: object) -> bool:
     """Whether an item may be sent with this id. AZF-09: the id of a memory search is not checked."""
-    expected = _PREFIX_OF.get(kind)
-    return kind == "memory_search_call" or (is_id(item_id, expected) if expected is not None else is_id(item_id))
+    expected = _PREFIX_BY_TYPE.get(kind)
+    return kind == "memory_search_call" or (
+        is_item_id(item_id, expected) if expected is not None else is_item_id(item_id)
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- repair
 
 
-def _fitted(entry: JsonObject, form: Record, report: Report) -> JsonObject:
+def _repair_object(entry: JsonObject, form: ObjectType, report: Report) -> JsonObject:
     """The object without invalid optional fields; the same object if it is valid or cannot be repaired."""
-    lost: list[Loss] = []
-    made = mended(entry, form, lost)
-    if made is MISFIT:
+    lost: list[InvalidValue] = []
+    made = repair(entry, form, lost)
+    if made is INVALID:
         return entry
     for loss in lost:
         if loss.value is not None:
@@ -62,98 +64,100 @@ def _fitted(entry: JsonObject, form: Record, report: Report) -> JsonObject:
     return made
 
 
-def takes(kind: str, item: JsonObject) -> bool:
+def accepts_item(kind: str, item: JsonObject) -> bool:
     """Whether the item type is accepted, and the item has all required fields and a valid id where required."""
     form = ITEMS.get(kind)
-    if form is None or mended(item, form, []) is MISFIT:
+    if form is None or repair(item, form, []) is INVALID:
         return False
     needs_id = "id" in form.members and not form.members["id"][0]
-    return not needs_id or kind == "local_shell_call_output" or lawful_id(kind, item["id"])
+    return not needs_id or kind == "local_shell_call_output" or is_valid_id(kind, item["id"])
 
 
-def takes_part(part: JsonObject) -> bool:
+def accepts_part(part: JsonObject) -> bool:
     """Whether a content part is of an accepted type with all required fields."""
     form = PARTS.get(str(part.get("type")))
-    return form is not None and mended(part, form, []) is not MISFIT
+    return form is not None and repair(part, form, []) is not INVALID
 
 
-def mended_item(item: JsonObject, kind: str, report: Report) -> JsonObject:
+def repair_item(item: JsonObject, kind: str, report: Report) -> JsonObject:
     """AZF-03, AZF-04: the item with its type and without invalid fields."""
-    item = _fitted(item, ITEMS.get(kind, Record()), report)
-    if kind == "memory_search_call" and "id" in item and not is_id(item["id"]):
+    item = _repair_object(item, ITEMS.get(kind, ObjectType()), report)
+    if kind == "memory_search_call" and "id" in item and not is_item_id(item["id"]):
         item = {name: value for name, value in item.items() if name != "id"}
     if item.get("type") is None and (kind != "message" or item.get("role") == "assistant"):
         item = {"type": kind, **{name: value for name, value in item.items() if name != "type"}}
     for key in ("content", "output"):
         if isinstance(item.get(key), list):
             parts = cast("list[Any]", item[key])
-            made = [_mended_part(part, kind, report) for part in parts]
+            made = [_repair_part(part, kind, report) for part in parts]
             if any(a is not b for a, b in zip(made, parts, strict=True)):
                 item = {**item, key: made}
     return item
 
 
-def _mended_part(part: Any, kind: str, report: Report) -> Any:
+def _repair_part(part: Any, kind: str, report: Report) -> Any:
     entry: JsonObject | None = object_or_none(part)
     form = PARTS.get(str(entry.get("type"))) if entry is not None else None
     if entry is None or form is None:
         return part
     if "annotations" in form.members and not isinstance(entry.get("annotations"), list):
         entry = {**entry, "annotations": []}
-    entry = _fitted(entry, form, report)
+    entry = _repair_object(entry, form, report)
     if kind == "custom_tool_call_output" and entry["type"] == "input_image" and entry.get("detail") is None:
         # Only required here.
         entry = {**entry, "detail": "auto"}
     return entry
 
 
-def hold_tool(tool: JsonObject) -> None:
+def validate_tool(tool: JsonObject) -> None:
     """Raise `InputError` if a hosted tool declaration is invalid: dropping a field could drop a restriction."""
     kind = tool.get("type")
     if kind == "namespace":
-        _hold_namespace(tool)
-    if kind in _CLIENTS_OWN or kind not in TOOLS:
+        _validate_namespace(tool)
+    if kind in _CLIENT_TOOL_TYPES or kind not in TOOLS:
         return
-    lost: list[Loss] = []
-    mended(tool, TOOLS[kind], lost)
+    lost: list[InvalidValue] = []
+    repair(tool, TOOLS[kind], lost)
     for loss in lost:
         if loss.value is not None or loss.needed:
-            raise InputError(f"invalid value for the tool {kind}: {kind_of(loss.value)}", path=loss.path)
+            raise InputError(f"invalid value for the tool {kind}: {json_type_name(loss.value)}", path=loss.path)
 
 
-def _hold_namespace(tool: JsonObject) -> None:
+def _validate_namespace(tool: JsonObject) -> None:
     if not isinstance(tool.get("description"), str | None):
-        raise InputError(f"a string was expected, not {kind_of(tool['description'])}", path="description")
+        raise InputError(f"a string was expected, not {json_type_name(tool['description'])}", path="description")
     for index, held in enumerate(cast("list[Any]", tool["tools"])):
         kind = (object_or_none(held) or {}).get("type")
-        if kind and kind not in _HELD:
-            raise InputError(f"one of {', '.join(_HELD)} was expected, not {kind!r}", path=f"tools[{index}].type")
+        if kind and kind not in _NAMESPACE_TOOL_TYPES:
+            raise InputError(
+                f"one of {', '.join(_NAMESPACE_TOOL_TYPES)} was expected, not {kind!r}", path=f"tools[{index}].type"
+            )
 
 
-def _described(tool: JsonObject, report: Report) -> JsonObject:
+def _add_description(tool: JsonObject, report: Report) -> JsonObject:
     if tool["type"] != "namespace" or tool.get("description") is not None:
         return tool
     report.add("tools", "added an empty description: required for a namespace", subject=str(tool.get("name")))
     return {**tool, "description": ""}
 
 
-def mended_tools(tools: list[Any], report: Report) -> list[Any]:
+def repair_tools(tools: list[Any], report: Report) -> list[Any]:
     """The declarations of known types without invalid fields."""
     known = [tool for tool in tools if str((object_or_none(tool) or {}).get("type")) in TOOLS]
     if len(known) < len(tools):
         report.add("tools", "dropped tools of types unknown to Azure Foundry", subject="tools")
-    made = [_fitted(_described(tool, report), TOOLS[tool["type"]], report) for tool in known]
+    made = [_repair_object(_add_description(tool, report), TOOLS[tool["type"]], report) for tool in known]
     same = len(made) == len(tools) and all(a is b for a, b in zip(made, tools, strict=True))
     return tools if same else made
 
 
-def fitted_agent(agent: JsonObject, report: Report) -> JsonObject:
-    return _fitted(agent, AGENT, report)
+def repair_agent(agent: JsonObject, report: Report) -> JsonObject:
+    return _repair_object(agent, AGENT, report)
 
 
-def fitted_body(body: JsonObject, report: Report) -> JsonObject:
+def drop_invalid_body_fields(body: JsonObject, report: Report) -> JsonObject:
     """The body without fields that are invalid alone or in combination."""
-    body = _fitted(body, BODY, report)
+    body = _repair_object(body, BODY, report)
     against = {
         "background": body.get("background") is True and body.get("store") is False,
         "stream_options": body.get("stream_options") is not None and body.get("stream") is not True,

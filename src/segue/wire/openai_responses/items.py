@@ -24,46 +24,53 @@ from segue.canonical.blocks import (
     ToolResponse,
 )
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.jsontext import write_text
+from segue.canonical.json import encode_json_text
 from segue.errors import InputError
-from segue.render.demands import TEXTS
-from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
-from segue.wire.openai_responses.answers import (
-    MESSAGE_KEYS,
-    is_lawful_message,
-    joined,
-    parse_answer,
-    parse_reasoning,
-    render_reasoning,
-    render_text,
-    said,
+from segue.render.constraints import TEXTS
+from segue.wire.json_values import (
+    JsonObject,
+    json_type_name,
+    object_or_none,
+    require_list,
+    require_object,
+    string_or_none,
 )
+from segue.wire.merge import rewrite_known
+from segue.wire.openai_responses.call_types import CALL_TYPES
 from segue.wire.openai_responses.calls import (
     CALL_KEYS,
-    FUNCTIONS,
-    OUTPUTS,
+    FUNCTION_TYPES,
+    OUTPUT_TYPES,
+    find_typed_calls,
     is_hosted_output,
-    own_types,
     parse_call,
     parse_output,
     render_call,
     render_output,
 )
-from segue.wire.openai_responses.hosted import (
-    HOSTED,
-    OTHERS,
-    REQUEST,
+from segue.wire.openai_responses.context import ParseContext, ResponsesContext
+from segue.wire.openai_responses.grouping import ReplyGroup, is_reference, strip_ids
+from segue.wire.openai_responses.hosted_types import (
+    APPROVAL_REQUEST,
+    HOSTED_TYPES,
+    OTHER_TYPES,
     is_embedded,
     parse_approval,
     parse_hosted,
     parse_other,
-    repetition,
+    parse_repeated,
 )
 from segue.wire.openai_responses.parts import PART_KEYS, parse_parts, render_content, render_part
-from segue.wire.openai_responses.runs import Run, refers, unfounded
-from segue.wire.openai_responses.shared import Reading, Spelling
-from segue.wire.openai_responses.typed import TYPED
-from segue.wire.overlay import rewritten
+from segue.wire.openai_responses.text import (
+    MESSAGE_KEYS,
+    assistant_message,
+    is_valid_message,
+    join_parts,
+    parse_assistant_message,
+    parse_reasoning,
+    render_reasoning,
+    render_text,
+)
 
 __all__ = [
     "ITEM_KEYS",
@@ -73,7 +80,7 @@ __all__ = [
     "parse_reply_items",
     "render_messages",
     "render_reply_items",
-    "repeated_places",
+    "repeated_positions",
 ]
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system", "developer": "system"}
@@ -88,7 +95,7 @@ def item_kind(item: JsonObject) -> str:
     """The type of an item; messages and references may omit it."""
     kind = item_kind_or_none(item)
     if kind is None:
-        seen = kind_of(item.get("type"))
+        seen = json_type_name(item.get("type"))
         raise InputError(f"an item needs a `type` or a `role`; its type is {seen}", path="type")
     return kind
 
@@ -102,7 +109,7 @@ def item_kind_or_none(item: JsonObject) -> str | None:
     return kind if isinstance(kind, str) and kind else None
 
 
-def repeated_places(items: Sequence[object]) -> frozenset[int]:
+def repeated_positions(items: Sequence[object]) -> frozenset[int]:
     """The positions of items that repeat an earlier one with the same id, whole or by reference (OAI-RESP-13)."""
     known: dict[str, JsonObject] = {}
     repeated: set[int] = set()
@@ -112,56 +119,59 @@ def repeated_places(items: Sequence[object]) -> frozenset[int]:
         if item is None or item_id is None or item.get("type") == "local_shell_call_output":
             continue
         first = known.setdefault(item_id, item)
-        if first is not item and (_is_same(first, item) or item_kind_or_none(item) == "item_reference"):
+        if first is not item and (_is_same_item(first, item) or item_kind_or_none(item) == "item_reference"):
             repeated.add(place)
     return frozenset(repeated)
 
 
-def _is_same(first: JsonObject, item: JsonObject) -> bool:
+def _is_same_item(first: JsonObject, item: JsonObject) -> bool:
     """Whether two items are equal apart from their status."""
     return {**first, "status": None} == {**item, "status": None}
 
 
 def parse_items(
-    items: Sequence[object], context: Reading, path: str = "input", *, repeated: Container[int] = ()
+    items: Sequence[object], context: ParseContext, path: str = "input", *, repeated: Container[int] = ()
 ) -> list[Message]:
     """Parse items into messages. Items at `repeated` positions are duplicates."""
     messages: list[Message] = []
-    run = Run(context)
+    run = ReplyGroup(context)
     for index, value in enumerate(items):
         try:
-            item = object_of(value)
+            item = require_object(value)
             kind = item_kind(item)
-            side = _side(kind, item, context)
+            side = _side_of(kind, item, context)
             if index in repeated:
                 if side == "ai":
                     # OAI-RESP-08: repeated reasoning must belong to the same reply.
-                    run.add([repetition(item, kind, context)], sound=kind != "reasoning" or run.thought(item["id"]))
+                    run.add(
+                        [parse_repeated(item, kind, context)],
+                        valid_id=kind != "reasoning" or run.has_reasoning(item["id"]),
+                    )
                 else:
-                    messages += [*run.closed(), Message("human", (repetition(item, kind, context),))]
+                    messages += [*run.close(), Message("human", (parse_repeated(item, kind, context),))]
                 continue
-            sound = context.takes_id(kind, item) and (context.stored or kind != "item_reference")
+            sound = context.accepts_id(kind, item) and (context.stored or kind != "item_reference")
             if side == "ai":
-                run.add(_parse_made(kind, item, context, sound=sound), sound)
+                run.add(_parse_model_item(kind, item, context, valid_id=sound), sound)
                 continue
-            messages += run.closed()
-            messages.append(_parse_said(kind, side, item, context, sound=sound))
+            messages += run.close()
+            messages.append(_parse_input_item(kind, side, item, context, valid_id=sound))
         except InputError as error:
-            raise error.under(f"{path}[{index}]") from None
-    return messages + run.closed()
+            raise error.with_prefix(f"{path}[{index}]") from None
+    return messages + run.close()
 
 
-def parse_reply_items(items: Sequence[object], context: Reading) -> tuple[Block, ...]:
+def parse_reply_items(items: Sequence[object], context: ParseContext) -> tuple[Block, ...]:
     """The blocks of a reply; everything in it was made by the provider."""
     blocks: list[Block] = []
     for message in parse_items(items, context, "output"):
         alone = [Opaque(str(message.native.fragment.get("type")), native=message.native)] if message.native else []
         blocks += message.blocks or alone
     answered = {block.origin.raw_id for block in blocks if isinstance(block, ToolResponse) and not block.hosted}
-    return tuple(_run_there(block, answered) for block in blocks)
+    return tuple(_mark_hosted(block, answered) for block in blocks)
 
 
-def _run_there(block: Block, answered: set[str | None]) -> Block:
+def _mark_hosted(block: Block, answered: set[str | None]) -> Block:
     """Mark a call with a result in the same reply, and the result, as hosted: only the provider can have run it."""
     if isinstance(block, ToolResponse):
         return msgspec.structs.replace(block, hosted=True)
@@ -170,66 +180,66 @@ def _run_there(block: Block, answered: set[str | None]) -> Block:
     return block
 
 
-def _side(kind: str, item: JsonObject, context: Reading) -> Side:
+def _side_of(kind: str, item: JsonObject, context: ParseContext) -> Side:
     if kind == "message":
         return "ai" if item.get("role") == "assistant" else "human"
-    if kind in OUTPUTS:
+    if kind in OUTPUT_TYPES:
         return "ai" if is_hosted_output(item, context) else "tool"
-    if kind in OTHERS:
-        return OTHERS[kind].side
+    if kind in OTHER_TYPES:
+        return OTHER_TYPES[kind].side
     return "human" if kind.endswith(("_output", "_response")) else "ai"
 
 
-def _parse_made(kind: str, item: JsonObject, context: Reading, *, sound: bool) -> list[Block]:
+def _parse_model_item(kind: str, item: JsonObject, context: ParseContext, *, valid_id: bool) -> list[Block]:
     """The blocks of an item made by the model or the provider."""
     if kind == "message":
-        return parse_answer(item, context)
+        return parse_assistant_message(item, context)
     if kind == "reasoning":
         return [parse_reasoning(item, context)]
     if kind in ("tool_search_call", "tool_search_output") and item.get("call_id") is None:
         # Without ids, searches and their results are paired by order.
-        context.searches += 1 if kind == "tool_search_call" else -1
-        if context.searches < 0:
-            context.searches = 0
-            return [parse_other(item, kind, context, sound=sound)]
-    if kind in FUNCTIONS or kind in TYPED:
-        return [parse_call(item, context, sound=sound)]
-    if kind in OUTPUTS:
-        return [parse_output(item, context, sound=sound)]
-    if kind in HOSTED:
-        return parse_hosted(item, context, sound=sound)
-    if kind == REQUEST:
-        return [parse_approval(item, context, sound=sound)]
-    return [parse_other(item, kind, context, sound=sound)]
+        context.open_searches += 1 if kind == "tool_search_call" else -1
+        if context.open_searches < 0:
+            context.open_searches = 0
+            return [parse_other(item, kind, context, valid_id=valid_id)]
+    if kind in FUNCTION_TYPES or kind in CALL_TYPES:
+        return [parse_call(item, context, valid_id=valid_id)]
+    if kind in OUTPUT_TYPES:
+        return [parse_output(item, context, valid_id=valid_id)]
+    if kind in HOSTED_TYPES:
+        return parse_hosted(item, context, valid_id=valid_id)
+    if kind == APPROVAL_REQUEST:
+        return [parse_approval(item, context, valid_id=valid_id)]
+    return [parse_other(item, kind, context, valid_id=valid_id)]
 
 
-def _parse_said(kind: str, side: Side, item: JsonObject, context: Reading, *, sound: bool) -> Message:
+def _parse_input_item(kind: str, side: Side, item: JsonObject, context: ParseContext, *, valid_id: bool) -> Message:
     """The message of an input item: text, a tool output, or an instruction to the API."""
-    native = context.native(item, sound and (kind != "message" or is_lawful_message(item)))
+    native = context.native(item, valid_id and (kind != "message" or is_valid_message(item)))
     if side == "tool":
         # OAI-RESP-05: an output without an id is an update if no call is open.
-        response = parse_output(item, context, sound=sound)
-        if context.answered and item.get("call_id") is None and kind == "function_call_output":
+        response = parse_output(item, context, valid_id=valid_id)
+        if context.all_answered and item.get("call_id") is None and kind == "function_call_output":
             return Message("human", (_parse_update(item, response.native),), native=response.native)
         return Message("tool", (response,), native=context.native({}))
     if side == "none":
         if kind == "additional_tools":
-            list_of(item.get("tools"), "tools")
-        return Message("system", (parse_other(item, kind, context, sound=sound),), native=context.native(item))
+            require_list(item.get("tools"), "tools")
+        return Message("system", (parse_other(item, kind, context, valid_id=valid_id),), native=context.native(item))
     if kind != "message":
-        block = parse_other(item, kind, context, sound=sound)
+        block = parse_other(item, kind, context, valid_id=valid_id)
         return Message("human", (block,), native=block.native)
-    return _parse_words(item, native, context)
+    return _parse_text_message(item, native, context)
 
 
 def _parse_update(item: JsonObject, native: Native | None) -> Opaque:
     output = item.get("output")
-    text = output if isinstance(output, str) else write_text(output)
+    text = output if isinstance(output, str) else encode_json_text(output)
     name = string_or_none(item.get("name"))
     return Opaque("function_call_output", text=f"{name}: {text}" if name else text, native=native)
 
 
-def _parse_words(item: JsonObject, native: Native, context: Reading) -> Message:
+def _parse_text_message(item: JsonObject, native: Native, context: ParseContext) -> Message:
     role = item.get("role")
     speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
     if speaker is None:
@@ -241,7 +251,7 @@ def _parse_words(item: JsonObject, native: Native, context: Reading) -> Message:
     if content is None:
         return Message(speaker, (), native=msgspec.structs.replace(native, intact=False))
     if not isinstance(content, list):
-        raise InputError(f"a string or a list of parts was expected, not {kind_of(content)}", path="content")
+        raise InputError(f"a string or a list of parts was expected, not {json_type_name(content)}", path="content")
     blocks = tuple(parse_parts(cast("list[object]", content), "input", "content", context.dialect))
     intact = native.intact and all(block.native is not None and block.native.intact for block in blocks)
     return Message(speaker, blocks, native=msgspec.structs.replace(native, intact=intact))
@@ -250,8 +260,8 @@ def _parse_words(item: JsonObject, native: Native, context: Reading) -> Message:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_messages(messages: Sequence[Message], context: Spelling) -> list[JsonObject]:
-    context.own_type = own_types(messages, context)
+def render_messages(messages: Sequence[Message], context: ResponsesContext) -> list[JsonObject]:
+    context.typed_call_ids = find_typed_calls(messages, context)
     items: list[JsonObject] = []
     for message in messages:
         match message.speaker:
@@ -260,10 +270,10 @@ def render_messages(messages: Sequence[Message], context: Spelling) -> list[Json
             case "tool":
                 items += _render_results(message, context)
             case "human":
-                items += _render_words(message, "user", context)
+                items += _render_text_message(message, "user", context)
             case "system":
-                items += _render_words(message, "developer", context)
-    mend = context.dialect.mend_item
+                items += _render_text_message(message, "developer", context)
+    mend = context.dialect.repair_item
     if mend is not None:
         items = [mend(item, item_kind(item), context.report) for item in items]
     # OAI-RESP-14: `compaction_trigger` must be the last item.
@@ -275,40 +285,40 @@ def render_messages(messages: Sequence[Message], context: Spelling) -> list[Json
     return [item for item in items if not any(item is one for one in late)] if late else items
 
 
-def _render_words(message: Message, role: str, context: Spelling) -> list[JsonObject]:
+def _render_text_message(message: Message, role: str, context: ResponsesContext) -> list[JsonObject]:
     if message.name is not None:
         context.report.add("dropped", "dropped the message name: Responses has no such field", subject=message.name)
-    native = context.home(message.native)
+    native = context.own_native(message.native)
     if native is not None and native.intact:
-        return [_reported(_once(cast("JsonObject", native.fragment), context), native, context)]
+        return [_report_dropped_id(_drop_repeated_id(cast("JsonObject", native.fragment), context), native, context)]
     if native is not None and not _is_message(native.fragment):
         # The fragment of another item type cannot be reused for a message.
         native = None
     if native is not None and native.fragment.get("role") in _SPEAKERS:
         role = native.fragment["role"] if role != "user" else role
     rendered: JsonObject = {"role": role, "content": render_content(message.blocks, context)}
-    written = rendered if native is None else rewritten(native.fragment, rendered, MESSAGE_KEYS - {"type"})
-    return [_reported(written, native, context)]
+    written = rendered if native is None else rewrite_known(native.fragment, rendered, MESSAGE_KEYS - {"type"})
+    return [_report_dropped_id(written, native, context)]
 
 
 def _is_message(fragment: Mapping[str, Any]) -> bool:
     return fragment.get("type", "message") == "message" and "role" in fragment
 
 
-def _once(item: JsonObject, context: Spelling) -> JsonObject:
+def _drop_repeated_id(item: JsonObject, context: ResponsesContext) -> JsonObject:
     """The item without its id if that is invalid or was used before (OAI-RESP-13)."""
     kind, item_id = item_kind_or_none(item) or "", item.get("id")
     if kind == "additional_tools" and item.get("role") != "developer":
         item = {**item, "role": "developer"}
     if item_id is None or kind == "local_shell_call_output":
         return item
-    if not context.dialect.lawful_id(kind, item_id) or item_id in context.used:
+    if not context.dialect.is_valid_id(kind, item_id) or item_id in context.used_item_ids:
         return {key: value for key, value in item.items() if key != "id"}
-    context.used.add(item_id)
+    context.used_item_ids.add(item_id)
     return item
 
 
-def _reported(item: JsonObject, native: Native | None, context: Spelling) -> JsonObject:
+def _report_dropped_id(item: JsonObject, native: Native | None, context: ResponsesContext) -> JsonObject:
     """The item; a dropped id is reported."""
     given = native.fragment.get("id") if native is not None else None
     if given is not None and item.get("id") != given and item.get("type") != "local_shell_call_output":
@@ -318,64 +328,66 @@ def _reported(item: JsonObject, native: Native | None, context: Spelling) -> Jso
     return item
 
 
-def _render_results(message: Message, context: Spelling) -> Iterator[JsonObject]:
+def _render_results(message: Message, context: ResponsesContext) -> Iterator[JsonObject]:
     others: list[Block] = []
     for block in message.blocks:
         if isinstance(block, ToolResponse):
-            yield _reported(_once(render_output(block, context), context), context.home(block.native), context)
+            yield _report_dropped_id(
+                _drop_repeated_id(render_output(block, context), context), context.own_native(block.native), context
+            )
         else:
             others.append(block)
     if others:
         yield {"role": "user", "content": render_content(others, context)}
 
 
-def render_reply_items(blocks: Sequence[Block], context: Spelling) -> list[JsonObject]:
+def render_reply_items(blocks: Sequence[Block], context: ResponsesContext) -> list[JsonObject]:
     """The items of a reply. If an item id in it was used before, ids and reasoning are dropped."""
-    if any(_id_of(block, context) in context.used for block in blocks):
+    if any(_own_item_id(block, context) in context.used_item_ids for block in blocks):
         context.report.add("reasoning", "repeated reply rendered without item ids and reasoning")
-        blocks = [unfounded(block) for block in blocks if not isinstance(block, Thinking)]
+        blocks = [strip_ids(block) for block in blocks if not isinstance(block, Thinking)]
     items: list[JsonObject] = []
     before: Block | None = None
     for block in blocks:
-        whole = joined(items[-1], before, block, context) if before is not None and items else None
+        whole = join_parts(items[-1], before, block, context) if before is not None and items else None
         if whole is not None:
             items[-1] = whole
         else:
-            items += _render_made(block, context)
+            items += _render_block(block, context)
         before = block
-    context.used.update(item["id"] for item in items if isinstance(item.get("id"), str))
+    context.used_item_ids.update(item["id"] for item in items if isinstance(item.get("id"), str))
     return items
 
 
-def _id_of(block: Block, context: Spelling) -> str | None:
-    home = context.home(block.native)
+def _own_item_id(block: Block, context: ResponsesContext) -> str | None:
+    home = context.own_native(block.native)
     return string_or_none(home.fragment.get("id")) if home is not None and home.intact else None
 
 
-def _render_made(block: Block, context: Spelling) -> list[JsonObject]:
-    home = context.home(block.native)
+def _render_block(block: Block, context: ResponsesContext) -> list[JsonObject]:
+    home = context.own_native(block.native)
     own = cast("JsonObject", home.fragment) if home is not None and home.intact else None
     match block:
         case ToolCall(kind="hosted"):
-            text = TEXTS.hosted_call.format(tool=block.name, arguments=write_text(block.arguments))
-            return [own if own is not None else said(text)]
+            text = TEXTS.hosted_call.format(tool=block.name, arguments=encode_json_text(block.arguments))
+            return [own if own is not None else assistant_message(text)]
         case ToolCall():
-            return [_reported(render_call(block, context), home, context)]
+            return [_report_dropped_id(render_call(block, context), home, context)]
         case ToolResponse():
             return [] if own is None or is_embedded(block) else [own]
         case Thinking():
             return [own if own is not None else render_reasoning(block, home)]
         case Text():
-            return [own if own is not None else _reported(render_text(block, home, context), home, context)]
-        case Opaque() if own is not None or (home is not None and refers(block)):
+            return [own if own is not None else _report_dropped_id(render_text(block, home, context), home, context)]
+        case Opaque() if own is not None or (home is not None and is_reference(block)):
             return _render_other(block, own, context)
         case _:
-            return [said(str(render_part(block, context).get("text", "")))]
+            return [assistant_message(str(render_part(block, context).get("text", "")))]
 
 
-def _render_other(block: Opaque, own: JsonObject | None, context: Spelling) -> list[JsonObject]:
+def _render_other(block: Opaque, own: JsonObject | None, context: ResponsesContext) -> list[JsonObject]:
     # OAI-RESP-10, OAI-RESP-13
-    if own is None or (refers(block) and own["id"] in context.used):
+    if own is None or (is_reference(block) and own["id"] in context.used_item_ids):
         context.report.add("dropped", "dropped a reference to an item that is not available", subject=block.text)
         return []
-    return [_once(own, context)]
+    return [_drop_repeated_id(own, context)]

@@ -13,34 +13,41 @@ import msgspec
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.errors import InputError
 from segue.models import Model
-from segue.wire.effort import effort_of
-from segue.wire.fields import (
+from segue.wire.effort import budget_effort
+from segue.wire.json_values import (
     JsonObject,
-    flag_or_none,
+    boolean_or_none,
     integer_or_none,
-    kind_of,
+    json_type_name,
     number_or_none,
     object_or_none,
     string_or_none,
 )
 from segue.wire.names import NameRule
-from segue.wire.openai import KINDRED, fit_to_model, left_out, parse_kindred, render_kindred, with_effort
-from segue.wire.openai_responses.shared import ResponsesDialect, Spelling
+from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
+from segue.wire.openai_shared import (
+    VENDOR_OPTIONS,
+    convert_budget,
+    drop_options,
+    fit_options_to_model,
+    parse_vendor_options,
+    render_vendor_options,
+)
 
 __all__ = [
-    "KINDRED_KEYS",
     "OPTION_KEYS",
-    "lawful_options",
+    "VENDOR_OPTION_KEYS",
+    "add_vendor_options",
+    "fit_options",
     "parse_options",
-    "render_kindred_options",
+    "project_allowed_tools",
     "render_options",
-    "respelled_choice",
 ]
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
 # Options with the same value on both sides: API key, canonical field.
-_PLAIN = (
+_SIMPLE_OPTIONS = (
     ("parallel_tool_calls", "parallel"),
     ("temperature", "temperature"),
     ("top_p", "top_p"),
@@ -48,11 +55,12 @@ _PLAIN = (
     ("stream", "stream"),
 )
 OPTION_KEYS = frozenset(
-    {key for key, _ in _PLAIN} | {"tool_choice", "reasoning.effort", "text.format", "user", "safety_identifier"}
+    {key for key, _ in _SIMPLE_OPTIONS}
+    | {"tool_choice", "reasoning.effort", "text.format", "user", "safety_identifier"}
 )
-KINDRED_KEYS = KINDRED | {"verbosity": "text.verbosity"}
-_UNKNOWN_HERE = ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty")
-_LEAST_TOKENS = 16
+VENDOR_OPTION_KEYS = VENDOR_OPTIONS | {"verbosity": "text.verbosity"}
+_UNSUPPORTED_OPTIONS = ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty")
+_MIN_TOKENS = 16
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -65,12 +73,12 @@ def parse_options(body: Mapping[str, Any], dialect: ResponsesDialect) -> Options
         temperature=number_or_none(body.get("temperature")),
         top_p=number_or_none(body.get("top_p")),
         tool_choice=_parse_choice(body.get("tool_choice")),
-        parallel=flag_or_none(body.get("parallel_tool_calls")),
+        parallel=boolean_or_none(body.get("parallel_tool_calls")),
         reasoning=_parse_reasoning(object_or_none(body.get("reasoning")), dialect),
         response_format=_parse_format(object_or_none((object_or_none(body.get("text")) or {}).get("format"))),
-        stream=flag_or_none(body.get("stream")),
+        stream=boolean_or_none(body.get("stream")),
         user=string_or_none(body.get("safety_identifier")) or string_or_none(body.get("user")),
-        kindred=parse_kindred({**body, "verbosity": verbosity}) if dialect.kindred else None,
+        vendor_options=parse_vendor_options({**body, "verbosity": verbosity}) if dialect.vendor_options else None,
     )
 
 
@@ -86,11 +94,11 @@ def _parse_choice(value: object) -> ToolChoice | None:
     if kind == "allowed_tools":
         mode = _parse_mode(choice.get("mode"))
         return mode and msgspec.structs.replace(mode, allowed=_parse_allowed(choice.get("tools")))
-    name = _chosen(choice)
+    name = _choice_name(choice)
     return ToolChoice("tool", name) if name else None
 
 
-def _chosen(entry: JsonObject) -> str | None:
+def _choice_name(entry: JsonObject) -> str | None:
     """The tool name of an entry; for hosted tools its label or type."""
     if entry.get("type") in ("function", "custom"):
         return string_or_none(entry.get("name"))
@@ -99,17 +107,17 @@ def _chosen(entry: JsonObject) -> str | None:
 
 def _parse_allowed(value: object) -> tuple[str, ...] | None:
     entries = [object_or_none(item) or {} for item in cast("list[object]", value)] if isinstance(value, list) else []
-    return tuple(name for entry in entries if (name := _chosen(entry))) or None
+    return tuple(name for entry in entries if (name := _choice_name(entry))) or None
 
 
 def _parse_reasoning(value: JsonObject | None, dialect: ResponsesDialect) -> Reasoning | None:
     for key in ("effort", "summary", "generate_summary"):
         option = (value or {}).get(key)
         if option is not None and not isinstance(option, str):
-            raise InputError(f"a string was expected, not {kind_of(option)}", path=f"reasoning.{key}")
+            raise InputError(f"a string was expected, not {json_type_name(option)}", path=f"reasoning.{key}")
     given = (value or {}).get("effort")
     effort: Effort | None = next((known for known in _EFFORTS if known == given), None)
-    if given is not None and effort is None and not dialect.kindred:
+    if given is not None and effort is None and not dialect.vendor_options:
         # AZF-03: the list of efforts is closed there.
         raise InputError(f"unknown effort {given!r}; expected one of {', '.join(_EFFORTS)}", path="reasoning.effort")
     return None if effort is None else Reasoning(enabled=False if effort == "none" else None, effort=effort)
@@ -122,7 +130,7 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
         case {"type": "json_object"}:
             return ResponseFormat("json")
         case {"type": "json_schema"}:
-            name, strict = string_or_none(value.get("name")), flag_or_none(value.get("strict"))
+            name, strict = string_or_none(value.get("name")), boolean_or_none(value.get("strict"))
             return ResponseFormat("schema", object_or_none(value.get("schema")), name, strict)
         case _:
             return None
@@ -131,25 +139,25 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def lawful_options(options: Options, model: Model, declared: frozenset[str], context: Spelling) -> Options:
+def fit_options(options: Options, model: Model, declared: frozenset[str], context: ResponsesContext) -> Options:
     """Cross-API options as the target accepts them; each change is reported."""
     report = context.report
     if not declared:
-        options = left_out(options, report, "no tools are declared", "tool_choice", "parallel")
+        options = drop_options(options, report, "no tools are declared", "tool_choice", "parallel")
     choice = options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name not in declared:
-        options = left_out(options, report, f"the tool {choice.name} is not declared", "tool_choice")
-    options = left_out(options, report, f"{context.dialect.name} has no such option", *_UNKNOWN_HERE)
-    if options.max_tokens is not None and options.max_tokens < _LEAST_TOKENS:
-        report.add("adjusted", f"max_tokens set to {_LEAST_TOKENS} (minimum)", subject="max_tokens")
-        options = msgspec.structs.replace(options, max_tokens=_LEAST_TOKENS)
+        options = drop_options(options, report, f"the tool {choice.name} is not declared", "tool_choice")
+    options = drop_options(options, report, f"{context.dialect.name} has no such option", *_UNSUPPORTED_OPTIONS)
+    if options.max_tokens is not None and options.max_tokens < _MIN_TOKENS:
+        report.add("adjusted", f"max_tokens set to {_MIN_TOKENS} (minimum)", subject="max_tokens")
+        options = msgspec.structs.replace(options, max_tokens=_MIN_TOKENS)
     if options.temperature is not None and options.temperature > 2:
         report.add("adjusted", "temperature set to 2 (maximum)", subject="temperature")
         options = msgspec.structs.replace(options, temperature=2)
     form = options.response_format
     if form is not None and form.kind == "schema" and form.schema is None:
-        options = left_out(options, report, "it has no schema", "response_format")
-    options = with_effort(fit_to_model(options, model, report), report)
+        options = drop_options(options, report, "it has no schema", "response_format")
+    options = convert_budget(fit_options_to_model(options, model, report), report)
     reasoning = options.reasoning
     if reasoning is not None and reasoning.adaptive and reasoning.effort is None:
         report.add("adjusted", "adaptive reasoning dropped: the API has no such option", subject="reasoning")
@@ -157,48 +165,52 @@ def lawful_options(options: Options, model: Model, declared: frozenset[str], con
 
 
 def render_options(
-    options: Options, spell: Callable[[str], str], custom: frozenset[str], said: Mapping[str, Any]
+    options: Options, project_name: Callable[[str], str], custom_tools: frozenset[str], original: Mapping[str, Any]
 ) -> JsonObject:
     """All options as body fields. `custom_tools` are names; the keys of the same-API body `original` are reused."""
     body: JsonObject = {}
     if options.tool_choice is not None:
-        body["tool_choice"] = _render_choice(options.tool_choice, spell, custom)
-    for key, field in _PLAIN:
+        body["tool_choice"] = _render_choice(options.tool_choice, project_name, custom_tools)
+    for key, field in _SIMPLE_OPTIONS:
         value = getattr(options, field)
         if value is not None:
             body[key] = value
-    effort = _effort(options.reasoning)
+    effort = _render_effort(options.reasoning)
     if effort is not None:
         body["reasoning"] = {"effort": effort}
     if options.response_format is not None:
         body["text"] = {"format": _render_format(options.response_format)}
     if options.user is not None:
-        body["user" if "user" in said and "safety_identifier" not in said else "safety_identifier"] = options.user
+        body["user" if "user" in original and "safety_identifier" not in original else "safety_identifier"] = (
+            options.user
+        )
     return body
 
 
-def render_kindred_options(options: Options, words: JsonObject) -> JsonObject:
+def add_vendor_options(options: Options, rendered: JsonObject) -> JsonObject:
     """The rendered options with those shared by both OpenAI APIs, from a Chat Completions body."""
-    if options.kindred is None:
-        return words
-    vendor = render_kindred(options, "safety_identifier")
+    if options.vendor_options is None:
+        return rendered
+    vendor = render_vendor_options(options, "safety_identifier")
     verbosity = vendor.pop("verbosity", None)
-    merged = {key: value for key, value in words.items() if key not in ("user", "safety_identifier")} | vendor
+    merged = {key: value for key, value in rendered.items() if key not in ("user", "safety_identifier")} | vendor
     return merged if verbosity is None else {**merged, "text": {**merged.get("text", {}), "verbosity": verbosity}}
 
 
-def _render_choice(choice: ToolChoice, spell: Callable[[str], str], custom: frozenset[str]) -> str | JsonObject:
+def _render_choice(
+    choice: ToolChoice, project_name: Callable[[str], str], custom_tools: frozenset[str]
+) -> str | JsonObject:
     if choice.mode != "tool" or choice.name is None:
         return choice.mode
-    return {"type": "custom" if choice.name in custom else "function", "name": spell(choice.name)}
+    return {"type": "custom" if choice.name in custom_tools else "function", "name": project_name(choice.name)}
 
 
-def _effort(reasoning: Reasoning | None) -> Effort | None:
+def _render_effort(reasoning: Reasoning | None) -> Effort | None:
     if reasoning is None:
         return None
     if reasoning.enabled is False:
         return "none"
-    return reasoning.effort or (None if reasoning.budget is None else effort_of(reasoning.budget))
+    return reasoning.effort or (None if reasoning.budget is None else budget_effort(reasoning.budget))
 
 
 def _render_format(form: ResponseFormat) -> JsonObject:
@@ -216,17 +228,17 @@ def _render_format(form: ResponseFormat) -> JsonObject:
             return written if form.strict is None else {**written, "strict": form.strict}
 
 
-def respelled_choice(choice: JsonObject, spell: Callable[[str], str]) -> JsonObject:
+def project_allowed_tools(choice: JsonObject, project_name: Callable[[str], str]) -> JsonObject:
     """`allowed_tools` with projected tool names; the same object if they do not change."""
     entries = cast("list[object]", choice["tools"]) if isinstance(choice.get("tools"), list) else []
-    projected = [_respelled(entry, spell) for entry in entries]
+    projected = [_project_entry(entry, project_name) for entry in entries]
     same = all(a is b for a, b in zip(projected, entries, strict=True))
     return choice if same else {**choice, "tools": projected}
 
 
-def _respelled(value: object, spell: Callable[[str], str]) -> object:
+def _project_entry(value: object, project_name: Callable[[str], str]) -> object:
     entry = object_or_none(value) or {}
     name = entry.get("name")
-    if not isinstance(name, str) or entry.get("type") not in ("function", "custom") or spell(name) == name:
+    if not isinstance(name, str) or entry.get("type") not in ("function", "custom") or project_name(name) == name:
         return value
-    return {**entry, "name": spell(name)}
+    return {**entry, "name": project_name(name)}

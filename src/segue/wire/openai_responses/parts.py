@@ -13,26 +13,33 @@ import msgspec
 
 from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError, ProjectionError
-from segue.render.demands import TEXTS
-from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
-from segue.wire.media import file_name, report_lost_name
-from segue.wire.openai import AUDIO_TYPES, data_of, data_url, detail_of, fetched
-from segue.wire.openai_responses.shared import OPENAI, ResponsesDialect, Spelling
-from segue.wire.overlay import rewritten
+from segue.render.constraints import TEXTS
+from segue.wire.json_values import (
+    JsonObject,
+    json_type_name,
+    object_or_none,
+    require_list,
+    require_object,
+    string_or_none,
+)
+from segue.wire.media import add_extension, report_dropped_name
+from segue.wire.merge import rewrite_known
+from segue.wire.openai_responses.context import OPENAI, ResponsesContext, ResponsesDialect
+from segue.wire.openai_shared import AUDIO_TYPES, data_url, fetch_media, image_detail, split_data_url
 
 __all__ = ["PART_KEYS", "TEXT_TYPES", "parse_image_url", "parse_part", "parse_parts", "render_content", "render_part"]
 
 Side = Literal["input", "output"]
 # OAI-RESP-15
 TEXT_TYPES: dict[Side, str] = {"input": "input_text", "output": "output_text"}
-_TEXTS = frozenset({"input_text", "output_text", "text"})
+_TEXT_PART_TYPES = frozenset({"input_text", "output_text", "text"})
 PART_KEYS = frozenset(
     {"type", "text", "refusal", "image_url", "detail", "file_id", "file_url", "file_data", "filename", "input_audio"}
 )
 # Types in use that are not listed for messages.
-_UNCERTAIN = frozenset({"input_audio", "computer_screenshot", "summary_text", "reasoning_text"})
+_UNLISTED_TYPES = frozenset({"input_audio", "computer_screenshot", "summary_text", "reasoning_text"})
 # Types known to be invalid here, or parts without a required field. Any other may be newer than this table.
-_REFUSED = frozenset(
+_REJECTED_TYPES = frozenset(
     {"input_image", "input_file", "image", "image_url", "file", "document", "tool_use", "tool_result", "thinking", ""}
 )
 _PDF = "application/pdf"
@@ -43,35 +50,35 @@ _PDF = "application/pdf"
 
 def parse_parts(value: object, side: Side, path: str, dialect: ResponsesDialect = OPENAI) -> list[Block]:
     blocks: list[Block] = []
-    for index, part in enumerate(list_of(value, path)):
+    for index, part in enumerate(require_list(value, path)):
         try:
-            blocks.append(parse_part(object_of(part), side, dialect))
+            blocks.append(parse_part(require_object(part), side, dialect))
         except InputError as error:
-            raise error.under(f"{path}[{index}]") from None
+            raise error.with_prefix(f"{path}[{index}]") from None
     return blocks
 
 
 def parse_part(part: JsonObject, side: Side, dialect: ResponsesDialect) -> Block:
     kind = part.get("type")
     if not isinstance(kind, str):
-        raise InputError(f"a part needs a `type` of text, not {kind_of(kind)}", path="type")
-    if kind in _TEXTS:
-        return Text(_text(part, "text"), native=Native(dialect.name, part, kind == TEXT_TYPES[side]))
+        raise InputError(f"a part needs a `type` of text, not {json_type_name(kind)}", path="type")
+    if kind in _TEXT_PART_TYPES:
+        return Text(_parse_text(part, "text"), native=Native(dialect.name, part, kind == TEXT_TYPES[side]))
     if kind == "refusal":
-        return Text(_text(part, "refusal"), refusal=True, native=Native(dialect.name, part, side == "output"))
+        return Text(_parse_text(part, "refusal"), refusal=True, native=Native(dialect.name, part, side == "output"))
     text = string_or_none(part.get("text")) or ""
-    unknown = dialect.takes_part is not None and not dialect.takes_part(part)
+    unknown = dialect.accepts_part is not None and not dialect.accepts_part(part)
     media = _parse_media(kind, part, dialect)
     if media is not None and (side == "output" or unknown):
         media = msgspec.structs.replace(media, native=Native(dialect.name, part, intact=False))
-    refused = kind in _REFUSED or (side == "output" and kind in _UNCERTAIN) or unknown
+    refused = kind in _REJECTED_TYPES or (side == "output" and kind in _UNLISTED_TYPES) or unknown
     return media or Opaque(kind, text=text, native=Native(dialect.name, part, not refused))
 
 
-def _text(part: JsonObject, key: str) -> str:
+def _parse_text(part: JsonObject, key: str) -> str:
     text = part.get(key)
     if not isinstance(text, str):
-        raise InputError(f"a string was expected, not {kind_of(text)}", path=key)
+        raise InputError(f"a string was expected, not {json_type_name(text)}", path=key)
     return text
 
 
@@ -100,11 +107,11 @@ def parse_image_url(
 ) -> Media | None:
     """An image by URL, data URL or file id."""
     file_id = string_or_none(part.get("file_id"))
-    native = Native(dialect.name, part, intact and _has_lawful_sources(part, "image_url", "file_id"))
-    detail = detail_of(part.get("detail"))
+    native = Native(dialect.name, part, intact and _has_valid_sources(part, "image_url", "file_id"))
+    detail = image_detail(part.get("detail"))
     if not isinstance(url, str):
         return Media("image", file_id=file_id, native=native, extra=detail) if file_id is not None else None
-    mime, data = data_of(url)
+    mime, data = split_data_url(url)
     return Media("image", mime, data, url if data is None else None, file_id, native=native, extra=detail)
 
 
@@ -112,87 +119,87 @@ def _parse_file(part: JsonObject, dialect: ResponsesDialect) -> Media | None:
     data, url, file_id = (string_or_none(part.get(key)) for key in ("file_data", "file_url", "file_id"))
     if data is None and url is None and file_id is None:
         return None
-    mime, inner = data_of(data) if data is not None else (None, None)
+    mime, inner = split_data_url(data) if data is not None else (None, None)
     name = string_or_none(part.get("filename"))
-    lawful = _has_lawful_sources(part, "file_data", "file_url", "file_id")
+    lawful = _has_valid_sources(part, "file_data", "file_url", "file_id")
     return Media("document", mime, inner or data, url, file_id, name, native=Native(dialect.name, part, lawful))
 
 
-def _has_lawful_sources(part: JsonObject, *keys: str) -> bool:
+def _has_valid_sources(part: JsonObject, *keys: str) -> bool:
     return all(part.get(key) is None or isinstance(part[key], str) for key in keys)
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_content(blocks: Sequence[Block], context: Spelling) -> str | list[JsonObject]:
+def render_content(blocks: Sequence[Block], context: ResponsesContext) -> str | list[JsonObject]:
     """One text as a string, anything else as a list of parts."""
     if not blocks:
         return ""
-    if len(blocks) == 1 and context.home(blocks[0].native) is None:
+    if len(blocks) == 1 and context.own_native(blocks[0].native) is None:
         part = render_part(blocks[0], context)
         return part["text"] if part["type"] == "input_text" else [part]
     return [render_part(block, context) for block in blocks]
 
 
-def render_part(block: Block, context: Spelling) -> JsonObject:
+def render_part(block: Block, context: ResponsesContext) -> JsonObject:
     """A part of an input message or of a tool output."""
     if isinstance(block, ToolCall | ToolResponse):
         raise ProjectionError(f"{block.name or 'a tool'}: a tool call or result is not allowed in message content")
-    native = context.home(block.native)
+    native = context.own_native(block.native)
     if native is not None and native.intact:
         return cast("JsonObject", native.fragment)
-    part = _render_anew(block, context)
-    return part if native is None or isinstance(block, Opaque) else rewritten(native.fragment, part, PART_KEYS)
+    part = _render_new_part(block, context)
+    return part if native is None or isinstance(block, Opaque) else rewrite_known(native.fragment, part, PART_KEYS)
 
 
-def _render_anew(block: Text | Media | Code | Opaque | Thinking, context: Spelling) -> JsonObject:
+def _render_new_part(block: Text | Media | Code | Opaque | Thinking, context: ResponsesContext) -> JsonObject:
     match block:
         case Text():
-            return _said(block.text)
+            return _text_part(block.text)
         case Media():
             label = " ".join(detail for detail in (block.name, block.url) if detail) or None
-            part = _render_media(block, context) or _unsupported(block.kind, label, context)
-            report_lost_name(block, part, context.report)
+            part = _render_media(block, context) or _render_unsupported(block.kind, label, context)
+            report_dropped_name(block, part, context.report)
             return part
         case Code():
-            return _said(f"```{block.language}\n{block.code}\n```")
+            return _text_part(f"```{block.language}\n{block.code}\n```")
         case Opaque():
-            return _unsupported(block.kind, block.text, context)
+            return _render_unsupported(block.kind, block.text, context)
         case Thinking():
             context.report.add("reasoning", "reasoning outside a reply rendered as text")
-            return _said(TEXTS.reasoning.format(content=block.text))
+            return _text_part(TEXTS.reasoning.format(content=block.text))
         case _:
             assert_never(block)
 
 
-def _said(text: str) -> JsonObject:
+def _text_part(text: str) -> JsonObject:
     return {"type": "input_text", "text": text}
 
 
-def _unsupported(kind: str, detail: str | None, context: Spelling) -> JsonObject:
+def _render_unsupported(kind: str, detail: str | None, context: ResponsesContext) -> JsonObject:
     context.report.add("text", f"{kind} replaced with text: not supported by {context.dialect.name} here", subject=kind)
-    return _said(" ".join([TEXTS.unsupported.format(kind=kind), *([detail] if detail else [])]))
+    return _text_part(" ".join([TEXTS.unsupported.format(kind=kind), *([detail] if detail else [])]))
 
 
-def _has_file(media: Media, context: Spelling) -> bool:
-    return media.file_id is not None and media.native is not None and media.native.api in context.dialect.files
+def _is_provider_file(media: Media, context: ResponsesContext) -> bool:
+    return media.file_id is not None and media.native is not None and media.native.api in context.dialect.file_apis
 
 
-def _render_media(media: Media, context: Spelling) -> JsonObject | None:
+def _render_media(media: Media, context: ResponsesContext) -> JsonObject | None:
     if media.kind == "image":
         detail = (media.extra or {}).get("detail", "auto")
         if media.data is None and media.url is None:
             held = {"type": "input_image", "detail": detail, "file_id": media.file_id}
-            return held if _has_file(media, context) else None
+            return held if _is_provider_file(media, context) else None
         url = media.url if media.data is None else data_url(media.mime or "image/png", media.data)
         return {"type": "input_image", "detail": detail, "image_url": url}
     if media.kind != "document":
         return None
     if media.data is None and media.url is not None and context.fetch is None:
         return {"type": "input_file", "file_url": media.url}
-    data, mime = fetched(media, context.fetch)
+    data, mime = fetch_media(media, context.fetch)
     if data is None:
-        return {"type": "input_file", "file_id": media.file_id} if _has_file(media, context) else None
+        return {"type": "input_file", "file_id": media.file_id} if _is_provider_file(media, context) else None
     mime = mime or _PDF
-    return {"type": "input_file", "filename": file_name(media.name, mime), "file_data": data_url(mime, data)}
+    return {"type": "input_file", "filename": add_extension(media.name, mime), "file_data": data_url(mime, data)}

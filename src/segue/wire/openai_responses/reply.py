@@ -7,27 +7,27 @@ from typing import Any, cast
 
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Finish, Reply, Usage
-from segue.wire.base import Projection
-from segue.wire.fields import JsonObject, list_of, number_or_none, object_or_none, string_or_none
-from segue.wire.openai_responses.calls import FUNCTIONS, relabelled
-from segue.wire.openai_responses.hosted import HOSTED, REQUEST
+from segue.wire.base import RenderContext
+from segue.wire.json_values import JsonObject, number_or_none, object_or_none, require_list, string_or_none
+from segue.wire.merge import rewrite_known
+from segue.wire.openai_responses.call_types import CALL_TYPES
+from segue.wire.openai_responses.calls import FUNCTION_TYPES, project_call_item
+from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect, derive_id
+from segue.wire.openai_responses.hosted_types import APPROVAL_REQUEST, HOSTED_TYPES
 from segue.wire.openai_responses.items import item_kind, parse_reply_items, render_reply_items
-from segue.wire.openai_responses.request import reading_of
-from segue.wire.openai_responses.shared import ResponsesDialect, Spelling, made_id
-from segue.wire.openai_responses.typed import TYPED
-from segue.wire.overlay import rewritten
+from segue.wire.openai_responses.request import create_parse_context
 
 __all__ = [
     "REPLY_KEYS",
+    "derive_response_id",
     "parse_reply",
-    "render_around",
     "render_ending",
+    "render_envelope",
     "render_item",
     "render_part",
     "render_reply",
+    "render_status",
     "render_usage",
-    "response_id",
-    "status_of",
 ]
 
 # OAI-RESP-23
@@ -39,15 +39,22 @@ _STATUSES: dict[str, Finish] = {
     "in_progress": "pause",
     "queued": "pause",
 }
-_BROKE_OFF = ("failed", "cancelled")
+_BROKEN_STATUSES = ("failed", "cancelled")
 # A paused reply is not complete; `max_output_tokens` is the closest reason.
-_INCOMPLETE: dict[Finish, str] = {
+_INCOMPLETE_REASONS: dict[Finish, str] = {
     "length": "max_output_tokens",
     "filter": "content_filter",
     "pause": "max_output_tokens",
 }
 # Item types that are one call each.
-_CALLS = frozenset({*FUNCTIONS, *TYPED, REQUEST, *(kind for kind, row in HOSTED.items() if not row.alone)})
+_CALL_ITEM_TYPES = frozenset(
+    {
+        *FUNCTION_TYPES,
+        *CALL_TYPES,
+        APPROVAL_REQUEST,
+        *(kind for kind, row in HOSTED_TYPES.items() if not row.output_only),
+    }
+)
 REPLY_KEYS = frozenset({"id", "model", "output", "usage", "status", "incomplete_details", "error"})
 
 
@@ -55,27 +62,29 @@ REPLY_KEYS = frozenset({"id", "model", "output", "usage", "status", "incomplete_
 
 
 def parse_reply(body: Mapping[str, Any], dialect: ResponsesDialect) -> Reply:
-    items = list_of(body.get("output"), "output")
+    items = require_list(body.get("output"), "output")
     model = string_or_none(body.get("model"))
-    blocks = parse_reply_items(items, reading_of(items, model, dialect, stored=body.get("store") is not False))
+    blocks = parse_reply_items(
+        items, create_parse_context(items, model, dialect, stored=body.get("store") is not False)
+    )
     return Reply(
         blocks,
         finish=_parse_finish(body, blocks),
         usage=_parse_usage(object_or_none(body.get("usage"))),
         id=string_or_none(body.get("id")),
         model=model,
-        created=_when(body.get("created_at")),
-        cause=_cause(body),
+        created=_parse_timestamp(body.get("created_at")),
+        raw_finish=_parse_raw_finish(body),
         native=Native(dialect.name, body),
     )
 
 
-def _when(value: object) -> int | None:
+def _parse_timestamp(value: object) -> int | None:
     moment = number_or_none(value)
     return None if moment is None else int(moment)
 
 
-def _cause(body: Mapping[str, Any]) -> str | None:
+def _parse_raw_finish(body: Mapping[str, Any]) -> str | None:
     reason = (object_or_none(body.get("incomplete_details")) or {}).get("reason")
     return string_or_none(reason) or string_or_none(body.get("status"))
 
@@ -95,15 +104,15 @@ def _parse_usage(usage: JsonObject | None) -> Usage | None:
     read = object_or_none(usage.get("input_tokens_details")) or {}
     written = object_or_none(usage.get("output_tokens_details")) or {}
     return Usage(
-        input=_count(usage, "input_tokens"),
-        output=_count(usage, "output_tokens"),
-        cache_read=_count(read, "cached_tokens"),
-        cache_write=_count(read, "cache_write_tokens"),
-        reasoning=_count(written, "reasoning_tokens"),
+        input=_token_count(usage, "input_tokens"),
+        output=_token_count(usage, "output_tokens"),
+        cache_read=_token_count(read, "cached_tokens"),
+        cache_write=_token_count(read, "cache_write_tokens"),
+        reasoning=_token_count(written, "reasoning_tokens"),
     )
 
 
-def _count(usage: JsonObject, key: str) -> int:
+def _token_count(usage: JsonObject, key: str) -> int:
     value = usage.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
@@ -111,16 +120,20 @@ def _count(usage: JsonObject, key: str) -> int:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_reply(reply: Reply, render_context: Projection, dialect: ResponsesDialect) -> JsonObject:
-    context = Spelling(dialect, render_context, reply.calls)
-    context.own_type = frozenset(context.calls)
-    home = context.home(reply.native)
+def render_reply(reply: Reply, render_context: RenderContext, dialect: ResponsesDialect) -> JsonObject:
+    context = ResponsesContext(dialect, render_context, reply.calls)
+    context.typed_call_ids = frozenset(context.calls)
+    home = context.own_native(reply.native)
     if home is not None and home.intact:
-        return _render_at_home(reply, home.fragment, context)
-    if home is not None and home.fragment.get("status") in _BROKE_OFF and (cut := _without_broken(reply, home)):
-        return _render_at_home(reply, cut, context)
+        return _render_same_api(reply, home.fragment, context)
+    if (
+        home is not None
+        and home.fragment.get("status") in _BROKEN_STATUSES
+        and (cut := _drop_broken_calls(reply, home))
+    ):
+        return _render_same_api(reply, cut, context)
     body = {
-        **render_around(response_id(reply.id, dialect, *_said(reply)), reply.created, reply.model),
+        **render_envelope(derive_response_id(reply.id, dialect, *_id_seed(reply)), reply.created, reply.model),
         **render_ending(reply.finish),
         "output": _render_output(reply, context),
     }
@@ -129,24 +142,26 @@ def render_reply(reply: Reply, render_context: Projection, dialect: ResponsesDia
     if home is None:
         return body
     rendered = {key: value for key, value in body.items() if key in REPLY_KEYS and (key in home.fragment or value)}
-    return rewritten(home.fragment, rendered, REPLY_KEYS)
+    return rewrite_known(home.fragment, rendered, REPLY_KEYS)
 
 
-def _without_broken(reply: Reply, home: Native) -> JsonObject | None:
+def _drop_broken_calls(reply: Reply, home: Native) -> JsonObject | None:
     """A broken response without the calls that are not in the reply; None if the remaining calls do not match."""
     call_ids = {call.raw_id for call in reply.calls}
     given = cast("list[JsonObject]", home.fragment["output"])
-    kept = [item for item in given if item_kind(item) not in _CALLS or item.get("call_id") in (None, *call_ids)]
-    same = sum(item_kind(item) in _CALLS for item in kept) == len(reply.calls)
+    kept = [
+        item for item in given if item_kind(item) not in _CALL_ITEM_TYPES or item.get("call_id") in (None, *call_ids)
+    ]
+    same = sum(item_kind(item) in _CALL_ITEM_TYPES for item in kept) == len(reply.calls)
     return {**home.fragment, "output": kept} if same else None
 
 
-def response_id(given: str | None, dialect: ResponsesDialect, *seed: str) -> str:
+def derive_response_id(given: str | None, dialect: ResponsesDialect, *seed: str) -> str:
     prefix = dialect.response_prefix
-    return given if given and given.startswith(f"{prefix}_") else made_id(prefix, *seed)
+    return given if given and given.startswith(f"{prefix}_") else derive_id(prefix, *seed)
 
 
-def render_around(reply_id: str, created: int | None, model: str | None) -> JsonObject:
+def render_envelope(reply_id: str, created: int | None, model: str | None) -> JsonObject:
     """The fields of a response around its output, in API order; status `in_progress`."""
     return {
         "id": reply_id,
@@ -170,51 +185,53 @@ def render_around(reply_id: str, created: int | None, model: str | None) -> Json
 def render_ending(finish: Finish, cause: str | None = None) -> JsonObject:
     """The final status fields; `cause` is used if it is one of the API's own reasons."""
     error = {"code": "server_error", "message": "the model's reply failed"} if finish == "error" else None
-    reason = cause if cause in _REASONS else _INCOMPLETE.get(finish)
-    details = {"reason": reason} if finish in _INCOMPLETE else None
-    return {"status": status_of(finish), "error": error, "incomplete_details": details}
+    reason = cause if cause in _REASONS else _INCOMPLETE_REASONS.get(finish)
+    details = {"reason": reason} if finish in _INCOMPLETE_REASONS else None
+    return {"status": render_status(finish), "error": error, "incomplete_details": details}
 
 
-def _render_at_home(reply: Reply, fragment: Mapping[str, Any], context: Spelling) -> JsonObject:
+def _render_same_api(reply: Reply, fragment: Mapping[str, Any], context: ResponsesContext) -> JsonObject:
     """The original reply with projected call ids and names."""
     given = cast("list[JsonObject]", fragment["output"])
     calls = iter(reply.calls)
-    items = [_respelled(item, next(calls), context) if item_kind(item) in _CALLS else item for item in given]
+    items = [
+        _project_item(item, next(calls), context) if item_kind(item) in _CALL_ITEM_TYPES else item for item in given
+    ]
     same = all(a is b for a, b in zip(items, given, strict=True))
     return cast("JsonObject", fragment) if same else {**fragment, "output": items}
 
 
-def _respelled(item: JsonObject, call: ToolCall, context: Spelling) -> JsonObject:
-    return item if call.kind == "hosted" else relabelled(item, call, context)
+def _project_item(item: JsonObject, call: ToolCall, context: ResponsesContext) -> JsonObject:
+    return item if call.kind == "hosted" else project_call_item(item, call, context)
 
 
-def _said(reply: Reply) -> list[str]:
+def _id_seed(reply: Reply) -> list[str]:
     return [reply.id or "", reply.model or "", reply.text, reply.thinking, *(call.id for call in reply.calls)]
 
 
-def status_of(finish: Finish) -> str:
-    return "failed" if finish == "error" else "incomplete" if finish in _INCOMPLETE else "completed"
+def render_status(finish: Finish) -> str:
+    return "failed" if finish == "error" else "incomplete" if finish in _INCOMPLETE_REASONS else "completed"
 
 
-def _render_output(reply: Reply, context: Spelling) -> list[JsonObject]:
+def _render_output(reply: Reply, context: ResponsesContext) -> list[JsonObject]:
     """Items with derived ids, which clients require; they are recognised when they are sent back."""
     items: list[JsonObject] = []
-    seed = _said(reply)
+    seed = _id_seed(reply)
     texts: list[Text] = []
-    state = "incomplete" if reply.finish in _INCOMPLETE else "completed"
+    state = "incomplete" if reply.finish in _INCOMPLETE_REASONS else "completed"
     for index, block in enumerate(reply.blocks):
         if isinstance(block, Text):
             texts.append(block)
             if index + 1 < len(reply.blocks) and isinstance(reply.blocks[index + 1], Text):
                 continue
-            items.append(_message(texts, made_id("msg", *seed, str(index)), state))
+            items.append(_render_message(texts, derive_id("msg", *seed, str(index)), state))
             texts = []
         else:
-            items += render_item(block, made_id("", *seed, str(index)), state, context)
+            items += render_item(block, derive_id("", *seed, str(index)), state, context)
     return items
 
 
-def _message(texts: Sequence[Text], item_id: str, state: str) -> JsonObject:
+def _render_message(texts: Sequence[Text], item_id: str, state: str) -> JsonObject:
     parts = [render_part(text) for text in texts]
     return {"id": item_id, "type": "message", "role": "assistant", "status": state, "content": parts}
 
@@ -225,9 +242,9 @@ def render_part(text: Text) -> JsonObject:
     return {"type": "output_text", "text": text.text, "annotations": []}
 
 
-def render_item(block: Block, suffix: str, state: str, context: Spelling) -> list[JsonObject]:
+def render_item(block: Block, suffix: str, state: str, context: ResponsesContext) -> list[JsonObject]:
     """The items of a non-text block, with ids of this suffix; none if the API cannot show it."""
-    home = context.home(block.native) is not None
+    home = context.own_native(block.native) is not None
     if isinstance(block, Thinking):
         summary = [{"type": "summary_text", "text": block.text}] if block.text else []
         return [{"id": f"rs{suffix}", "type": "reasoning", "summary": summary}] if summary else []
@@ -244,7 +261,7 @@ def render_item(block: Block, suffix: str, state: str, context: Spelling) -> lis
         return (
             render_reply_items([block], context)
             if home
-            else [_message([_words(block, context)], f"msg{suffix}", state)]
+            else [_render_message([_render_as_text(block, context)], f"msg{suffix}", state)]
         )
     (item,) = render_reply_items([block], context)
     prefix = "ctc" if item["type"] == "custom_tool_call" else "fc"
@@ -252,7 +269,7 @@ def render_item(block: Block, suffix: str, state: str, context: Spelling) -> lis
     return [named if prefix == "ctc" else {**named, "status": state}]
 
 
-def _words(block: Block, context: Spelling) -> Text:
+def _render_as_text(block: Block, context: ResponsesContext) -> Text:
     (item,) = render_reply_items([block], context)
     return Text(str(item["content"]))
 

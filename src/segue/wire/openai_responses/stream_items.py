@@ -15,285 +15,285 @@ import msgspec
 
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.jsontext import parse_argument_text, plain
+from segue.canonical.json import parse_argument_text, to_plain_json
 from segue.wire.events import arguments_text
-from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.openai_responses.context import ResponsesDialect
 from segue.wire.openai_responses.items import item_kind_or_none, parse_reply_items
-from segue.wire.openai_responses.request import reading_of
-from segue.wire.openai_responses.shared import ResponsesDialect
-from segue.wire.openai_responses.stream_known import KnownItems
-from segue.wire.openai_responses.stream_parts import INPUTS, Family, GrowingItem, GrowingPart
-from segue.wire.stream_pieces import written_out
-from segue.wire.stream_reader import Reader
+from segue.wire.openai_responses.request import create_parse_context
+from segue.wire.openai_responses.stream_lookup import ItemLookup
+from segue.wire.openai_responses.stream_parts import INPUT_KEYS, PartialItem, PartialPart, TextKind
+from segue.wire.stream_deltas import arguments_to_text
+from segue.wire.stream_reader import PayloadReader
 
-__all__ = ["GrowingItems"]
+__all__ = ["ItemAssembler"]
 
-_CALLED = frozenset({"function_call", "custom_tool_call"})
-_BETWEEN = "\n\n"
+_CALL_TYPES = frozenset({"function_call", "custom_tool_call"})
+_SUMMARY_SEPARATOR = "\n\n"
 
 
-class GrowingItems:
-    def __init__(self, reader: Reader, dialect: ResponsesDialect) -> None:
+class ItemAssembler:
+    def __init__(self, reader: PayloadReader, dialect: ResponsesDialect) -> None:
         self._reader = reader
         self._dialect = dialect
-        self._known = KnownItems()
-        self._at: object = None
-        self._now: tuple[GrowingItem, GrowingPart] | None = None
+        self._lookup = ItemLookup()
+        self._current_key: object = None
+        self._current: tuple[PartialItem, PartialPart] | None = None
         self.model: str | None = None
         self.stored = True
-        self.full = False
+        self.is_truncated = False
         """Whether the response reached its token limit."""
 
     # ---------------------------------------------------------------------------------------------------------- deltas
 
-    def add(self, payload: JsonObject) -> None:
+    def on_item_added(self, payload: JsonObject) -> None:
         """`output_item.added`: content in it may be repeated in deltas."""
         item = object_or_none(payload.get("item"))
         if item is None:
             return
         index, item_id = payload.get("output_index"), item.get("id")
-        known = self._known.state_of(item, index)
+        known = self._lookup.find_for_state(item, index)
         if known.fragment and item_id is not None and known.fragment.get("id") not in (None, item_id):
             # The server gives all items this index.
-            known = self._known.anew(known.kind, index, item_id)
+            known = self._lookup.create(known.kind, index, item_id)
         if known.ended:
             return
         known.fragment = {**known.fragment, **item}
-        if known.kind in _CALLED:
+        if known.kind in _CALL_TYPES:
             self._begin_call(known)
 
-    def delta(self, payload: JsonObject, family: Family) -> None:
+    def on_text_delta(self, payload: JsonObject, kind: TextKind) -> None:
         text = payload.get("delta")
         if not isinstance(text, str):
             return
-        at = (payload.get("item_id"), payload.get("output_index"), payload.get(family.numbered), family.part)
-        if at == self._at and self._now is not None:
-            item, part = self._now
+        at = (payload.get("item_id"), payload.get("output_index"), payload.get(kind.index_key), kind.part_type)
+        if at == self._current_key and self._current is not None:
+            item, part = self._current
             if not payload.get("logprobs"):
-                self._expect(text, partial(self._say, item, part))
+                self._expect(text, partial(self._append_text, item, part))
         else:
-            item = self._known.meant(at[0], at[1], family.item)
+            item = self._lookup.find_or_create(at[0], at[1], kind.item_type)
             if item.ended:
                 return
-            part = self._part(item, at[2], family)
-            self._at, self._now = at, (item, part)
+            part = self._get_part(item, at[2], kind)
+            self._current_key, self._current = at, (item, part)
         logprobs = payload.get("logprobs")
         if logprobs and isinstance(logprobs, list):
             given = cast("list[object]", logprobs)
-            given = cast("list[object]", plain(given)) if self._reader.halves else given
+            given = cast("list[object]", to_plain_json(given)) if self._reader.has_split_surrogates else given
             part.logprobs += given
-            self._say(item, part, text, {"logprobs": given})
+            self._append_text(item, part, text, {"logprobs": given})
         elif text:
-            self._say(item, part, text)
+            self._append_text(item, part, text)
 
-    def rest(self) -> None:
+    def clear_current(self) -> None:
         """Forget the current text: the next event is not one of its deltas."""
-        self._now = None
+        self._current = None
 
     def _expect(self, text: str, tell: Callable[[str], object]) -> None:
-        self._reader.expect("delta", text, tell)
+        self._reader.expect_similar("delta", text, tell)
 
-    def text_done(self, payload: JsonObject, family: Family) -> None:
-        item = self._known.meant(payload.get("item_id"), payload.get("output_index"), family.item)
+    def on_text_done(self, payload: JsonObject, kind: TextKind) -> None:
+        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), kind.item_type)
         if not item.ended:
-            part = self._part(item, payload.get(family.numbered), family)
-            self._complete(item, part, payload.get(family.key))
+            part = self._get_part(item, payload.get(kind.index_key), kind)
+            self._append_missing_text(item, part, payload.get(kind.text_key))
 
-    def part(self, payload: JsonObject, families: dict[object, Family], listed: str, *, done: bool) -> None:
+    def on_part(self, payload: JsonObject, kinds: dict[object, TextKind], list_key: str, *, done: bool) -> None:
         """`content_part.added` and `.done`, and those of summaries."""
         fragment = object_or_none(payload.get("part")) or {}
         kind = fragment.get("type")
-        family = families.get(kind) if isinstance(kind, str) else None
-        if family is None or family.listed != listed:
+        family = kinds.get(kind) if isinstance(kind, str) else None
+        if family is None or family.list_key != list_key:
             return
-        item = self._known.meant(payload.get("item_id"), payload.get("output_index"), family.item)
+        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), family.item_type)
         if item.ended:
             return
-        part = self._part(item, payload.get(family.numbered), family)
+        part = self._get_part(item, payload.get(family.index_key), family)
         part.fragment = {**part.fragment, **fragment}
         if done:
-            self._complete(item, part, fragment.get(family.key))
-        elif family.item == "message":
+            self._append_missing_text(item, part, fragment.get(family.text_key))
+        elif family.item_type == "message":
             self._begin_text(item, part)
 
-    def annotate(self, payload: JsonObject, family: Family) -> None:
-        item = self._known.meant(payload.get("item_id"), payload.get("output_index"), family.item)
+    def on_annotation(self, payload: JsonObject, kind: TextKind) -> None:
+        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), kind.item_type)
         if (annotation := object_or_none(payload.get("annotation"))) is not None and not item.ended:
-            self._part(item, payload.get(family.numbered), family).annotations.append(annotation)
+            self._get_part(item, payload.get(kind.index_key), kind).annotations.append(annotation)
 
-    def _part(self, item: GrowingItem, number: object, family: Family) -> GrowingPart:
-        key = (family.listed, integer_or_none(number) or 0)
+    def _get_part(self, item: PartialItem, number: object, kind: TextKind) -> PartialPart:
+        key = (kind.list_key, integer_or_none(number) or 0)
         part = item.parts.get(key)
         if part is None:
-            part = item.parts[key] = GrowingPart(family)
-        elif part.family is not family and not part.pieces:
-            part.family = family
+            part = item.parts[key] = PartialPart(kind)
+        elif part.kind is not kind and not part.received:
+            part.kind = kind
         return part
 
-    def input_delta(self, payload: JsonObject, kind: str) -> None:
+    def on_input_delta(self, payload: JsonObject, kind: str) -> None:
         text = payload.get("delta")
         if text is None:
             return
-        item = self._known.meant(payload.get("item_id"), payload.get("output_index"), kind)
+        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), kind)
         if not item.ended:
-            self._say_input(item, written_out(text))
-            if isinstance(text, str) and item.place is not None:
-                self._expect(text, partial(self._say_input, item))
+            self._append_input(item, arguments_to_text(text))
+            if isinstance(text, str) and item.block_index is not None:
+                self._expect(text, partial(self._append_input, item))
 
-    def input_done(self, payload: JsonObject, kind: str, key: str) -> None:
-        item = self._known.meant(payload.get("item_id"), payload.get("output_index"), kind)
+    def on_input_done(self, payload: JsonObject, kind: str, key: str) -> None:
+        item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), kind)
         if not item.ended:
             item.input_done = True
-            self._complete_input(item, payload.get(key))
+            self._append_missing_input(item, payload.get(key))
 
     # -------------------------------------------------------------------------------------------------------- emitting
 
-    def _native(self, item: GrowingItem, **parts: object) -> Native:
+    def _native(self, item: PartialItem, **parts: object) -> Native:
         return Native(self._dialect.name, {**item.fragment, **parts}, intact=False)
 
-    def _begin_text(self, item: GrowingItem, part: GrowingPart) -> int:
-        if part.place is None:
+    def _begin_text(self, item: PartialItem, part: PartialPart) -> int:
+        if part.block_index is None:
             for other in item.parts.values():
-                if other.place is not None and not other.closed:
-                    self._close(item, other)
-            begun = Text("", refusal=part.family.part == "refusal", native=self._native(item, type="message"))
-            part.place = self._reader.start(begun)
-        return part.place
+                if other.block_index is not None and not other.closed:
+                    self._close_part(item, other)
+            begun = Text("", refusal=part.kind.part_type == "refusal", native=self._native(item, type="message"))
+            part.block_index = self._reader.start(begun)
+        return part.block_index
 
-    def _say(self, item: GrowingItem, part: GrowingPart, text: str, beside: JsonObject | None = None) -> None:
+    def _append_text(self, item: PartialItem, part: PartialPart, text: str, beside: JsonObject | None = None) -> None:
         if part.closed:
             return
         if item.kind == "message":
-            place = part.place if part.place is not None else self._begin_text(item, part)
-            part.pieces.append(text)
-            self._reader.text(place, text, beside)
+            place = part.block_index if part.block_index is not None else self._begin_text(item, part)
+            part.received.append(text)
+            self._reader.add_text(place, text, beside)
             return
-        first = not part.pieces
-        part.pieces.append(text)
-        if item.place is None:
+        first = not part.received
+        part.received.append(text)
+        if item.block_index is None:
             item_id = raw_id_or_none(item.fragment.get("id"))
             identity = "natural" if item_id else "absent"
             origin = Origin(self._dialect.provider, self.model, item_id=item_id, identity=identity)
-            native = self._native(item, **{part.family.listed: [{"type": part.family.part}]})
-            item.place = self._reader.start(Thinking(origin=origin, native=native))
-        elif first and self._reader.said(item.place):
-            text = _BETWEEN + text
-        self._reader.thinking(item.place, text)
+            native = self._native(item, **{part.kind.list_key: [{"type": part.kind.part_type}]})
+            item.block_index = self._reader.start(Thinking(origin=origin, native=native))
+        elif first and self._reader.text_so_far(item.block_index):
+            text = _SUMMARY_SEPARATOR + text
+        self._reader.add_thinking(item.block_index, text)
 
-    def _complete(self, item: GrowingItem, part: GrowingPart, text: object) -> None:
+    def _append_missing_text(self, item: PartialItem, part: PartialPart, text: object) -> None:
         """Emit the part of the full text that was not emitted yet."""
         if not isinstance(text, str):
             return
         emitted = part.text()
         if len(text) > len(emitted) and text.startswith(emitted):
-            self._say(item, part, text[len(emitted) :])
+            self._append_text(item, part, text[len(emitted) :])
 
-    def _close(self, item: GrowingItem, part: GrowingPart) -> None:
+    def _close_part(self, item: PartialItem, part: PartialPart) -> None:
         """End a part when the next part of its message begins."""
         part.closed = True
-        made = {**item.whole(), "content": [part.whole()], "status": "completed"}
-        (block, *_) = self._parsed(made)
+        made = {**item.build(), "content": [part.build()], "status": "completed"}
+        (block, *_) = self._parse(made)
         self._end_text(part, block)
 
-    def _end_text(self, part: GrowingPart, block: Block) -> None:
-        if part.place is None:
+    def _end_text(self, part: PartialPart, block: Block) -> None:
+        if part.block_index is None:
             return
-        text = self._reader.ended(part.place)
+        text = self._reader.finish_text(part.block_index)
         native = block.native
         known = isinstance(block, Text)
-        self._reader.end(part.place, Text(text, part.family.part == "refusal", native if known else None))
+        self._reader.end(part.block_index, Text(text, part.kind.part_type == "refusal", native if known else None))
 
-    def _begin_call(self, item: GrowingItem) -> None:
+    def _begin_call(self, item: PartialItem) -> None:
         """Begin a call as soon as its name and id are known."""
         made = item.fragment
         if item.call is not None or not string_or_none(made.get("name")) or not raw_id_or_none(made.get("call_id")):
             return
-        (block, *_) = self._parsed({**made, INPUTS[str(item.kind)]: ""})
+        (block, *_) = self._parse({**made, INPUT_KEYS[str(item.kind)]: ""})
         if not isinstance(block, ToolCall):
             return
         native = Native(self._dialect.name, made, intact=False)
-        item.call = self._reader.named(ToolCall(block.name, kind=block.kind, origin=block.origin, native=native))
-        item.place = self._reader.start(item.call)
-        if item.pieces:
-            self._reader.input(item.place, item.input())
+        item.call = self._reader.assign_id(ToolCall(block.name, kind=block.kind, origin=block.origin, native=native))
+        item.block_index = self._reader.start(item.call)
+        if item.received_input:
+            self._reader.add_input(item.block_index, item.input())
 
-    def _say_input(self, item: GrowingItem, text: str) -> None:
-        if not item.pieces and item.kind == "function_call":
+    def _append_input(self, item: PartialItem, text: str) -> None:
+        if not item.received_input and item.kind == "function_call":
             # `added` had all of the arguments, which are then repeated, or their beginning.
             seed = string_or_none(item.fragment.get("arguments")) or ""
             if seed and parse_argument_text(seed)[0] is None and not text.startswith(seed):
                 text = seed + text
-        item.pieces.append(text)
-        if item.place is not None:
-            self._reader.input(item.place, text)
+        item.received_input.append(text)
+        if item.block_index is not None:
+            self._reader.add_input(item.block_index, text)
 
-    def _complete_input(self, item: GrowingItem, text: object) -> None:
+    def _append_missing_input(self, item: PartialItem, text: object) -> None:
         if text is None:
             return
-        whole, emitted = written_out(text), item.input()
+        whole, emitted = arguments_to_text(text), item.input()
         if len(whole) > len(emitted) and whole.startswith(emitted):
-            if not item.pieces:
+            if not item.received_input:
                 item.fragment = {key: value for key, value in item.fragment.items() if key != "arguments"}
-            self._say_input(item, whole[len(emitted) :])
+            self._append_input(item, whole[len(emitted) :])
 
     # ---------------------------------------------------------------------------------------------------------- ending
 
-    def done(self, payload: JsonObject) -> None:
+    def on_item_done(self, payload: JsonObject) -> None:
         """`output_item.done`."""
         if (made := object_or_none(payload.get("item"))) is not None:
-            item = self._known.state_of(made, payload.get("output_index"))
+            item = self._lookup.find_for_state(made, payload.get("output_index"))
             if not item.ended:
-                self._settle(item, made)
+                self._finish_item(item, made)
 
-    def settle_all(self, output: Iterable[object]) -> None:
+    def finish_all(self, output: Iterable[object]) -> None:
         """The output of the terminal event. Items that are already done do not change."""
-        for item, made in self._known.matched(output):
+        for item, made in self._lookup.match_output(output):
             if not item.ended:
-                self._settle(item, made)
+                self._finish_item(item, made)
 
-    def _settle(self, item: GrowingItem, made: JsonObject) -> None:
+    def _finish_item(self, item: PartialItem, made: JsonObject) -> None:
         """End an item with its final content, and with what was emitted where that is more or different."""
         item.kind = item_kind_or_none(made) or item.kind
         if item.kind == "message":
-            made = self._settled_parts(item, made, "content")
-        elif item.kind == "reasoning" and not self._says_all(item, made):
-            made = self._settled_parts(item, self._settled_parts(item, made, "summary"), "content")
-        elif item.kind in _CALLED:
-            made = self._settled_input(item, made)
+            made = self._merge_parts(item, made, "content")
+        elif item.kind == "reasoning" and not self._covers_emitted(item, made):
+            made = self._merge_parts(item, self._merge_parts(item, made, "summary"), "content")
+        elif item.kind in _CALL_TYPES:
+            made = self._merge_input(item, made)
         item.fragment = made
-        self._end(item, made, ended=True)
+        self._end_item(item, made, ended=True)
 
-    def _settled_input(self, item: GrowingItem, made: JsonObject) -> JsonObject:
-        key = INPUTS[str(item.kind)]
+    def _merge_input(self, item: PartialItem, made: JsonObject) -> JsonObject:
+        key = INPUT_KEYS[str(item.kind)]
         given = made.get(key)
-        self._complete_input(item, given)
+        self._append_missing_input(item, given)
         emitted = item.input()
         if not emitted or given == emitted:
             return made
         # The emitted arguments differ from the final ones.
-        same = item.kind != "custom_tool_call" and _value(emitted) == _value(written_out(given))
-        item.torn = bool(given) and not same
+        same = item.kind != "custom_tool_call" and _parse_value(emitted) == _parse_value(arguments_to_text(given))
+        item.is_inconsistent = bool(given) and not same
         return {**made, key: emitted}
 
-    def _says_all(self, item: GrowingItem, made: JsonObject) -> bool:
+    def _covers_emitted(self, item: PartialItem, made: JsonObject) -> bool:
         """Whether the final reasoning begins with the emitted text, however it is split into parts."""
-        (block,) = self._parsed(made)
+        (block,) = self._parse(made)
         return isinstance(block, Thinking) and (
-            item.place is None or block.text.startswith(self._reader.said(item.place))
+            item.block_index is None or block.text.startswith(self._reader.text_so_far(item.block_index))
         )
 
-    def _settled_parts(self, item: GrowingItem, made: JsonObject, listed: str) -> JsonObject:
-        given = made.get(listed)
+    def _merge_parts(self, item: PartialItem, made: JsonObject, list_key: str) -> JsonObject:
+        given = made.get(list_key)
         parts = cast("list[object]", given) if isinstance(given, list) else []
-        emitted = {number: part for (at, number), part in item.parts.items() if at == listed}
+        emitted = {number: part for (at, number), part in item.parts.items() if at == list_key}
         if not emitted:
             return made
         if max(emitted) >= len(parts):
             emitted = dict(enumerate(emitted[number] for number in sorted(emitted)))
         if not parts and isinstance(given, str) and given:
-            self._complete(item, emitted[min(emitted)], given)
+            self._append_missing_text(item, emitted[min(emitted)], given)
         settled: list[object] = []
-        item.parts = {key: part for key, part in item.parts.items() if key[0] != listed}
+        item.parts = {key: part for key, part in item.parts.items() if key[0] != list_key}
         for number in sorted({*range(len(parts)), *emitted}):
             entry = object_or_none(parts[number]) if number < len(parts) else None
             part = emitted.get(number)
@@ -301,76 +301,78 @@ class GrowingItems:
                 settled.append(parts[number])
                 continue
             part.fragment = {**part.fragment, **(entry or {})}
-            self._complete(item, part, (entry or {}).get(part.family.key))
-            same = entry is not None and entry.get(part.family.key) == part.text()
-            item.parts[listed, len(settled)] = part
-            settled.append(entry if same else part.whole())
-        return {**made, listed: settled} if settled else made
+            self._append_missing_text(item, part, (entry or {}).get(part.kind.text_key))
+            same = entry is not None and entry.get(part.kind.text_key) == part.text()
+            item.parts[list_key, len(settled)] = part
+            settled.append(entry if same else part.build())
+        return {**made, list_key: settled} if settled else made
 
     def end_all(self, *, ended: bool) -> None:
         """End all open items: the response is complete, or was cut off."""
-        for item in self._known.items:
+        for item in self._lookup.items:
             if not item.ended:
                 # OAI-RESP-22
-                made = {key: value for key, value in item.whole().items() if key != "encrypted_content"}
+                made = {key: value for key, value in item.build().items() if key != "encrypted_content"}
                 if item.kind == "message":
-                    made = self._settled_parts(item, made, "content")
-                elif item.kind in _CALLED:
-                    made = self._settled_input(item, made)
+                    made = self._merge_parts(item, made, "content")
+                elif item.kind in _CALL_TYPES:
+                    made = self._merge_input(item, made)
                 if made.get("status") == "in_progress":
                     made["status"] = "completed" if ended else "incomplete"
                 item.fragment = made
-                self._end(item, made, ended=ended)
+                self._end_item(item, made, ended=ended)
 
-    def _parsed(self, made: JsonObject) -> tuple[Block, ...]:
-        return parse_reply_items([made], reading_of([made], self.model, self._dialect, stored=self.stored))
+    def _parse(self, made: JsonObject) -> tuple[Block, ...]:
+        return parse_reply_items([made], create_parse_context([made], self.model, self._dialect, stored=self.stored))
 
-    def _end(self, item: GrowingItem, made: JsonObject, *, ended: bool) -> None:
+    def _end_item(self, item: PartialItem, made: JsonObject, *, ended: bool) -> None:
         item.ended = True
-        blocks = self._parsed(made)
+        blocks = self._parse(made)
         if item.kind == "message":
             self._end_message(item, blocks)
-        elif item.kind == "reasoning" and item.place is not None and isinstance(blocks[0], Thinking):
-            emitted, text = self._reader.ended(item.place), blocks[0].text
+        elif item.kind == "reasoning" and item.block_index is not None and isinstance(blocks[0], Thinking):
+            emitted, text = self._reader.finish_text(item.block_index), blocks[0].text
             if len(text) > len(emitted) and text.startswith(emitted):
-                self._reader.thinking(item.place, text[len(emitted) :])
-            self._reader.end(item.place, msgspec.structs.replace(blocks[0], text=self._reader.said(item.place)))
+                self._reader.add_thinking(item.block_index, text[len(emitted) :])
+            self._reader.end(
+                item.block_index, msgspec.structs.replace(blocks[0], text=self._reader.text_so_far(item.block_index))
+            )
         else:
             status = made.get("status")
-            cut = status == "incomplete" or (self.full and status is None) or not (ended or item.input_done)
+            cut = status == "incomplete" or (self.is_truncated and status is None) or not (ended or item.input_done)
             for block in blocks:
                 self._end_other(item, block, cut=cut, ended=ended)
 
-    def _end_message(self, item: GrowingItem, blocks: tuple[Block, ...]) -> None:
+    def _end_message(self, item: PartialItem, blocks: tuple[Block, ...]) -> None:
         for number, block in enumerate(blocks):
             part = item.parts.get(("content", number))
-            if part is None or part.place is None:
-                self._reader.tell_block(block)
+            if part is None or part.block_index is None:
+                self._reader.emit_block(block)
             elif not part.closed:
                 part.closed = True
                 self._end_text(part, block)
         for part in item.parts.values():
-            if part.place is not None and not part.closed:
+            if part.block_index is not None and not part.closed:
                 part.closed = True
                 self._end_text(part, Text(""))
 
-    def _end_other(self, item: GrowingItem, block: Block, *, cut: bool, ended: bool) -> None:
+    def _end_other(self, item: PartialItem, block: Block, *, cut: bool, ended: bool) -> None:
         if isinstance(block, ToolCall) and block.kind != "hosted":
-            text = arguments_text(block) if item.place is None else self._reader.ended(item.place)
-            whole = block.kind != "custom" and item.kind in INPUTS and bool(object_or_none(block.arguments))
-            if item.torn or (cut and not whole):
+            text = arguments_text(block) if item.block_index is None else self._reader.finish_text(item.block_index)
+            whole = block.kind != "custom" and item.kind in INPUT_KEYS and bool(object_or_none(block.arguments))
+            if item.is_inconsistent or (cut and not whole):
                 block = msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)
-        if isinstance(block, ToolCall) and item.call is not None and item.place is not None:
+        if isinstance(block, ToolCall) and item.call is not None and item.block_index is not None:
             block = msgspec.structs.replace(block, id=item.call.id, name=item.call.name)
-            self._reader.end(item.place, block)
+            self._reader.end(item.block_index, block)
         else:
-            block = self._reader.tell_block(block)
+            block = self._reader.emit_block(block)
         if isinstance(block, ToolCall):
-            item.calls.append(block)
+            item.emitted_calls.append(block)
 
-    def output(self) -> list[GrowingItem]:
-        return self._known.in_order()
+    def output(self) -> list[PartialItem]:
+        return self._lookup.in_order()
 
 
-def _value(text: str) -> object:
+def _parse_value(text: str) -> object:
     return parse_argument_text(text)[0]

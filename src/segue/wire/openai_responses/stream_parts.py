@@ -5,50 +5,50 @@ from __future__ import annotations
 import msgspec
 
 from segue.canonical.blocks import ToolCall
-from segue.wire.fields import JsonObject, string_or_none
-from segue.wire.stream_pieces import GrowingText
-from segue.wire.stream_reader import mended
+from segue.wire.json_values import JsonObject, string_or_none
+from segue.wire.stream_deltas import TextBuffer
+from segue.wire.stream_reader import join_surrogates
 
-__all__ = ["INPUTS", "Family", "GrowingItem", "GrowingPart"]
+__all__ = ["INPUT_KEYS", "PartialItem", "PartialPart", "TextKind"]
 
 # The key of the streamed text of a call.
-INPUTS = {"function_call": "arguments", "custom_tool_call": "input", "mcp_call": "arguments"}
+INPUT_KEYS = {"function_call": "arguments", "custom_tool_call": "input", "mcp_call": "arguments"}
 
 
-class Family(msgspec.Struct, frozen=True):
+class TextKind(msgspec.Struct, frozen=True):
     """A kind of streamed text: item type, list and type of its part, and the keys of text and index."""
 
-    item: str
-    listed: str
-    part: str
-    key: str = "text"
-    numbered: str = "content_index"
+    item_type: str
+    list_key: str
+    part_type: str
+    text_key: str = "text"
+    index_key: str = "content_index"
 
 
-class GrowingPart:
+class PartialPart:
     """`block_index` is set if the part is a block of its own."""
 
-    __slots__ = ("annotations", "closed", "family", "fragment", "logprobs", "pieces", "place")
+    __slots__ = ("annotations", "closed", "kind", "fragment", "logprobs", "received", "block_index")
 
-    def __init__(self, family: Family) -> None:
-        self.family = family
+    def __init__(self, kind: TextKind) -> None:
+        self.kind = kind
         self.fragment: JsonObject = {}
-        self.pieces = GrowingText()
+        self.received = TextBuffer()
         self.annotations: list[object] = []
         self.logprobs: list[object] = []
-        self.place: int | None = None
+        self.block_index: int | None = None
         self.closed = False
 
     def text(self) -> str:
-        self.pieces = GrowingText(mended(self.pieces.text()))
-        return self.pieces.text()
+        self.received = TextBuffer(join_surrogates(self.received.text()))
+        return self.received.text()
 
-    def whole(self) -> JsonObject:
+    def build(self) -> JsonObject:
         """The part as it would be in a whole response."""
-        family = self.family
-        received = self.text() or string_or_none(self.fragment.get(family.key)) or ""
-        bare: JsonObject = {"annotations": []} if family.part == "output_text" else {}
-        made: JsonObject = {"type": family.part, **bare, **self.fragment, family.key: received}
+        family = self.kind
+        received = self.text() or string_or_none(self.fragment.get(family.text_key)) or ""
+        bare: JsonObject = {"annotations": []} if family.part_type == "output_text" else {}
+        made: JsonObject = {"type": family.part_type, **bare, **self.fragment, family.text_key: received}
         if self.annotations and not made.get("annotations"):
             made["annotations"] = self.annotations
         if self.logprobs and not made.get("logprobs"):
@@ -56,52 +56,52 @@ class GrowingPart:
         return made
 
 
-class GrowingItem:
+class PartialItem:
     """`received_input` is the streamed text of a call; `id_count` the number of ids that events gave this item."""
 
     __slots__ = (
         "call",
-        "calls",
+        "emitted_calls",
         "ended",
         "fragment",
-        "ids",
+        "id_count",
         "index",
         "input_done",
         "kind",
         "parts",
-        "pieces",
-        "place",
-        "torn",
+        "received_input",
+        "block_index",
+        "is_inconsistent",
     )
 
     def __init__(self, kind: str | None, index: int | None) -> None:
         self.kind = kind
         self.index = index
-        self.ids = 0
+        self.id_count = 0
         self.fragment: JsonObject = {}
-        self.parts: dict[tuple[str, int], GrowingPart] = {}
-        self.pieces = GrowingText()
-        self.place: int | None = None
+        self.parts: dict[tuple[str, int], PartialPart] = {}
+        self.received_input = TextBuffer()
+        self.block_index: int | None = None
         self.call: ToolCall | None = None
-        self.calls: list[ToolCall] = []
-        self.input_done = self.ended = self.torn = False
+        self.emitted_calls: list[ToolCall] = []
+        self.input_done = self.ended = self.is_inconsistent = False
 
     def input(self) -> str:
-        self.pieces = GrowingText(mended(self.pieces.text()))
-        return self.pieces.text()
+        self.received_input = TextBuffer(join_surrogates(self.received_input.text()))
+        return self.received_input.text()
 
-    def whole(self) -> JsonObject:
+    def build(self) -> JsonObject:
         """The item as it would be in a whole response, as far as it was received."""
         made: JsonObject = {**({"type": self.kind} if self.kind is not None else {}), **self.fragment}
         if self.kind == "message":
             made.setdefault("role", "assistant")
         for listed in ("summary", "content"):
             if received := [self.parts[key] for key in sorted(self.parts) if key[0] == listed]:
-                made[listed] = [part.whole() for part in received]
+                made[listed] = [part.build() for part in received]
         if self.kind == "reasoning":
             made.setdefault("summary", [])
-        if self.kind in INPUTS and self.pieces:
-            made[INPUTS[self.kind]] = self.input()
-        if self.kind == "code_interpreter_call" and self.pieces:
+        if self.kind in INPUT_KEYS and self.received_input:
+            made[INPUT_KEYS[self.kind]] = self.input()
+        if self.kind == "code_interpreter_call" and self.received_input:
             made["code"] = self.input()
         return made

@@ -15,48 +15,71 @@ from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.render.report import Report
-from segue.wire.fields import JsonObject, flag_or_none, kind_of, list_of, object_of, object_or_none, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    boolean_or_none,
+    json_type_name,
+    object_or_none,
+    require_list,
+    require_object,
+    string_or_none,
+)
 from segue.wire.names import NameRule
-from segue.wire.openai import is_openai
-from segue.wire.openai_responses.shared import JOINT, ResponsesDialect, Spelling, joined_name, split_name
-from segue.wire.schema import fitted_tool, rules
-from segue.wire.tools import lawful_schema, object_schema, only_elsewhere
+from segue.wire.openai_responses.context import (
+    NAMESPACE_SEPARATOR,
+    ResponsesContext,
+    ResponsesDialect,
+    join_name,
+    split_name,
+)
+from segue.wire.openai_shared import is_openai_native
+from segue.wire.schema import render_tool_schema, rules
+from segue.wire.tools import object_schema, undeclarable_message, valid_object_schema
 
-__all__ = ["DECLARING", "bare_names", "declared_in_items", "parse_tools", "render_tools", "respelled_tools"]
+__all__ = [
+    "DECLARING_TYPES",
+    "joined_names_by_bare_name",
+    "parse_item_tools",
+    "parse_tools",
+    "project_tools",
+    "render_tools",
+]
 
 _KINDS = ("function", "custom")
 # As on Chat Completions; only applied to cross-API bodies.
 _LIMIT = 128
-DECLARING = ("additional_tools", "tool_search_output")
+DECLARING_TYPES = ("additional_tools", "tool_search_output")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
 def parse_tools(
-    value: object, dialect: ResponsesDialect, path: str = "tools", *, within: str | None = None
+    value: object, dialect: ResponsesDialect, path: str = "tools", *, declared_in: str | None = None
 ) -> list[Tool]:
     """All tools of a list; `declared_in` is the type of the item that declares them."""
     tools: list[Tool] = []
-    for index, item in enumerate(list_of(value, path)):
+    for index, item in enumerate(require_list(value, path)):
         try:
-            tools += _parse_entry(object_of(item), None, {"declared_in": within} if within else None, dialect)
+            tools += _parse_entry(
+                require_object(item), None, {"declared_in": declared_in} if declared_in else None, dialect
+            )
         except InputError as error:
-            raise error.under(f"{path}[{index}]") from None
+            raise error.with_prefix(f"{path}[{index}]") from None
     return tools
 
 
-def declared_in_items(items: Iterable[object], dialect: ResponsesDialect) -> Iterator[Tool]:
+def parse_item_tools(items: Iterable[object], dialect: ResponsesDialect) -> Iterator[Tool]:
     """The tools that items make available."""
     for index, value in enumerate(items):
         item = object_or_none(value) or {}
-        if item.get("type") in DECLARING and isinstance(item.get("tools"), list):
-            yield from parse_tools(item["tools"], dialect, f"input[{index}].tools", within=item["type"])
+        if item.get("type") in DECLARING_TYPES and isinstance(item.get("tools"), list):
+            yield from parse_tools(item["tools"], dialect, f"input[{index}].tools", declared_in=item["type"])
 
 
-def bare_names(tools: Sequence[Tool]) -> dict[str, str]:
+def joined_names_by_bare_name(tools: Sequence[Tool]) -> dict[str, str]:
     """Bare name to namespaced name, if no tool outside namespaces has it. OAI-RESP-18: the first one."""
-    plain = {tool.name for tool in tools if JOINT not in tool.name}
+    plain = {tool.name for tool in tools if NAMESPACE_SEPARATOR not in tool.name}
     found: dict[str, str] = {}
     for tool in tools:
         namespace, bare = split_name(tool.name)
@@ -70,77 +93,77 @@ def _parse_entry(
 ) -> Iterator[Tool]:
     kind = entry.get("type") or "function"
     if not isinstance(kind, str):
-        raise InputError(f"a tool's type must be a string, not {kind_of(kind)}", path="type")
+        raise InputError(f"a tool's type must be a string, not {json_type_name(kind)}", path="type")
     if kind == "namespace":
-        name = _name(entry)
-        held = list_of(entry.get("tools"), "tools")
-        if dialect.hold_tool is not None:
-            dialect.hold_tool(entry)
+        name = _parse_name(entry)
+        held = require_list(entry.get("tools"), "tools")
+        if dialect.validate_tool is not None:
+            dialect.validate_tool(entry)
         for index, inner in enumerate(held):
             try:
-                yield from _parse_entry(object_of(inner), name, extra, dialect)
+                yield from _parse_entry(require_object(inner), name, extra, dialect)
             except InputError as error:
-                raise error.under(f"tools[{index}]") from None
+                raise error.with_prefix(f"tools[{index}]") from None
     elif kind not in _KINDS:
         label = string_or_none(entry.get("server_label")) or kind
         if kind == "mcp" and label == kind:
             raise InputError("an MCP server's tools need its `server_label`", path="server_label")
-        if dialect.hold_tool is not None:
-            dialect.hold_tool(entry)
+        if dialect.validate_tool is not None:
+            dialect.validate_tool(entry)
         yield Tool(label, kind="hosted", native=Native(dialect.name, entry), extra=extra)
     else:
-        yield _parse_own(entry, kind, namespace, extra, dialect)
+        yield _parse_client_tool(entry, kind, namespace, extra, dialect)
 
 
-def _parse_own(
+def _parse_client_tool(
     entry: JsonObject, kind: str, namespace: str | None, extra: JsonObject | None, dialect: ResponsesDialect
 ) -> Tool:
     # A nested declaration is the Chat Completions form; it is accepted.
     nested = object_or_none(entry.get(kind)) if "name" not in entry else None
     detail = entry if nested is None else nested
-    name = _name(detail)
+    name = _parse_name(detail)
     parameters = detail.get("parameters")
     intact = nested is None and entry.get("type") == kind and (parameters is None or isinstance(parameters, dict))
     form = object_or_none(detail.get("format")) or {}
     grammar = object_or_none(form.get("grammar")) or form
     bound = {key: grammar[key] for key in ("syntax", "definition") if key in grammar}
     return Tool(
-        name if namespace is None else joined_name(namespace, name),
+        name if namespace is None else join_name(namespace, name),
         string_or_none(detail.get("description")),
         object_or_none(detail.get("parameters")),
         kind="custom" if kind == "custom" else "function",
-        strict=flag_or_none(detail.get("strict")),
+        strict=boolean_or_none(detail.get("strict")),
         grammar=bound or None,
         native=Native(dialect.name, entry, intact),
         extra=extra,
     )
 
 
-def _name(entry: JsonObject) -> str:
+def _parse_name(entry: JsonObject) -> str:
     name = entry.get("name")
     if not isinstance(name, str):
-        raise InputError(f"a tool's name was expected, not {kind_of(name)}", path="name")
+        raise InputError(f"a tool's name was expected, not {json_type_name(name)}", path="name")
     return name
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_tools(tools: Sequence[Tool], used: frozenset[str], context: Spelling) -> list[JsonObject]:
+def render_tools(tools: Sequence[Tool], used: frozenset[str], context: ResponsesContext) -> list[JsonObject]:
     """Declarations, the original ones for this API's own tools. At the limit, `used` tools are kept first."""
     fitting: list[Tool] = []
     for tool in tools:
-        own = context.home(tool.native) is not None
+        own = context.own_native(tool.native) is not None
         if own and tool.extra is not None and "declared_in" in tool.extra:
             continue
         if tool.kind == "hosted" and not own:
-            context.report.add("tools", only_elsewhere(tool), subject=tool.name)
+            context.report.add("tools", undeclarable_message(tool), subject=tool.name)
         else:
             fitting.append(tool)
-    return [_render_tool(tool, context) for tool in _within_limit(fitting, used, context.report)]
+    return [_render_tool(tool, context) for tool in _limit_tools(fitting, used, context.report)]
 
 
-def _within_limit(tools: Sequence[Tool], used: frozenset[str], report: Report) -> Sequence[Tool]:
+def _limit_tools(tools: Sequence[Tool], used: frozenset[str], report: Report) -> Sequence[Tool]:
     if len(tools) <= _LIMIT:
         return tools
     ranked = sorted(range(len(tools)), key=lambda index: tools[index].name not in used)
@@ -151,30 +174,30 @@ def _within_limit(tools: Sequence[Tool], used: frozenset[str], report: Report) -
     return [tool for index, tool in enumerate(tools) if index in kept]
 
 
-def _render_tool(tool: Tool, context: Spelling) -> JsonObject:
-    native = context.home(tool.native)
+def _render_tool(tool: Tool, context: ResponsesContext) -> JsonObject:
+    native = context.own_native(tool.native)
     if tool.kind == "hosted" and native is not None:
         return cast("JsonObject", native.fragment)
-    name = context.spell(tool.name)
+    name = context.project_name(tool.name)
     if native is not None and native.intact:
         return _with_name(cast("JsonObject", native.fragment), name)
     if tool.grammar is not None and not _is_grammar(tool.grammar):
         why = "grammar dropped: it has no definition or an unknown syntax"
         context.report.add("tools", why, subject=tool.name)
         tool = replace(tool, grammar=None)
-    if tool.kind == "function" and is_openai(tool.native):
-        tool = replace(tool, parameters=lawful_schema(tool, rules.OPENAI, context.report))
+    if tool.kind == "function" and is_openai_native(tool.native):
+        tool = replace(tool, parameters=valid_object_schema(tool, rules.OPENAI, context.report))
     elif tool.kind == "function":
-        parameters, strict = fitted_tool(tool, rules.OPENAI, context.report, strict=rules.OPENAI_STRICT)
+        parameters, strict = render_tool_schema(tool, rules.OPENAI, context.report, strict=rules.OPENAI_STRICT)
         tool = replace(tool, parameters=parameters, strict=strict)
-    return _declaration(tool, name)
+    return _render_declaration(tool, name)
 
 
 def _is_grammar(grammar: Mapping[str, Any]) -> bool:
     return grammar.get("syntax") in ("lark", "regex") and isinstance(grammar.get("definition"), str)
 
 
-def _declaration(tool: Tool, name: str) -> JsonObject:
+def _render_declaration(tool: Tool, name: str) -> JsonObject:
     entry: JsonObject = {"type": tool.kind, "name": name}
     if tool.description is not None:
         entry["description"] = tool.description
@@ -190,23 +213,23 @@ def _with_name(entry: JsonObject, name: str) -> JsonObject:
     return entry if entry.get("name") == name else {**entry, "name": name}
 
 
-def respelled_tools(entries: Sequence[Any], context: Spelling, namespace: str | None = None) -> list[Any]:
+def project_tools(entries: Sequence[Any], context: ResponsesContext, namespace: str | None = None) -> list[Any]:
     """The declarations with projected names in valid form; unchanged ones are the same objects."""
-    return [_respelled(object_or_none(entry) or {}, context, namespace) for entry in entries]
+    return [_project_tool(object_or_none(entry) or {}, context, namespace) for entry in entries]
 
 
-def _respelled(entry: JsonObject, context: Spelling, namespace: str | None) -> JsonObject:
+def _project_tool(entry: JsonObject, context: ResponsesContext, namespace: str | None) -> JsonObject:
     kind = entry.get("type") or "function"
     if kind == "namespace" and isinstance(entry.get("tools"), list):
         given = cast("list[Any]", entry["tools"])
-        inner = respelled_tools(given, context, _name(entry))
-        name = NameRule().project(_name(entry))
+        inner = project_tools(given, context, _parse_name(entry))
+        name = NameRule().project(_parse_name(entry))
         same = name == entry["name"] and all(a is b for a, b in zip(inner, given, strict=True))
         return entry if same else {**entry, "name": name, "tools": inner}
     if kind not in _KINDS:
         return entry
-    tool = _parse_own(entry, kind, namespace, None, context.dialect)
-    _, name = split_name(context.spell(tool.name))
+    tool = _parse_client_tool(entry, kind, namespace, None, context.dialect)
+    _, name = split_name(context.project_name(tool.name))
     if tool.native is not None and not tool.native.intact:
-        return _declaration(tool, name)
+        return _render_declaration(tool, name)
     return _with_name(entry, name)

@@ -15,56 +15,63 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.canonical.jsontext import read_object, write
+from segue.canonical.json import encode_json, parse_json_object
 from segue.canonical.request import ResponseFormat, Tool
 from segue.render.report import Kind, Report
-from segue.wire.schema.back import without_forced_nulls
-from segue.wire.schema.containers import FORCED_NULL
-from segue.wire.schema.document import ROOT, Document, references, renamed
-from segue.wire.schema.merge import Merger, united
-from segue.wire.schema.narrow import written_narrow
-from segue.wire.schema.notes import Notes
-from segue.wire.schema.plain import written_plain
-from segue.wire.schema.read import read_document
-from segue.wire.schema.rules import PLAIN, SchemaRules, UnfitError
-from segue.wire.schema.vocabulary import ANNOTATIONS, COMBINATORS, Node, Schema, types_of
-from segue.wire.schema.words import described, tell, told
+from segue.wire.schema.changes import SchemaChanges
+from segue.wire.schema.containers import FORCED_NULL_CHANGE
+from segue.wire.schema.description import add_to_description, describe_keyword, describe_schema
+from segue.wire.schema.document import ROOT, Document, iter_references, rename_definition
+from segue.wire.schema.json_schema import ANNOTATIONS, COMBINATORS, Node, Schema, types_of
+from segue.wire.schema.lenient import render_lenient
+from segue.wire.schema.merge import Merger, merge_objects
+from segue.wire.schema.nulls import drop_forced_nulls
+from segue.wire.schema.parse import parse_schema_document
+from segue.wire.schema.rules import UNRESTRICTED, SchemaRules, UnsupportedSchemaError
+from segue.wire.schema.subset import render_subset
 
-__all__ = ["SchemaRules", "fitted", "fitted_format", "fitted_tool", "read_schema", "without_forced_nulls"]
+__all__ = [
+    "SchemaRules",
+    "drop_forced_nulls",
+    "normalize_schema",
+    "render_format_schema",
+    "render_schema",
+    "render_tool_schema",
+]
 
 
-def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+def normalize_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema of any draft, or of OpenAPI, as JSON Schema 2020-12."""
-    return written_plain(read_document(schema, Notes()), PLAIN, Notes())
+    return render_lenient(parse_schema_document(schema, SchemaChanges()), UNRESTRICTED, SchemaChanges())
 
 
-def fitted(
+def render_schema(
     parameters: Mapping[str, Any] | None, rules: SchemaRules, report: Report, *, subject: str, kind: Kind = "tools"
 ) -> dict[str, Any]:
     """The schema of a tool's parameters for the target, always of an object. For rules that are not strict.
 
     Parameters that are not an object become its only property, `value`; so do the arguments.
     """
-    return _fit(parameters or {}, rules, as_object=True).told(report, subject=subject, kind=kind)
+    return _render_cached(parameters or {}, rules, as_object=True).report_and_decode(report, subject=subject, kind=kind)
 
 
-def fitted_tool(
+def render_tool_schema(
     tool: Tool, rules: SchemaRules, report: Report, *, strict: SchemaRules | None = None
 ) -> tuple[dict[str, Any], bool | None]:
     """A tool's parameters and its `strict` for the target; `strict` is dropped where the schema can't be expressed."""
     if not tool.strict:
-        return fitted(tool.parameters, rules, report, subject=tool.name), None if strict is None else tool.strict
+        return render_schema(tool.parameters, rules, report, subject=tool.name), None if strict is None else tool.strict
     if strict is None:
         report.add("tools", "`strict` dropped: the target has a different schema subset", subject=tool.name)
     else:
-        fit = _fit(tool.parameters or {}, strict, as_object=True)
-        if not fit.unfit:
-            return fit.told(report, subject=tool.name, kind="tools"), True
-        report.add("tools", f"`strict` dropped: {fit.unfit}", subject=tool.name)
-    return fitted(tool.parameters, rules, report, subject=tool.name), None
+        fit = _render_cached(tool.parameters or {}, strict, as_object=True)
+        if not fit.unsupported:
+            return fit.report_and_decode(report, subject=tool.name, kind="tools"), True
+        report.add("tools", f"`strict` dropped: {fit.unsupported}", subject=tool.name)
+    return render_schema(tool.parameters, rules, report, subject=tool.name), None
 
 
-def fitted_format(
+def render_format_schema(
     form: ResponseFormat | None, rules: SchemaRules, report: Report, *, strict: SchemaRules | None = None
 ) -> ResponseFormat | None:
     """The response format for the target; None if the target can't express it.
@@ -74,70 +81,70 @@ def fitted_format(
     if form is None or form.schema is None:
         return form
     if form.strict and strict is not None:
-        fit = _fit(form.schema, strict, as_object=False)
+        fit = _render_cached(form.schema, strict, as_object=False)
         # Forced nulls are removed from arguments, but not from a response.
-        why = fit.unfit or ("a property is optional" if FORCED_NULL in fit.changes else "")
+        why = fit.unsupported or ("a property is optional" if FORCED_NULL_CHANGE in fit.changes else "")
         if not why:
-            return replace(form, schema=fit.told(report, subject="response_format", kind="adjusted"))
+            return replace(form, schema=fit.report_and_decode(report, subject="response_format", kind="adjusted"))
         report.add("adjusted", f"`strict` dropped from the response format: {why}", subject="response_format")
         form = replace(form, strict=None)
-    fit = _fit(form.schema or {}, rules, as_object=False)
-    if fit.unfit:
-        report.add("adjusted", f"`response_format` dropped: {fit.unfit}", subject="response_format")
+    fit = _render_cached(form.schema or {}, rules, as_object=False)
+    if fit.unsupported:
+        report.add("adjusted", f"`response_format` dropped: {fit.unsupported}", subject="response_format")
         return None
-    return replace(form, schema=fit.told(report, subject="response_format", kind="adjusted"))
+    return replace(form, schema=fit.report_and_decode(report, subject="response_format", kind="adjusted"))
 
 
-class _Fit(Struct, frozen=True):
+class _RenderedSchema(Struct, frozen=True):
     """A schema rendered for a target, encoded since it is cached, or the reason why the target can't express it."""
 
     data: bytes
-    changes: Notes
-    unfit: str = ""
+    changes: SchemaChanges
+    unsupported: str = ""
 
-    def told(self, report: Report, *, subject: str, kind: Kind) -> dict[str, Any]:
+    def report_and_decode(self, report: Report, *, subject: str, kind: Kind) -> dict[str, Any]:
         self.changes.report(report, subject=subject, kind=kind)
-        return read_object(self.data)[0]
+        return parse_json_object(self.data)[0]
 
 
-def _fit(schema: Mapping[str, Any], rules: SchemaRules, *, as_object: bool) -> _Fit:
-    return _fit_text(write(schema), rules, as_object)
+def _render_cached(schema: Mapping[str, Any], rules: SchemaRules, *, as_object: bool) -> _RenderedSchema:
+    return _render_bytes(encode_json(schema), rules, as_object)
 
 
 @lru_cache(maxsize=512)
-def _fit_text(data: bytes, rules: SchemaRules, as_object: bool) -> _Fit:
+def _render_bytes(data: bytes, rules: SchemaRules, as_object: bool) -> _RenderedSchema:
     """Cached, since a conversation declares the same tools at every turn."""
-    changes = Notes()
+    changes = SchemaChanges()
     try:
-        node = _written(read_object(data)[0], rules, changes, wrap=as_object)
-    except UnfitError as why:
-        return _Fit(b"", changes, str(why))
-    return _Fit(write(node), changes)
+        node = _render(parse_json_object(data)[0], rules, changes, wrap=as_object)
+    except UnsupportedSchemaError as why:
+        return _RenderedSchema(b"", changes, str(why))
+    return _RenderedSchema(encode_json(node), changes)
 
 
 # ------------------------------------------------------------------------------------------------------------ the root
 
 
-def _written(schema: Mapping[str, Any], rules: SchemaRules, changes: Notes, *, wrap: bool) -> Node:
-    document = _opened(read_document(schema, changes))
-    if wrap or rules.object_answers:
-        document = _with_object_root(document, rules, changes, wrap=wrap)
-    if rules.closed and not wrap and not _named_keys(document.root):
-        raise UnfitError("an object in it accepts undeclared keys")
+def _render(schema: Mapping[str, Any], rules: SchemaRules, changes: SchemaChanges, *, wrap: bool) -> Node:
+    document = _inline_root_reference(parse_schema_document(schema, changes))
+    if wrap or rules.response_must_be_object:
+        document = _ensure_object_root(document, rules, changes, wrap=wrap)
+    if rules.closed_objects and not wrap and not _has_named_keys(document.root):
+        raise UnsupportedSchemaError("an object in it accepts undeclared keys")
     return (
-        written_plain(document, rules, changes) if rules.keywords is None else written_narrow(document, rules, changes)
+        render_lenient(document, rules, changes) if rules.keywords is None else render_subset(document, rules, changes)
     )
 
 
-def _named_keys(root: Schema) -> bool:
+def _has_named_keys(root: Schema) -> bool:
     return isinstance(root, dict) and bool(root.get("properties") or "additionalProperties" in root)
 
 
-def _with_object_root(document: Document, rules: SchemaRules, changes: Notes, *, wrap: bool) -> Document:
+def _ensure_object_root(document: Document, rules: SchemaRules, changes: SchemaChanges, *, wrap: bool) -> Document:
     """The document with an object at the root, without keywords that the target rejects there."""
     root = document.root
     node = root if isinstance(root, dict) else {}
-    rejected = node.keys() & rules.refused_at_top
+    rejected = node.keys() & rules.rejected_at_top
     types = types_of(node)
     if (
         root is not False
@@ -145,27 +152,27 @@ def _with_object_root(document: Document, rules: SchemaRules, changes: Notes, *,
         and (types is None or "object" in types)
         and not node.keys() & {"enum", "const"}
     ):
-        return _rooted(document, {**node, "type": "object"}, rules)
+        return _replace_root(document, {**node, "type": "object"}, rules)
     branches = Merger(document, changes).branches(root, "") if rejected else [node]
     objects = [branch for branch in branches if "object" in (types_of(branch) or ["object"])]
     if not objects or root is False:
         if not wrap:
-            raise UnfitError("it is not an object")
-        changes.add("not an object: wrapped in one as the property `value`", "", loss=False)
-        return _rooted(document, {"type": "object", "properties": {"value": root}, "required": ["value"]}, rules)
-    merged = united([{**branch, "type": "object"} for branch in objects])
+            raise UnsupportedSchemaError("it is not an object")
+        changes.add("not an object: wrapped in one as the property `value`", "", widens=False)
+        return _replace_root(document, {"type": "object", "properties": {"value": root}, "required": ["value"]}, rules)
+    merged = merge_objects([{**branch, "type": "object"} for branch in objects])
     texts: list[str] = []
-    for key in sorted(merged.keys() & (rules.refused_at_top | {"enum", "const"}) - COMBINATORS):
-        texts.append(told(key, merged.pop(key)))
+    for key in sorted(merged.keys() & (rules.rejected_at_top | {"enum", "const"}) - COMBINATORS):
+        texts.append(describe_keyword(key, merged.pop(key)))
         changes.add(f"`{key}` moved to the description", "")
     if len(objects) > 1:
-        texts.append(f"one of: {' or '.join(tell(branch, 1) for branch in objects[:6])}"[:600])
+        texts.append(f"one of: {' or '.join(describe_schema(branch, 1) for branch in objects[:6])}"[:600])
         changes.add("alternatives merged into one object", "")
     outer = {key: node[key] for key in ("title", "description") if key in node}
-    return _rooted(document, described({**merged, **outer}, texts), rules)
+    return _replace_root(document, add_to_description({**merged, **outer}, texts), rules)
 
 
-def _opened(document: Document) -> Document:
+def _inline_root_reference(document: Document) -> Document:
     """Replace a root that is only a reference to a definition by that definition."""
     body, name, seen = document.root, ROOT, {ROOT}
     while isinstance(body, dict) and "$ref" in body and not body.keys() - ANNOTATIONS - {"$ref"}:
@@ -177,18 +184,20 @@ def _opened(document: Document) -> Document:
         body = {**target, **{key: value for key, value in body.items() if key != "$ref"}}
     if name == ROOT:
         return document
-    defs = {key: renamed(schema, name, ROOT) for key, schema in document.defs.items() if key != name}
-    return Document(renamed(body, name, ROOT), defs, document.size)
+    defs = {key: rename_definition(schema, name, ROOT) for key, schema in document.defs.items() if key != name}
+    return Document(rename_definition(body, name, ROOT), defs, document.size)
 
 
-def _rooted(document: Document, root: Node, rules: SchemaRules) -> Document:
+def _replace_root(document: Document, root: Node, rules: SchemaRules) -> Document:
     """The document with another root. References to the old root keep referring to it."""
     if not rules.openapi:
         root = {**root, "properties": root.get("properties", {})}
-    if root == document.root or not any(ROOT in references(schema) for schema in (root, *document.defs.values())):
+    if root == document.root or not any(ROOT in iter_references(schema) for schema in (root, *document.defs.values())):
         return Document(root, document.defs, document.size)
     name = "whole"
     while name in document.defs:
         name += "_"
-    defs = {key: renamed(schema, ROOT, name) for key, schema in {**document.defs, name: document.root}.items()}
-    return Document(renamed(root, ROOT, name), defs, document.size)
+    defs = {
+        key: rename_definition(schema, ROOT, name) for key, schema in {**document.defs, name: document.root}.items()
+    }
+    return Document(rename_definition(root, ROOT, name), defs, document.size)

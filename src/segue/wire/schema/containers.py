@@ -5,123 +5,137 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from segue.wire.schema.keywords import Keywords
-from segue.wire.schema.merge import either
-from segue.wire.schema.notes import Here, Notes
-from segue.wire.schema.rules import SchemaRules, UnfitError
-from segue.wire.schema.typed import nullable
-from segue.wire.schema.vocabulary import Node, Schema
-from segue.wire.schema.words import tell
+from segue.wire.schema.changes import Location, SchemaChanges
+from segue.wire.schema.description import describe_schema
+from segue.wire.schema.json_schema import Node, Schema
+from segue.wire.schema.keywords import KeywordRenderer
+from segue.wire.schema.merge import merge_any
+from segue.wire.schema.node_types import add_null
+from segue.wire.schema.rules import SchemaRules, UnsupportedSchemaError
 
-__all__ = ["ARRAY_PARTS", "FORCED_NULL", "OBJECT_PARTS", "Containers"]
+__all__ = ["ARRAY_PARTS", "FORCED_NULL_CHANGE", "OBJECT_PARTS", "ContainerRenderer"]
 
-FORCED_NULL = "optional properties made required and nullable"
+FORCED_NULL_CHANGE = "optional properties made required and nullable"
 OBJECT_PARTS = frozenset({"properties", "patternProperties", "additionalProperties", "required"})
 ARRAY_PARTS = frozenset({"prefixItems", "items"})
 
 
-class Containers:
+class ContainerRenderer:
     """`render_node` renders a subschema; `property_count` counts the declared properties."""
 
     def __init__(
-        self, rules: SchemaRules, changes: Notes, keywords: Keywords, node: Callable[[Schema, Here], Node]
+        self,
+        rules: SchemaRules,
+        changes: SchemaChanges,
+        keywords: KeywordRenderer,
+        render_node: Callable[[Schema, Location], Node],
     ) -> None:
         self._rules = rules
         self._changes = changes
         self._keywords = keywords
-        self._node = node
-        self.properties = 0
+        self._render_node = render_node
+        self.property_count = 0
 
-    def put_object(self, node: Node, branch: Node, texts: list[str], location: Here) -> None:
+    def add_object(self, node: Node, branch: Node, texts: list[str], location: Location) -> None:
         declared: dict[str, Schema] = branch.get("properties", {})
         rest: Schema | None = branch.get("additionalProperties")
-        rejected = [name for name in declared if not self._spellable(name, location)]
+        rejected = [name for name in declared if not self._can_declare(name, location)]
         for name in rejected:
-            texts.append(f"also takes {name}: {tell(declared[name], 1)}")
+            texts.append(f"also takes {name}: {describe_schema(declared[name], 1)}")
             self._changes.add(
-                "a property name that the target rejects moved to the description", location.inner(name).path
+                "a property name that the target rejects moved to the description", location.child(name).path
             )
         properties: Node = {}
         for name, schema in declared.items():
             if schema is False:
-                self._changes.add("a forbidden property moved to the description", location.inner(name).path)
+                self._changes.add("a forbidden property moved to the description", location.child(name).path)
                 texts.append(f"no {name}")
             elif name not in rejected:
-                properties[name] = self._node(schema, location.inner(name, objects=1))
+                properties[name] = self._render_node(schema, location.child(name, objects=1))
         if "patternProperties" in branch:
-            self._keywords.say("patternProperties", branch["patternProperties"], texts, location)
+            self._keywords.describe("patternProperties", branch["patternProperties"], texts, location)
         opened = bool(rejected) or "patternProperties" in branch
-        needed = self._needed(branch, properties, True if opened or rest is None else rest, texts, location)
-        self.properties += len(properties)
+        needed = self._required_keys(branch, properties, True if opened or rest is None else rest, texts, location)
+        self.property_count += len(properties)
         if self._rules.all_required:
-            needed = self._all_needed(properties, needed, location)
+            needed = self._require_all(properties, needed, location)
         empty = "properties" in branch and not location.path and not self._rules.openapi
-        if properties or empty or self._rules.closed:
+        if properties or empty or self._rules.closed_objects:
             node["properties"] = properties
         if needed or self._rules.all_required:
             node["required"] = needed
-        self._put_rest(node, rest, texts, location, opened=opened)
+        self._add_other_keys(node, rest, texts, location, opened=opened)
 
-    def _spellable(self, name: str, location: Here) -> bool:
+    def _can_declare(self, name: str, location: Location) -> bool:
         wanted = self._rules.property_names
         if not self._rules.slash_in_defs and "/" in name and location.path.startswith("$defs."):
             return False
         return wanted is None or re.fullmatch(wanted, name) is not None
 
-    def _needed(self, branch: Node, properties: Node, rest: Schema, texts: list[str], location: Here) -> list[str]:
+    def _required_keys(
+        self, branch: Node, properties: Node, rest: Schema, texts: list[str], location: Location
+    ) -> list[str]:
         """The required properties. Where each has to be declared, undeclared ones get a declaration."""
         needed: list[str] = branch.get("required", [])
-        if not self._rules.required_declared and not self._rules.all_required:
+        if not self._rules.required_must_be_declared and not self._rules.all_required:
             return needed
         kept: list[str] = []
         for name in needed:
-            if name not in properties and self._spellable(name, location) and name not in branch.get("properties", {}):
-                properties[name] = self._node(rest, location.inner(name, objects=1))
+            if (
+                name not in properties
+                and self._can_declare(name, location)
+                and name not in branch.get("properties", {})
+            ):
+                properties[name] = self._render_node(rest, location.child(name, objects=1))
             if name in properties:
                 kept.append(name)
             else:
                 texts.append(f"needs {name}")
         return kept
 
-    def _all_needed(self, properties: Node, needed: list[str], location: Here) -> list[str]:
+    def _require_all(self, properties: Node, needed: list[str], location: Location) -> list[str]:
         for name in properties:
             if name not in needed:
-                self._changes.add(FORCED_NULL, location.inner(name).path)
-                properties[name] = nullable(properties[name])
+                self._changes.add(FORCED_NULL_CHANGE, location.child(name).path)
+                properties[name] = add_null(properties[name])
         return list(properties)
 
-    def _put_rest(self, node: Node, rest: Schema | None, texts: list[str], location: Here, *, opened: bool) -> None:
+    def _add_other_keys(
+        self, node: Node, rest: Schema | None, texts: list[str], location: Location, *, opened: bool
+    ) -> None:
         """Render the schema of undeclared keys."""
-        if self._rules.closed:
+        if self._rules.closed_objects:
             if opened or rest not in (None, False) or (rest is None and not node.get("properties") and location.path):
-                raise UnfitError("an object in it accepts undeclared keys")
+                raise UnsupportedSchemaError("an object in it accepts undeclared keys")
             if rest is None:
                 self._changes.add("undeclared keys forbidden", location.path)
             node["additionalProperties"] = False
         elif rest is not None and opened:
-            self._keywords.say("additionalProperties", rest, texts, location)
-        elif rest is not None and "additionalProperties" in self._keywords.taken:
-            node["additionalProperties"] = rest if isinstance(rest, bool) else self._node(rest, location.inner("*"))
+            self._keywords.describe("additionalProperties", rest, texts, location)
+        elif rest is not None and "additionalProperties" in self._keywords.accepted:
+            node["additionalProperties"] = (
+                rest if isinstance(rest, bool) else self._render_node(rest, location.child("*"))
+            )
         elif rest not in (None, True, {}):
-            self._keywords.say("additionalProperties", rest, texts, location)
+            self._keywords.describe("additionalProperties", rest, texts, location)
 
-    def put_array(self, node: Node, branch: Node, texts: list[str], location: Here) -> None:
+    def add_array(self, node: Node, branch: Node, texts: list[str], location: Location) -> None:
         prefix: list[Schema] = branch.get("prefixItems", [])
         items: Schema | None = branch.get("items")
         full = bool(prefix) and branch.get("maxItems", len(prefix) + 1) <= len(prefix)
         items = False if full else items
-        if prefix and "prefixItems" in self._keywords.taken:
-            node["prefixItems"] = [self._node(item, location.inner(f"[{i}]")) for i, item in enumerate(prefix)]
+        if prefix and "prefixItems" in self._keywords.accepted:
+            node["prefixItems"] = [self._render_node(item, location.child(f"[{i}]")) for i, item in enumerate(prefix)]
         elif prefix:
-            self._keywords.say("prefixItems", prefix, texts, location)
-            if items is False and "maxItems" in self._keywords.taken:
+            self._keywords.describe("prefixItems", prefix, texts, location)
+            if items is False and "maxItems" in self._keywords.accepted:
                 node["maxItems"] = min(len(prefix), branch.get("maxItems", len(prefix)))
-            items = either([*prefix, True if items is None else items])
+            items = merge_any([*prefix, True if items is None else items])
         if items is False:
             if not full:
-                self._keywords.say("items", items, texts, location)
+                self._keywords.describe("items", items, texts, location)
             items = None
-        if items is not None or self._rules.items_needed:
-            node["items"] = self._node(True if items is None else items, location.inner("[]"))
-            if not node["items"] and not self._rules.items_needed:
+        if items is not None or self._rules.items_required:
+            node["items"] = self._render_node(True if items is None else items, location.child("[]"))
+            if not node["items"] and not self._rules.items_required:
                 del node["items"]

@@ -7,14 +7,23 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from segue.wire.schema.vocabulary import IN_LISTS, IN_MAPS, SINGLE, Node, Schema, is_node
+from segue.wire.schema.json_schema import SCHEMA_LISTS, SCHEMA_MAPS, SINGLE_SCHEMAS, Node, Schema, is_schema
 
-__all__ = ["ROOT", "Document", "inside", "leading_to", "pointer_to", "recursive", "references", "renamed"]
+__all__ = [
+    "ROOT",
+    "Document",
+    "find_dependents",
+    "find_recursive",
+    "format_pointer",
+    "iter_references",
+    "list_subschemas",
+    "rename_definition",
+]
 
 ROOT = "#"
 """The name of the whole document among its definitions."""
-_OLD_IN_MAPS = IN_MAPS | {"$defs", "definitions", "dependencies"}
-_OLD_SINGLE = SINGLE | {"additionalItems"}
+_LEGACY_SCHEMA_MAPS = SCHEMA_MAPS | {"$defs", "definitions", "dependencies"}
+_LEGACY_SINGLE_SCHEMAS = SINGLE_SCHEMAS | {"additionalItems"}
 
 
 class Document(Struct):
@@ -28,23 +37,23 @@ class Document(Struct):
         return self.root if name == ROOT else self.defs[name]
 
 
-def pointer_to(name: str, *, key: str = "$defs") -> str:
+def format_pointer(name: str, *, key: str = "$defs") -> str:
     """The `$ref` pointer to a definition in a rendered schema."""
     return name if name == ROOT else f"#/{key}/{name}"
 
 
-def references(schema: Schema) -> Iterator[str]:
+def iter_references(schema: Schema) -> Iterator[str]:
     """The definitions that a schema refers to."""
     if isinstance(schema, bool):
         return
     for key, value in schema.items():
         if key == "$ref":
             yield value
-        for inner in inside(key, value):
-            yield from references(inner)
+        for inner in list_subschemas(key, value):
+            yield from iter_references(inner)
 
 
-def renamed(schema: Any, old: str, new: str) -> Any:
+def rename_definition(schema: Any, old: str, new: str) -> Any:
     """A copy with references to one definition renamed."""
     if not isinstance(schema, dict):
         return schema
@@ -52,19 +61,19 @@ def renamed(schema: Any, old: str, new: str) -> Any:
     for key, value in cast("Node", schema).items():
         if key == "$ref":
             value = new if value == old else value
-        elif key in IN_MAPS:
-            value = {name: renamed(inner, old, new) for name, inner in value.items()}
-        elif key in IN_LISTS:
-            value = [renamed(inner, old, new) for inner in value]
-        elif key in SINGLE:
-            value = renamed(value, old, new)
+        elif key in SCHEMA_MAPS:
+            value = {name: rename_definition(inner, old, new) for name, inner in value.items()}
+        elif key in SCHEMA_LISTS:
+            value = [rename_definition(inner, old, new) for inner in value]
+        elif key in SINGLE_SCHEMAS:
+            value = rename_definition(value, old, new)
         copy[key] = value
     return copy
 
 
-def recursive(document: Document) -> set[str]:
+def find_recursive(document: Document) -> set[str]:
     """The definitions that lead into a recursion."""
-    leads = {name: set(references(document.find(name))) for name in (ROOT, *document.defs)}
+    leads = {name: set(iter_references(document.find(name))) for name in (ROOT, *document.defs)}
     back: dict[str, list[str]] = {}
     for name, targets in leads.items():
         for target in targets:
@@ -78,11 +87,11 @@ def recursive(document: Document) -> set[str]:
     return {name for name, targets in leads.items() if targets}
 
 
-def leading_to(document: Document, names: set[str]) -> frozenset[str]:
+def find_dependents(document: Document, names: set[str]) -> frozenset[str]:
     """These definitions, and all that refer to one of them, directly or not."""
     back: dict[str, list[str]] = {}
     for name in (ROOT, *document.defs):
-        for target in set(references(document.find(name))):
+        for target in set(iter_references(document.find(name))):
             back.setdefault(target, []).append(name)
     found = list(names)
     seen = set(names)
@@ -94,12 +103,12 @@ def leading_to(document: Document, names: set[str]) -> frozenset[str]:
     return frozenset(seen)
 
 
-def inside(key: str, value: Any) -> list[Schema]:
+def list_subschemas(key: str, value: Any) -> list[Schema]:
     """The subschemas of a keyword, of any draft."""
-    if key in _OLD_IN_MAPS and isinstance(value, dict):
-        return [inner for inner in cast("Node", value).values() if is_node(inner)]
-    if key in _OLD_SINGLE and is_node(value):
+    if key in _LEGACY_SCHEMA_MAPS and isinstance(value, dict):
+        return [inner for inner in cast("Node", value).values() if is_schema(inner)]
+    if key in _LEGACY_SINGLE_SCHEMAS and is_schema(value):
         return [value]
-    if (key in IN_LISTS or key == "items") and isinstance(value, list):
-        return [inner for inner in cast("list[Any]", value) if is_node(inner)]
+    if (key in SCHEMA_LISTS or key == "items") and isinstance(value, list):
+        return [inner for inner in cast("list[Any]", value) if is_schema(inner)]
     return []

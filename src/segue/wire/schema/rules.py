@@ -24,18 +24,18 @@ __all__ = [
     "NOVA",
     "OPENAI",
     "OPENAI_STRICT",
-    "PLAIN",
     "QWEN",
     "ROWS",
+    "UNRESTRICTED",
     "SchemaRules",
-    "UnfitError",
+    "UnsupportedSchemaError",
 ]
 
-_EVERY_ENUM = frozenset({"null", "boolean", "object", "array", "number", "string"})
-_LITERALS = frozenset({"null", "boolean", "number", "string"})
+_ALL_ENUM_TYPES = frozenset({"null", "boolean", "object", "array", "number", "string"})
+_LITERAL_TYPES = frozenset({"null", "boolean", "number", "string"})
 
 
-class UnfitError(Exception):
+class UnsupportedSchemaError(Exception):
     """A strict subset can't express this schema."""
 
 
@@ -49,37 +49,37 @@ class SchemaRules(Struct, frozen=True):
     name: str
     keywords: frozenset[str] | None = None
     draft: Literal["2020-12", "7"] = "2020-12"
-    refused_at_top: frozenset[str] = frozenset({"$ref"})
+    rejected_at_top: frozenset[str] = frozenset({"$ref"})
     """Keywords rejected next to `type: object` at the root of tool parameters."""
     refs: Literal["defs", "inline"] = "defs"
     """Whether `$ref` into `$defs` is accepted, or references must be inlined."""
     recursion: bool = True
-    beside_ref: frozenset[str] = frozenset()
-    beside_any_of: frozenset[str] = frozenset({"description", "title"})
-    said_once: bool = False
+    ref_siblings: frozenset[str] = frozenset()
+    any_of_siblings: frozenset[str] = frozenset({"description", "title"})
+    exclusive_siblings: bool = False
     """Whether a sibling of `anyOf` may not occur in its members as well."""
     type_lists: Literal["free", "scalars", "bare", "none"] = "free"
     """Where `type` may be a list: anywhere, for scalars, without further keywords, or nowhere."""
-    anything: Literal["empty", "types", "branches"] = "empty"
+    any_value: Literal["empty", "types", "branches"] = "empty"
     """How «any value» is rendered: `{}`, a list of all types, or an `anyOf` of them."""
-    enums: frozenset[str] = _EVERY_ENUM
-    empty_enum_text: bool = True
+    enum_types: frozenset[str] = _ALL_ENUM_TYPES
+    empty_enum_string: bool = True
     enum_limit: int | None = None
     formats: frozenset[str] | None = None
-    plain_patterns: bool = False
+    no_lookaround: bool = False
     """Whether patterns with lookaround or back references are rejected."""
     property_names: str | None = None
     """What a key of `properties` must match."""
     slash_in_defs: bool = True
-    items_needed: bool = False
-    required_declared: bool = False
-    terminating: bool = False
+    items_required: bool = False
+    required_must_be_declared: bool = False
+    must_terminate: bool = False
     """Whether infinite recursion is rejected."""
-    longest_min_items: int | None = None
-    closed: bool = False
+    max_min_items: int | None = None
+    closed_objects: bool = False
     """Whether every object must have `additionalProperties: false`."""
     all_required: bool = False
-    object_answers: bool = True
+    response_must_be_object: bool = True
     """Whether the schema of a response format must be an object, as that of parameters."""
     openapi: bool = False
     """`nullable` and types in capitals, as OpenAPI 3.0 has them."""
@@ -89,22 +89,22 @@ class SchemaRules(Struct, frozen=True):
     @property
     def strict(self) -> bool:
         """Whether some schemas can't be expressed: strict subsets have no open objects."""
-        return self.closed
+        return self.closed_objects
 
 
 _STRUCTURE = frozenset({"type", "properties", "required", "items", "anyOf", "enum", "description", "$ref", "$defs"})
 _RANGES = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 _COMBINATIONS = frozenset({"oneOf", "anyOf", "allOf"})
 
-PLAIN = SchemaRules("plain")
-QWEN = PLAIN
+UNRESTRICTED = SchemaRules("plain")
+QWEN = UNRESTRICTED
 
 # Errors seen: «schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at the top
 # level», «array schema missing items», «object schema missing properties» (which all but OpenAPI get at the top).
 OPENAI = SchemaRules(
     "openai",
-    refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
-    items_needed=True,
+    rejected_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    items_required=True,
 )
 # Its validator has the same error messages («schema must be a JSON Schema of 'type: "object"'»).
 DEEPSEEK = replace(OPENAI, name="deepseek")
@@ -116,13 +116,13 @@ OPENAI_STRICT = SchemaRules(
     | _RANGES
     | {"additionalProperties", "const", "title", "pattern", "format"}
     | {"minItems", "maxItems"},
-    refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    rejected_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
     formats=frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}),
-    enums=_LITERALS,
+    enum_types=_LITERAL_TYPES,
     enum_limit=1000,
-    plain_patterns=True,
-    items_needed=True,
-    closed=True,
+    no_lookaround=True,
+    items_required=True,
+    closed_objects=True,
     all_required=True,
     depth=10,
     property_limit=5000,
@@ -138,23 +138,23 @@ DEEPSEEK_STRICT = replace(
 
 # ANT-36. Errors seen: «input_schema does not support oneOf, allOf, or anyOf at the top level», «It must match JSON
 # Schema draft 2020-12», «Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'».
-ANTHROPIC = SchemaRules("anthropic", refused_at_top=_COMBINATIONS | {"$ref"}, property_names=r"[a-zA-Z0-9_.-]{1,64}")
+ANTHROPIC = SchemaRules("anthropic", rejected_at_top=_COMBINATIONS | {"$ref"}, property_names=r"[a-zA-Z0-9_.-]{1,64}")
 # Page «Structured outputs», JSON Schema limitations; `output_config.format` and strict tools.
 ANTHROPIC_STRICT = SchemaRules(
     "anthropic-strict",
     keywords=_STRUCTURE | {"additionalProperties", "const", "title", "default", "format", "minItems"},
-    refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    rejected_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
     recursion=False,
     formats=frozenset({"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}),
-    enums=_LITERALS,
+    enum_types=_LITERAL_TYPES,
     property_names=r"[a-zA-Z0-9_.-]{1,64}",
-    longest_min_items=1,
-    closed=True,
+    max_min_items=1,
+    closed_objects=True,
 )
 
 # «The value at toolConfig.tools.0.toolSpec.inputSchema.json.type must be one of the following: object.» The subset
 # of vendors other than Anthropic is not published; the root is kept simple for all.
-BEDROCK = SchemaRules("bedrock", refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"})
+BEDROCK = SchemaRules("bedrock", rejected_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"})
 # Nova's guide «Tool use»: only `type`, `properties` and `required` at the root, so no `$defs`.
 NOVA = replace(
     BEDROCK,
@@ -172,11 +172,11 @@ GEMINI = SchemaRules(
     "gemini",
     keywords=_STRUCTURE - {"$ref", "$defs"}
     | {"additionalProperties", "title", "format", "prefixItems", "minItems", "maxItems", "minimum", "maximum"},
-    refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    rejected_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
     refs="inline",
-    enums=frozenset({"number", "string"}),
-    required_declared=True,
-    object_answers=False,
+    enum_types=frozenset({"number", "string"}),
+    required_must_be_declared=True,
+    response_must_be_object=False,
 )
 # `parameters`: the message `Schema`. Errors seen: «items: missing field», «only allowed for OBJECT type», «property is
 # not defined», «specified other fields alongside any_of», «enum: only allowed for STRING type», «enum[0]: cannot be
@@ -186,17 +186,17 @@ GEMINI_OPENAPI = SchemaRules(
     keywords=_STRUCTURE - {"$ref", "$defs"}
     | {"title", "format", "minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength", "pattern"}
     | {"minProperties", "maxProperties"},
-    refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    rejected_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
     refs="inline",
-    beside_any_of=frozenset(),
+    any_of_siblings=frozenset(),
     type_lists="none",
-    anything="branches",
-    enums=frozenset({"string"}),
-    empty_enum_text=False,
+    any_value="branches",
+    enum_types=frozenset({"string"}),
+    empty_enum_string=False,
     formats=frozenset({"date-time", "enum", "float", "double", "int32", "int64"}),
-    items_needed=True,
-    required_declared=True,
-    object_answers=False,
+    items_required=True,
+    required_must_be_declared=True,
+    response_must_be_object=False,
     openapi=True,
 )
 
@@ -209,21 +209,21 @@ KIMI = SchemaRules(
     keywords=_STRUCTURE
     | {"additionalProperties", "title", "default", "pattern", "minLength", "maxLength", "minimum", "maximum"}
     | {"minItems", "maxItems"},
-    refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
-    said_once=True,
+    rejected_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    exclusive_siblings=True,
     type_lists="bare",
-    anything="types",
-    enums=frozenset({"number", "string"}),
+    any_value="types",
+    enum_types=frozenset({"number", "string"}),
     enum_limit=1000,
     property_names=r"(?!(\$defs|\$ref|anyOf|required|additionalProperties)\Z)[\s\S]+",
     slash_in_defs=False,
-    required_declared=True,
-    terminating=True,
+    required_must_be_declared=True,
+    must_terminate=True,
     depth=30,
 )
 
 ROWS = (
-    PLAIN,
+    UNRESTRICTED,
     OPENAI,
     OPENAI_STRICT,
     ANTHROPIC,

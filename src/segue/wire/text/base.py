@@ -15,24 +15,24 @@ from msgspec import Struct
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.typed import Declared
+from segue.wire.text.declared_tools import DeclaredTools
 
 __all__ = [
-    "Answered",
-    "Closed",
-    "Found",
-    "Lost",
+    "BrokenCall",
+    "FoundCall",
     "Match",
     "Opener",
-    "Piece",
     "Region",
+    "RegionEnd",
+    "ResultText",
+    "Segment",
     "TextFormat",
-    "any_of",
-    "literal",
+    "literal_opener",
+    "literals_opener",
 ]
 
 
-class Found(Struct, frozen=True, gc=False):
+class FoundCall(Struct, frozen=True, gc=False):
     """A tool call. `raw_text` is its text in the reply; `arguments_text` the exact text of arguments that are not JSON.
 
     `repeated_key` is a key that occurs twice in the arguments; its last value is used.
@@ -42,44 +42,44 @@ class Found(Struct, frozen=True, gc=False):
     arguments: Any
     arguments_text: str | None = None
     raw_id: str | None = None
-    written: str = ""
-    twice: str | None = None
+    raw_text: str = ""
+    repeated_key: str | None = None
 
 
-class Lost(Struct, frozen=True, gc=False):
+class BrokenCall(Struct, frozen=True, gc=False):
     """Text that begins like a tool call but is not a valid one. It stays in the text and is reported.
 
     With `report_if_alone` it is reported only if the reply has no other text and no calls.
     """
 
-    written: str
-    why: str
-    alone: bool = False
+    raw_text: str
+    reason: str
+    report_if_alone: bool = False
 
 
-Piece: TypeAlias = str | Found | Lost
+Segment: TypeAlias = str | FoundCall | BrokenCall
 
 
-class Closed(Struct, frozen=True, gc=False):
+class RegionEnd(Struct, frozen=True, gc=False):
     """The end of a region: its content, and the text after it, which is still to be scanned."""
 
-    pieces: list[Piece]
+    segments: list[Segment]
     rest: str
 
 
 class Region(Protocol):
     """The text that an opener begins. It is fed from the first character of the opener on."""
 
-    def feed(self, text: str) -> Closed | None:
+    def feed(self, text: str) -> RegionEnd | None:
         """Consume more text; None until the region ends."""
         ...
 
-    def close(self) -> Closed:
+    def close(self) -> RegionEnd:
         """End the region at the end of the text."""
         ...
 
 
-Match: TypeAlias = Literal["no", "perhaps"] | Callable[[Declared], Region]
+Match: TypeAlias = Literal["no", "perhaps"] | Callable[[DeclaredTools], Region]
 """No call begins here; more text is needed to decide; or the region that begins here."""
 
 
@@ -89,12 +89,12 @@ class Opener(Struct, frozen=True):
     `match(text, place, at_line_start, ended)` tests one place. Leading blanks still count as the start of a line.
     """
 
-    first: str
+    first_chars: str
     match: Callable[[str, int, bool, bool], Match]
-    second: str = ""
+    second_chars: str = ""
 
 
-def literal(marker: str, region: Callable[[Declared], Region]) -> Opener:
+def literal_opener(marker: str, region: Callable[[DeclaredTools], Region]) -> Opener:
     """An opener that is one fixed string."""
 
     def match(text: str, place: int, _at_line_start: bool, ended: bool) -> Match:
@@ -106,7 +106,7 @@ def literal(marker: str, region: Callable[[Declared], Region]) -> Opener:
     return Opener(marker[0], match, marker[1:2])
 
 
-def any_of(markers: Sequence[str], region: Callable[[Declared], Region]) -> Opener:
+def literals_opener(markers: Sequence[str], region: Callable[[DeclaredTools], Region]) -> Opener:
     """An opener that is one of several strings of two or more characters with the same first character."""
     whole = re.compile("|".join(map(re.escape, markers)))
     longest = max(map(len, markers))
@@ -121,7 +121,7 @@ def any_of(markers: Sequence[str], region: Callable[[Declared], Region]) -> Open
     return Opener(markers[0][0], match, "".join({marker[1] for marker in markers}))
 
 
-class Answered(Struct, frozen=True, gc=False):
+class ResultText(Struct, frozen=True, gc=False):
     """A tool result as text, with the projected name and id of its call."""
 
     name: str
@@ -145,7 +145,7 @@ class TextFormat(Struct, frozen=True):
     markers: tuple[str, ...]
     render_tools: Callable[[Sequence[Tool]], str]
     render_calls: Callable[[Sequence[ToolCall]], str]
-    render_results: Callable[[Sequence[Answered]], str]
+    render_results: Callable[[Sequence[ResultText]], str]
     provider: str = "text"
-    one_call: bool = False
-    ends: tuple[str, ...] = ()
+    one_call_per_reply: bool = False
+    eos_tokens: tuple[str, ...] = ()

@@ -13,11 +13,11 @@ from itertools import product
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Piece, TextFormat
-from segue.wire.text.elements import Elements
-from segue.wire.text.marks import MarkedReader, Marks, call_of, opener
+from segue.wire.text.base import ResultText, Segment, TextFormat
+from segue.wire.text.elements import ElementFormat
+from segue.wire.text.json_calls import call_arguments, function_declaration, render_spaced_json
 from segue.wire.text.reader import Reading
-from segue.wire.text.spoken import arguments_of, function_of, spaced
+from segue.wire.text.special_tokens import TokenReader, TokenSet, parse_call, token_opener
 
 __all__ = ["DEEPSEEK_TEXT"]
 
@@ -34,98 +34,98 @@ _CALL, _CALL_END, _SEP = _token("call", "begin"), _token("call", "end"), _token(
 _OUTPUT, _OUTPUT_END = _token("output", "begin"), _token("output", "end")
 
 
-def _spellings(*parts: str) -> list[str]:
+def _token_variants(*parts: str) -> list[str]:
     """A special token in all variants."""
     return [_token(*parts, gap=gap, bars=bars) for bars, gap in product(_BARS, (_GAP, "_", "\\_", " "))]
 
 
-_MARKS = Marks(
+_TOKENS = TokenSet(
     {
-        "section": [*_spellings("calls", "begin"), *_spellings("calls")],
-        "call": _spellings("call", "begin"),
-        "separator": _spellings("sep"),
-        "call end": _spellings("call", "end"),
-        "section end": _spellings("calls", "end"),
+        "section": [*_token_variants("calls", "begin"), *_token_variants("calls")],
+        "call": _token_variants("call", "begin"),
+        "separator": _token_variants("sep"),
+        "call end": _token_variants("call", "end"),
+        "section end": _token_variants("calls", "end"),
     }
 )
-_OPENING, _BEGIN, _SEPARATOR = _MARKS.only("section", "call"), _MARKS.only("call"), _MARKS.only("separator")
-_CLOSING, _ENDS = _MARKS.only("call end", "section end"), _MARKS.only("call end")
-_SECTION_ENDS = _MARKS.only("section end")
-_FENCE, _FENCE_END = Marks({"fence": ("```json", "```")}), Marks({"fence": "```"})
-_NAME_ENDS = _MARKS.joined({"line": "\n", "fence": "```", "object": "{"})
+_OPENING, _BEGIN, _SEPARATOR = _TOKENS.select("section", "call"), _TOKENS.select("call"), _TOKENS.select("separator")
+_CLOSING, _ENDS = _TOKENS.select("call end", "section end"), _TOKENS.select("call end")
+_SECTION_ENDS = _TOKENS.select("section end")
+_FENCE, _FENCE_END = TokenSet({"fence": ("```json", "```")}), TokenSet({"fence": "```"})
+_NAME_ENDS = _TOKENS.extended({"line": "\n", "fence": "```", "object": "{"})
 _LONGEST_NAME = 256
 
 
-class _Call(MarkedReader):
+class _Call(TokenReader):
     """One call with a separator, and the section's tokens if they come directly before or after it."""
 
-    marks, opening, closing = _MARKS, _OPENING, _CLOSING
+    tokens, opening, closing = _TOKENS, _OPENING, _CLOSING
 
-    def read(self) -> Reading[list[Piece]]:
-        kind = yield from self.past(_OPENING)
-        start = self.mark
+    def read(self) -> Reading[list[Segment]]:
+        kind = yield from self.take_token(_OPENING)
+        start = self.checkpoint
         if kind == "section":
-            yield from self.space()
-            if (yield from self.past(_SECTION_ENDS)):
-                return [self.lost("no call")]
-            kind = yield from self.past(_BEGIN)
-            start = self.mark if kind else start
-        mark = yield from self.find(_MARKS, _LONGEST_NAME)
+            yield from self.skip_space()
+            if (yield from self.take_token(_SECTION_ENDS)):
+                return [self.build_broken_call("no call")]
+            kind = yield from self.take_token(_BEGIN)
+            start = self.checkpoint if kind else start
+        mark = yield from self.take_until_token(_TOKENS, _LONGEST_NAME)
         # R1 omits the begin token of the first call in a section.
         if not mark or (not kind and mark != "separator"):
-            self.give_back(start)
-            return [self.lost("no call")]
-        name = self.since(start).strip()
-        if not (yield from self.past(_SEPARATOR)):
-            return (yield from self.broken("no arguments"))
-        second = (yield from self._second_name()).strip()
-        fenced = yield from self.past(_FENCE)
-        text = yield from self._arguments(fenced=bool(fenced))
+            self.rewind(start)
+            return [self.build_broken_call("no call")]
+        name = self.text_since(start).strip()
+        if not (yield from self.take_token(_SEPARATOR)):
+            return (yield from self.take_broken_call("no arguments"))
+        second = (yield from self._read_second_name()).strip()
+        fenced = yield from self.take_token(_FENCE)
+        text = yield from self._read_arguments(fenced=bool(fenced))
         if text is None:
-            return (yield from self.broken("unterminated arguments"))
-        yield from self.closers(*([_FENCE_END] if fenced else []), _ENDS, _SECTION_ENDS)
+            return (yield from self.take_broken_call("unterminated arguments"))
+        yield from self.take_closers(*([_FENCE_END] if fenced else []), _ENDS, _SECTION_ENDS)
         if second and not text and not fenced and name != "function":
             second, text = "", second
-        return [call_of(second or name, text.strip().removesuffix("```"), self.written())]
+        return [parse_call(second or name, text.strip().removesuffix("```"), self.flush_taken())]
 
-    def _second_name(self) -> Reading[str]:
+    def _read_second_name(self) -> Reading[str]:
         """Up to V3 the name follows the separator, and the call's type comes before it."""
-        yield from self.space()
-        if (yield from self.sign()) in ("{", "[", '"', "`") or (yield from self.here(_MARKS)):
+        yield from self.skip_space()
+        if (yield from self.peek_char()) in ("{", "[", '"', "`") or (yield from self.peek_token(_TOKENS)):
             return ""
-        start = self.mark
-        if not (yield from self.find(_NAME_ENDS, _LONGEST_NAME)):
+        start = self.checkpoint
+        if not (yield from self.take_until_token(_NAME_ENDS, _LONGEST_NAME)):
             return ""
-        name = self.since(start)
-        yield from self.space()
+        name = self.text_since(start)
+        yield from self.skip_space()
         return name
 
-    def _arguments(self, *, fenced: bool) -> Reading[str | None]:
-        yield from self.space()
-        if (yield from self.here(_FENCE_END if fenced else _CLOSING)):
+    def _read_arguments(self, *, fenced: bool) -> Reading[str | None]:
+        yield from self.skip_space()
+        if (yield from self.peek_token(_FENCE_END if fenced else _CLOSING)):
             return ""
-        return (yield from self.value()) or None
+        return (yield from self.take_value()) or None
 
 
-def _element(tag: str) -> list[str]:
+def _tag_variants(tag: str) -> list[str]:
     """A tag of V3.2 and V4, with the special token's bars or ASCII ones."""
     return [tag.replace("DSML", f"{left}DSML{right}") for left, right in _BARS]
 
 
-_DSML = Elements(
-    Marks(
+_DSML = ElementFormat(
+    TokenSet(
         {
-            "section": [*_element("<DSMLfunction_calls>"), *_element("<DSMLtool_calls>")],
-            "call": _element("<DSMLinvoke "),
-            "parameter": _element("<DSMLparameter "),
-            "parameter end": _element("</DSMLparameter>"),
-            "call end": _element("</DSMLinvoke>"),
-            "section end": [*_element("</DSMLfunction_calls>"), *_element("</DSMLtool_calls>")],
+            "section": [*_tag_variants("<DSMLfunction_calls>"), *_tag_variants("<DSMLtool_calls>")],
+            "call": _tag_variants("<DSMLinvoke "),
+            "parameter": _tag_variants("<DSMLparameter "),
+            "parameter end": _tag_variants("</DSMLparameter>"),
+            "call end": _tag_variants("</DSMLinvoke>"),
+            "section end": [*_tag_variants("</DSMLfunction_calls>"), *_tag_variants("</DSMLtool_calls>")],
             "tag end": ">",
         }
     ),
-    name="name",
-    key="name",
+    name_attribute="name",
+    key_attribute="name",
     is_text=lambda attributes: attributes["string"] == "true" if "string" in attributes else None,
 )
 
@@ -133,7 +133,7 @@ _DSML = Elements(
 def _render_tools(tools: Sequence[Tool]) -> str:
     listed = "".join(
         f"### {tool.name}\nDescription: {tool.description or ''}\n\n"
-        f"Parameters: {spaced(function_of(tool)['function']['parameters'])}\n\n"
+        f"Parameters: {render_spaced_json(function_declaration(tool)['function']['parameters'])}\n\n"
         for tool in tools
     )
     return (
@@ -148,27 +148,27 @@ def _render_tools(tools: Sequence[Tool]) -> str:
 
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
-    rendered = [f"{_CALL}{call.name}{_SEP}{spaced(arguments_of(call))}{_CALL_END}" for call in calls]
+    rendered = [f"{_CALL}{call.name}{_SEP}{render_spaced_json(call_arguments(call))}{_CALL_END}" for call in calls]
     return f"{_CALLS}{''.join(rendered)}{_CALLS_END}" if rendered else ""
 
 
-def _render_results(results: Sequence[Answered]) -> str:
+def _render_results(results: Sequence[ResultText]) -> str:
     return "".join(f"{_OUTPUT}{result.text}{_OUTPUT_END}" for result in results)
 
 
 DEEPSEEK_TEXT = TextFormat(
     name="deepseek-text",
     title="DeepSeek V3 to V4: special tokens and JSON, or elements",
-    openers=(opener(_OPENING, _Call), _DSML.opener),
+    openers=(token_opener(_OPENING, _Call), _DSML.opener),
     markers=(
-        *_spellings("calls", "begin"),
-        *_spellings("sep"),
-        *_element("<DSMLinvoke "),
-        *_element("<DSMLfunction_calls>"),
+        *_token_variants("calls", "begin"),
+        *_token_variants("sep"),
+        *_tag_variants("<DSMLinvoke "),
+        *_tag_variants("<DSMLfunction_calls>"),
     ),
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,
     provider="deepseek",
-    ends=tuple(f"<{bar}end{gap}of{gap}sentence{bar}>" for bar, gap in product((_BAR, "|"), (_GAP, "_"))),
+    eos_tokens=tuple(f"<{bar}end{gap}of{gap}sentence{bar}>" for bar, gap in product((_BAR, "|"), (_GAP, "_"))),
 )

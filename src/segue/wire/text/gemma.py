@@ -15,154 +15,158 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.fields import object_or_none
-from segue.wire.text.base import Answered, Found, Piece, TextFormat
-from segue.wire.text.gemma_values import QUOTES, as_json, in_order, write_key, write_value
-from segue.wire.text.loose import NotReadableError, read_loose, repeated
-from segue.wire.text.marks import MarkedReader, Marks, call_with, opener
-from segue.wire.text.pythonic import as_objects
+from segue.wire.json_values import object_or_none
+from segue.wire.text.base import FoundCall, ResultText, Segment, TextFormat
+from segue.wire.text.gemma_values import QUOTES, convert_to_json, render_key, render_value, sort_keys
+from segue.wire.text.json_calls import named_arguments, parse_json_calls
+from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
+from segue.wire.text.pythonic import convert_python_calls
 from segue.wire.text.reader import Reading
-from segue.wire.text.spoken import calls_in, object_of_call
+from segue.wire.text.special_tokens import TokenReader, TokenSet, build_call, token_opener
 
 __all__ = ["GEMMA"]
 
 _OPEN, _CLOSE = "<|tool_call>", "<tool_call|>"
 _KINDS = {"call": (_OPEN, "<start_function_call>"), "end": (_CLOSE, "<end_function_call>")}
-_STRINGS = {quote: Marks({quote: quote}) for quote in QUOTES}
-_MARKS = Marks({**_KINDS, **{quote: quote for quote in QUOTES}})
-_CALL, _END = _MARKS.only("call"), _MARKS.only("end")
-_NAME_ENDS = Marks({**_KINDS, "object": "{"})
+_STRINGS = {quote: TokenSet({quote: quote}) for quote in QUOTES}
+_TOKENS = TokenSet({**_KINDS, **{quote: quote for quote in QUOTES}})
+_CALL, _END = _TOKENS.select("call"), _TOKENS.select("end")
+_NAME_ENDS = TokenSet({**_KINDS, "object": "{"})
 _LONGEST_NAME = 256
 
 
-class _Call(MarkedReader):
-    marks, opening, closing = _MARKS, _CALL, _END
+class _Call(TokenReader):
+    tokens, opening, closing = _TOKENS, _CALL, _END
 
-    def read(self) -> Reading[list[Piece]]:
-        yield from self.past(_CALL)
-        start = self.mark
-        mark = yield from self.find(_NAME_ENDS, _LONGEST_NAME)
+    def read(self) -> Reading[list[Segment]]:
+        yield from self.take_token(_CALL)
+        start = self.checkpoint
+        mark = yield from self.take_until_token(_NAME_ENDS, _LONGEST_NAME)
         if not mark:
-            self.give_back(start)
-            return [self.lost("no call")]
-        name = self.since(start).strip().removeprefix("call:")
+            self.rewind(start)
+            return [self.build_broken_call("no call")]
+        name = self.text_since(start).strip().removeprefix("call:")
         if mark != "object":
-            return (yield from self.broken("no arguments"))
-        start = self.mark
-        if not (yield from self.balanced(_STRINGS)):
-            return (yield from self.broken("unterminated arguments"))
-        text = self.since(start)
-        yield from self.closers(_END)
+            return (yield from self.take_broken_call("no arguments"))
+        start = self.checkpoint
+        if not (yield from self.take_balanced(_STRINGS)):
+            return (yield from self.take_broken_call("unterminated arguments"))
+        text = self.text_since(start)
+        yield from self.take_closers(_END)
         try:
-            converted = as_json(text)
-            arguments = read_loose(converted)
-        except NotReadableError as error:
-            return [self.lost(f"arguments: {error}")]
-        return [call_with(name, arguments, self.written(), twice=repeated(converted, arguments))]
+            converted = convert_to_json(text)
+            arguments = parse_lenient(converted)
+        except InvalidJsonError as error:
+            return [self.build_broken_call(f"arguments: {error}")]
+        return [build_call(name, arguments, self.flush_taken(), repeated_key=find_repeated_key(converted, arguments))]
 
 
-_FENCE = Marks({"fence": "```tool_code"})
-_FENCE_END = Marks({"end": "```"})
-_PRINTED = re.compile(r"print\s*\((.*)\)", re.DOTALL)
+_FENCE = TokenSet({"fence": "```tool_code"})
+_FENCE_END = TokenSet({"end": "```"})
+_PRINT_CALL = re.compile(r"print\s*\((.*)\)", re.DOTALL)
 
 
-class _Code(MarkedReader):
+class _Code(TokenReader):
     """A code fence that holds only calls, each on its own lines."""
 
-    marks, opening, closing = _FENCE_END, _FENCE, _FENCE_END
+    tokens, opening, closing = _FENCE_END, _FENCE, _FENCE_END
 
-    def read(self) -> Reading[list[Piece]]:
-        yield from self.past(_FENCE)
-        start = self.mark
-        is_closed = yield from self.find(_FENCE_END)
-        text = self.since(start).strip()
-        yield from self.past(_FENCE_END)
-        found = self._calls(text)
+    def read(self) -> Reading[list[Segment]]:
+        yield from self.take_token(_FENCE)
+        start = self.checkpoint
+        is_closed = yield from self.take_until_token(_FENCE_END)
+        text = self.text_since(start).strip()
+        yield from self.take_token(_FENCE_END)
+        found = self._parse_calls(text)
         if isinstance(found, str) or not is_closed:
-            return [self.lost(found if isinstance(found, str) else "unterminated code")]
-        return [replace(found[0], written=self.written()), *found[1:]]
+            return [self.build_broken_call(found if isinstance(found, str) else "unterminated code")]
+        return [replace(found[0], raw_text=self.flush_taken()), *found[1:]]
 
-    def _calls(self, text: str) -> list[Found] | str:
+    def _parse_calls(self, text: str) -> list[FoundCall] | str:
         """The calls of the code as a whole, or line by line; or the reason why it is not only calls."""
-        found = calls_in(as_objects(_unprinted(text)))
+        found = parse_json_calls(convert_python_calls(_strip_print(text)))
         if isinstance(found, str):
-            lines = [calls_in(as_objects(_unprinted(line.strip()))) for line in text.splitlines() if line.strip()]
+            lines = [
+                parse_json_calls(convert_python_calls(_strip_print(line.strip())))
+                for line in text.splitlines()
+                if line.strip()
+            ]
             found = next((line for line in lines if isinstance(line, str)), "no call")
             if all(isinstance(line, list) for line in lines) and lines:
-                found = [call for line in lines for call in line if isinstance(call, Found)]
-        return found if isinstance(found, str) else [replace(one, name=self._name(one.name)) for one in found]
+                found = [call for line in lines for call in line if isinstance(call, FoundCall)]
+        return found if isinstance(found, str) else [replace(one, name=self._strip_module(one.name)) for one in found]
 
-    def _name(self, name: str) -> str:
+    def _strip_module(self, name: str) -> str:
         """A name without its module."""
         last = name.rpartition(".")[2]
-        is_whole = self.declared.knows(name) if self.declared.given else not name.startswith("default_api.")
-        return name if is_whole or (self.declared.given and not self.declared.knows(last)) else last
+        is_whole = self.declared.can_call(name) if self.declared.is_given else not name.startswith("default_api.")
+        return name if is_whole or (self.declared.is_given and not self.declared.can_call(last)) else last
 
 
-def _unprinted(code: str) -> str:
-    found = _PRINTED.fullmatch(code)
+def _strip_print(code: str) -> str:
+    found = _PRINT_CALL.fullmatch(code)
     return code if found is None else found[1]
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:
-    return "".join(f"<|tool>{_declaration(tool)}<tool|>" for tool in tools)
+    return "".join(f"<|tool>{_render_declaration(tool)}<tool|>" for tool in tools)
 
 
-def _declaration(tool: Tool) -> str:
-    start = f"declaration:{tool.name}{{description:{write_value(tool.description or '')}"
+def _render_declaration(tool: Tool) -> str:
+    start = f"declaration:{tool.name}{{description:{render_value(tool.description or '')}"
     schema = tool.parameters or {}
     if not schema:
         return start + "}"
-    parts = [*_properties_and_required(schema), f"type:{write_value(_type_of(schema))}"]
+    parts = [*_render_properties_and_required(schema), f"type:{render_value(_render_type(schema))}"]
     return f"{start},parameters:{{{','.join(parts)}}}}}"
 
 
-def _properties_and_required(schema: Mapping[str, Any]) -> list[str]:
+def _render_properties_and_required(schema: Mapping[str, Any]) -> list[str]:
     parts: list[str] = []
     if properties := object_or_none(schema.get("properties")):
-        parts.append(f"properties:{{{_properties(properties)}}}")
+        parts.append(f"properties:{{{_render_properties(properties)}}}")
     if required := schema.get("required"):
-        parts.append(f"required:{write_value(required)}")
+        parts.append(f"required:{render_value(required)}")
     return parts
 
 
-def _properties(properties: Mapping[str, Any]) -> str:
-    schemas = [(key, object_or_none(properties[key]) or {}) for key in in_order(properties)]
-    return ",".join(f"{write_key(key)}:{_property(schema)}" for key, schema in schemas)
+def _render_properties(properties: Mapping[str, Any]) -> str:
+    schemas = [(key, object_or_none(properties[key]) or {}) for key in sort_keys(properties)]
+    return ",".join(f"{render_key(key)}:{_render_property(schema)}" for key, schema in schemas)
 
 
-def _property(schema: Mapping[str, Any]) -> str:
+def _render_property(schema: Mapping[str, Any]) -> str:
     """A property's schema, with the keywords that the chat template prints, in its order."""
-    kind = _type_of(schema)
+    kind = _render_type(schema)
     parts: list[str] = []
     if description := schema.get("description"):
-        parts.append(f"description:{write_value(description)}")
+        parts.append(f"description:{render_value(description)}")
     if schema.get("enum"):
-        parts.append(f"enum:{write_value(schema['enum'])}")
+        parts.append(f"enum:{render_value(schema['enum'])}")
     if kind == "ARRAY" and (items := object_or_none(schema.get("items"))):
-        parts.append(f"items:{_items(items)}")
+        parts.append(f"items:{_render_items(items)}")
     if schema.get("nullable"):
         parts.append("nullable:true")
     if kind == "OBJECT":
-        parts += _properties_and_required(schema)
-    parts.append(f"type:{write_value(kind)}")
+        parts += _render_properties_and_required(schema)
+    parts.append(f"type:{render_value(kind)}")
     return f"{{{','.join(parts)}}}"
 
 
-def _items(schema: Mapping[str, Any]) -> str:
+def _render_items(schema: Mapping[str, Any]) -> str:
     """The schema of a list's items, with all its keywords."""
     parts: list[str] = []
-    for key in in_order(schema):
+    for key in sort_keys(schema):
         if key == "properties":
-            parts.append(f"properties:{{{_properties(object_or_none(schema[key]) or {})}}}")
+            parts.append(f"properties:{{{_render_properties(object_or_none(schema[key]) or {})}}}")
         elif key == "type":
-            parts.append(f"type:{write_value(_type_of(schema))}")
+            parts.append(f"type:{render_value(_render_type(schema))}")
         elif schema[key] is not None:
-            parts.append(f"{write_key(key)}:{write_value(schema[key])}")
+            parts.append(f"{render_key(key)}:{render_value(schema[key])}")
     return f"{{{','.join(parts)}}}"
 
 
-def _type_of(schema: Mapping[str, Any]) -> Any:
+def _render_type(schema: Mapping[str, Any]) -> Any:
     kind = schema.get("type")
     if isinstance(kind, list):
         return [str(one).upper() for one in cast("list[object]", kind)]
@@ -170,12 +174,12 @@ def _type_of(schema: Mapping[str, Any]) -> Any:
 
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
-    return "".join(f"{_OPEN}call:{call.name}{write_value(object_of_call(call))}{_CLOSE}" for call in calls)
+    return "".join(f"{_OPEN}call:{call.name}{render_value(named_arguments(call))}{_CLOSE}" for call in calls)
 
 
-def _render_results(results: Sequence[Answered]) -> str:
+def _render_results(results: Sequence[ResultText]) -> str:
     return "".join(
-        f"<|tool_response>response:{result.name}{write_value({'value': result.text})}<tool_response|>"
+        f"<|tool_response>response:{result.name}{render_value({'value': result.text})}<tool_response|>"
         for result in results
     )
 
@@ -183,10 +187,10 @@ def _render_results(results: Sequence[Answered]) -> str:
 GEMMA = TextFormat(
     name="gemma",
     title="Gemma 4 and FunctionGemma: bare keys, and tokens in place of quotes",
-    openers=(opener(_CALL, _Call), opener(_FENCE, _Code)),
+    openers=(token_opener(_CALL, _Call), token_opener(_FENCE, _Code)),
     markers=(_OPEN, "<start_function_call>", "```tool_code"),
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,
-    ends=("<end_of_turn>", "<turn|>", "<eos>", "<start_function_response>", "<|tool_response>"),
+    eos_tokens=("<end_of_turn>", "<turn|>", "<eos>", "<start_function_response>", "<|tool_response>"),
 )

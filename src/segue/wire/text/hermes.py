@@ -9,78 +9,78 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Found, Piece, TextFormat, literal
-from segue.wire.text.loose import JsonScan
-from segue.wire.text.reader import Reader, Reading
-from segue.wire.text.spoken import arguments_of, calls_in, function_of, spaced
+from segue.wire.text.base import FoundCall, ResultText, Segment, TextFormat, literal_opener
+from segue.wire.text.json_calls import call_arguments, function_declaration, parse_json_calls, render_spaced_json
+from segue.wire.text.lenient_json import JsonScanner
+from segue.wire.text.reader import Reading, RegionReader
 
-__all__ = ["HERMES", "tagged_objects"]
+__all__ = ["HERMES", "read_tagged_calls"]
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _TAGS = re.compile(f"(?<={_CLOSE})|{_OPEN}")
 
 
-class _Calls(Reader):
+class _Calls(RegionReader):
     """One or more calls and the closing tag, which may be missing."""
 
-    def read(self) -> Reading[list[Piece]]:
+    def read(self) -> Reading[list[Segment]]:
         self.take(len(_OPEN))
-        return (yield from tagged_objects(self, _CLOSE, _TAGS))
+        return (yield from read_tagged_calls(self, _CLOSE, _TAGS))
 
 
-def tagged_objects(reader: Reader, closing: str, tags: re.Pattern[str]) -> Reading[list[Piece]]:
+def read_tagged_calls(reader: RegionReader, closing: str, tags: re.Pattern[str]) -> Reading[list[Segment]]:
     """Read consecutive objects, or a list of them, up to a closing tag. The opening tag is already consumed."""
-    segments: list[Piece] = []
+    segments: list[Segment] = []
     while True:
-        yield from reader.space()
-        if not (yield from reader.ahead("{", "[")):
-            return [*segments, reader.lost("no call after the tag", tags)]
-        start = reader.mark
-        scan = JsonScan("<")
-        whole = yield from reader.json(scan)
-        text = reader.since(start)
+        yield from reader.skip_space()
+        if not (yield from reader.peek("{", "[")):
+            return [*segments, reader.build_broken_call("no call after the tag", tags)]
+        start = reader.checkpoint
+        scan = JsonScanner("<")
+        whole = yield from reader.take_json(scan)
+        text = reader.text_since(start)
         if not whole:
-            found = _mended(text) if (yield from reader.one_of(closing)) else None
+            found = _repair_json(text) if (yield from reader.take_marker(closing)) else None
             if found is None:
                 why = "invalid JSON" if scan.broken and not scan.stopped else "unterminated JSON"
-                return [*segments, reader.lost(why, tags)]
-            return [*segments, replace(found[0], written=reader.written()), *found[1:]]
-        behind = yield from _behind(reader, closing)
-        found = calls_in(text)
+                return [*segments, reader.build_broken_call(why, tags)]
+            return [*segments, replace(found[0], raw_text=reader.flush_taken()), *found[1:]]
+        behind = yield from _take_closing(reader, closing)
+        found = parse_json_calls(text)
         if isinstance(found, str):
-            return [*segments, reader.lost(found, tags)]
-        segments += [replace(found[0], written=reader.written()), *found[1:]]
+            return [*segments, reader.build_broken_call(found, tags)]
+        segments += [replace(found[0], raw_text=reader.flush_taken()), *found[1:]]
         if behind != "{":
             return segments
 
 
-def _mended(text: str) -> list[Found] | None:
+def _repair_json(text: str) -> list[FoundCall] | None:
     """The calls of JSON without its last bracket, which small models forget before the tag."""
-    found = calls_in(text + ("]" if text.startswith("[") else "}"))
+    found = parse_json_calls(text + ("]" if text.startswith("[") else "}"))
     return None if isinstance(found, str) else found
 
 
-def _behind(reader: Reader, closing: str) -> Reading[str]:
+def _take_closing(reader: RegionReader, closing: str) -> Reading[str]:
     """Return what follows an object: the closing tag, which is consumed, another object, or something else.
 
     A surplus brace before the tag is consumed with it.
     """
-    end = reader.mark
-    yield from reader.space()
-    found = yield from reader.ahead(closing, "{", "}")
+    end = reader.checkpoint
+    yield from reader.skip_space()
+    found = yield from reader.peek(closing, "{", "}")
     if found == "}":
         reader.take(1)
-        yield from reader.space()
-        found = yield from reader.ahead(closing)
+        yield from reader.skip_space()
+        found = yield from reader.peek(closing)
     if found == closing:
         reader.take(len(closing))
     else:
-        reader.give_back(end)
+        reader.rewind(end)
     return found
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:
-    listed = "\n".join(spaced(function_of(tool)) for tool in tools)
+    listed = "\n".join(render_spaced_json(function_declaration(tool)) for tool in tools)
     return (
         "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
         "You are provided with function signatures within <tools></tools> XML tags:\n"
@@ -93,7 +93,7 @@ def _render_tools(tools: Sequence[Tool]) -> str:
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
     """Tags in strings are escaped, so that simple parsers do not take them for tags."""
-    rendered = [spaced({"name": call.name, "arguments": arguments_of(call)}) for call in calls]
+    rendered = [render_spaced_json({"name": call.name, "arguments": call_arguments(call)}) for call in calls]
     safe = [_TAG_IN_STRING.sub(r"\\u003c\1", text) for text in rendered]
     return "\n".join(f"{_OPEN}\n{text}\n{_CLOSE}" for text in safe)
 
@@ -101,17 +101,17 @@ def _render_calls(calls: Sequence[ToolCall]) -> str:
 _TAG_IN_STRING = re.compile(r"<(/?tool_call>)")
 
 
-def _render_results(results: Sequence[Answered]) -> str:
+def _render_results(results: Sequence[ResultText]) -> str:
     return "\n".join(f"<tool_response>\n{result.text}\n</tool_response>" for result in results)
 
 
 HERMES = TextFormat(
     name="hermes",
     title="Hermes, Qwen 2.5 and 3: JSON between tags",
-    openers=(literal(_OPEN, _Calls),),
+    openers=(literal_opener(_OPEN, _Calls),),
     markers=("<tool_call>\n{", "<tool_call>{", "<tool_call>\n[", "<tool_call>["),
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,
-    ends=("<|im_end|>", "<|endoftext|>"),
+    eos_tokens=("<|im_end|>", "<|endoftext|>"),
 )

@@ -13,18 +13,18 @@ from urllib.parse import quote
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Piece, TextFormat
-from segue.wire.text.elements import Elements
-from segue.wire.text.marks import MarkedReader, Marks, call_of, opener
+from segue.wire.text.base import ResultText, Segment, TextFormat
+from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.elements import ElementFormat
+from segue.wire.text.json_calls import call_arguments, function_declaration, render_spaced_json
 from segue.wire.text.reader import Reading
-from segue.wire.text.spoken import arguments_of, function_of, spaced
-from segue.wire.text.typed import Declared
+from segue.wire.text.special_tokens import TokenReader, TokenSet, parse_call, token_opener
 
 __all__ = ["KIMI_TEXT"]
 
 _BEGIN, _ARGUMENTS, _END = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
 _SECTION, _SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
-_MARKS = Marks(
+_TOKENS = TokenSet(
     {
         "section": (_SECTION, "<|tool_call_section_begin|>"),
         "begin": _BEGIN,
@@ -33,55 +33,59 @@ _MARKS = Marks(
         "section end": (_SECTION_END, "<|tool_call_section_end|>"),
     }
 )
-_OPENING, _CALL, _SEPARATOR = _MARKS.only("section", "begin"), _MARKS.only("begin"), _MARKS.only("arguments")
-_CLOSING, _ENDS, _SECTION_ENDS = _MARKS.only("end", "section end"), _MARKS.only("end"), _MARKS.only("section end")
+_OPENING, _CALL, _SEPARATOR = _TOKENS.select("section", "begin"), _TOKENS.select("begin"), _TOKENS.select("arguments")
+_CLOSING, _ENDS, _SECTION_ENDS = (
+    _TOKENS.select("end", "section end"),
+    _TOKENS.select("end"),
+    _TOKENS.select("section end"),
+)
 _LONGEST_ID = 512
 
 
-class _Call(MarkedReader):
+class _Call(TokenReader):
     """One call, with the section's tokens if they come directly before or after it."""
 
-    marks, opening, closing = _MARKS, _OPENING, _CLOSING
+    tokens, opening, closing = _TOKENS, _OPENING, _CLOSING
 
-    def read(self) -> Reading[list[Piece]]:
-        if (yield from self.past(_OPENING)) == "section":
-            opened = self.mark
-            yield from self.space()
-            if not (yield from self.past(_CALL)):
-                if not (yield from self.past(_SECTION_ENDS)):
-                    self.give_back(opened)
-                return [self.lost("no call")]
-        start = self.mark
-        if not (yield from self.find(_MARKS, _LONGEST_ID)):
-            self.give_back(start)
-            return [self.lost("no id")]
-        raw_id = self.since(start).strip()
-        if not (yield from self.past(_SEPARATOR)):
-            return (yield from self.broken("no arguments"))
-        text = yield from self.value()
-        if text is None or (not text and not (yield from self.here(_CLOSING))):
-            return (yield from self.broken("unterminated arguments"))
-        yield from self.closers(_ENDS, _SECTION_ENDS)
-        return [call_of(_name_of(raw_id, self.declared), text, self.written(), raw_id)]
-
-
-_NUMBERED = re.compile(r"(.+):\d+", re.DOTALL)
+    def read(self) -> Reading[list[Segment]]:
+        if (yield from self.take_token(_OPENING)) == "section":
+            opened = self.checkpoint
+            yield from self.skip_space()
+            if not (yield from self.take_token(_CALL)):
+                if not (yield from self.take_token(_SECTION_ENDS)):
+                    self.rewind(opened)
+                return [self.build_broken_call("no call")]
+        start = self.checkpoint
+        if not (yield from self.take_until_token(_TOKENS, _LONGEST_ID)):
+            self.rewind(start)
+            return [self.build_broken_call("no id")]
+        raw_id = self.text_since(start).strip()
+        if not (yield from self.take_token(_SEPARATOR)):
+            return (yield from self.take_broken_call("no arguments"))
+        text = yield from self.take_value()
+        if text is None or (not text and not (yield from self.peek_token(_CLOSING))):
+            return (yield from self.take_broken_call("unterminated arguments"))
+        yield from self.take_closers(_ENDS, _SECTION_ENDS)
+        return [parse_call(_parse_tool_name(raw_id, self.declared), text, self.flush_taken(), raw_id)]
 
 
-def _name_of(raw_id: str, declared: Declared) -> str:
+_NUMBERED_ID = re.compile(r"(.+):\d+", re.DOTALL)
+
+
+def _parse_tool_name(raw_id: str, declared: DeclaredTools) -> str:
     """The tool name in an id `functions.name:3`, whose prefix or number may be missing."""
     body = raw_id.removeprefix("functions.")
-    numbered = _NUMBERED.fullmatch(body)
+    numbered = _NUMBERED_ID.fullmatch(body)
     before_colon = body.rpartition(":")[0]
     likely = numbered[1] if numbered is not None else before_colon if body != raw_id and before_colon else body
-    if declared.given and not declared.knows(likely):
+    if declared.is_given and not declared.can_call(likely):
         for other in (body, before_colon, raw_id, likely.rpartition(".")[2]):
-            if declared.knows(other):
+            if declared.can_call(other):
                 return other
     return likely
 
 
-def _spelled_id(name: str, raw_id: str) -> str:
+def _render_id(name: str, raw_id: str) -> str:
     """The id of a rendered call. An id that does not hold the tool name is appended to it."""
     if re.fullmatch(rf"(functions\.)?{re.escape(name)}:\d+", raw_id) or (raw_id == name and ":" not in name):
         return raw_id
@@ -89,8 +93,8 @@ def _spelled_id(name: str, raw_id: str) -> str:
 
 
 _SEP = "<|sep|>"
-_K3 = Elements(
-    Marks(
+_K3 = ElementFormat(
+    TokenSet(
         {
             "section": f"<|open|>tools{_SEP}",
             "call": "<|open|>call ",
@@ -103,15 +107,15 @@ _K3 = Elements(
             "tag end": _SEP,
         }
     ),
-    name="tool",
-    key="key",
+    name_attribute="tool",
+    key_attribute="key",
     is_text=lambda attributes: attributes["type"] == "string" if "type" in attributes else None,
-    attribute=unescape,
+    unescape=unescape,
 )
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:
-    listed = spaced([function_of(tool) for tool in tools])
+    listed = render_spaced_json([function_declaration(tool) for tool in tools])
     return (
         "# Tools\n\nThese are the tools you may call, described in JSON Schema:\n\n"
         f"{listed}\n\n"
@@ -125,22 +129,25 @@ def _render_tools(tools: Sequence[Tool]) -> str:
 def _render_calls(calls: Sequence[ToolCall]) -> str:
     if not calls:
         return ""
-    parts = [f"{_BEGIN}{_spelled_id(one.name, one.id)}{_ARGUMENTS}{spaced(arguments_of(one))}{_END}" for one in calls]
+    parts = [
+        f"{_BEGIN}{_render_id(one.name, one.id)}{_ARGUMENTS}{render_spaced_json(call_arguments(one))}{_END}"
+        for one in calls
+    ]
     return f"{_SECTION}{''.join(parts)}{_SECTION_END}"
 
 
-def _render_results(results: Sequence[Answered]) -> str:
-    return "\n\n".join(f"## Return of {_spelled_id(one.name, one.id)}\n{one.text}" for one in results)
+def _render_results(results: Sequence[ResultText]) -> str:
+    return "\n\n".join(f"## Return of {_render_id(one.name, one.id)}\n{one.text}" for one in results)
 
 
 KIMI_TEXT = TextFormat(
     name="kimi-text",
     title="Kimi K2 and K3: special tokens, and ids that hold the name",
-    openers=(opener(_OPENING, _Call), _K3.opener),
+    openers=(token_opener(_OPENING, _Call), _K3.opener),
     markers=(_SECTION, "<|tool_call_section_begin|>", _ARGUMENTS, f"<|open|>tools{_SEP}", "<|open|>call tool="),
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,
     provider="kimi",
-    ends=("<|im_end|>", "[EOS]"),
+    eos_tokens=("<|im_end|>", "[EOS]"),
 )

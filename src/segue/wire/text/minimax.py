@@ -14,9 +14,9 @@ import html
 import re
 from collections import Counter
 
-from segue.wire.text.base import Found, Opener, Piece, any_of
-from segue.wire.text.reader import Reader, Reading
-from segue.wire.text.typed import Nested
+from segue.wire.text.base import FoundCall, Opener, Segment, literals_opener
+from segue.wire.text.declared_tools import NestedElements
+from segue.wire.text.reader import Reading, RegionReader
 
 __all__ = ["MARKER", "OPENER"]
 
@@ -27,46 +27,50 @@ _ENDS = (_INVOKE_END, _SECTION_END, _SECTION, _INVOKE)
 _END = re.compile("|".join(map(re.escape, _ENDS)))
 _NAME = re.compile(r"""\s*+(?:"([^"<>]*+)"|'([^'<>]*+)')\s*+>""")
 _IN_TAG = re.compile(r"[^<>]*+")
-_DEEPEST = 64
+_MAX_DEPTH = 64
 _TAG = re.compile(r"<(/?)([^<>]++)>(.*)", re.DOTALL)
 
 
-class _Call(Reader):
+class _Call(RegionReader):
     """One call, with the section's tags if they come directly before or after it."""
 
-    def read(self) -> Reading[list[Piece]]:
-        if (yield from self.one_of(_SECTION)):
-            yield from self.space()
-        if not (yield from self.one_of(_INVOKE)):
-            return [self.lost("no call after the tag")]
-        start = self.mark
-        yield from self.matching(_IN_TAG)
-        yield from self.one_of(">")
-        named = _NAME.fullmatch(self.since(start))
-        inside = self.mark
-        end = yield from self.until(_END, max(map(len, _ENDS)))
-        tree = _tree(self.since(inside))
+    def read(self) -> Reading[list[Segment]]:
+        if (yield from self.take_marker(_SECTION)):
+            yield from self.skip_space()
+        if not (yield from self.take_marker(_INVOKE)):
+            return [self.build_broken_call("no call after the tag")]
+        start = self.checkpoint
+        yield from self.take_match(_IN_TAG)
+        yield from self.take_marker(">")
+        named = _NAME.fullmatch(self.text_since(start))
+        inside = self.checkpoint
+        end = yield from self.take_until(_END, max(map(len, _ENDS)))
+        tree = _parse_elements(self.text_since(inside))
         if end == _INVOKE_END:
             self.take(len(end))
         if named is None or end != _INVOKE_END or tree is None:
-            return [self.lost("no tool name" if named is None else "unterminated call")]
-        yield from self._section_end()
+            return [self.build_broken_call("no tool name" if named is None else "unterminated call")]
+        yield from self._take_section_end()
         name = html.unescape(named[1] or named[2] or "")
-        values = {key: self.declared.nested(name, key, value) for key, value in tree}
+        values = {key: self.declared.parse_nested(name, key, value) for key, value in tree}
         twice = None if len(values) == len(tree) else Counter(key for key, _ in tree).most_common(1)[0][0]
-        return [Found(name, values, written=self.written(), twice=twice)] if name else [self.lost("no tool name")]
+        return (
+            [FoundCall(name, values, raw_text=self.flush_taken(), repeated_key=twice)]
+            if name
+            else [self.build_broken_call("no tool name")]
+        )
 
-    def _section_end(self) -> Reading[None]:
-        end = self.mark
-        yield from self.space()
-        if not (yield from self.one_of(_SECTION_END)):
-            self.give_back(end)
+    def _take_section_end(self) -> Reading[None]:
+        end = self.checkpoint
+        yield from self.skip_space()
+        if not (yield from self.take_marker(_SECTION_END)):
+            self.rewind(end)
 
 
-def _tree(text: str) -> list[tuple[str, Nested]] | None:
+def _parse_elements(text: str) -> list[tuple[str, NestedElements]] | None:
     """The elements of a call, each with its text or its child elements; None if the tags are not balanced."""
     before, *tags = text.split(MARKER)
-    inside: list[tuple[str, str, list[tuple[str, Nested]]]] = [("", "", [])]
+    inside: list[tuple[str, str, list[tuple[str, NestedElements]]]] = [("", "", [])]
     if before.strip():
         return None
     for tag in tags:
@@ -75,7 +79,7 @@ def _tree(text: str) -> list[tuple[str, Nested]] | None:
             return None
         closing, key, text_after = found.groups()
         if not closing:
-            if len(inside) > _DEEPEST:
+            if len(inside) > _MAX_DEPTH:
                 return None
             inside.append((key, text_after, []))
             continue
@@ -86,4 +90,4 @@ def _tree(text: str) -> list[tuple[str, Nested]] | None:
     return inside[0][2] if len(inside) == 1 else None
 
 
-OPENER: Opener = any_of((_SECTION, _INVOKE), _Call)
+OPENER: Opener = literals_opener((_SECTION, _INVOKE), _Call)

@@ -11,118 +11,118 @@ from collections.abc import Sequence
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.fields import object_or_none, string_or_none
-from segue.wire.text.base import Answered, Lost, Piece, TextFormat
-from segue.wire.text.loose import NotReadableError, read_loose, repeated
-from segue.wire.text.marks import MarkedReader, Marks, call_of, call_with, opener
+from segue.wire.json_values import object_or_none, string_or_none
+from segue.wire.text.base import BrokenCall, ResultText, Segment, TextFormat
+from segue.wire.text.json_calls import call_arguments, function_declaration, render_spaced_json
+from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
 from segue.wire.text.reader import Reading
-from segue.wire.text.spoken import arguments_of, function_of, spaced
+from segue.wire.text.special_tokens import TokenReader, TokenSet, build_call, parse_call, token_opener
 
 __all__ = ["MISTRAL_TEXT"]
 
 _CALLS, _ID, _ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
-_MARKS = Marks({"calls": _CALLS, "id": _ID, "arguments": _ARGUMENTS})
-_OPENING, _SEPARATORS = _MARKS.only("calls"), _MARKS.only("id", "arguments")
-_NAME_ENDS = _MARKS.joined({"object": "{"})
+_TOKENS = TokenSet({"calls": _CALLS, "id": _ID, "arguments": _ARGUMENTS})
+_OPENING, _SEPARATORS = _TOKENS.select("calls"), _TOKENS.select("id", "arguments")
+_NAME_ENDS = _TOKENS.extended({"object": "{"})
 _LONGEST_NAME = 256
 
 
-class _Calls(MarkedReader):
-    marks, opening, closing = _MARKS, _OPENING, Marks({})
+class _Calls(TokenReader):
+    tokens, opening, closing = _TOKENS, _OPENING, TokenSet({})
 
-    def read(self) -> Reading[list[Piece]]:
-        yield from self.past(_OPENING)
-        opened = self.mark
-        yield from self.space()
-        if not (yield from self.here(_MARKS)):
-            sign = yield from self.sign()
+    def read(self) -> Reading[list[Segment]]:
+        yield from self.take_token(_OPENING)
+        opened = self.checkpoint
+        yield from self.skip_space()
+        if not (yield from self.peek_token(_TOKENS)):
+            sign = yield from self.peek_char()
             if sign == "[":
                 self.take(1)
             if sign in ("[", "{"):
-                return (yield from self._objects(listed=sign == "["))
-        start = self.mark
-        mark = yield from self.find(_NAME_ENDS, _LONGEST_NAME)
+                return (yield from self._read_objects(listed=sign == "["))
+        start = self.checkpoint
+        mark = yield from self.take_until_token(_NAME_ENDS, _LONGEST_NAME)
         if not mark:
-            self.give_back(opened)
-            return [self.lost("no call")]
-        name, raw_id = self.since(start), None
+            self.rewind(opened)
+            return [self.build_broken_call("no call")]
+        name, raw_id = self.text_since(start), None
         if mark == "id":
-            yield from self.past(_SEPARATORS)
-            start = self.mark
-            mark = yield from self.find(_NAME_ENDS, _LONGEST_NAME)
-            raw_id = self.since(start).strip() or None
+            yield from self.take_token(_SEPARATORS)
+            start = self.checkpoint
+            mark = yield from self.take_until_token(_NAME_ENDS, _LONGEST_NAME)
+            raw_id = self.text_since(start).strip() or None
         if mark not in ("arguments", "object"):
-            return [self.lost("no arguments")]
-        yield from self.past(_SEPARATORS)
-        text = yield from self.value()
+            return [self.build_broken_call("no arguments")]
+        yield from self.take_token(_SEPARATORS)
+        text = yield from self.take_value()
         if not text:
-            return (yield from self.broken("unterminated arguments"))
-        return [call_of(name, text, self.written(), raw_id)]
+            return (yield from self.take_broken_call("unterminated arguments"))
+        return [parse_call(name, text, self.flush_taken(), raw_id)]
 
-    def _objects(self, *, listed: bool) -> Reading[list[Piece]]:
+    def _read_objects(self, *, listed: bool) -> Reading[list[Segment]]:
         """Read calls as objects, in a list or one alone. Each is parsed separately."""
-        segments: list[Piece] = []
+        segments: list[Segment] = []
         while True:
-            yield from self.space()
-            start = self.mark
-            if (yield from self.sign()) != "{":
-                yield from self.one_of("]")
-                return [*segments, self.lost("no call")]
-            if not (yield from self.balanced()):
-                return [*segments, *(yield from self.broken("unterminated call"))]
-            text = self.since(start)
-            has_more = listed and (yield from self._between_objects())
-            segments.append(_call_of(text, self.written()))
+            yield from self.skip_space()
+            start = self.checkpoint
+            if (yield from self.peek_char()) != "{":
+                yield from self.take_marker("]")
+                return [*segments, self.build_broken_call("no call")]
+            if not (yield from self.take_balanced()):
+                return [*segments, *(yield from self.take_broken_call("unterminated call"))]
+            text = self.text_since(start)
+            has_more = listed and (yield from self._take_separator())
+            segments.append(_parse_object(text, self.flush_taken()))
             if not has_more:
                 return segments
 
-    def _between_objects(self) -> Reading[bool]:
+    def _take_separator(self) -> Reading[bool]:
         """Consume the separator or the end of the list; return whether another object follows."""
-        end = self.mark
-        yield from self.space()
-        yield from self.one_of(",")
-        yield from self.space()
-        if (yield from self.one_of("]")):
+        end = self.checkpoint
+        yield from self.skip_space()
+        yield from self.take_marker(",")
+        yield from self.skip_space()
+        if (yield from self.take_marker("]")):
             return False
-        if (yield from self.sign()) in ("{", ""):
-            return (yield from self.sign()) == "{"
-        self.give_back(end)
+        if (yield from self.peek_char()) in ("{", ""):
+            return (yield from self.peek_char()) == "{"
+        self.rewind(end)
         return False
 
 
-def _call_of(text: str, written: str) -> Piece:
+def _parse_object(text: str, written: str) -> Segment:
     try:
-        value = object_or_none(read_loose(text))
-    except NotReadableError as error:
-        return Lost(written, str(error))
+        value = object_or_none(parse_lenient(text))
+    except InvalidJsonError as error:
+        return BrokenCall(written, str(error))
     if value is None:
-        return Lost(written, "no tool name")
+        return BrokenCall(written, "no tool name")
     function = object_or_none(value.get("function")) or value
     name, raw_id = string_or_none(function.get("name")), string_or_none(value.get("id"))
     arguments = function.get("arguments", function.get("parameters", {}))
-    return call_with(name or "", arguments, written, raw_id, repeated(text, value))
+    return build_call(name or "", arguments, written, raw_id, find_repeated_key(text, value))
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:
-    return f"[AVAILABLE_TOOLS]{spaced([function_of(tool) for tool in tools])}[/AVAILABLE_TOOLS]"
+    return f"[AVAILABLE_TOOLS]{render_spaced_json([function_declaration(tool) for tool in tools])}[/AVAILABLE_TOOLS]"
 
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
-    return "".join(f"{_CALLS}{call.name}{_ARGUMENTS}{spaced(arguments_of(call))}" for call in calls)
+    return "".join(f"{_CALLS}{call.name}{_ARGUMENTS}{render_spaced_json(call_arguments(call))}" for call in calls)
 
 
-def _render_results(results: Sequence[Answered]) -> str:
+def _render_results(results: Sequence[ResultText]) -> str:
     return "".join(f"[TOOL_RESULTS]{result.text}[/TOOL_RESULTS]" for result in results)
 
 
 MISTRAL_TEXT = TextFormat(
     name="mistral-text",
     title="Mistral: [TOOL_CALLS], in the versions of its tokenizers",
-    openers=(opener(_OPENING, _Calls),),
+    openers=(token_opener(_OPENING, _Calls),),
     markers=(_CALLS,),
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,
     provider="mistral",
-    ends=("</s>",),
+    eos_tokens=("</s>",),
 )

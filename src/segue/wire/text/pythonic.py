@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["as_objects"]
+__all__ = ["convert_python_calls"]
 
 _TOKEN = re.compile(
     r"""
@@ -18,7 +18,7 @@ _TOKEN = re.compile(
 )
 
 
-def as_objects(text: str) -> str:
+def convert_python_calls(text: str) -> str:
     """Convert Python calls to lenient JSON objects with name and arguments. Anything else becomes invalid JSON."""
     opened: list[bool] = []
     inside = 0

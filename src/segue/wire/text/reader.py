@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator
 from typing import TypeAlias, TypeVar
 
-from segue.wire.text.base import Closed, Lost, Piece
-from segue.wire.text.loose import JsonScan
-from segue.wire.text.typed import Declared
+from segue.wire.text.base import BrokenCall, RegionEnd, Segment
+from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.lenient_json import JsonScanner
 
-__all__ = ["Reader", "Reading"]
+__all__ = ["Reading", "RegionReader"]
 
 T = TypeVar("T")
 Reading: TypeAlias = Generator[None, None, T]
@@ -23,57 +23,57 @@ Reading: TypeAlias = Generator[None, None, T]
 _SPACE = re.compile(r"\s*+")
 
 
-class Reader(ABC):
+class RegionReader(ABC):
     """A region whose syntax a subclass implements in `read`."""
 
-    def __init__(self, declared: Declared) -> None:
+    def __init__(self, declared: DeclaredTools) -> None:
         self.declared = declared
         self.ended = False
         self._text = ""
-        self._at = 0
+        self._offset = 0
         self._taken: list[str] = []
-        self._run = self.read()
+        self._generator = self.read()
 
     @abstractmethod
-    def read(self) -> Reading[list[Piece]]: ...
+    def read(self) -> Reading[list[Segment]]: ...
 
-    def feed(self, text: str) -> Closed | None:
-        self._text = self._text[self._at :] + text
-        self._at = 0
-        return self._go()
+    def feed(self, text: str) -> RegionEnd | None:
+        self._text = self._text[self._offset :] + text
+        self._offset = 0
+        return self._advance()
 
-    def close(self) -> Closed:
+    def close(self) -> RegionEnd:
         self.ended = True
-        return self._go() or Closed([self.written()], self._text[self._at :])
+        return self._advance() or RegionEnd([self.flush_taken()], self._text[self._offset :])
 
-    def _go(self) -> Closed | None:
+    def _advance(self) -> RegionEnd | None:
         try:
-            next(self._run)
+            next(self._generator)
         except StopIteration as stop:
-            return Closed(stop.value, self._text[self._at :])
+            return RegionEnd(stop.value, self._text[self._offset :])
         return None
 
     # Methods that return a `Reading` may wait for more text; call them with `yield from`.
 
     def take(self, length: int) -> None:
         """Consume so many characters of the buffered text."""
-        self._taken.append(self._text[self._at : self._at + length])
-        self._at += length
+        self._taken.append(self._text[self._offset : self._offset + length])
+        self._offset += length
 
-    def space(self) -> Reading[None]:
+    def skip_space(self) -> Reading[None]:
         while True:
-            found = _SPACE.match(self._text, self._at)
-            stop = found.end() if found is not None else self._at
-            self.take(stop - self._at)
+            found = _SPACE.match(self._text, self._offset)
+            stop = found.end() if found is not None else self._offset
+            self.take(stop - self._offset)
             if stop < len(self._text) or self.ended:
                 return
             yield
 
-    def ahead(self, *markers: str) -> Reading[str]:
+    def peek(self, *markers: str) -> Reading[str]:
         """The next marker, or an empty string. No marker may be a prefix of another."""
         longest = max(map(len, markers))
         while True:
-            coming = self._text[self._at : self._at + longest]
+            coming = self._text[self._offset : self._offset + longest]
             for marker in markers:
                 if coming.startswith(marker):
                     return marker
@@ -81,56 +81,56 @@ class Reader(ABC):
                 return ""
             yield
 
-    def one_of(self, *markers: str) -> Reading[str]:
+    def take_marker(self, *markers: str) -> Reading[str]:
         """Consume the next marker if it is one of these."""
-        found = yield from self.ahead(*markers)
+        found = yield from self.peek(*markers)
         self.take(len(found))
         return found
 
     def at_end(self) -> Reading[bool]:
         """True if there is no more text."""
-        while self._at == len(self._text) and not self.ended:
+        while self._offset == len(self._text) and not self.ended:
             yield
-        return self._at == len(self._text)
+        return self._offset == len(self._text)
 
-    def sign(self) -> Reading[str]:
+    def peek_char(self) -> Reading[str]:
         """The next character, empty at the end."""
         ended = yield from self.at_end()
-        return "" if ended else self._text[self._at]
+        return "" if ended else self._text[self._offset]
 
-    def matching(self, pattern: re.Pattern[str], limit: int = 4096) -> Reading[str]:
+    def take_match(self, pattern: re.Pattern[str], limit: int = 4096) -> Reading[str]:
         """Consume the longest match here; empty if it exceeds `limit`."""
         while True:
-            found = pattern.match(self._text, self._at)
-            stop = found.end() if found is not None else self._at
-            if stop - self._at > limit:
+            found = pattern.match(self._text, self._offset)
+            stop = found.end() if found is not None else self._offset
+            if stop - self._offset > limit:
                 return ""
             if stop < len(self._text) or self.ended:
-                run = self._text[self._at : stop]
+                run = self._text[self._offset : stop]
                 self.take(len(run))
                 return run
             yield
 
-    def until(self, pattern: re.Pattern[str], longest: int) -> Reading[str]:
+    def take_until(self, pattern: re.Pattern[str], longest: int) -> Reading[str]:
         """Consume the text before the next match, which has at most `longest` characters, and return the match."""
         while True:
-            found = pattern.search(self._text, self._at)
+            found = pattern.search(self._text, self._offset)
             if found is not None:
-                self.take(found.start() - self._at)
+                self.take(found.start() - self._offset)
                 return found[0]
-            self.take(max(0, len(self._text) - self._at - (0 if self.ended else longest - 1)))
+            self.take(max(0, len(self._text) - self._offset - (0 if self.ended else longest - 1)))
             if self.ended:
                 return ""
             yield
 
-    def json(self, scan: JsonScan) -> Reading[bool]:
+    def take_json(self, scan: JsonScanner) -> Reading[bool]:
         """Consume a JSON value, or what there is of it; return whether it is complete."""
         while True:
-            stop = scan.feed(self._text, self._at)
+            stop = scan.feed(self._text, self._offset)
             if stop is not None:
-                self.take(stop - self._at)
+                self.take(stop - self._offset)
                 return not scan.broken
-            self.take(len(self._text) - self._at)
+            self.take(len(self._text) - self._offset)
             if self.ended:
                 return False
             yield
@@ -138,30 +138,30 @@ class Reader(ABC):
     # Consumed text.
 
     @property
-    def mark(self) -> int:
+    def checkpoint(self) -> int:
         return len(self._taken)
 
-    def since(self, mark: int) -> str:
+    def text_since(self, mark: int) -> str:
         return "".join(self._taken[mark:])
 
-    def give_back(self, mark: int) -> None:
+    def rewind(self, mark: int) -> None:
         """Unread the text consumed since the checkpoint."""
-        self._text = self.since(mark) + self._text[self._at :]
-        self._at = 0
+        self._text = self.text_since(mark) + self._text[self._offset :]
+        self._offset = 0
         del self._taken[mark:]
 
-    def written(self) -> str:
+    def flush_taken(self) -> str:
         """Return the consumed text and clear it."""
         text = "".join(self._taken)
         self._taken.clear()
         return text
 
-    def lost(self, why: str, markers: re.Pattern[str] | None = None, behind: int = 1) -> Lost:
+    def build_broken_call(self, reason: str, markers: re.Pattern[str] | None = None, start: int = 1) -> BrokenCall:
         """Return the consumed text as a broken call; unread it from the next of these markers on."""
-        text = self.written()
-        found = None if markers is None else markers.search(text, behind)
+        text = self.flush_taken()
+        found = None if markers is None else markers.search(text, start)
         if found is not None:
-            self._text = text[found.start() :] + self._text[self._at :]
-            self._at = 0
+            self._text = text[found.start() :] + self._text[self._offset :]
+            self._offset = 0
             text = text[: found.start()]
-        return Lost(text, why)
+        return BrokenCall(text, reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from segue.errors import InputError, text_argument
+from segue.errors import InputError, require_string
 from segue.models import Model
 from segue.wire.text.base import TextFormat
 from segue.wire.text.deepseek import DEEPSEEK_TEXT
@@ -13,9 +13,9 @@ from segue.wire.text.hermes import HERMES
 from segue.wire.text.kimi import KIMI_TEXT
 from segue.wire.text.llama import LLAMA
 from segue.wire.text.mistral import MISTRAL_TEXT
-from segue.wire.text.xml_render import SPELLINGS, XML
+from segue.wire.text.xml_render import XML, XML_VARIANTS
 
-__all__ = ["FORMATS", "TEXT_FORMATS", "find_format", "format_of", "format_to_write"]
+__all__ = ["FORMATS", "TEXT_FORMATS", "detect_format", "find_format", "select_render_format"]
 
 # A list of Python calls, which has no marker.
 _PYTHONIC = re.compile(r"\s*\[\s*[A-Za-z_][\w.]*\(")
@@ -28,7 +28,7 @@ TEXT_FORMATS: dict[str, TextFormat] = {text_format.name: text_format for text_fo
 
 
 def find_format(name: str) -> TextFormat:
-    text_argument(name, "format")
+    require_string(name, "format")
     text_format = TEXT_FORMATS.get(name)
     if text_format is None:
         known = ", ".join(TEXT_FORMATS)
@@ -36,12 +36,12 @@ def find_format(name: str) -> TextFormat:
     return text_format
 
 
-def format_to_write(name: str, model: Model) -> TextFormat | None:
+def select_render_format(name: str, model: Model) -> TextFormat | None:
     """The format in the variant that the model was trained on; None if `name` is not a text format."""
-    return SPELLINGS.get(model.family, XML) if name == XML.name else TEXT_FORMATS.get(name)
+    return XML_VARIANTS.get(model.family, XML) if name == XML.name else TEXT_FORMATS.get(name)
 
 
-def format_of(text: str) -> TextFormat | None:
+def detect_format(text: str) -> TextFormat | None:
     """The format whose marker comes first in the text."""
     places = [
         (place, -len(marker), text_format)

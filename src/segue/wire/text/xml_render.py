@@ -8,31 +8,35 @@ from typing import Any
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.fields import object_or_none
+from segue.wire.json_values import object_or_none
 from segue.wire.text import minimax
-from segue.wire.text.base import Answered, TextFormat
-from segue.wire.text.spoken import function_of, object_of_call, spaced
-from segue.wire.text.xml import OPENER, SAFE_TAG
+from segue.wire.text.base import ResultText, TextFormat
+from segue.wire.text.json_calls import function_declaration, named_arguments, render_spaced_json
+from segue.wire.text.xml_parse import ESCAPABLE_TAG, OPENER
 
-__all__ = ["SPELLINGS", "XML"]
+__all__ = ["XML", "XML_VARIANTS"]
 
 _PLAIN_NAME = re.compile(r"""[^\s<>"']+""")
 
 
-def _value(value: object) -> str:
+def _render_value(value: object) -> str:
     """Text unchanged, anything else as JSON."""
-    text = value if isinstance(value, str) else spaced(value)
-    return SAFE_TAG.sub(r"<\\\1", text) if "<" in text else text
+    text = value if isinstance(value, str) else render_spaced_json(value)
+    return ESCAPABLE_TAG.sub(r"<\\\1", text) if "<" in text else text
 
 
-def _name(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else spaced(name).replace("<", "\\u003c").replace(">", "\\u003e")
+def _render_name(name: str) -> str:
+    return (
+        name
+        if _PLAIN_NAME.fullmatch(name)
+        else render_spaced_json(name).replace("<", "\\u003c").replace(">", "\\u003e")
+    )
 
 
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;"}
 
 
-def _attribute(name: str) -> str:
+def _escape_attribute(name: str) -> str:
     return "".join(_ENTITIES.get(sign, sign) for sign in name)
 
 
@@ -44,14 +48,16 @@ def _qwen_calls(calls: Sequence[ToolCall]) -> str:
 
 
 def _qwen_call(call: ToolCall) -> str:
-    parts = [f"<parameter={_name(k)}>\n{_value(v)}\n</parameter>\n" for k, v in object_of_call(call).items()]
-    return f"<function={_name(call.name)}>\n{''.join(parts)}</function>"
+    parts = [
+        f"<parameter={_render_name(k)}>\n{_render_value(v)}\n</parameter>\n" for k, v in named_arguments(call).items()
+    ]
+    return f"<function={_render_name(call.name)}>\n{''.join(parts)}</function>"
 
 
-def _elements(fields: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
+def _render_elements(fields: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
     """Each key as a tag, except the known ones."""
     return [
-        f"<{key}>{value if isinstance(value, str) else spaced(value)}</{key}>"
+        f"<{key}>{value if isinstance(value, str) else render_spaced_json(value)}</{key}>"
         for key, value in fields.items()
         if key not in known
     ]
@@ -61,10 +67,12 @@ def _qwen_parameter(name: str, schema: object) -> list[str]:
     fields = object_or_none(schema) or {}
     parts = [f"<name>{name}</name>"]
     if "type" in fields:
-        parts.append(f"<type>{fields['type'] if isinstance(fields['type'], str) else spaced(fields['type'])}</type>")
+        parts.append(
+            f"<type>{fields['type'] if isinstance(fields['type'], str) else render_spaced_json(fields['type'])}</type>"
+        )
     if isinstance(fields.get("description"), str):
         parts.append(f"<description>{fields['description'].strip()}</description>")
-    return ["<parameter>", *parts, *_elements(fields, ("name", "type", "description")), "</parameter>"]
+    return ["<parameter>", *parts, *_render_elements(fields, ("name", "type", "description")), "</parameter>"]
 
 
 def _qwen_tool(tool: Tool) -> str:
@@ -75,7 +83,7 @@ def _qwen_tool(tool: Tool) -> str:
     lines.append("<parameters>")
     for name, fields in (object_or_none(schema.get("properties")) or {}).items():
         lines += _qwen_parameter(name, fields)
-    lines += _elements(schema, ("type", "properties"))
+    lines += _render_elements(schema, ("type", "properties"))
     return "\n".join([*lines, "</parameters>", "</function>"])
 
 
@@ -97,7 +105,7 @@ def _qwen_tools(tools: Sequence[Tool]) -> str:
     )
 
 
-def _qwen_results(results: Sequence[Answered]) -> str:
+def _qwen_results(results: Sequence[ResultText]) -> str:
     return "\n".join(f"<tool_response>\n{result.text}\n</tool_response>" for result in results)
 
 
@@ -110,14 +118,14 @@ def _glm_calls(calls: Sequence[ToolCall]) -> str:
 
 def _glm_call(call: ToolCall) -> str:
     parts = [
-        f"<arg_key>{_name(key)}</arg_key>\n<arg_value>{_value(value)}</arg_value>\n"
-        for key, value in object_of_call(call).items()
+        f"<arg_key>{_render_name(key)}</arg_key>\n<arg_value>{_render_value(value)}</arg_value>\n"
+        for key, value in named_arguments(call).items()
     ]
     return f"<tool_call>{call.name}\n{''.join(parts)}</tool_call>"
 
 
 def _glm_tools(tools: Sequence[Tool]) -> str:
-    listed = "\n".join(spaced(function_of(tool)) for tool in tools)
+    listed = "\n".join(render_spaced_json(function_declaration(tool)) for tool in tools)
     return (
         "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
         "You are provided with function signatures within <tools></tools> XML tags:\n"
@@ -138,14 +146,14 @@ def _minimax_calls(calls: Sequence[ToolCall]) -> str:
 
 def _minimax_call(call: ToolCall) -> str:
     parts = [
-        f'<parameter name="{_attribute(key)}">{_value(value)}</parameter>\n'
-        for key, value in object_of_call(call).items()
+        f'<parameter name="{_escape_attribute(key)}">{_render_value(value)}</parameter>\n'
+        for key, value in named_arguments(call).items()
     ]
-    return f'<invoke name="{_attribute(call.name)}">\n{"".join(parts)}</invoke>'
+    return f'<invoke name="{_escape_attribute(call.name)}">\n{"".join(parts)}</invoke>'
 
 
 def _minimax_tools(tools: Sequence[Tool]) -> str:
-    listed = "".join(f"<tool>{spaced(function_of(tool)['function'])}</tool>\n" for tool in tools)
+    listed = "".join(f"<tool>{render_spaced_json(function_declaration(tool)['function'])}</tool>\n" for tool in tools)
     return (
         "# Tools\nYou may call one or more tools to assist with the user query.\n"
         f"Here are the tools available in JSONSchema format:\n\n<tools>\n{listed}</tools>\n\n"
@@ -155,15 +163,15 @@ def _minimax_tools(tools: Sequence[Tool]) -> str:
     )
 
 
-def _minimax_results(results: Sequence[Answered]) -> str:
+def _minimax_results(results: Sequence[ResultText]) -> str:
     return "\n".join(f"<response>{result.text}</response>" for result in results)
 
 
-def _spelled(
+def _build_format(
     title: str,
     render_tools: Callable[[Sequence[Tool]], str],
     render_calls: Callable[[Sequence[ToolCall]], str],
-    render_results: Callable[[Sequence[Answered]], str],
+    render_results: Callable[[Sequence[ResultText]], str],
 ) -> TextFormat:
     return TextFormat(
         name="xml",
@@ -181,14 +189,14 @@ def _spelled(
         render_tools=render_tools,
         render_calls=render_calls,
         render_results=render_results,
-        ends=("<|im_end|>", "<|endoftext|>", "<|observation|>", "<|user|>"),
+        eos_tokens=("<|im_end|>", "<|endoftext|>", "<|observation|>", "<|user|>"),
     )
 
 
-XML = _spelled("Qwen3-Coder, Qwen 3.5, GLM, MiniMax: tags", _qwen_tools, _qwen_calls, _qwen_results)
-SPELLINGS = {
+XML = _build_format("Qwen3-Coder, Qwen 3.5, GLM, MiniMax: tags", _qwen_tools, _qwen_calls, _qwen_results)
+XML_VARIANTS = {
     "qwen": XML,
-    "glm": _spelled("GLM: keys and values as tags", _glm_tools, _glm_calls, _qwen_results),
-    "minimax": _spelled("MiniMax: tags with attributes", _minimax_tools, _minimax_calls, _minimax_results),
+    "glm": _build_format("GLM: keys and values as tags", _glm_tools, _glm_calls, _qwen_results),
+    "minimax": _build_format("MiniMax: tags with attributes", _minimax_tools, _minimax_calls, _minimax_results),
 }
 """By model family: all variants are parsed alike; the one that the model was trained on is rendered."""

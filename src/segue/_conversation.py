@@ -1,0 +1,556 @@
+"""`segue.Conversation`: a conversation that grows message by message and can be rendered for any target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from math import ceil
+from typing import Any, cast
+
+import msgspec
+
+from segue._convert import Body, apply_profile, build_policy
+from segue._tools import parse_declaration
+from segue.canonical.blocks import (
+    Block,
+    Message,
+    Opaque,
+    Outcome,
+    Speaker,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    state_of,
+)
+from segue.canonical.codec import decode_interaction, dumps, encode_value, loads
+from segue.canonical.compress import CompressionResult, MessageChange, Summariser, compress
+from segue.canonical.history import History, bind_reasoning
+from segue.canonical.json import encode_json, parse_json_object, to_plain_json
+from segue.canonical.request import Options, Reply, Request, Tool, Usage
+from segue.canonical.tokens import TokenCounter, TokenEstimator, estimate_message, estimate_settings
+from segue.canonical.type_warmup import warm_type
+from segue.coerce import Content, coerce_blocks, detect_reply, is_blocks, is_parts
+from segue.errors import InputError, require_string
+from segue.models import identify
+from segue.pipeline import IdState, RenderedBody, render_for
+from segue.render.constraints import TEXTS, Policy
+from segue.render.reasoning_prefix import digest_transcript, record_prefixes
+from segue.render.report import Report
+from segue.render.transcript import Transcript
+from segue.render_cache import ChainedReport, RenderCache
+from segue.replies import parse_reply
+from segue.reply_reader import ReplyReader, SentRequest, map_reply
+from segue.wire.base import Fetch, Wire
+from segue.wire.detect_body import detect_source
+from segue.wire.names import NameMap
+from segue.wire.registry import WIRES, find_wire
+from segue.wire.text.registry import TEXT_FORMATS
+
+__all__ = ["Conversation", "Rendered"]
+
+# For how many targets the rendered prefix is cached.
+_MAX_CACHED_TARGETS = 3
+
+
+class Rendered:
+    """A body ready to be sent. `fragments` are its bytes in chunks, to be written one after the other."""
+
+    def __init__(
+        self,
+        report: Report,
+        sent_request: SentRequest,
+        *,
+        body: dict[str, Any] | None = None,
+        fragments: list[bytes] | None = None,
+    ) -> None:
+        self.report = report
+        self._sent_request = sent_request
+        if body is not None:
+            self.body = body
+        if fragments is not None:
+            self.fragments = fragments
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        return parse_json_object(self.data)[0]
+
+    @cached_property
+    def fragments(self) -> list[bytes]:
+        return [encode_json(self.body)]
+
+    @cached_property
+    def data(self) -> bytes:
+        return b"".join(self.fragments)
+
+    @property
+    def sent_request(self) -> SentRequest:
+        """The target, and the projected tool names."""
+        return self._sent_request
+
+    def open_reader(self) -> ReplyReader:
+        """Return a reader for the provider's stream: `feed` it the bytes; `close` returns a reply for `add_reply`."""
+        return ReplyReader(self._sent_request)
+
+
+class _Target(msgspec.Struct, frozen=True):
+    """The target of a render and its settings."""
+
+    wire: Wire
+    model: str | None
+    tool_format: str
+    policy: Policy
+    fetch: Fetch | None
+
+    def __hash__(self) -> int:
+        return hash((self.wire.name, self.model, self.tool_format, self.policy))
+
+    @property
+    def can_cache(self) -> bool:
+        """Whether the rendered prefix can be cached: not with text formats or reasoning bound to its prefix."""
+        if self.tool_format in TEXT_FORMATS:
+            return False
+        return self.wire.constraints(identify(self.model or self.wire.default_model)).reasoning_binding != "prefix"
+
+    def sent_request(self, request: Request, names: NameMap) -> SentRequest:
+        return SentRequest(self.wire, request, names, self.model or self.wire.default_model, self.tool_format)
+
+    def render(
+        self, request: Request, report: Report, id_state: IdState | None = None
+    ) -> tuple[Transcript, RenderedBody]:
+        return render_for(
+            request,
+            self.wire,
+            report,
+            self.policy,
+            model=self.model,
+            tool_format=self.tool_format,
+            fetch=self.fetch,
+            id_state=id_state,
+        )
+
+
+class Conversation:
+    """A conversation with tools. `system`, `tools` and `options` can be changed at any time."""
+
+    def __init__(
+        self, system: str | None = None, tools: Sequence[Tool | Mapping[str, Any]] = (), **options: object
+    ) -> None:
+        self._request = Request(())
+        self._history = History()
+        self._render_caches: dict[_Target, tuple[Request, RenderCache]] = {}
+        self._sent_transcript: Transcript | None = None
+        self._synthetic_calls: Sequence[str] = ()
+        self._sent_request: SentRequest | None = None
+        self._compressed: list[MessageChange] = []
+        self._reported_changes: dict[tuple[str, str | None], int] = {}
+        self._estimate = TokenEstimator()
+        self._counted: tuple[int, int, float] = (0, 0, 0.0)
+        self.system = system
+        self.tools = tools
+        self.options = options
+
+    @property
+    def system(self) -> str | None:
+        texts = self._request.system
+        return "\n\n".join(block.text for block in texts) if texts else None
+
+    @system.setter
+    def system(self, text: str | None) -> None:
+        if text is not None and not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError("system text must be a string", path="system")
+        self._update_request(system=(Text(text),) if text else ())
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return self._request.tools
+
+    @tools.setter
+    def tools(self, declarations: Sequence[Tool | Mapping[str, Any]]) -> None:
+        self._update_request(
+            tools=tuple(tool for at, given in enumerate(declarations) for tool in _parse_tools(given, at))
+        )
+
+    @property
+    def options(self) -> Options:
+        return self._request.options
+
+    @options.setter
+    def options(self, options: Options | Mapping[str, object]) -> None:
+        if isinstance(options, Mapping):
+            unknown = set(options) - set(Options.__struct_encode_fields__)
+            if unknown:
+                known = ", ".join(Options.__struct_encode_fields__)
+                raise InputError(f"unknown option {min(unknown)!r}; known are {known}", path="options")
+            try:
+                options = msgspec.convert(to_plain_json(dict(options)), warm_type(Options))
+            except msgspec.ValidationError as error:
+                raise InputError(str(error), path="options") from None
+        self._update_request(options=options)
+
+    def _update_request(self, **changes: object) -> None:
+        """Change the request; its `native` is cleared, since it no longer matches the original body."""
+        self._request = msgspec.structs.replace(self._request, native=None, **changes)
+
+    @classmethod
+    def from_body(cls, body: Body, *, source: str | None = None) -> Conversation:
+        """Return a conversation that continues a request body."""
+        value, _ = parse_json_object(body)
+        wire = find_wire(detect_source(value) if source is None else source, argument="source")
+        request = wire.parse_request(value)
+        return cls._from_request(request, record_prefixes(request))
+
+    @classmethod
+    def _from_request(cls, request: Request, messages: Iterable[Message], *, turns: int = 0) -> Conversation:
+        made = cls()
+        made._request = msgspec.structs.replace(request, messages=())
+        made._history = History(messages, turns=turns)
+        return made
+
+    @classmethod
+    def from_history(cls, request: Request, history: History) -> Conversation:
+        """Return a conversation from its stored parts: a request without messages, and the history."""
+        made = cls()
+        made._request = msgspec.structs.replace(request, messages=())
+        made._history = history
+        return made
+
+    @property
+    def request(self) -> Request:
+        """The request without its messages: system text, tools, options."""
+        return self._request
+
+    @request.setter
+    def request(self, request: Request) -> None:
+        self._request = msgspec.structs.replace(request, messages=())
+
+    @property
+    def history(self) -> History:
+        """The history: every change of the conversation passes through it."""
+        return self._history
+
+    @property
+    def estimate(self) -> TokenEstimator:
+        """The token estimator, calibrated with the usage that providers reported."""
+        return self._estimate
+
+    @estimate.setter
+    def estimate(self, estimate: TokenEstimator) -> None:
+        self._estimate = estimate
+
+    @property
+    def last_request(self) -> tuple[Transcript | None, Sequence[str], SentRequest | None]:
+        """The last render: its transcript, the calls that got synthetic results for it, and its projected names."""
+        return self._sent_transcript, self._synthetic_calls, self._sent_request
+
+    @last_request.setter
+    def last_request(self, asked: tuple[Transcript | None, Sequence[str], SentRequest | None]) -> None:
+        self._sent_transcript, self._synthetic_calls, self._sent_request = asked
+
+    @property
+    def compression_changes(self) -> list[MessageChange]:
+        """The changes made by compressions. Each target's next report includes the new ones."""
+        return self._compressed
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self._history.messages
+
+    @property
+    def pending(self) -> list[ToolCall]:
+        """Calls without a result, in call order."""
+        return self._history.pending
+
+    def add_user(self, content: Content) -> None:
+        """Add a user message: text, canonical blocks, or content parts of any API."""
+        self._history.add(Message("human", coerce_blocks(content)))
+
+    def add_reply(self, reply: Body | Reply, *, source: str | None = None) -> Reply:
+        """Add a model's reply and return it with this conversation's ids in its calls."""
+        if not isinstance(reply, Reply):
+            api = detect_reply(parse_json_object(reply)[0]) if source is None else source
+            wire = find_wire(api, argument="source")
+            reply = parse_reply(wire, reply)
+            if self._sent_request is not None and self._sent_request.wire.name == wire.name:
+                reply = map_reply(reply, self._sent_request)
+        self.mark_sent()
+        self.calibrate_tokens(reply.usage, reply.model)
+        blocks = tuple(_clear_id(block) for block in reply.blocks)
+        if self._sent_transcript is not None and any(isinstance(block, Thinking) for block in blocks):
+            blocks = _attribute_reasoning(blocks, self._sent_transcript)
+            if self._sent_transcript.constraints.reasoning_binding == "prefix":
+                blocks = bind_reasoning(blocks, digest_transcript(self._sent_transcript))
+        added = self._history.add(Message("ai", blocks, turn_key=self._history.open_turn()))
+        return msgspec.structs.replace(reply, blocks=added[0].blocks if added else ())
+
+    def calibrate_tokens(self, usage: Usage | None, model: str | None) -> None:
+        """Calibrate the token estimate of the request with the usage that the provider reported."""
+        if usage is not None and usage.input:
+            self._estimate.calibrate(self._estimate_tokens(), usage.input, identify(model).family)
+
+    @property
+    def tokens(self) -> int:
+        """The estimated number of tokens of the next request."""
+        return ceil(self._estimate_tokens() * self._estimate.ratio())
+
+    def _estimate_tokens(self) -> float:
+        edits, place, weight = self._counted
+        if edits != self._history.edit_count:
+            place, weight = 0, 0.0
+        new = self._history.slice(place)
+        # One by one: the same floating-point sum, however often it was continued.
+        for message in new:
+            weight += estimate_message(message)
+        self._counted = self._history.edit_count, place + len(new), weight
+        return estimate_settings(self._request) + weight
+
+    def pin(self, message: Message) -> Message:
+        """Exclude a message from compression; return it as it is stored now."""
+        return self._history.pin(message)
+
+    def compress(
+        self, strategy: str, budget: int, *, summarise: Summariser | None = None, count: TokenCounter | None = None
+    ) -> CompressionResult:
+        """Compress the messages to at most `budget` tokens, by the estimate or by `count`.
+
+        Strategies: `truncate-results`, `drop-oldest`, `middle-out` (which needs `summarise`), `dense`. The changes are
+        in the result, and in the report of the next request to each target.
+        """
+        request = msgspec.structs.replace(self._request, messages=self._history.complete_from_ledger()[0])
+        made = compress(
+            # Reasoning is bound to its prefix before the compression.
+            record_prefixes(request),
+            strategy,
+            budget,
+            count=count or self._estimate,
+            summarise=summarise,
+            has_provider_state=request.continues is not None,
+        )
+        if made.changes:
+            self._history.replace_messages(made.messages)
+            self._compressed += made.changes
+        return made
+
+    def mark_sent(self) -> None:
+        """Mark the last request as sent: calls with a synthetic result in it become interrupted, results final."""
+        for call_id in self._synthetic_calls:
+            entry = self._history.ledger.get(call_id)
+            if entry is not None and entry.state == "pending" and not entry.rewound:
+                self.interrupt(entry.call, "interrupted: no result was recorded")
+        self._synthetic_calls = ()
+        self._history.mark_sent()
+
+    def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
+        """Add the result of a call, given as a `ToolCall`, a canonical id, or a raw id in the newest turn.
+
+        Text and blocks are kept; any other value is a JSON result.
+        """
+        self._history.add(self.build_outcome(call, content, error=error))
+
+    def cancel(self, call: ToolCall | str) -> None:
+        """Record that a call was cancelled."""
+        self._history.add(self.build_outcome(call, outcome="cancelled"))
+
+    def interrupt(self, call: ToolCall | str, why: str) -> None:
+        """Record that a call was interrupted: its result is not known."""
+        self._history.add(self.build_outcome(call, outcome="interrupted", why=why))
+
+    def build_outcome(
+        self,
+        call: ToolCall | str,
+        content: object = None,
+        *,
+        error: bool = False,
+        outcome: Outcome | None = None,
+        why: str = "cancelled",
+    ) -> Message:
+        """Return the message with the result or other outcome of a call, without adding it."""
+        found = self.find_call(call)
+        if outcome is not None:
+            text = TEXTS.cancelled if outcome == "cancelled" else TEXTS.interrupted
+            response = found.respond(text, error=True, outcome=outcome, synthetic=why)
+        elif content is None or isinstance(content, str):
+            response = found.respond(content or "", error=error)
+        elif is_blocks(content) or is_parts(content):
+            response = found.respond(coerce_blocks(cast("Content", content)), error=error)
+        else:
+            response = found.respond((), structured=to_plain_json(content), error=error)
+        return Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key)
+
+    def find_call(self, call: ToolCall | str) -> ToolCall:
+        """Return the call given as a `ToolCall`, a canonical id, or a raw id in the newest turn."""
+        ledger = self._history.ledger
+        key = call.id if isinstance(call, ToolCall) else call
+        if key in ledger:
+            return ledger[key].call
+        same = [found for found in self._history.newest_calls if found.origin.raw_id == key]
+        waiting = [found for found in same if ledger[found.id].state == "pending"]
+        if not same:
+            raise InputError(f"unknown tool call {key!r}: not in this conversation, nor a raw id in its newest turn")
+        return (waiting or same)[0]
+
+    def add_blocks(self, *blocks: Block, speaker: Speaker | None = None) -> tuple[Message, ...]:
+        """Add blocks of any source, such as parsed items, each with its natural speaker unless `speaker` is given.
+
+        Calls get this conversation's ids; results are paired by raw id, or by name and order.
+        """
+
+        for place, block in enumerate(blocks):
+            if not isinstance(block, Block):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InputError("a block was expected, as returned by `parse_item`", path=f"blocks[{place}]")
+
+        def speaker_of(block: Block) -> Speaker:
+            return speaker or _default_speaker(block)
+
+        added: list[Message] = []
+        for run_speaker, run in groupby(map(self._clear_foreign_id, blocks), key=speaker_of):
+            content = tuple(run)
+            turn_key = self._history.open_turn() if any(isinstance(block, ToolCall) for block in content) else None
+            added += self._history.add(Message(run_speaker, content, turn_key=turn_key))
+        return tuple(added)
+
+    def _clear_foreign_id(self, block: Block) -> Block:
+        """Clear an id that is not one of this conversation: an item parsed alone has an id of its own."""
+        if isinstance(block, ToolCall):
+            return msgspec.structs.replace(block, id="")
+        if isinstance(block, ToolResponse) and block.call_id not in self._history.ledger:
+            return msgspec.structs.replace(block, call_id="", hosted=block.hosted or self._is_hosted_result(block))
+        return block
+
+    def _is_hosted_result(self, response: ToolResponse) -> bool:
+        """Whether the newest call of this raw id is hosted: a result alone may not show it."""
+        raw_id = response.origin.raw_id
+        calls = (entry.call for entry in reversed(self._history.ledger.values()) if not entry.rewound)
+        call = next((call for call in calls if call.origin.raw_id == raw_id), None) if raw_id is not None else None
+        return call is not None and call.kind == "hosted" and not call.origin.is_approval
+
+    def render(
+        self,
+        target: str,
+        model: str | None = None,
+        *,
+        profile: str | None = None,
+        tool_format: str = "auto",
+        fetch: Fetch | None = None,
+        ids: str = "auto",
+        reasoning: str = "native",
+        hosted: str = "pair",
+        pending: str = "complete",
+        orphans: str = "text",
+    ) -> Rendered:
+        """Render the next request for the target, or for a server profile of it."""
+        require_string(model, "model", required=False)
+        require_string(tool_format, "tool_format")
+        policy = build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
+        wire = find_wire(target, argument="target")
+        request = self._request
+        source = WIRES.get(request.native.api) if request.native is not None else None
+        if model is None and source is not None and source.provider == wire.provider:
+            model = request.model
+        if profile is not None:
+            wire = apply_profile(wire, profile)
+        destination = _Target(wire, model, tool_format, policy, fetch)
+        cache = self._find_render_cache(destination)
+        whole = cache.render(request, self._history) if cache is not None else None
+        if whole is not None:
+            report = ChainedReport((self._history_report(destination), whole.report))
+            rendered = Rendered(report, destination.sent_request(request, whole.names), fragments=whole.fragments)
+            return self._record_sent(rendered, whole.transcript, whole.newest_report)
+        report = Report()
+        messages, supplied = self._history.complete_from_ledger()
+        transcript, made = destination.render(msgspec.structs.replace(request, messages=messages), report)
+        if cache is not None:
+            cache.start(request, self._history, made, report, transcript)
+        report = ChainedReport((self._history_report(destination, supplied), report))
+        rendered = Rendered(report, destination.sent_request(request, made.names), body=made.body)
+        return self._record_sent(rendered, transcript, report)
+
+    def _history_report(self, target: _Target, supplied: Iterable[str] = ()) -> Report:
+        """Report conflicts in the history, and changes by compressions that this target's reports do not have yet."""
+        report = Report()
+        for call_id in supplied:
+            report.add("supplied", "missing call or result restored from the ledger", call_id=call_id)
+        for call_id, entry in self._history.conflicting.items():
+            for response in entry.evidence:
+                report.add("dedupe", f"second result ({state_of(response)}) stored but not sent", call_id=call_id)
+        key = target.wire.name, target.model
+        for change in self._compressed[self._reported_changes.get(key, 0) :]:
+            if not self._history.is_rewound(change.calls):
+                report.add("compressed", str(change), call_id=change.calls[0] if len(change.calls) == 1 else None)
+        self._reported_changes[key] = len(self._compressed)
+        return report
+
+    def _find_render_cache(self, target: _Target) -> RenderCache | None:
+        """Return the render cache for this target; None where its prefix can't be cached."""
+        if not target.can_cache:
+            return None
+        request, cache = self._render_caches.pop(target, (None, None))
+        if cache is None or request is not self._request:
+            cache = RenderCache(target.wire.conversation_key, target.render)
+        self._render_caches[target] = self._request, cache
+        if len(self._render_caches) > _MAX_CACHED_TARGETS:
+            del self._render_caches[next(iter(self._render_caches))]
+        return cache
+
+    def _record_sent(self, rendered: Rendered, transcript: Transcript, report: Report) -> Rendered:
+        """Record the transcript, the synthetic results and the names that the next reply belongs to."""
+        self._sent_transcript = transcript if identify(transcript.model).family else None
+        self._synthetic_calls = [finding.call_id for finding in report.of("synthetic") if finding.call_id is not None]
+        self._sent_request = rendered.sent_request
+        return rendered
+
+    def dump(self) -> bytes:
+        """Encode the conversation in its stored form, with the ledger."""
+        history = self._history
+        request = msgspec.structs.replace(self._request, messages=history.messages)
+        more = {"tokens": msgspec.to_builtins(self._estimate)} if self._estimate.learned else {}
+        if self._compressed:
+            more["compressed"] = msgspec.to_builtins(self._compressed)
+        ledger = [encode_value(entry) for entry in history.ledger.values()]
+        return dumps(request, turns=history.turns, ledger=ledger, **more)
+
+    @classmethod
+    def load(cls, data: bytes) -> Conversation:
+        """Load a conversation stored by `dump`."""
+        request, envelope = loads(data)
+        made = cls._from_request(request, request.messages, turns=int(envelope.get("turns", 0)))
+        stored = enumerate(envelope.get("ledger", ()))
+        made._history.restore(decode_interaction(entry, f"ledger[{position}]") for position, entry in stored)
+        made._estimate = msgspec.convert(envelope.get("tokens", {}), warm_type(TokenEstimator))
+        made._compressed = [msgspec.convert(note, warm_type(MessageChange)) for note in envelope.get("compressed", ())]
+        return made
+
+
+def _default_speaker(block: Block) -> Speaker:
+    """Return the natural speaker of a block: `tool` for results, `human` for approval answers, else `ai`."""
+    if isinstance(block, ToolResponse) and not block.hosted:
+        return "tool"
+    return "human" if isinstance(block, Opaque) and block.origin.is_approval else "ai"
+
+
+def _clear_id(block: Block) -> Block:
+    """Clear the id of a call, so that this conversation assigns its own."""
+    return msgspec.structs.replace(block, id="") if isinstance(block, ToolCall) and block.id else block
+
+
+def _attribute_reasoning(blocks: tuple[Block, ...], sent: Transcript) -> tuple[Block, ...]:
+    """Attribute reasoning without a model name to the model of the request."""
+
+    def attribute(block: Block) -> Block:
+        if not isinstance(block, Thinking) or block.origin.model is not None:
+            return block
+        if block.origin.provider != sent.constraints.provider:
+            return block
+        return msgspec.structs.replace(block, origin=msgspec.structs.replace(block.origin, model=sent.model))
+
+    return tuple(map(attribute, blocks))
+
+
+def _parse_tools(tool: Tool | Mapping[str, Any], position: int) -> tuple[Tool, ...]:
+    """Parse a tool declaration of any API; one object of Gemini declares several."""
+    if isinstance(tool, Tool):
+        return (tool,)
+    if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError("a tool's declaration must be an object", path=f"tools[{position}]")
+    return parse_declaration(tool, position)

@@ -1,0 +1,200 @@
+"""`segue.convert`: convert a request body of any API to any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+
+from segue._stream import ReplyStream
+from segue.canonical.ids import short_hash
+from segue.canonical.json import encode_json, parse_json_object, reject_duplicate_key
+from segue.canonical.request import Request
+from segue.canonical.type_warmup import warm_type
+from segue.errors import InputError, require_string, validate_profile
+from segue.fast import convert_fast
+from segue.models import identify
+from segue.pipeline import ConvertJob, convert_request
+from segue.render.constraints import Policy
+from segue.render.content import drop_omitted_blocks
+from segue.render.hosted import approvals_to_text
+from segue.render.report import Report
+from segue.replies import map_calls_back, parse_reply, report_dropped
+from segue.wire.base import Fetch, RenderContext, Wire
+from segue.wire.ids import IdMap
+from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.profiles import PROFILES, profile_wire
+from segue.wire.registry import find_wire
+from segue.wire.text.extractor import TextExtractor, extract_from_reply
+from segue.wire.text.extractor_choice import choose_extractor
+from segue.wire.text.registry import TEXT_FORMATS
+
+__all__ = ["Body", "Converted", "apply_profile", "build_policy", "convert"]
+
+Body = bytes | bytearray | str | Mapping[str, Any]
+
+
+class Converted:
+    """A converted body and its report.
+
+    `body`, `data` and `_request` are computed on first access where the constructor did not get them; `_source_data` is
+    the source body.
+    """
+
+    _source_data: bytes
+    _tool_format: str = "auto"
+
+    def __init__(self, source: Wire, target: Wire, report: Report, names: NameMap, **made: Any) -> None:
+        self._source = source
+        self._target = target
+        self._names = names
+        self.report: Report = report
+        self.reply_report: Report | None = None
+        vars(self).update(made)
+
+    def __repr__(self) -> str:
+        return f"<Converted {self.source} → {self.target}: {len(self.report.findings)} findings>"
+
+    @property
+    def source(self) -> str:
+        return self._source.name
+
+    @property
+    def target(self) -> str:
+        return self._target.name
+
+    @cached_property
+    def data(self) -> bytes:
+        """The body as JSON."""
+        return encode_json(self.body)
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        return parse_json_object(self.data)[0]
+
+    @cached_property
+    def _request(self) -> Request:
+        """The source request in canonical form."""
+        return self._source.parse_request(parse_json_object(self._source_data)[0])
+
+    def _requested_model(self) -> str | None:
+        """Return the model named in the body: not every API repeats it in the reply."""
+        model = self.body.get("model", self.body.get("modelId"))
+        return model if isinstance(model, str) else None
+
+    def reply(self, data: Body) -> dict[str, Any]:
+        """Convert the target's reply to the source API, with the caller's tool names and ids unique in its history.
+
+        Findings are in `reply_report`, and are added to `report`.
+        """
+        request, wire = self._request, self._source
+        report = Report(target=wire.name)
+        reply = parse_reply(self._target, data)
+        if reply.model is None:
+            reply = msgspec.structs.replace(reply, model=self._requested_model())
+        reply = extract_from_reply(reply, self._build_extractor(report, turn_key=""))
+        report_dropped(reply, wire, report)
+        if wire.name != self._target.name:
+            reply = msgspec.structs.replace(
+                reply, blocks=tuple(drop_omitted_blocks(approvals_to_text(reply.blocks, report), report))
+            )
+        reply = map_calls_back(reply, request, self._names, custom_tools=wire.custom_tools)
+        ids = IdMap(wire.ids(identify(request.model)), provider=wire.provider)
+        names = NameMap(ANY_NAME)
+        ids.add_messages(request.messages, names.render)
+        for call in reply.calls:
+            ids.assign(call, call.name)
+        body = wire.render_reply(reply, RenderContext(ids, names, report))
+        self.reply_report = report
+        self.report.findings.extend(report.findings)
+        return body
+
+    def stream(self) -> ReplyStream:
+        """Return a converter for a streamed reply: `feed` it the target's bytes, and send its output to the caller."""
+        return ReplyStream(
+            self._request,
+            source=self._source,
+            target=self._target,
+            names=self._names,
+            report=self.report,
+            # Different for each request, so that ids do not repeat those of earlier replies.
+            turn_key=f"turn-{short_hash(self.data, 16)}",
+            model=self._requested_model(),
+            build_extractor=self._build_extractor,
+        )
+
+    def _build_extractor(self, report: Report, *, turn_key: str) -> TextExtractor:
+        """Return the extractor for tool calls in text; same-API only leaked calls are extracted, `<think>` stays."""
+        tools = [msgspec.structs.replace(tool, name=self._names.render(tool.name)) for tool in self._request.tools]
+        is_cross_api = self._source.name != self._target.name
+        return choose_extractor(
+            self._target,
+            self._requested_model(),
+            self._tool_format,
+            turn_key=turn_key,
+            tools=tools,
+            report=report,
+            think=is_cross_api or self._tool_format in TEXT_FORMATS,
+        )
+
+
+def convert(
+    body: Body,
+    *,
+    target: str,
+    source: str | None = None,
+    model: str | None = None,
+    profile: str | None = None,
+    tool_format: str = "auto",
+    fetch: Fetch | None = None,
+    ids: str = "auto",
+    reasoning: str = "native",
+    hosted: str = "pair",
+    pending: str = "complete",
+    orphans: str = "text",
+) -> Converted:
+    """Convert a request body of one API to a body that another one accepts, with a report of each decision.
+
+    `source` None: detected by the body's shape, then by its model name. `model` is the target's; without one the body's
+    own is kept same-API and dropped cross-API. `profile` names a server with its own rules for openai-chat.
+    """
+    require_string(model, "model", required=False)
+    require_string(tool_format, "tool_format")
+    if fetch is not None and not callable(fetch):
+        raise InputError("a function that takes a URL was expected", path="fetch")
+    target_wire = find_wire(target, argument="target")
+    job = ConvertJob(
+        target=target_wire if profile is None else apply_profile(target_wire, profile),
+        source=None if source is None else find_wire(source, argument="source"),
+        base_wire=target_wire,
+        model=model,
+        tool_format=tool_format,
+        policy=build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans),
+        fetch=fetch,
+    )
+    if isinstance(body, bytes | bytearray) and (fast := convert_fast(source_data := bytes(body), job)) is not None:
+        return Converted(fast.source, job.target, fast.report, fast.names, data=fast.data, _source_data=source_data)
+    value, surrogates = parse_json_object(body)
+    conversion = convert_request(value, job, replaced_surrogates=surrogates)
+    reject_duplicate_key(body, conversion.source.conversation_key)
+    rendered = conversion.rendered
+    made = {"body": rendered.body, "_request": conversion.request, "_tool_format": tool_format}
+    return Converted(conversion.source, job.target, rendered.report, rendered.names, **made)
+
+
+def apply_profile(wire: Wire, profile: str) -> Wire:
+    """Return the wire with the rules of a server profile."""
+    validate_profile(profile, wire.name, PROFILES)
+    return profile_wire(profile)
+
+
+def build_policy(**chosen: str) -> Policy:
+    """Return the policy with these values; raise `InputError` for an invalid one."""
+    try:
+        return msgspec.convert(chosen, warm_type(Policy))
+    except msgspec.ValidationError as error:
+        name = str(error).partition(" - at `$.")[2].rstrip("`")
+        values = get_args(get_type_hints(Policy)[name])
+        raise InputError(f"{chosen[name]!r} is not one of {', '.join(values)}", path=name) from None

@@ -1,0 +1,71 @@
+"""`segue.extract`: extract tool calls from a model's text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from segue._tools import parse_declaration
+from segue.canonical.blocks import Text, ToolCall
+from segue.canonical.json import parse_json
+from segue.canonical.request import Reply, Tool
+from segue.errors import InputError, require_string
+from segue.render.report import Report
+from segue.wire.stream_parser import TURN_KEY
+from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.extractor import TextExtractor, extract_from_reply
+from segue.wire.text.registry import detect_format, find_format
+
+__all__ = ["Extracted", "extract"]
+
+
+class Extracted:
+    """The text without its calls, the reasoning at its beginning, the calls, and the report.
+
+    `format` is the format used, or None where none was detected.
+    """
+
+    def __init__(self, reply: Reply, report: Report, format: str | None) -> None:
+        self.text: str = reply.text
+        self.thinking: str = reply.thinking
+        self.calls: tuple[ToolCall, ...] = reply.calls
+        self.report = report
+        self.format = format
+
+    def __repr__(self) -> str:
+        return f"<Extracted from {self.format or 'plain text'}: {len(self.calls)} calls>"
+
+
+def extract(text: str, format: str = "auto", *, tools: object = None) -> Extracted:
+    """Extract the calls from a text in this format; `auto` detects it by its markers.
+
+    `tools` are declarations of any API: arguments written without types get the declared ones.
+    """
+    require_string(text, "text")
+    require_string(format, "format")
+    form = detect_format(text) if format == "auto" else find_format(format)
+    report = Report()
+    declared = DeclaredTools(None if tools is None else _parse_tools(tools))
+    hearing = TextExtractor(form, turn_key=TURN_KEY, declared=declared, report=report)
+    reply = extract_from_reply(Reply((Text(text),)), hearing)
+    return Extracted(reply, report, None if form is None else form.name)
+
+
+def _parse_tools(tools: object) -> list[Tool]:
+    """Parse declarations given as a list, as JSON, or as a body that has them."""
+    value = parse_json(tools)[0] if isinstance(tools, bytes | bytearray | str) else tools
+    if isinstance(value, Mapping):
+        value = cast("Mapping[str, Any]", value).get("tools")
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise InputError("a list of tool declarations was expected", path="tools")
+    entries = cast("Sequence[object]", value)
+    found: list[Tool] = []
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            raise InputError("a tool's declaration must be an object", path=f"tools[{place}]")
+        try:
+            found += parse_declaration(cast("Mapping[str, Any]", entry), place)
+        except InputError as error:
+            # `extract` has no argument `source`.
+            raise InputError(error.message.partition("; name `source`")[0], path=error.path) from None
+    return found

@@ -1,0 +1,168 @@
+"""`segue.repair`: make a body valid with as few changes as possible, and list them.
+
+A repair is a same-API conversion: what the API accepts is unchanged, what it would reject is repaired.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
+
+from msgspec import UNSET, Struct
+
+from segue._convert import Body, Converted, convert
+from segue.canonical.json import encode_json, encode_json_text, parse_json_object, reject_duplicate_key
+from segue.wire.registry import find_wire
+
+__all__ = ["Change", "Repaired", "repair"]
+
+_DIFF_SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
+_MAX_VALUE_LENGTH = 80
+_ID_KEYS = ("id", "call_id", "tool_call_id", "tool_use_id")
+
+
+class Change(Struct, frozen=True, omit_defaults=True):
+    """One change of a body. `path` is the path in the repaired body; for a removed value, that in the original.
+
+    `origin` is the original path of a moved item.
+    """
+
+    kind: Literal["added", "removed", "changed", "moved"]
+    path: str
+    before: Any = UNSET
+    after: Any = UNSET
+    origin: str | None = None
+
+    def __str__(self) -> str:
+        head = f"{_DIFF_SIGNS[self.kind]} {self.path or 'the body'}"
+        match self.kind:
+            case "added":
+                return f"{head}: {_format_value(self.after)}"
+            case "removed":
+                return f"{head}: {_format_value(self.before)}"
+            case "moved":
+                return f"{head}: from {self.origin}"
+            case "changed":
+                return f"{head}: {_format_value(self.before)} → {_format_value(self.after)}"
+
+
+class Repaired(Converted):
+    """A conversion with the list of its changes. `str(repaired)` is a readable diff."""
+
+    def __init__(self, conversion: Converted, given: Mapping[str, Any], *, keep_model: bool) -> None:
+        vars(self).update(vars(conversion))
+        self.body = _restore_model(given, conversion.body) if keep_model else conversion.body
+        self.changes: tuple[Change, ...] = tuple(_diff_values(given, self.body, ""))
+
+    def __str__(self) -> str:
+        """Return a line for each change, then a line for each reason."""
+        reasons = Counter(finding.message for finding in self.report.findings)
+        counted = (f"# {reason}" + (f" ({count} ×)" if count > 1 else "") for reason, count in reasons.items())
+        return "\n".join([*map(str, self.changes), *counted])
+
+
+def repair(body: Body, api: str, *, model: str | None = None, profile: str | None = None) -> Repaired:
+    """Repair a body of `api` with as few changes as possible; a valid one is returned byte-equal.
+
+    `model` selects the rules where that is not the body's own model; it is not written into the body.
+    """
+    wire = find_wire(api, argument="api")
+    given, surrogates = parse_json_object(body)
+    reject_duplicate_key(body, wire.conversation_key)
+    conversion = convert(body if surrogates else given, source=api, target=api, model=model, profile=profile)
+    repaired = Repaired(conversion, given, keep_model=model is not None)
+    if not repaired.changes and isinstance(body, bytes | bytearray) and not surrogates:
+        repaired.data = bytes(body)
+    return repaired
+
+
+def _restore_model(given: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
+    if "model" in given:
+        return {**made, "model": given["model"]}
+    return {key: value for key, value in made.items() if key != "model"}
+
+
+def _format_value(value: object) -> str:
+    text = encode_json_text(value)
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…"
+
+
+def _diff_values(before: object, after: object, path: str) -> Iterator[Change]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        yield from _diff_objects(cast("dict[str, Any]", before), cast("dict[str, Any]", after), path)
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _diff_lists(cast("list[Any]", before), cast("list[Any]", after), path)
+    elif encode_json(cast("object", before)) != encode_json(after):
+        yield Change("changed", path, before, after)
+
+
+def _diff_objects(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[Change]:
+    for key in [*before, *(key for key in after if key not in before)]:
+        place = f"{path}.{key}" if path else key
+        if key not in after:
+            yield Change("removed", place, before[key])
+        elif key not in before:
+            yield Change("added", place, after=after[key])
+        else:
+            yield from _diff_values(before[key], after[key], place)
+
+
+def _diff_lists(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[Change]:
+    """Match items by their whole value, by all but their ids, by their ids, or by kind and order; yield the changes."""
+    origins = _match_items(before, after)
+    gone = sorted(set(range(len(before))) - {origin for origin in origins if origin is not None})
+    yield from (Change("removed", f"{path}[{index}]", before[index]) for index in gone)
+    furthest = -1
+    for index, origin in enumerate(origins):
+        place = f"{path}[{index}]"
+        if origin is None:
+            yield Change("added", place, after=after[index])
+            continue
+        if origin < furthest:
+            yield Change("moved", place, origin=f"{path}[{origin}]")
+        furthest = max(furthest, origin)
+        if before[origin] is not after[index]:
+            yield from _diff_values(before[origin], after[index], place)
+
+
+def _match_items(before: Sequence[Any], after: Sequence[Any]) -> list[int | None]:
+    """Return for each item of the repaired list its original index."""
+    origins: list[int | None] = [None] * len(after)
+    left = set(range(len(before)))
+    for key in (encode_json, _content_key, _id_key, _kind_key):
+        waiting: defaultdict[object, list[int]] = defaultdict(list)
+        for index in sorted(left, reverse=True):
+            if (name := key(before[index])) is not None:
+                waiting[name].append(index)
+        for index, item in enumerate(after):
+            if origins[index] is None and (places := waiting.get(key(item))):
+                origins[index] = places.pop()
+        left -= {origin for origin in origins if origin is not None}
+    return origins
+
+
+def _content_key(item: object) -> object:
+    if not isinstance(item, dict):
+        return None
+    members = cast("dict[str, object]", item)
+    return encode_json({key: value for key, value in members.items() if key not in _ID_KEYS})
+
+
+def _id_key(item: object) -> object:
+    """Return the ids of an item with its kind; None where it has no ids."""
+    members = cast("dict[str, object]", item) if isinstance(item, dict) else {}
+    found = {key: members[key] for key in _ID_KEYS if key in members}
+    return encode_json([found, _role_and_type(members)]) if found else None
+
+
+def _kind_key(item: object) -> object:
+    """Return the kind of an item without ids; items with ids are matched by these only."""
+    if not isinstance(item, dict):
+        return type(item)
+    members = cast("dict[str, object]", item)
+    return None if any(key in members for key in _ID_KEYS) else encode_json(_role_and_type(members))
+
+
+def _role_and_type(members: Mapping[str, object]) -> list[object]:
+    return [members.get("role"), members.get("type")]

@@ -1,0 +1,269 @@
+"""Public stream functions: assemble a recorded stream, and convert the target's stream to the caller's API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Text, ToolCall
+from segue.canonical.json import to_plain_json
+from segue.canonical.request import Reply, Request
+from segue.errors import InputError, RemoteProtocolError
+from segue.models import identify
+from segue.render.content import drop_omitted_blocks
+from segue.render.hosted import approvals_to_text
+from segue.render.report import Report
+from segue.replies import CallMapper, report_dropped
+from segue.wire.base import ApiError, RenderContext, Wire
+from segue.wire.events import (
+    BlockEnd,
+    BlockStart,
+    Event,
+    Failed,
+    InputDelta,
+    ReplyStart,
+    TextDelta,
+    WholeBlock,
+    arguments_text,
+)
+from segue.wire.formats import find_tool_format
+from segue.wire.ids import IdMap
+from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.registry import WIRES, find_wire
+from segue.wire.replies import report_extra_choices
+from segue.wire.stream_parser import TURN_KEY, StreamParser
+from segue.wire.text.extractor import TextExtractor, extract_from_reply
+from segue.wire.text.extractor_choice import choose_extractor
+
+__all__ = ["ReplyStream", "assemble", "render_reply_body"]
+
+# Chunks of bytes or text, mappings, and objects of the vendors' SDKs.
+Stream = bytes | bytearray | str | Iterable[object]
+_Bytes = bytes | bytearray | str
+
+
+def assemble(events: Stream, api: str, *, tool_format: str = "auto") -> Reply:
+    """Assemble the reply from a stream of this API: bytes, chunks of bytes, or decoded payloads.
+
+    The turn key of its calls is `turn-0`. `tool_format` names the text format that the model writes calls in.
+    """
+    wire = find_wire(api, argument="api")
+    find_tool_format(tool_format)
+    given: object = events
+    if isinstance(given, Iterator):
+        given = list(given)
+    try:
+        reply = _assemble(wire, given)
+    except RemoteProtocolError as error:
+        other = _detect_other_api(wire, given) if error.kind is None else None
+        if other is None:
+            raise
+        raise RemoteProtocolError(f"not a stream of {wire.name}; this looks like one of {other}") from None
+    return extract_from_reply(reply, choose_extractor(wire, reply.model, tool_format, turn_key=TURN_KEY))
+
+
+def _assemble(wire: Wire, events: object) -> Reply:
+    parser = wire.open_stream(TURN_KEY)
+    _feed(parser, events)
+    return parser.close()
+
+
+def _detect_other_api(wire: Wire, events: object) -> str | None:
+    """Return the API that the stream can be parsed as, if it is not one of the given API."""
+    for other in WIRES.values():
+        if other.on is None and other.name not in (wire.name, wire.on):
+            with suppress(RemoteProtocolError):
+                return other.name if _assemble(other, events).blocks else None
+    return None
+
+
+def render_reply_body(reply: Reply, api: str) -> tuple[dict[str, Any], Report]:
+    """Render a reply as a whole body of an API; also return the report of what was dropped."""
+    wire = find_wire(api, argument="api")
+    report = Report(target=wire.name)
+    report_dropped(reply, wire, report)
+    if reply.native is None or reply.native.api != wire.name:
+        reply = msgspec.structs.replace(
+            reply, blocks=tuple(drop_omitted_blocks(approvals_to_text(reply.blocks, report), report))
+        )
+    elif not reply.native.intact:
+        cut = (
+            drop_omitted_blocks((block,), report) if isinstance(block, ToolCall) else (block,) for block in reply.blocks
+        )
+        reply = msgspec.structs.replace(reply, blocks=tuple(block for blocks in cut for block in blocks))
+    ids, names = IdMap(wire.ids(identify(reply.model)), provider=wire.provider), NameMap(ANY_NAME)
+    for call in reply.calls:
+        ids.assign(call, call.name)
+    return wire.render_reply(reply, RenderContext(ids, names, report)), report
+
+
+def _feed(parser: StreamParser, events: object) -> None:
+    if isinstance(events, _Bytes):
+        parser.feed(_bytes(events))
+        return
+    if isinstance(events, Mapping) or not isinstance(events, Iterable):
+        raise InputError("bytes, chunks of bytes, or a list of payloads were expected", path="events")
+    given = list(cast("Iterable[object]", events))
+    chunks = [_bytes(event) for event in given if isinstance(event, _Bytes)]
+    # Some clients split a stream into lines without the line ends.
+    end = b"\n" if chunks and not any(b"\n" in chunk or b"\r" in chunk for chunk in chunks) else b""
+    for place, event in enumerate(given):
+        if isinstance(event, _Bytes):
+            parser.feed(_bytes(event) + end)
+            continue
+        payload = to_plain_json(event)
+        if not isinstance(payload, dict):
+            raise InputError("a payload must be an object", path=f"events[{place}]")
+        parser.feed_payload(cast("dict[str, Any]", payload))
+
+
+def _bytes(chunk: bytes | bytearray | str) -> bytes:
+    return chunk.encode("utf-8", "replace") if isinstance(chunk, str) else bytes(chunk)
+
+
+class ReplyStream:
+    """The target's stream in, the caller's stream out. After `close`, `reply` is the canonical reply."""
+
+    def __init__(
+        self,
+        request: Request,
+        *,
+        source: Wire,
+        target: Wire,
+        names: NameMap,
+        report: Report,
+        turn_key: str,
+        model: str | None = None,
+        build_extractor: Callable[..., TextExtractor] | None = None,
+    ) -> None:
+        self.report = Report(target=source.name)
+        self.reply: Reply | None = None
+        self._closed = False
+        self._request_report = report
+        self._source = source
+        self._model = model
+        self._parser = target.open_stream(turn_key)
+        self._extractor = None if build_extractor is None else build_extractor(self.report, turn_key=turn_key)
+        ids = IdMap(source.ids(identify(request.model)), provider=source.provider)
+        caller_names = NameMap(ANY_NAME)
+        ids.add_messages(request.messages, caller_names.render)
+        own = CallMapper(request, names, custom_tools=source.custom_tools)
+        self._mapper = _EventMapper(own, ids, self.report, is_cross_api=source.name != target.name, model=model)
+        self._renderer = source.stream_renderer(RenderContext(ids, caller_names, self.report), model, request)
+
+    def feed(self, data: object) -> bytes:
+        """Convert more bytes of the target's stream to bytes for the caller; empty once it is closed."""
+        if not isinstance(data, bytes | bytearray):
+            raise InputError(f"bytes were expected, not {type(data).__name__}", path="data")
+        if self._closed:
+            return b""
+        self._parser.feed(bytes(data))
+        return self._render_events(self._parser.events())
+
+    def close(self) -> bytes:
+        """Finish the stream; if it was cut off, with an error of the caller's API. Closing twice has no effect."""
+        if self._closed:
+            return b""
+        self._closed = True
+        reply = self._parser.close()
+        data = self._render_events(self._parser.events())
+        if reply.model is None:
+            reply = msgspec.structs.replace(reply, model=self._model)
+        self.reply = reply
+        report_dropped(reply, self._source, self.report)
+        if reply.native is not None and reply.native.api == self._source.name:
+            # A whole reply has all choices; a stream of the caller's API has only one.
+            report_extra_choices(reply.other_choices, self.report)
+        self._request_report.findings.extend(self.report.findings)
+        return data
+
+    def fail(self, error: ApiError | str) -> bytes:
+        """End the stream with an error, given as a value or a message."""
+        self._closed = True
+        return self._render_events(
+            [Failed(ApiError(502, error, kind="api_error") if isinstance(error, str) else error)]
+        )
+
+    def _render_events(self, events: list[Event]) -> bytes:
+        if self._extractor is not None:
+            events = self._extractor.feed(events)
+            if self._extractor.is_idle:
+                self._extractor = None
+        return self._renderer.render(self._mapper.map_events(events))
+
+
+class _EventMapper:
+    """Maps events to the caller's names and new ids, and drops what only the target API has.
+
+    A call that must be rewritten is held back until it is complete.
+    """
+
+    def __init__(self, calls: CallMapper, ids: IdMap, report: Report, *, is_cross_api: bool, model: str | None) -> None:
+        self._calls = calls
+        self._ids = ids
+        self._report = report
+        self._is_cross_api = is_cross_api
+        self._model = model
+        self._held: set[int] = set()
+
+    def map_events(self, events: list[Event]) -> list[Event]:
+        mapped: list[Event] = []
+        for event in events:
+            if isinstance(event, TextDelta):
+                mapped.append(event)
+            elif isinstance(event, InputDelta):
+                if event.index not in self._held:
+                    mapped.append(event)
+            elif isinstance(event, BlockStart) and isinstance(event.block, ToolCall):
+                mapped += self._map_start(event, event.block)
+            elif isinstance(event, BlockEnd) and isinstance(event.block, ToolCall):
+                mapped += self._map_end(event, event.block)
+            elif isinstance(event, WholeBlock):
+                mapped += self._map_whole(event)
+            elif isinstance(event, ReplyStart) and event.model is None:
+                mapped.append(msgspec.structs.replace(event, model=self._model))
+            else:
+                mapped.append(event)
+        return mapped
+
+    def _map_start(self, event: BlockStart, call: ToolCall) -> list[Event]:
+        if self._calls.needs_whole_call(call):
+            self._held.add(event.index)
+            return []
+        call = msgspec.structs.replace(call, name=self._calls.map_name(call.name))
+        self._ids.assign(call, call.name)
+        return [BlockStart(event.index, call)]
+
+    def _map_end(self, event: BlockEnd, call: ToolCall) -> list[Event]:
+        if event.index not in self._held:
+            return [BlockEnd(event.index, msgspec.structs.replace(call, name=self._calls.map_name(call.name)))]
+        if call.broken:
+            self._report.add("dropped", f"incomplete call of {call.name} dropped: it was cut off", subject=call.name)
+            return []
+        call = self._calls.map_complete_call(call)
+        self._ids.assign(call, call.name)
+        start = msgspec.structs.replace(call, arguments={}, arguments_text=None)
+        index = event.index
+        return [BlockStart(index, start), InputDelta(index, arguments_text(call)), BlockEnd(index, call)]
+
+    def _map_whole(self, event: WholeBlock) -> list[Event]:
+        blocks = [event.block]
+        if self._is_cross_api:
+            blocks = drop_omitted_blocks(approvals_to_text(blocks, self._report), self._report)
+        mapped: list[Event] = []
+        for block in blocks:
+            if isinstance(block, Text):
+                mapped += (
+                    BlockStart(event.index, Text("")),
+                    TextDelta(event.index, block.text),
+                    BlockEnd(event.index, block),
+                )
+                continue
+            if isinstance(block, ToolCall):
+                block = self._calls.map_complete_call(block)
+                self._ids.assign(block, block.name)
+            mapped.append(WholeBlock(event.index, block))
+        return mapped

@@ -1,0 +1,78 @@
+"""Compression of a conversation to a token budget, by one of several strategies.
+
+Pure: messages in, messages out, and a `MessageChange` for each message touched. Whatever the strategy, a call and its
+results are kept or dropped together, a pending call is kept with its turn, reasoning is never edited, and pinned
+messages and system text are unchanged. Run again with the same budget it changes nothing. Where the budget can't be
+reached, the messages are compressed as far as possible and `reached` is False.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from segue.canonical.blocks import Message
+from segue.canonical.compress.dense import compress_dense
+from segue.canonical.compress.drop import Summariser, drop_oldest, middle_out
+from segue.canonical.compress.plan import MessageChange, Plan
+from segue.canonical.compress.shorten import truncate_results
+from segue.canonical.tokens import TokenCounter
+from segue.errors import InputError
+
+__all__ = ["STRATEGIES", "CompressionResult", "MessageChange", "Summariser", "compress"]
+
+# Each edits the plan until it is within the budget, and returns a reason where that is not possible.
+STRATEGIES: dict[str, Callable[[Plan, int, Summariser], str]] = {
+    "truncate-results": lambda sheet, budget, _: truncate_results(sheet, budget),
+    "drop-oldest": lambda sheet, budget, _: drop_oldest(sheet, budget),
+    "middle-out": middle_out,
+    "dense": lambda sheet, budget, _: compress_dense(sheet, budget),
+}
+
+
+def _reject_missing_summariser(_messages: Sequence[Message]) -> str:
+    raise InputError("middle-out needs a function that summarises messages", path="summarise")
+
+
+class CompressionResult(msgspec.Struct, frozen=True):
+    """The compressed conversation. `tokens` is its cost now; `reason` explains why that exceeds the budget."""
+
+    messages: tuple[Message, ...]
+    changes: tuple[MessageChange, ...]
+    before: int
+    tokens: int
+    reached: bool
+    reason: str = ""
+
+
+def compress(
+    messages: Sequence[Message],
+    strategy: str,
+    budget: int,
+    *,
+    count: TokenCounter,
+    summarise: Summariser | None = None,
+    has_provider_state: bool = False,
+) -> CompressionResult:
+    """Compress the messages until `count` is within `budget`.
+
+    With `has_provider_state` the provider holds an earlier part of the conversation, and results without a call belong
+    to calls in it.
+    """
+    if strategy not in STRATEGIES:
+        raise InputError(f"unknown strategy {strategy!r}; known are {', '.join(STRATEGIES)}", path="strategy")
+    if not isinstance(budget, int) or isinstance(budget, bool) or budget < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"a number of tokens was expected, not {budget!r}", path="budget")
+    sheet = Plan(messages, count, has_provider_state=has_provider_state)
+    before = sheet.total
+    reason = STRATEGIES[strategy](sheet, budget, summarise or _reject_missing_summariser) if before > budget else ""
+    reached = sheet.total <= budget
+    return CompressionResult(
+        messages=sheet.messages,
+        changes=sheet.changes(),
+        before=before,
+        tokens=sheet.total,
+        reached=reached,
+        reason="" if reached else "; not touched: ".join(filter(None, [reason, sheet.describe_protected()])),
+    )

@@ -1,0 +1,71 @@
+"""The changes of a compression, computed from the messages before and after it.
+
+Whatever the strategy, the remaining messages keep their order: a message is unchanged, has a shortened result, or is a
+summary in the place of the first message that it summarises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse, responses_of
+from segue.canonical.compress.plan import ChangeAction, MessageChange, count_summarised
+from segue.canonical.tokens import TokenCounter
+
+__all__ = ["diff_messages"]
+
+
+def diff_messages(
+    before: Sequence[Message], after: Sequence[Message], count: TokenCounter
+) -> tuple[MessageChange, ...]:
+    """Return the changes of the compression that led from one list to the other, with tokens by `count`."""
+    known = {id(message) for message in before}
+    # With a new summary the missing messages were summarised, since no strategy both summarises and drops.
+    gone: ChangeAction = "summarised" if any(count_summarised(m) and id(m) not in known for m in after) else "dropped"
+    notes: list[MessageChange] = []
+    at = 0
+    for place, old in enumerate(before):
+        new = after[at] if at < len(after) else None
+        if new is not None and (new is old or (id(new) not in known and _is_version_of(new, old))):
+            at += 1
+            if calls := _changed_calls(old, new):
+                notes.append(MessageChange("shortened", place, count(old), count(new), calls))
+            continue
+        folded = new is not None and id(new) not in known and count_summarised(new) > 0
+        at += folded
+        notes.append(
+            MessageChange(gone, place, count(old), count(new) if new is not None and folded else 0, _all_calls(old))
+        )
+    return tuple(notes)
+
+
+def _is_version_of(new: Message, old: Message) -> bool:
+    """Whether a message is a version of another: results may be shorter, a prefix may be set on its reasoning."""
+    answers = [response.call_id for response in responses_of(new)]
+    if answers:
+        return answers == [response.call_id for response in responses_of(old)]
+    return _clear_prefix(new) == _clear_prefix(old)
+
+
+def _clear_prefix(message: Message) -> Message:
+    blocks = tuple(
+        msgspec.structs.replace(block, prefix=None) if isinstance(block, Thinking) else block
+        for block in message.blocks
+    )
+    return msgspec.structs.replace(message, blocks=blocks)
+
+
+def _changed_calls(old: Message, new: Message) -> tuple[str, ...]:
+    """Return the calls whose results differ."""
+    if new is old:
+        return ()
+    pairs = zip(responses_of(old), responses_of(new), strict=True)
+    return tuple(dict.fromkeys(was.call_id for was, now in pairs if was != now))
+
+
+def _all_calls(message: Message) -> tuple[str, ...]:
+    """Return the ids of all calls and results of a message."""
+    parts = (block for block in message.blocks if isinstance(block, ToolCall | ToolResponse))
+    return tuple(dict.fromkeys(b.id if isinstance(b, ToolCall) else b.call_id for b in parts))

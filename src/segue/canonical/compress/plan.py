@@ -1,0 +1,252 @@
+"""The compression plan: messages, their token cost, and which of them are kept or dropped together.
+
+A group holds a model reply (all its neighbouring messages, so that reasoning is never separated from its content) and
+every result of its calls, wherever that is. It is dropped whole or not at all. Groups with a pinned message, system
+text, or a pending call are protected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from segue.canonical.blocks import (
+    Block,
+    Message,
+    Opaque,
+    Text,
+    ToolCall,
+    ToolResponse,
+    calls_of,
+    responses_of,
+    state_of,
+)
+from segue.canonical.compress.placeholders import SUMMARY_PATTERN
+from segue.canonical.tokens import TokenCounter
+from segue.errors import InputError
+
+__all__ = ["ChangeAction", "Group", "MessageChange", "Plan", "count_summarised"]
+
+ChangeAction: TypeAlias = Literal["shortened", "dropped", "summarised"]
+
+
+class MessageChange(msgspec.Struct, frozen=True):
+    """The change of one message: its index before, and its tokens before and after. `calls` are canonical ids."""
+
+    action: ChangeAction = msgspec.field(name="what")
+    index: int = msgspec.field(name="place")
+    before: int
+    after: int
+    calls: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"message {self.index + 1:,} was {self.action}: {self.before:,} → {self.after:,} tokens"
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Messages that are kept or dropped together. It belongs to the exchange of its last message."""
+
+    indexes: tuple[int, ...]
+    exchange: int
+    is_protected: bool
+    is_user_message: bool
+    """Whether this is a user message, and not a summary."""
+
+
+class Plan:
+    """Messages under compression. They are changed by `shorten`, `drop` and `summarise` only."""
+
+    def __init__(self, messages: Sequence[Message], count: TokenCounter, *, has_provider_state: bool = False) -> None:
+        self.original = tuple(messages)
+        self.has_provider_state = has_provider_state
+        """Whether results without a call belong to calls that the provider holds."""
+        self.current: list[Message | None] = list(messages)
+        self._count = count
+        self._costs = [self.cost(message) for message in messages]
+        self._before = tuple(self._costs)
+        self._actions: dict[int, ChangeAction] = {}
+        self.total = sum(self._costs)
+        self._call_indexes = {call.id: place for place, message in enumerate(messages) for call in calls_of(message)}
+        answered = {r.call_id for message in messages for r in responses_of(message) if state_of(r) != "pending"}
+        self.open_calls = {
+            call.id for message in messages for call in calls_of(message) if _needs_result(call)
+        } - answered
+        self.groups = tuple(self._build_groups())
+        """All groups, in the order of their last message."""
+
+    def cost(self, message: Message) -> int:
+        tokens = self._count(message)
+        if not isinstance(tokens, int) or tokens < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"a number of tokens was expected, not {tokens!r}", path="count")
+        return tokens
+
+    # --------------------------------------------------------------------------------------------------------- grouping
+
+    def _build_groups(self) -> list[Group]:
+        exchanges = _number_exchanges(self.original)
+        groups: dict[int, list[int]] = {}
+        for place, root in enumerate(self._group_roots()):
+            groups.setdefault(root, []).append(place)
+        units = [
+            Group(
+                tuple(places),
+                exchanges[places[-1]],
+                any(map(self._is_protected, places)),
+                _is_user_message(self.original[places[-1]]),
+            )
+            for places in groups.values()
+        ]
+        return sorted(units, key=lambda unit: unit.indexes[-1])
+
+    def _group_roots(self) -> list[int]:
+        """Return for each message the index of the first message of its group."""
+        parents = list(range(len(self.original)))
+
+        def root(place: int) -> int:
+            while parents[place] != place:
+                parents[place] = place = parents[parents[place]]
+            return place
+
+        for place, other in self._links():
+            one, two = sorted((root(place), root(other)))
+            parents[two] = one
+        return [root(place) for place in range(len(parents))]
+
+    def _links(self) -> Iterator[tuple[int, int]]:
+        bearing: dict[str, int] = {}
+        for place, message in enumerate(self.original):
+            if place and message.speaker == "ai" == self.original[place - 1].speaker:
+                yield place - 1, place
+            for block in message.blocks:
+                if isinstance(block, ToolResponse) and block.call_id in self._call_indexes:
+                    yield self._call_indexes[block.call_id], place
+                elif (named := _parent_raw_id(block)) in bearing:
+                    yield bearing[named], place
+            bearing.update((call.origin.raw_id, place) for call in calls_of(message) if call.origin.raw_id)
+
+    def _is_protected(self, place: int) -> bool:
+        message = self.original[place]
+        if (
+            message.pinned
+            or message.speaker == "system"
+            or any(call.id in self.open_calls for call in calls_of(message))
+        ):
+            return True
+        return self.has_provider_state and any(
+            response.call_id not in self._call_indexes for response in responses_of(message)
+        )
+
+    @property
+    def newest_group(self) -> Group | None:
+        """The group of the last reply."""
+        last = max((place for place, message in enumerate(self.original) if message.speaker == "ai"), default=None)
+        return next((unit for unit in self.groups if last in unit.indexes), None)
+
+    def shortenable_results(self) -> Iterator[tuple[int, ToolResponse]]:
+        """Yield results that may be shortened, in order, with their indexes: not pinned, hosted or pending ones."""
+        for place, message in enumerate(self.original):
+            for response in () if message.pinned else responses_of(message):
+                lies_elsewhere = self.has_provider_state and response.call_id not in self._call_indexes
+                if not response.hosted and state_of(response) != "pending" and not lies_elsewhere:
+                    yield place, response
+
+    # --------------------------------------------------------------------------------------------------------- changing
+
+    def shorten(self, place: int, response: ToolResponse, shorter: ToolResponse) -> bool:
+        """Replace a result by a shorter one if that costs less; return whether it was replaced."""
+        message = self.current[place]
+        if message is None or shorter is response:
+            return False
+        made = message.with_blocks(tuple(shorter if block is response else block for block in message.blocks))
+        cost = self.cost(made)
+        if cost >= self._costs[place]:
+            return False
+        self._replace_message(place, made, cost, "shortened")
+        return True
+
+    def drop(self, units: Iterable[Group]) -> None:
+        for unit in units:
+            for place in unit.indexes:
+                self._replace_message(place, None, 0, "dropped")
+
+    def summarise(self, places: Sequence[int], summary: Message) -> bool:
+        """Replace messages by a summary if that costs less; return whether they were replaced."""
+        cost = self.cost(summary)
+        if cost >= sum(self._costs[place] for place in places):
+            return False
+        for place in places:
+            self._replace_message(place, None, 0, "summarised")
+        self._replace_message(places[0], summary, cost, "summarised")
+        return True
+
+    def _replace_message(self, place: int, message: Message | None, cost: int, what: ChangeAction) -> None:
+        self.total += cost - self._costs[place]
+        self.current[place], self._costs[place], self._actions[place] = message, cost, what
+
+    # -------------------------------------------------------------------------------------------------------- reporting
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(message for message in self.current if message is not None)
+
+    def changes(self) -> tuple[MessageChange, ...]:
+        return tuple(
+            MessageChange(what, place, self._before[place], self._costs[place], self._touched_calls(place))
+            for place, what in sorted(self._actions.items())
+        )
+
+    def _touched_calls(self, place: int) -> tuple[str, ...]:
+        """Return the ids of the calls and results that were changed or dropped in this message."""
+        left = self.current[place]
+        kept = {id(block) for block in left.blocks} if left is not None else set[int]()
+        gone = (block for block in self.original[place].blocks if id(block) not in kept)
+        ids = (b.id if isinstance(b, ToolCall) else b.call_id for b in gone if isinstance(b, ToolCall | ToolResponse))
+        return tuple(dict.fromkeys(ids))
+
+    def describe_protected(self) -> str:
+        """Describe what may not be changed, for the user."""
+        pinned = sum(message.pinned for message in self.original)
+        parts = [(pinned, "pinned messages"), (len(self.open_calls), "pending calls")]
+        return ", ".join(f"{number} {name}" for number, name in parts if number)
+
+
+def count_summarised(message: Message) -> int:
+    """Return how many messages this is the summary of: 0 where it is not a summary."""
+    first = message.blocks[0] if message.speaker == "human" and message.blocks else None
+    found = SUMMARY_PATTERN.match(first.text) if isinstance(first, Text) else None
+    return int(found[1]) if found is not None else 0
+
+
+def _needs_result(call: ToolCall) -> bool:
+    return call.kind != "hosted" and not call.broken
+
+
+def _parent_raw_id(block: Block) -> str | None:
+    """Return the raw id of the call that made this call, or of the approval request that this answers."""
+    if isinstance(block, ToolCall):
+        return block.origin.parent
+    return block.origin.raw_id if isinstance(block, Opaque) and block.origin.is_approval else None
+
+
+def _is_user_message(message: Message) -> bool:
+    only_approvals = all(isinstance(block, Opaque) and block.origin.is_approval for block in message.blocks)
+    return message.speaker == "human" and not count_summarised(message) and not (message.blocks and only_approvals)
+
+
+def _number_exchanges(messages: Sequence[Message]) -> list[int]:
+    """Return the exchange number of each message. An exchange begins with a user message after another speaker's.
+
+    Messages before the first user message belong to the first exchange. System text never begins or ends one.
+    """
+    numbers: list[int] = []
+    number, begun, answered = 0, False, False
+    for message in messages:
+        if from_user := _is_user_message(message):
+            number += begun and answered
+            begun = True
+        if message.speaker != "system":
+            answered = not from_user
+        numbers.append(number)
+    return numbers

@@ -1,0 +1,342 @@
+"""JSON in and out: bytes to plain values and back, with the `InputError`s for bad input.
+
+`parse_json` returns values that are plain, finite and at most 500 levels deep, so later code need not check again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import Any, cast
+
+import msgspec
+
+from segue.errors import InputError
+
+__all__ = [
+    "MAX_DEPTH",
+    "encode_json",
+    "encode_json_sorted",
+    "encode_json_text",
+    "find_duplicate_key",
+    "has_key_count",
+    "parse_argument_text",
+    "parse_json",
+    "parse_json_object",
+    "reject_duplicate_key",
+    "to_plain_json",
+]
+
+MAX_DEPTH = 500
+_MAX_PATH_SHOWN = 80
+_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+
+_encoder = msgspec.json.Encoder()
+_sorting_encoder = msgspec.json.Encoder(order="sorted")
+_decoder = msgspec.json.Decoder()
+
+_ESCAPED_UNIT = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_UNPAIRED_SURROGATE = re.compile("[\ud800-\udfff]")
+_SPACE_BEFORE_COLON = re.compile(r'"\s+:')
+_QUOTED = re.compile(rb'"[^"]*"')
+_NON_STRUCTURAL = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|(?P<number>-?\d[\d.eE+-]*)|[\[\]{}]', re.DOTALL)
+_DEPTH_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+
+
+def encode_json(value: object) -> bytes:
+    return _encoder.encode(value)
+
+
+def encode_json_text(value: object) -> str:
+    return _encoder.encode(value).decode()
+
+
+def encode_json_sorted(value: object) -> bytes:
+    """The same bytes for the same value, however its keys were ordered."""
+    return _sorting_encoder.encode(value)
+
+
+def parse_json(data: object) -> tuple[Any, int]:
+    """Return the plain value of a body, and the number of lone surrogates replaced by U+FFFD."""
+    replaced = 0
+    if isinstance(data, str):
+        text, replaced = _UNPAIRED_SURROGATE.subn(_REPLACEMENT, data)
+        buffer = text.encode()
+    elif isinstance(data, bytes | bytearray):
+        buffer = bytes(data)
+    else:
+        # A dict, an SDK object, or an unsupported type.
+        return _to_plain(data, "", (), counted := [0]), counted[0]
+    if not buffer.strip():
+        raise InputError("the input is empty; a JSON object was expected")
+    value, count = _decode(buffer)
+    if len(buffer) > 2 * MAX_DEPTH and _measure_depth(value) > MAX_DEPTH:
+        raise _too_deep_error(buffer)
+    return value, count + replaced
+
+
+def _decode(buffer: bytes) -> tuple[Any, int]:
+    try:
+        return _decoder.decode(buffer), 0
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if estimate_depth(buffer) > MAX_DEPTH:
+            raise _too_deep_error(buffer) from None
+        if isinstance(error, UnicodeDecodeError):
+            raise InputError(f"not UTF-8: {error.reason} at byte {_first_bad_byte(buffer)}") from None
+        repaired, count = _replace_lone_surrogates(buffer)
+        if not count:
+            raise InputError(_describe_error(buffer, error)) from None
+    try:
+        return _decoder.decode(repaired), count
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(_describe_error(repaired, error)) from None
+
+
+def _measure_depth(value: object) -> int:
+    """Return the nesting depth of a value."""
+    levels = 0
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
+    while level:
+        levels += 1
+        level = [
+            child
+            for item in level
+            for child in cast("Iterable[Any]", item.values() if type(item) is dict else item)
+            if type(child) is dict or type(child) is list
+        ]
+    return levels
+
+
+def parse_json_object(data: object) -> tuple[dict[str, Any], int]:
+    """Parse a body, which must be an object."""
+    value, surrogates = parse_json(data)
+    if not isinstance(value, dict):
+        kinds: dict[str, str] = {"list": "a list", "str": "a string", "NoneType": "null", "bool": "a boolean"}
+        raise InputError(f"a JSON object was expected, this is {kinds.get(type(value).__name__, 'a number')}")
+    return cast("dict[str, Any]", value), surrogates
+
+
+def _first_bad_byte(buffer: bytes) -> int:
+    try:
+        buffer.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return 0
+
+
+def _describe_error(buffer: bytes, error: Exception) -> str:
+    """Return one line on why these bytes are not JSON, with line and column where msgspec reports them."""
+    if buffer.startswith(b"\xef\xbb\xbf"):
+        return "not JSON: it begins with a byte order mark"
+    if b"\0" in buffer[:4096]:
+        return "not JSON: it looks like a binary file"
+    reason = str(error).removeprefix("JSON is malformed: ")
+    if "truncated" in reason:
+        return f"not JSON: it ends too early, {_format_position(buffer, len(buffer))}"
+    if "out of range" in reason and (at := _first_huge_number(buffer)) is not None:
+        return f"not JSON: a number out of range {_format_position(buffer, at)}"
+    place = re.search(r"\(byte (\d+)\)", reason)
+    if place is None:
+        return f"not JSON: {reason[:1].lower()}{reason[1:]}"
+    return f"not JSON: {reason[: place.start()].strip()} {_format_position(buffer, int(place.group(1)))}"
+
+
+def _format_position(buffer: bytes, at: int) -> str:
+    line = buffer.count(b"\n", 0, at) + 1
+    column = at - (buffer.rfind(b"\n", 0, at) + 1) + 1
+    return f"at line {line}, column {column}"
+
+
+def _first_huge_number(buffer: bytes) -> int | None:
+    numbers = (token for token in _TOKEN.finditer(buffer) if token["number"])
+    return next((token.start() for token in numbers if not _is_finite(token["number"])), None)
+
+
+def _is_finite(number: bytes) -> bool:
+    try:
+        return math.isfinite(float(number))
+    except ValueError:
+        return True
+
+
+def _too_deep_error(buffer: bytes) -> InputError:
+    depth = 0
+    for token in _TOKEN.finditer(buffer):
+        depth += _DEPTH_STEP.get(token[0][0], 0)
+        if depth > MAX_DEPTH:
+            return InputError(f"{_TOO_DEEP} {_format_position(buffer, token.start())}")
+    return InputError(_TOO_DEEP)
+
+
+def _replace_lone_surrogates(buffer: bytes) -> tuple[bytes, int]:
+    """Replace escaped lone surrogates by U+FFFD; whole pairs are kept."""
+    pieces: list[bytes] = []
+    count = position = 0
+    high: re.Match[bytes] | None = None
+    for match in _ESCAPED_UNIT.finditer(buffer):
+        unit = int(match.group(1), 16) if match.group(1) else 0
+        if high is not None:
+            if 0xDC00 <= unit <= 0xDFFF and match.start() == high.end():
+                high = None
+                continue
+            pieces += [buffer[position : high.start()], b"\\ufffd"]
+            position, count, high = high.end(), count + 1, None
+        if 0xD800 <= unit <= 0xDBFF:
+            high = match
+        elif 0xDC00 <= unit <= 0xDFFF:
+            pieces += [buffer[position : match.start()], b"\\ufffd"]
+            position, count = match.end(), count + 1
+    if high is not None:
+        pieces += [buffer[position : high.start()], b"\\ufffd"]
+        position, count = high.end(), count + 1
+    return b"".join([*pieces, buffer[position:]]), count
+
+
+def estimate_depth(buffer: bytes) -> int:
+    """Return the nesting depth of the JSON in these bytes; a cheap upper bound where that is within the limit."""
+    opened = buffer.count(b"{") + buffer.count(b"[")
+    if opened <= MAX_DEPTH:
+        return opened
+    unescaped = buffer.replace(b"\\\\", b"").replace(b'\\"', b"")
+    structure = _QUOTED.sub(b"", unescaped.translate(None, _NON_STRUCTURAL))
+    return max(accumulate(map(_DEPTH_STEP.__getitem__, structure.replace(b'"', b""))), default=0)
+
+
+def parse_argument_text(text: str) -> tuple[Any, str | None]:
+    """Return the parsed arguments of a call, and the exact text where that is empty or not valid JSON.
+
+    An empty text means no arguments. Text that is not JSON or nested too deep has the value None.
+    """
+    if not text.strip():
+        return {}, text
+    buffer = text.encode("utf-8", "replace")
+    if len(buffer) > MAX_DEPTH and estimate_depth(buffer) > MAX_DEPTH:
+        return None, text
+    try:
+        return _decoder.decode(buffer), None
+    except (msgspec.DecodeError, RecursionError):
+        repaired, count = _replace_lone_surrogates(buffer)
+    if count:
+        try:
+            return _decoder.decode(repaired), None
+        except msgspec.DecodeError:
+            pass
+    return None, text
+
+
+def has_key_count(text: str, count: int) -> bool:
+    """Whether this JSON has exactly `count` keys; a cheap test that may give a false negative."""
+    return text.count(":") == count or (text.count('":') == count and _SPACE_BEFORE_COLON.search(text) is None)
+
+
+def find_duplicate_key(text: str, value: object) -> str | None:
+    """Return a key that occurs twice in an object of this JSON, or None; `value` is its parsed value."""
+    if isinstance(value, dict) and has_key_count(text, len(cast("dict[str, Any]", value))):
+        return None
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        keys = [key for key, _ in pairs]
+        if len(set(keys)) < len(keys):
+            found.append(next(key for at, key in enumerate(keys) if key in keys[:at]))
+
+    try:
+        json.loads(text, object_pairs_hook=look)
+    except (ValueError, RecursionError):
+        return None
+    return found[0] if found else None
+
+
+def reject_duplicate_key(data: object, key: str) -> None:
+    """Raise `InputError` if this top-level key occurs twice in a body. Checked for text and bytes only."""
+    if isinstance(data, str):
+        data = data.encode("utf-8", "replace")
+    name = f'"{key}"'.encode()
+    if not isinstance(data, bytes | bytearray) or data.find(name) == data.rfind(name):
+        return
+    pairs: list[tuple[str, Any]] = json.loads(data, object_pairs_hook=list)
+    if [name for name, _ in pairs].count(key) > 1:
+        raise InputError(f"duplicate key `{key}`", path=key)
+
+
+def to_plain_json(value: object) -> Any:
+    """Convert a Python value to plain JSON values. SDK objects are dumped; cycles, NaN and deep nesting raise."""
+    return _to_plain(value, "", (), [0])
+
+
+def _to_plain(value: object, path: str, parents: tuple[int, ...], halves: list[int]) -> Any:
+    if isinstance(value, str):
+        text, count = _UNPAIRED_SURROGATE.subn(_REPLACEMENT, value)
+        halves[0] += count
+        return text
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InputError(f"{value} is not a JSON number", path=path)
+        return value
+    if id(value) in parents:
+        raise InputError("a value that contains itself can't be written as JSON", path=path)
+    if len(parents) >= MAX_DEPTH:
+        raise InputError(_TOO_DEEP, path=f"{path[:_MAX_PATH_SHOWN]}…")
+    parents = (*parents, id(value))
+    # Loops, since a comprehension would take a second frame of the stack at each level.
+    if isinstance(value, Mapping):
+        made: dict[str, Any] = {}
+        for key, item in cast("Mapping[object, object]", value).items():
+            made[_to_plain_key(key, path, halves)] = _to_plain(
+                item, f"{path}.{key}" if path else str(key), parents, halves
+            )
+        return made
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        items: list[Any] = []
+        for index, item in enumerate(cast("Sequence[object]", value)):
+            items.append(_to_plain(item, f"{path}[{index}]", parents, halves))
+        return items
+    return _to_plain(_dump_object(value, path), path, parents, halves)
+
+
+def _to_plain_key(key: object, path: str, halves: list[int]) -> str:
+    if not isinstance(key, str):
+        raise InputError(f"an object's key must be a string, not {type(key).__name__}", path=path)
+    if key.isascii():
+        return key
+    text, count = _UNPAIRED_SURROGATE.subn(_REPLACEMENT, key)
+    halves[0] += count
+    return text
+
+
+def _dump_object(value: object, path: str) -> object:
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        # The SDKs of OpenAI and Anthropic list fields here that are not part of the API.
+        hidden = getattr(value, "__api_exclude__", None)
+        as_sent = partial(dump, mode="json", by_alias=True, warnings=False, exclude=hidden)
+        try:
+            return _add_defaults(as_sent(exclude_unset=True), as_sent(exclude_none=True))
+        except RecursionError:
+            raise InputError(_TOO_DEEP, path=path) from None
+    try:
+        return msgspec.to_builtins(value)
+    except TypeError:
+        raise InputError(f"a value of type {type(value).__name__!r} can't be written as JSON", path=path) from None
+
+
+def _add_defaults(given: Any, whole: Any) -> Any:
+    """Return the fields that were set, plus defaults of the class that are not None (such as a role or a type)."""
+    match given, whole:
+        case dict(), dict():
+            made, added = cast("dict[str, Any]", given), cast("dict[str, Any]", whole)
+            return made | {
+                key: item if made.get(key) is None else _add_defaults(made[key], item) for key, item in added.items()
+            }
+        case list(), list() if len(cast("list[Any]", given)) == len(cast("list[Any]", whole)):
+            return list(map(_add_defaults, cast("list[Any]", given), cast("list[Any]", whole)))
+        case _:
+            return given

@@ -1,0 +1,116 @@
+"""The tools of an agent: built-in ones, those of installed packages, and those of configured MCP servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from segue.cli import streams
+from segue.cli.config import Config
+from segue.cli.providers import Providers
+from segue.cli.run_options import RunOptions
+from segue.errors import InputError
+
+if TYPE_CHECKING:
+    from segue.runtime.mcp import McpServers
+    from segue.runtime.toolbox import Toolbox, ToolSource
+    from segue.runtime.tooling import Tool
+
+__all__ = ["AgentTools", "validate_rules"]
+
+# The tool that the session itself provides.
+_TASK_TOOL = "task"
+
+
+class AgentTools:
+    """Tool settings of configuration and flags. `servers` are the MCP servers that were started."""
+
+    def __init__(self, providers: Providers, options: RunOptions) -> None:
+        self._providers = providers
+        self._settings = providers.config.settings.tools
+        self._flag_rules = options.allow
+        self._allow = (*self._settings.allow, *options.allow)
+        self._names = self._settings.only if options.tools is None else options.tools
+        self.servers: McpServers | None = None
+
+    @property
+    def has_task_tool(self) -> bool:
+        """Whether the agent may start subagents."""
+        return self._names is None or _TASK_TOOL in self._names
+
+    async def build_toolbox(self, folder: Path) -> Toolbox:
+        """The tools for this folder, with the permission rules of configuration and flags."""
+        from segue.runtime.environ import child_environment
+        from segue.runtime.permissions import Permissions
+        from segue.runtime.toolbox import Toolbox
+        from segue.runtime.tools import standard_tools
+
+        validate_rules(self._providers.config, self._flag_rules)
+        permissions = Permissions(allow=self._allow, ask=self._settings.ask, deny=self._settings.deny, folder=folder)
+        if self._names == ():
+            return Toolbox((), folder, permissions)
+        environment = partial(child_environment, keep=self._settings.env, keys=self._providers.key_variables)
+        standard = standard_tools(permissions=permissions, environment=environment)
+        sources = await self._start_servers(folder)
+        toolbox = Toolbox(_add_installed(standard), folder, permissions, sources=sources)
+        if self._names is None:
+            return toolbox
+        return toolbox.only(name for name in self._names if name != _TASK_TOOL)
+
+    async def _start_servers(self, folder: Path) -> list[ToolSource]:
+        """Start the MCP servers. A failing one is reported and skipped."""
+        config = self._providers.config
+        if not config.settings.mcp:
+            return []
+        from segue.runtime.mcp import McpServers, parse_servers
+
+        try:
+            servers = parse_servers({name: server.to_dict for name, server in config.settings.mcp.items()})
+        except InputError as error:
+            raise config.locate_error(error) from None
+        self.servers = McpServers(servers, folder=folder, keys=self._providers.key_variables)
+        await self.servers.start()
+        for name, problem in self.servers.problems.items():
+            streams.print_message(f"MCP server {name} is not available: {problem}")
+        return [self.servers.tools]
+
+    async def close(self) -> None:
+        if self.servers is not None:
+            await self.servers.close()
+
+
+def validate_rules(config: Config, flag_rules: Sequence[str] = ()) -> None:
+    """Raise for an invalid permission rule, naming its file or flag."""
+    from segue.runtime.permissions import parse_rule
+
+    places = [
+        (f"{source.path}: tools.{verdict}", rule)
+        for source in config.files
+        for verdict in ("allow", "ask", "deny")
+        for rule in getattr(source.settings.tools, verdict)
+    ]
+    for where, rule in (*places, *(("--allow", rule) for rule in flag_rules)):
+        try:
+            parse_rule(rule)
+        except InputError as error:
+            raise streams.BadInputError(f"{where}: {error}") from None
+
+
+def _add_installed(tools: list[Tool]) -> list[Tool]:
+    """Add the tools of installed packages. One whose name is taken or that fails to load is reported and skipped."""
+    from segue.runtime.functions import installed_tools
+
+    found, problems = installed_tools()
+    names = {tool.name for tool in tools} | {_TASK_TOOL}
+    added = list(tools)
+    for tool in found:
+        if tool.name in names:
+            problems.append(f"tool {tool.name} of an installed package is ignored: the name is already in use")
+            continue
+        names.add(tool.name)
+        added.append(tool)
+    for problem in problems:
+        streams.print_message(problem)
+    return added

@@ -1,0 +1,201 @@
+"""`segue COMMAND`: finds and runs a command, and maps every outcome to an exit code.
+
+0 ok, 1 violations found or failed, 2 bad input or usage, 75 temporary failure, 130 interrupted, 141 closed pipe,
+143 terminated (129 where the terminal was closed), after resources are released.
+An error is one line on stderr; a traceback is printed only with `SEGUE_DEBUG`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, NoReturn, cast
+
+import click
+
+from segue.cli.streams import (
+    FOLDER_GONE,
+    discard_stdout,
+    format_os_error,
+    has_working_folder,
+    is_terminal,
+    one_line,
+    print_message,
+)
+
+__all__ = ["COMMANDS", "main", "root", "run"]
+
+_INTEGER_ERROR = re.compile("is not a valid integer(?: range)?$")
+_TERMINATING_SIGNALS = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
+OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
+
+# Command → the module in this package that defines it as `command`, in the order of `segue --help`.
+COMMANDS: Mapping[str, str] = {
+    "chat": "chat",
+    "run": "run",
+    "demo": "demo",
+    "convert": "convert",
+    "check": "check",
+    "repair": "repair",
+    "assemble": "assemble",
+    "extract": "extract",
+    "emulate": "emulate",
+    "log": "log",
+    "export": "export",
+    "import": "import_",
+    "compress": "compress",
+    "diag": "diag",
+    "formats": "formats",
+    "models": "models",
+    "trust": "trust",
+    "doctor": "doctor",
+    "completion": "completion",
+}
+
+
+@contextmanager
+def _exit_on_closed_pipe() -> Generator[None]:
+    """Exit with 141 on a closed pipe, before click turns it into exit code 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        discard_stdout()
+        raise click.exceptions.Exit(CLOSED_PIPE) from None
+
+
+class Commands(click.Group):
+    """The group of all commands, each imported when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = import_module(f"segue.cli.{COMMANDS[cmd_name]}").command
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            ctx.fail(f"no such command '{args[0]}'; commands: {', '.join(COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _exit_on_closed_pipe():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _exit_on_closed_pipe():
+            return super().invoke(ctx)
+
+
+@click.command(
+    "segue", cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(package_name="segue", message="segue %(version)s")
+def root() -> None:
+    """Carry a tool-using conversation from any LLM API to any other.
+
+    Commands read a file or stdin and write results to stdout, messages to stderr. Exit codes: 0 ok, 1 violations found
+    or failed, 2 bad input or usage, 75 temporary failure (try again), 130 interrupted, 141 closed pipe, 143 terminated.
+    """
+
+
+def main() -> NoReturn:
+    # Characters the terminal can't encode must not abort a command. stdout is None if it was closed before the start.
+    if stdout := cast("io.TextIOWrapper | None", sys.stdout):
+        stdout.reconfigure(errors="backslashreplace")
+    for number in _TERMINATING_SIGNALS:
+        # Signals that are ignored (`nohup`) stay ignored.
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _raise_terminated)
+    try:
+        sys.exit(run(sys.argv[1:]))
+    except _Terminated as ended:
+        sys.exit(128 + ended.number)
+
+
+class _Terminated(BaseException):
+    """A terminating signal as an exception, so that resources are released on the way out."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _raise_terminated(number: int, _: object) -> NoReturn:
+    raise _Terminated(number)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; raises nothing. Without arguments on a terminal it is `chat`."""
+    if not arguments and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+        arguments = ["chat"]
+    try:
+        code = root.main(list(arguments), prog_name="segue", standalone_mode=False)
+        return code if isinstance(code, int) else OK
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else error.format_message(), err=True)
+        return BAD_INPUT
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "segue"
+        print_message(f"{_format_usage_error(error.format_message())} (see {command} --help)")
+        return BAD_INPUT
+    except click.ClickException as error:
+        print_message(error.format_message())
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001  a user never sees a traceback
+        return _report_error(error)
+
+
+def _report_error(error: Exception) -> int:
+    """Print the error and return the exit code."""
+    from segue.errors import InputError, ProviderError, RemoteProtocolError, StoreError
+
+    if os.environ.get("SEGUE_DEBUG"):
+        import traceback
+
+        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    match error:
+        case InputError():
+            # The library's argument `source` is the option --from here.
+            print_message(str(error).replace("name `source`", "name it with --from"))
+            return BAD_INPUT
+        case RemoteProtocolError():
+            print_message(str(error))
+        case StoreError() | ProviderError():
+            print_message(str(error))
+            return RETRY if error.retryable else FAILED
+        case MemoryError():
+            print_message("not enough memory for this input")
+        case OSError() if error.filename is not None:
+            print_message(f"can't use {error.filename}: {format_os_error(error)}")
+        case OSError() if not has_working_folder():
+            print_message(FOLDER_GONE)
+            return BAD_INPUT
+        case OSError():
+            # Only stdout is left: errors of files and stdin are caught where they are read and written.
+            discard_stdout()
+            print_message(f"can't write to stdout: {format_os_error(error)}")
+        case _:
+            description = one_line(f"{type(error).__name__}: {error}")
+            hint = "SEGUE_DEBUG=1 prints the traceback"
+            print_message(f"this is a bug in segue, please report it ({hint}): {description}")
+    return FAILED
+
+
+def _format_usage_error(message: str) -> str:
+    """click's message in this program's style: no capital, no full stop, no type name."""
+    message = _INTEGER_ERROR.sub("is not a whole number", one_line(message).rstrip("."))
+    return message[:1].lower() + message[1:]

@@ -1,0 +1,177 @@
+"""The tool calls of a turn as rows: one for each call, a subagent's calls below the call that started it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from segue.cli.chat_ui.numbers import format_count, format_seconds
+from segue.cli.chat_ui.styles import Row, display_width, truncate
+from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, Outcome
+from segue.view.sanitize import sanitize, sanitize_line
+
+__all__ = ["CallList"]
+
+_MARKS: dict[str, tuple[str, str]] = {
+    "queued": ("◌", "class:dim"),
+    "asks": ("?", "class:ask"),
+    "running": ("⟳", "class:wait"),
+    "complete": ("✓", "class:ok"),
+    "error": ("✗", "class:bad"),
+    "cancelled": ("–", "class:warn"),
+    "timed-out": ("✗", "class:bad"),
+    "interrupted": ("–", "class:warn"),
+}
+_OUTCOME_TEXT: dict[Outcome, str] = {"cancelled": "cancelled", "timed-out": "timed out", "interrupted": "interrupted"}
+_INDENT = "  "
+_MAX_NAME = 28
+_MAX_RESULT_LINES = 8
+"""The number of result lines shown with `full`."""
+
+
+class _Call:
+    """The state of one call."""
+
+    def __init__(self, event: CallQueued) -> None:
+        self.tool = sanitize_line(event.tool)
+        self.summary = sanitize_line(event.summary or _summarise_arguments(event.arguments))
+        self.state: str = "queued"
+        self.started: float | None = None
+        self.last_line = ""
+        self.ended: CallEnded | None = None
+        self.children: list[_Call] = []
+
+    def is_finished(self) -> bool:
+        return self.ended is not None and all(call.is_finished() for call in self.children)
+
+
+class CallList:
+    """The calls in progress, in call order. Finished calls are taken from the front."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._by_id: dict[tuple[str | None, str], _Call] = {}
+        self._tasks: dict[str, _Call] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, event: CallQueued) -> None:
+        call = _Call(event)
+        parent = self._tasks.get(event.task) if event.task is not None else None
+        (parent.children if parent is not None else self._calls).append(call)
+        self._by_id[event.task, event.id] = call
+        self._tasks[event.id] = call
+
+    def update(self, event: ApprovalRequested | CallStarted | CallProgress | CallEnded, now: float) -> None:
+        call = self._by_id.get((event.task, event.id))
+        if call is None or call.ended is not None:
+            return
+        match event:
+            case ApprovalRequested():
+                call.state = "asks"
+            case CallStarted():
+                call.state, call.started = "running", now
+            case CallProgress():
+                call.last_line = sanitize_line(event.text.rstrip().rpartition("\n")[2])
+            case CallEnded():
+                call.state, call.ended = event.outcome, event
+
+    def set_last_line(self, task: str, text: str) -> None:
+        """Set the last line of the call that a subagent works for."""
+        call = self._tasks.get(task)
+        if call is not None and call.ended is None and (line := sanitize_line(text)):
+            call.last_line = line
+
+    def take_finished(self, width: int, *, include_running: bool = False, full: bool = False) -> list[Row]:
+        """Remove and return the rows of finished calls, up to the first unfinished one."""
+        rows: list[Row] = []
+        while self._calls and (include_running or self._calls[0].is_finished()):
+            rows += _call_rows(self._calls.pop(0), width, 0.0, full=full)
+        if not self._calls:
+            self._by_id.clear()
+            self._tasks.clear()
+        return rows
+
+    def rows(self, width: int, height: int, now: float) -> list[Row]:
+        """The current rows of all calls, at most `height`."""
+        rows = [row for call in self._calls for row in _call_rows(call, width, now)]
+        if len(rows) <= height:
+            return rows
+        # Running calls take priority over finished and queued ones.
+        running = [row for call in self._calls for row in _running_rows(call, width, now)][: max(1, height - 1)]
+        hidden = sum(1 for call in self._calls for _ in _walk(call)) - len(running)
+        return [*running, [("class:dim", f"{_INDENT}… and {format_count(hidden, 'more call')}")]]
+
+
+def _walk(call: _Call) -> Iterator[_Call]:
+    yield call
+    for inner in call.children:
+        yield from _walk(inner)
+
+
+def _running_rows(call: _Call, width: int, now: float, depth: int = 1) -> Iterator[Row]:
+    if call.state in ("running", "asks"):
+        yield _call_row(call, width, now, depth)
+    for inner in call.children:
+        yield from _running_rows(inner, width, now, depth + 1)
+
+
+def _call_rows(call: _Call, width: int, now: float, depth: int = 1, *, full: bool = False) -> list[Row]:
+    rows = [_call_row(call, width, now, depth), *_result_rows(call, width, depth, full=full)]
+    for inner in call.children:
+        rows += _call_rows(inner, width, now, depth + 1, full=full)
+    return rows
+
+
+def _call_row(call: _Call, width: int, now: float, depth: int) -> Row:
+    mark, style = _MARKS[call.state]
+    name = truncate(call.tool, _MAX_NAME)
+    row: Row = [("", _INDENT * depth), (style, mark), ("", " "), ("class:tool", name)]
+    state = _format_state(call, now)
+    room = width - display_width(row) - display_width(state) - 4
+    if call.summary and room > 3:
+        row += [("", "  "), ("", truncate(call.summary, room))]
+        room = width - display_width(row) - display_width(state) - 4
+    row.append(("class:dim", f"  {state}" if state else ""))
+    if call.last_line and call.ended is None and room > 8:
+        row.append(("class:dim", f"  {truncate(call.last_line, room)}"))
+    return row
+
+
+def _format_state(call: _Call, now: float) -> str:
+    if call.ended is None:
+        if call.state == "running" and call.started is not None:
+            return f"{max(0, int(now - call.started))} s"
+        return "needs permission" if call.state == "asks" else call.state
+    parts = [_OUTCOME_TEXT.get(call.ended.outcome, "")]
+    lines = call.ended.text.count("\n") + 1
+    if call.ended.outcome == "complete" and lines > 1:
+        parts.append(format_count(lines, "line"))
+    parts.append(format_seconds(call.ended.seconds) if call.started is not None else "")
+    parts.append(f"{call.ended.cut:,} characters truncated" if call.ended.cut else "")
+    return ", ".join(filter(None, parts))
+
+
+def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row]:
+    """The first line of an error; with `full` the beginning of any result."""
+    if call.ended is None:
+        return []
+    indent = _INDENT * depth + "  "
+    lines = [line for line in sanitize(call.ended.text).expandtabs(4).split("\n") if line.strip()]
+    if full:
+        rest = len(lines) - _MAX_RESULT_LINES
+        rows: list[Row] = [
+            [("", indent), ("class:dim", truncate(line, width - len(indent)))] for line in lines[:_MAX_RESULT_LINES]
+        ]
+        return [*rows, [("", indent), ("class:dim", f"… {format_count(rest, 'more line')}")]] if rest > 0 else rows
+    if call.ended.outcome != "error" or not lines:
+        return []
+    return [[("", indent), ("class:bad", truncate(lines[0].strip(), width - len(indent)))]]
+
+
+def _summarise_arguments(arguments: object) -> str:
+    """A summary for tools without one of their own: the first single-line argument."""
+    if not isinstance(arguments, dict):
+        return arguments if isinstance(arguments, str) else ""
+    values: list[object] = list(arguments.values())  # pyright: ignore[reportUnknownArgumentType]
+    return next((value for value in values if isinstance(value, str) and "\n" not in value), "")

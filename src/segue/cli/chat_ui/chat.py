@@ -1,0 +1,280 @@
+"""The chat loop: input becomes commands and exchanges, one exchange at a time, until the user exits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import traceback
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli.chat_ui import commands
+from segue.cli.chat_ui.approvals import parse_answer
+from segue.cli.chat_ui.footer import format_footer
+from segue.cli.chat_ui.numbers import format_count
+from segue.cli.chat_ui.recap import format_recap
+from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
+from segue.cli.chat_ui.usage import UsageTotals
+from segue.cli.chat_ui.watcher import ConversationWatcher
+from segue.errors import SegueError
+from segue.runtime.routing import RouteContext
+from segue.runtime.tooling import ApprovalDecision, ApprovalRequest, Denial
+from segue.view.sanitize import sanitize, sanitize_line
+
+if TYPE_CHECKING:
+    from segue.cli.agent import Agent
+    from segue.cli.chat_ui.ui import ChatUI
+    from segue.runtime.events import Event
+    from segue.runtime.log import ConversationLog
+    from segue.runtime.providers import Endpoint
+    from segue.runtime.session import Session
+
+__all__ = ["Chat"]
+
+# A path such as /etc/hosts is not a command.
+_COMMAND = re.compile(r"/[\w-]*(\s|$)")
+_OPEN_ELSEWHERE = "this conversation is open in another process; /fork continues in a copy"
+
+
+class Chat:
+    """Connects a UI and an agent. `strategy` is the default of `/compress`."""
+
+    def __init__(self, *, strategy: str = "dense") -> None:
+        self.strategy = strategy
+        self.usage = UsageTotals(self._price)
+        self.ui: ChatUI
+        self.agent: Agent
+        self._turn_task: asyncio.Task[None] | None = None
+        self._queue: deque[str] = deque()
+        self._approval_lock = asyncio.Lock()
+        self._ended = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._command_lock = asyncio.Lock()
+
+    # -------------------------------------------------------------------------------------------------- for commands
+
+    @property
+    def session(self) -> Session:
+        return self.agent.session
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The endpoint of the next request, as far as it is known before the request."""
+        return self.session.route.choose(RouteContext(self.session.log.chat)).endpoint
+
+    @property
+    def is_busy(self) -> bool:
+        return self._turn_task is not None
+
+    @property
+    def tokens(self) -> int:
+        """The estimated tokens of the conversation, including tools and system text."""
+        log = self.session.log
+        return log.chat.tokens if log.messages else 0
+
+    @property
+    def folder(self) -> Path:
+        return self.agent.toolbox.folder
+
+    @property
+    def server_states(self) -> Sequence[tuple[str, str]]:
+        """The MCP servers and the state of each."""
+        servers = self.agent.tools.servers
+        return tuple(servers.states.items()) if servers is not None else ()
+
+    @property
+    def width(self) -> int:
+        return self.ui.width()
+
+    @property
+    def queued(self) -> Sequence[str]:
+        """Messages that will be sent when the turn is over."""
+        return tuple(self._queue)
+
+    def print_rows(self, rows: list[Row]) -> None:
+        self.ui.print_rows(rows)
+
+    def print_line(self, text: str, style: str = "class:dim") -> None:
+        self.print_rows(wrap(sanitize_line(text), self.width, style, indent="    ", first="  "))
+
+    async def switch_to(self, log: ConversationLog) -> None:
+        """Continue with another conversation."""
+        previous = self.session.log
+        await self.agent.switch_log(log)
+        self._delete_if_empty(previous)
+        self.print_conversation()
+
+    def _delete_if_empty(self, log: ConversationLog) -> None:
+        """Delete a conversation without messages."""
+        store = self.agent.store
+        if store is not None and not log.messages:
+            with suppress(SegueError):
+                store.delete(log.id)
+
+    def print_header(self) -> None:
+        """Print version, model and conversation."""
+        from importlib.metadata import version
+
+        agent = self.agent
+        head: Row = [("class:bold", f"segue {version('segue')}"), ("class:name", f"  {sanitize_line(agent.model)}")]
+        reason = f"  {sanitize_line(agent.model_reason)}" if agent.model_reason else ""
+        fits = display_width(head) + display_width(reason) <= self.width
+        self.print_rows([[*head, ("class:dim", reason)] if fits else head])
+        if agent.is_emulated:
+            self.print_line(
+                "no real model is used: an emulated model answers, with the tools of this folder", "class:warn"
+            )
+        self.print_conversation()
+
+    def footer(self, width: int) -> Row:
+        endpoint = self.endpoint
+        return format_footer(
+            width,
+            model=endpoint.name,
+            usage=self.usage,
+            tokens=self.tokens,
+            context=endpoint.context,
+            tool_format=endpoint.tool_format,
+            note="emulated" if self.agent.is_emulated else "",
+        )
+
+    def print_conversation(self) -> None:
+        """Print the conversation id and its last exchange."""
+        log = self.session.log
+        name = f"conversation {self.agent.conversation_id}" if self.agent.conversation_id else "not stored"
+        count = f", {format_count(len(log.messages), 'message')}" if log.messages else ""
+        self.print_line(f"{name}{count}")
+        self.print_rows(format_recap(log.messages, self.width))
+        if ConversationWatcher(self.agent.store, log).has_other_owner:
+            self.print_line(_OPEN_ELSEWHERE, "class:warn")
+
+    def leave(self) -> None:
+        self._ended.set()
+        self.ui.stop()
+
+    # -------------------------------------------------------------------------------------------------- for the agent
+
+    def on_event(self, event: Event) -> None:
+        self.usage.on_event(event)
+        self.ui.on_event(event)
+
+    async def approve(self, question: ApprovalRequest) -> ApprovalDecision:
+        """Ask the user for permission, one question at a time. The reason of a denial is sent to the model."""
+        async with self._approval_lock:
+            answer, reason = parse_answer(await self.ui.ask_approval(question))
+        title = truncate(sanitize_line(question.title or question.tool), 60)
+        match answer:
+            case "once":
+                self.print_line(f"allowed: {title}")
+                return "once"
+            case "always":
+                self.print_line(f"always allowed: {title}")
+                return "always"
+            case _:
+                self.print_line(f"denied: {reason or title}", "class:warn")
+                return Denial(reason) if reason else "no"
+
+    # ----------------------------------------------------------------------------------------------------- for the UI
+
+    def submit(self, text: str) -> None:
+        """Run a command at once, in order; queue a message until the turn and earlier commands are over."""
+        if _COMMAND.match(text):
+            self._spawn(self._run_command(text))
+            return
+        self._queue.append(text)
+        self._start_next()
+        self.ui.redraw()
+
+    def interrupt(self) -> bool:
+        if not self.is_busy and not self._queue:
+            return False
+        if self.is_busy:
+            self.session.cancel()
+        self._restore_unsent()
+        return True
+
+    def _restore_unsent(self, *texts: str) -> None:
+        """Put unsent messages back into the input line."""
+        if unsent := [*texts, *self._queue]:
+            self._queue.clear()
+            self.ui.restore_input("\n".join(unsent))
+
+    # ----------------------------------------------------------------------------------------------------------- turns
+
+    async def wait_idle(self) -> None:
+        """Wait until no turn and no command is running."""
+        while self._turn_task is not None or self._tasks:
+            await asyncio.wait([*([self._turn_task] if self._turn_task is not None else []), *self._tasks])
+
+    async def close(self) -> None:
+        """Cancel the turn and close the session."""
+        self._ended.set()
+        if self._turn_task is not None:
+            self.session.cancel()
+        await self.wait_idle()
+        await self.session.close()
+        self._delete_if_empty(self.session.log)
+
+    def _start_next(self) -> None:
+        """Send the next queued message, unless a turn or a command is running."""
+        if self._queue and not self.is_busy and not self._tasks and not self._ended.is_set():
+            self._turn_task = asyncio.create_task(self._exchange(self._queue.popleft()))
+
+    async def _exchange(self, text: str) -> None:
+        try:
+            await self._report_errors(self._ask(text))
+        finally:
+            self._turn_task = None
+            self._start_next()
+            self.ui.redraw()
+
+    async def _ask(self, text: str) -> None:
+        """Run an exchange; a message that could not be stored is put back into the input line."""
+        watcher = ConversationWatcher(self.agent.store, self.session.log)
+        if added := watcher.reload_changes():
+            self.print_line(f"{format_count(added, 'new message')} from another process", "class:warn")
+            self.print_rows(format_recap(self.session.log.messages, self.width))
+        count = _count_user_messages(self.session.log)
+        ended = await self.agent.ask(text)
+        if ended.outcome == "failed" and _count_user_messages(self.session.log) == count:
+            self._restore_unsent(text)
+            if watcher.has_other_owner:
+                self.print_line(_OPEN_ELSEWHERE, "class:warn")
+
+    async def _run_command(self, line: str) -> None:
+        async with self._command_lock:
+            await commands.run(self, line)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(self._report_errors(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._start_next()
+
+    async def _report_errors(self, work: Coroutine[Any, Any, object]) -> None:
+        """Await something and print its error; the chat continues."""
+        try:
+            await work
+        except click.ClickException as error:
+            self.print_line(f"✗ {error.format_message()}", "class:bad")
+        except Exception as error:  # noqa: BLE001  a user never sees a traceback
+            description = f"{type(error).__name__}: {error}"
+            self.print_line(f"✗ this is a bug in segue, please report it: {description}", "class:bad")
+            if os.environ.get("SEGUE_DEBUG"):
+                self.print_rows(wrap(sanitize(traceback.format_exc()), self.width, "class:dim", indent="    "))
+
+    def _price(self, provider: str, model: str, usage: Any) -> float | None:
+        return self.agent.price(provider, model, usage)
+
+
+def _count_user_messages(log: ConversationLog) -> int:
+    return sum(message.speaker == "human" for message in log.messages)

@@ -1,0 +1,225 @@
+"""Chat commands on the conversation: compress, undo, new, sessions, fork, export."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from contextlib import suppress
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from segue.canonical.tokens import estimate_settings
+from segue.cli.chat_ui.command import Command, Suggestion
+from segue.cli.chat_ui.numbers import format_ago, format_count, format_short
+from segue.cli.chat_ui.styles import format_table, truncate
+from segue.cli.compress import STRATEGIES
+from segue.errors import InputError
+from segue.view.sanitize import sanitize_line
+
+if TYPE_CHECKING:
+    from segue.canonical.blocks import Message
+    from segue.cli.chat_ui.chat import Chat
+    from segue.store.base import HistoryStore, Summary
+    from segue.store.conversation import StoredConversation
+
+__all__ = ["COMMANDS"]
+
+_ANY_NUMBER = 1_000
+_MAX_LISTED = 15
+_MAX_SUGGESTED = 30
+_MICRO = 1_000_000
+_FORCE = "--force"
+_FORMATS = {".html": "html", ".md": "md", ".json": "json"}
+
+
+def _stored_conversation(chat: Chat) -> tuple[HistoryStore, StoredConversation]:
+    """The store and the open conversation; raises `InputError` if it is not stored."""
+    from segue.store.conversation import StoredConversation
+
+    log = cast("object", chat.session.log)
+    if chat.agent.store is None or not isinstance(log, StoredConversation):
+        raise InputError("this conversation is not stored")
+    return chat.agent.store, log
+
+
+# ----------------------------------------------------------------------------------------------------- compress, undo
+
+
+async def _compress(chat: Chat, arguments: str) -> None:
+    strategy, budget = chat.strategy, None
+    for word in arguments.replace(",", "").split():
+        if word in STRATEGIES:
+            strategy = word
+        elif word.isdecimal():
+            budget = int(word)
+        else:
+            raise InputError(f"{word!r} is neither a strategy ({', '.join(STRATEGIES)}) nor a number of tokens")
+    log, before = chat.session.log, chat.tokens
+    # The budget includes tools and system text, but only messages are compressed.
+    fixed = min(before, ceil(estimate_settings(log.chat.request) * log.chat.estimate.ratio()))
+    compressed = log.compress(strategy, max(1, (before - fixed) // 2 if budget is None else budget - fixed))
+    if not compressed.changes:
+        chat.print_line(f"about {before:,} tokens, {fixed:,} of them tools and system text: nothing to compress")
+        return
+    chat.print_line(f"compressed ({strategy}): about {before:,} → {chat.tokens:,} tokens; /undo restores it")
+    if not compressed.reached:
+        alone = budget is not None and budget <= fixed
+        why = f"tools and system text alone take about {fixed:,}" if alone else compressed.reason
+        chat.print_line(f"the budget can't be reached: {why}")
+
+
+async def _undo(chat: Chat, arguments: str) -> None:
+    """Undo the last compression or exchange, whichever came last."""
+    store, log = _stored_conversation(chat)
+    if _is_compression_last(store, log):
+        log.undo()
+        chat.print_line(f"compression undone: {format_count(len(log.messages), 'message')}")
+        return
+    index = _last_user_message(log.messages)
+    if index is None:
+        raise InputError("nothing to undo: there are no messages yet")
+    quoted = truncate(sanitize_line(_message_text(log.messages[index])), 50)
+    turn = next((message.turn_key for message in reversed(log.messages[:index]) if message.turn_key), None)
+    if turn is None:
+        chat.print_line(f"first exchange undone («{quoted}»): starting a new conversation")
+        await chat.switch_to(chat.agent.new_log())
+        return
+    log.rewind(turn)
+    chat.print_line(f"last exchange undone («{quoted}»); files changed by tools are not restored")
+
+
+def _is_compression_last(store: HistoryStore, log: StoredConversation) -> bool:
+    from segue.store.events import MessageAdded
+
+    timeline = log.state
+    if not timeline.compressions:
+        return False
+    return not any(isinstance(record.event, MessageAdded) for record in store.events(log.id, timeline.compressions[-1]))
+
+
+def _last_user_message(messages: tuple[Message, ...]) -> int | None:
+    return next((index for index in reversed(range(len(messages))) if messages[index].speaker == "human"), None)
+
+
+def _message_text(message: Message) -> str:
+    from segue.canonical.blocks import Text
+
+    return " ".join(block.text for block in message.blocks if isinstance(block, Text))
+
+
+# ------------------------------------------------------------------------------------------------ other conversations
+
+
+async def _new(chat: Chat, arguments: str) -> None:
+    await chat.switch_to(chat.agent.new_log())
+
+
+async def _sessions(chat: Chat, arguments: str) -> None:
+    store = chat.agent.store
+    if store is None:
+        raise InputError("conversations are not stored (--no-store)")
+    if arguments:
+        log = chat.agent.open_stored(arguments)
+        if log.id == chat.agent.conversation_id:
+            raise InputError(f"{log.id} is already open")
+        await chat.switch_to(log)
+        return
+    now = time.time()
+    rows = [
+        (
+            "▸" if row.id == chat.agent.conversation_id else " ",
+            row.id,
+            format_ago(now - row.updated / _MICRO),
+            f"{format_short(row.messages)} message{'' if row.messages == 1 else 's'}",
+            _format_title(row),
+        )
+        for row in store.list(_MAX_LISTED)
+    ]
+    styles = ("class:mark", "class:name", "class:dim", "class:dim", "")
+    if chat.width < 90:
+        rows, styles = [(row[0], row[1], row[2], row[4]) for row in rows], (*styles[:3], "")
+    chat.print_rows([[], *format_table(rows, styles, chat.width), [("class:dim", "  /sessions ID continues one")], []])
+
+
+def _format_title(row: Summary) -> str:
+    return sanitize_line(row.title or row.opening or "-")
+
+
+async def _fork(chat: Chat, arguments: str) -> None:
+    _, log = _stored_conversation(chat)
+    if not log.messages:
+        raise InputError("nothing to copy: there are no messages yet")
+    copy = log.fork()
+    chat.print_line(f"forked from {log.id}, which is unchanged")
+    await chat.switch_to(copy)
+
+
+async def _export(chat: Chat, arguments: str) -> None:
+    from segue.cli.export import render_export
+    from segue.cli.streams import replace_file
+
+    store, log = _stored_conversation(chat)
+    head, _, last = arguments.rpartition(" ")
+    overwrite = last == _FORCE
+    file = Path((head.strip() if overwrite else arguments) or f"segue-{log.id[:12]}.md").expanduser()
+    file_format = _FORMATS.get(file.suffix.lower())
+    if file_format is None:
+        raise InputError(f"unknown file type: {file.name}; use {', '.join(_FORMATS)}")
+    target = chat.folder / file
+    if os.path.lexists(target) and not overwrite:
+        raise InputError(f"{file} already exists; /export {file} {_FORCE} overwrites it")
+    data, _ = render_export(store, store.get(log.id), file_format, None)
+    if target.is_file():
+        with suppress(OSError):  # others could read the old file, but must not read a conversation
+            target.chmod(stat.S_IMODE(target.stat().st_mode) & ~0o077)
+    replace_file(str(target), data, private=True)
+    chat.print_line(f"written to {file} (readable only by you)")
+
+
+def _suggest_sessions(chat: Chat) -> list[Suggestion]:
+    store = chat.agent.store
+    return (
+        [(row.id, truncate(_format_title(row), 40)) for row in store.list(_MAX_SUGGESTED)] if store is not None else []
+    )
+
+
+def _suggest_strategies(chat: Chat) -> list[Suggestion]:
+    return [(name, "") for name in STRATEGIES if name != "middle-out"]
+
+
+def _suggest_files(chat: Chat) -> list[Suggestion]:
+    name = f"segue-{(chat.agent.conversation_id or 'chat')[:12]}"
+    return [(f"{name}{suffix}", "") for suffix in _FORMATS]
+
+
+COMMANDS = (
+    Command(
+        "compress",
+        "compress the conversation",
+        _compress,
+        "[STRATEGY] [TOKENS]",
+        allowed_while_busy=False,
+        suggestions=_suggest_strategies,
+    ),
+    Command("undo", "undo the last exchange or compression", _undo, allowed_while_busy=False),
+    Command("new", "start a new conversation", _new, allowed_while_busy=False),
+    Command(
+        "sessions",
+        "list stored conversations, or continue one",
+        _sessions,
+        "[ID]",
+        allowed_while_busy=False,
+        suggestions=_suggest_sessions,
+    ),
+    Command("fork", "continue in a copy", _fork, allowed_while_busy=False),
+    Command(
+        "export",
+        "export to a file (.md, .html, .json)",
+        _export,
+        "[FILE [--force]]",
+        suggestions=_suggest_files,
+        max_words=_ANY_NUMBER,
+    ),
+)

@@ -1,0 +1,242 @@
+"""Chat commands for model, provider, route and tool format. They take effect at the next request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from segue.cli.chat_ui.command import Command, Suggestion
+from segue.cli.chat_ui.numbers import format_short
+from segue.cli.chat_ui.styles import Row, format_table
+from segue.errors import InputError
+from segue.runtime.providers import Endpoint
+from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route
+
+if TYPE_CHECKING:
+    from segue.cli.chat_ui.chat import Chat
+
+__all__ = ["COMMANDS", "route_kind"]
+
+_AUTO = "auto"
+_ROUTES: dict[str, Callable[[Sequence[Endpoint]], Route]] = {
+    "fixed": lambda endpoints: Fixed(endpoints[0]),
+    "failover": Failover,
+    "round-robin": RoundRobin,
+}
+_ROUTE_DESCRIPTIONS = {
+    "fixed": "one model",
+    "failover": "the first model that answers",
+    "round-robin": "the next model for each exchange",
+    "rules": "by the rules in the configuration",
+}
+
+
+def route_kind(route: Route) -> str:
+    match route:
+        case Failover():
+            return "failover"
+        case RoundRobin():
+            return "round-robin"
+        case ByRule():
+            return "rules"
+        case _:
+            return "fixed"
+
+
+# ------------------------------------------------------------------------------------------------------------- models
+
+
+async def _model(chat: Chat, arguments: str) -> None:
+    if not arguments:
+        endpoint = chat.endpoint
+        chat.print_line(
+            f"{endpoint.name}, API {endpoint.api}, tool format {_tool_format_name(endpoint)}; /models lists others"
+        )
+        return
+    _switch_route(chat, Fixed(_require_endpoint(chat, arguments)))
+
+
+async def _models(chat: Chat, arguments: str) -> None:
+    rows: list[Row] = []
+    names = [name for name in chat.agent.providers.by_name if not arguments or name == arguments or arguments in name]
+    if not names:
+        raise InputError(f"unknown provider {arguments!r}; /provider lists them")
+    for name in names:
+        provider = chat.agent.providers.by_name[name]
+        key = "" if _has_key(chat, name) else f"  set {provider.variables[0] if provider.variables else 'a model'}"
+        rows += [[], [("class:bold", f"  {provider.title}"), ("class:dim", key)]]
+        cells = [
+            (
+                "▸" if chat.endpoint.name == f"{name}/{model}" else " ",
+                f"{name}/{model}",
+                f"{format_short(row.context)} tokens" if row.context else "",
+            )
+            for model, row in provider.models.items()
+        ]
+        rows += format_table(cells or [("", f"{name}/…", "any")], ("class:mark", "class:name", "class:dim"), chat.width)
+    chat.print_rows([*rows, []])
+
+
+async def _provider(chat: Chat, arguments: str) -> None:
+    if arguments:
+        _switch_route(chat, Fixed(_require_endpoint(chat, arguments)))
+        return
+    cells = [
+        (
+            "▸" if chat.endpoint.provider == name else " ",
+            name,
+            "ready" if _has_key(chat, name) else "no key",
+            provider.default,
+        )
+        for name, provider in chat.agent.providers.by_name.items()
+    ]
+    chat.print_rows([[], *format_table(cells, ("class:mark", "class:name", "", "class:dim"), chat.width), []])
+
+
+def _require_endpoint(chat: Chat, name: str) -> Endpoint:
+    endpoint = chat.agent.endpoint(name)
+    if endpoint.lacks_key:
+        raise InputError(f"no key for {endpoint.provider}: set {' or '.join(endpoint.variables)} and restart")
+    return endpoint
+
+
+def _has_key(chat: Chat, provider: str) -> bool:
+    try:
+        return not chat.agent.endpoint(f"{provider}/{chat.agent.providers.by_name[provider].default or '-'}").lacks_key
+    except InputError:
+        return False
+
+
+def _switch_route(chat: Chat, route: Route) -> None:
+    """Set the route from the next request on; the current reply and its tools stay with their model."""
+    previous = chat.endpoint
+    chat.session.set_route(route)
+    endpoint = chat.endpoint
+    meanwhile = f"; the current reply and its tools stay with {previous.name}" if chat.is_busy else ""
+    others = f", {route_kind(route)} of {len(route.endpoints)}" if len(route.endpoints) > 1 else ""
+    chat.print_line(f"→ {endpoint.name}{others} from the next request{meanwhile}", "class:mark")
+    if previous.tool_format != _AUTO and endpoint.tool_format == _AUTO:
+        chat.print_line("  tool format reset to auto")
+
+
+# -------------------------------------------------------------------------------------------------------------- route
+
+
+async def _route(chat: Chat, arguments: str) -> None:
+    route = chat.session.route
+    if not arguments:
+        rows = [("▸" if end.name == chat.endpoint.name else " ", end.name) for end in route.endpoints]
+        kind = route_kind(route)
+        head: Row = [("", "  "), ("class:bold", kind), ("class:dim", f"  {_ROUTE_DESCRIPTIONS[kind]}")]
+        chat.print_rows([[], head, *format_table(rows, ("class:mark", "class:name"), chat.width), []])
+        return
+    kind, *names = arguments.split()
+    if kind not in _ROUTES:
+        raise InputError(f"unknown route {kind!r}; use {', '.join(_ROUTES)}, followed by models")
+    endpoints = [_require_endpoint(chat, name) for name in names] or list(route.endpoints)
+    _switch_route(chat, _ROUTES[kind](endpoints))
+
+
+# --------------------------------------------------------------------------------------------------------- toolformat
+
+
+async def _toolformat(chat: Chat, arguments: str) -> None:
+    from segue.wire.formats import TOOL_FORMATS, find_tool_format
+
+    endpoint = chat.endpoint
+    if not arguments:
+        rows = [(_AUTO, f"default of {endpoint.model}: {_default_tool_format(endpoint)}", "")]
+        rows += [
+            (name, _tool_format_kind(name), "" if endpoint.api in tool_format.wires else f"not with {endpoint.api}")
+            for name, tool_format in TOOL_FORMATS.items()
+        ]
+        marked = [("▸" if row[0] == endpoint.tool_format else " ", *row) for row in rows]
+        state = "auto" if endpoint.tool_format == _AUTO else "manual"
+        head: Row = [("", "  tool format "), ("class:bold", _tool_format_name(endpoint)), ("class:dim", f" ({state})")]
+        chat.print_rows(
+            [[], head, *format_table(marked, ("class:mark", "class:name", "", "class:dim"), chat.width), []]
+        )
+        return
+    tool_format = find_tool_format(arguments.lower())
+    if tool_format is not None and endpoint.api not in tool_format.wires:
+        supported = [name for name, other in TOOL_FORMATS.items() if endpoint.api in other.wires]
+        raise InputError(f"{endpoint.api} does not support tool format {arguments!r}; use auto, {', '.join(supported)}")
+    if isinstance(chat.session.route, ByRule):
+        raise InputError("the model is chosen by rules; select one with /model first")
+    chat.session.set_route(_with_tool_format(chat.session.route, arguments.lower()))
+    description = f"auto ({_default_tool_format(endpoint)})" if tool_format is None else tool_format.name
+    chat.print_line(f"→ tool format {description} from the next request", "class:mark")
+
+
+def _with_tool_format(route: Route, name: str) -> Route:
+    def with_format(endpoint: Endpoint) -> Endpoint:
+        return msgspec.structs.replace(endpoint, tool_format=name)
+
+    return _ROUTES[route_kind(route)]([with_format(endpoint) for endpoint in route.endpoints])
+
+
+def _tool_format_name(endpoint: Endpoint) -> str:
+    return _default_tool_format(endpoint) if endpoint.tool_format == _AUTO else endpoint.tool_format
+
+
+def _default_tool_format(endpoint: Endpoint) -> str:
+    """The tool format of the API or model by default."""
+    import segue
+
+    row = next((row for row in segue.formats() if row.name == endpoint.api), None)
+    return (row.tool_format if row is not None else None) or segue.detect(endpoint.model).tool_format or endpoint.api
+
+
+def _tool_format_kind(name: str) -> str:
+    from segue.wire.text.registry import TEXT_FORMATS
+
+    return "as text" if name in TEXT_FORMATS else "native"
+
+
+# -------------------------------------------------------------------------------------------------------- completion
+
+
+def _suggest_models(chat: Chat) -> list[Suggestion]:
+    return [
+        (f"{name}/{model}", provider.title)
+        for name, provider in chat.agent.providers.by_name.items()
+        for model in provider.models
+    ]
+
+
+def _suggest_providers(chat: Chat) -> list[Suggestion]:
+    return [(name, provider.title) for name, provider in chat.agent.providers.by_name.items()]
+
+
+def _suggest_routes(chat: Chat) -> list[Suggestion]:
+    return [(kind, _ROUTE_DESCRIPTIONS[kind]) for kind in _ROUTES] + _suggest_models(chat)
+
+
+def _suggest_formats(chat: Chat) -> list[Suggestion]:
+    from segue.wire.formats import TOOL_FORMATS
+
+    return [(_AUTO, "the model's default"), *((name, _tool_format_kind(name)) for name in TOOL_FORMATS)]
+
+
+COMMANDS = (
+    Command("model", "show or switch the model", _model, "[PROVIDER/MODEL]", suggestions=_suggest_models),
+    Command("models", "list known models", _models, "[PROVIDER]", suggestions=_suggest_providers),
+    Command(
+        "provider",
+        "list providers, or switch to one's default model",
+        _provider,
+        "[NAME]",
+        suggestions=_suggest_providers,
+    ),
+    Command(
+        "route",
+        "show or set the route: fixed, failover, round-robin",
+        _route,
+        "[KIND [MODEL…]]",
+        suggestions=_suggest_routes,
+        max_words=1_000,
+    ),
+    Command("toolformat", "show or set the tool format", _toolformat, "[NAME|auto]", suggestions=_suggest_formats),
+)

@@ -1,0 +1,81 @@
+"""Tab completion: commands, their arguments, and paths after `@`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from segue.cli.chat_ui.commands import COMMANDS
+from segue.errors import SegueError
+from segue.view.sanitize import sanitize_line
+
+if TYPE_CHECKING:
+    from segue.cli.chat_ui.chat import Chat
+
+__all__ = ["ChatCompleter"]
+
+_MAX_PATHS = 50
+
+
+class ChatCompleter(Completer):
+    """Completes the text before the cursor."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        text = document.text_before_cursor
+        word = text.rsplit(None, 1)[-1] if text and not text[-1].isspace() else ""
+        if text.startswith("/") and "\n" not in text:
+            name, blank, _ = text[1:].partition(" ")
+            yield from self._complete_argument(name, word) if blank else self._complete_command(name)
+        elif word.startswith("@"):
+            yield from self._complete_path(word[1:])
+
+    def _complete_command(self, prefix: str) -> Iterator[Completion]:
+        for name, command in COMMANDS.items():
+            if name.startswith(prefix.lower()):
+                yield _make_completion(f"/{name}", -len(prefix) - 1, command.description)
+
+    def _complete_argument(self, name: str, prefix: str) -> Iterator[Completion]:
+        command = COMMANDS.get(name.lower())
+        if command is None:
+            return
+        try:
+            suggestions = list(command.suggest(self._chat))
+        except SegueError:
+            return
+        lowered = prefix.lower()
+        first = [suggestion for suggestion in suggestions if suggestion[0].lower().startswith(lowered)]
+        within = [
+            suggestion for suggestion in suggestions if lowered in suggestion[0].lower() and suggestion not in first
+        ]
+        for text, about in (*first, *within):
+            yield _make_completion(text, -len(prefix), about)
+
+    def _complete_path(self, prefix: str) -> Iterator[Completion]:
+        folder, _, start = prefix.rpartition("/")
+        place = self._chat.folder / (Path(f"{folder}/").expanduser() if folder or prefix[:1] == "/" else "")
+        try:
+            found = sorted(os.scandir(place), key=lambda entry: (not entry.is_dir(), entry.name))
+        except OSError:
+            return
+        shown = 0
+        for entry in found:
+            hidden = entry.name.startswith(".") and not start.startswith(".")
+            # Names with control characters are skipped.
+            if hidden or not entry.name.lower().startswith(start.lower()) or not entry.name.isprintable():
+                continue
+            yield Completion(f"{entry.name}{'/' if entry.is_dir() else ''}", -len(start))
+            shown += 1
+            if shown == _MAX_PATHS:
+                return
+
+
+def _make_completion(text: str, start: int, about: str) -> Completion:
+    return Completion(text, start, display=sanitize_line(text), display_meta=sanitize_line(about))

@@ -1,0 +1,277 @@
+"""A session's events as rows. Finished rows go to `push` and never change; `live_rows` are those still changing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+from segue.cli.chat_ui.calls import CallList
+from segue.cli.chat_ui.formatter import MarkdownFormatter, PlainFormatter
+from segue.cli.chat_ui.numbers import format_count, format_seconds
+from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
+from segue.runtime.events import (
+    ApprovalRequested,
+    CallEnded,
+    CallProgress,
+    CallQueued,
+    CallStarted,
+    ConversationCompressed,
+    Event,
+    ExchangeEnded,
+    ExchangeStarted,
+    LateResult,
+    ModelSwitched,
+    ReasoningDelta,
+    ReplyReceived,
+    RequestSent,
+    RetryScheduled,
+    StreamBroken,
+    TextDelta,
+)
+from segue.view.sanitize import sanitize, sanitize_line
+
+__all__ = ["EventView", "format_user_message"]
+
+_USER_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
+_REASONING_MARK = "✻"
+_MAX_REASONING = 200_000
+"""The maximum number of reasoning characters kept for display."""
+
+
+class EventView:
+    """`width` returns the current number of columns."""
+
+    def __init__(
+        self,
+        push: Callable[[list[Row]], None],
+        *,
+        width: Callable[[], int],
+        clock: Callable[[], float] = time.monotonic,
+        fold_hint: str = "Ctrl-T shows it",
+        plain: bool = False,
+    ) -> None:
+        self.shows_reasoning = False
+        """Whether the last reasoning is shown."""
+        self.full = False
+        """Whether tool results and findings are shown."""
+        self.reasoning = ""
+        self._push = push
+        self._width = width
+        self._clock = clock
+        self._fold_hint = fold_hint
+        self._formatter: PlainFormatter | MarkdownFormatter = PlainFormatter() if plain else MarkdownFormatter(width)
+        self._calls = CallList()
+        self._in_text = False
+        self._reasoning_since: float | None = None
+        self._open_request: tuple[str, float] | None = None
+        self._has_rows = False
+        self._gap = 0
+        """The number of empty rows before the next row."""
+
+    # -------------------------------------------------------------------------------------------------------- events
+
+    def on_event(self, event: Event) -> None:
+        if event.task is not None:
+            self._on_task_event(event)
+            return
+        match event:
+            case ExchangeStarted():
+                self._calls.take_finished(self._width(), include_running=True)
+                self._open_request = "", self._clock()
+                self.print_rows([[], *format_user_message(event.text, self._width())])
+            case RequestSent():
+                self._open_request = f"{sanitize_line(event.provider)}/{sanitize_line(event.model)}", self._clock()
+                if self.full:
+                    self._print_request(event)
+            case TextDelta():
+                self._on_text(event.text)
+            case ReasoningDelta():
+                self._on_reasoning(event.text)
+            case ReplyReceived():
+                self._end_text()
+                self._open_request = None
+                self.print_rows([[]])
+            case CallQueued():
+                self._calls.add(event)
+            case ApprovalRequested() | CallStarted() | CallProgress() | CallEnded():
+                self._on_call(event)
+            case ExchangeEnded():
+                self._on_ended(event)
+            case RetryScheduled() | ModelSwitched() | StreamBroken() | LateResult() | ConversationCompressed():
+                self._on_notice(event)
+            case _:  # pragma: no cover
+                assert_never(event)
+
+    def print_rows(self, rows: Sequence[Row], *, exact: bool = False) -> None:
+        """Print rows above the live part. Empty rows are printed only before the next row with text.
+
+        Several empty rows become one, unless `exact`.
+        """
+        output: list[Row] = []
+        for row in rows:
+            if not any(text.strip() for _, text in row):
+                self._gap = self._gap + 1 if exact else max(1, self._gap)
+                continue
+            output += [[] for _ in range(self._gap if self._has_rows else 0)]
+            output.append(row)
+            self._gap, self._has_rows = 0, True
+        if output:
+            self._push(output)
+
+    def _on_notice(
+        self, event: RetryScheduled | ModelSwitched | StreamBroken | LateResult | ConversationCompressed
+    ) -> None:
+        match event:
+            case RetryScheduled():
+                self._print_line(
+                    f"{_model_name(event)}: {event.why}; retrying in {format_seconds(event.seconds)}", "class:warn"
+                )
+            case ModelSwitched():
+                self._print_line(f"→ switched to {_model_name(event)} ({event.why})", "class:mark")
+            case StreamBroken():
+                self._end_text()
+                next_step = "retrying" if event.will_retry else "giving up"
+                self._print_line(
+                    f"the reply of {_model_name(event)} was interrupted: {event.why}; {next_step}", "class:warn"
+                )
+            case LateResult():
+                self._print_line(f"{event.tool} finished late; its result is stored but not sent", "class:dim")
+            case ConversationCompressed():
+                self._print_line(
+                    f"compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens", "class:dim"
+                )
+
+    def _on_task_event(self, event: Event) -> None:
+        """A subagent's event: its calls are rows, its text is the last line of the call that started it."""
+        match event:
+            case CallQueued():
+                self._calls.add(event)
+            case ApprovalRequested() | CallStarted() | CallProgress() | CallEnded():
+                self._on_call(event)
+            case TextDelta() | ReasoningDelta():
+                self._calls.set_last_line(event.task or "", event.text)
+            case RequestSent():
+                self._calls.set_last_line(event.task or "", f"requests {event.provider}/{event.model}")
+            case RetryScheduled() | StreamBroken():
+                self._calls.set_last_line(event.task or "", event.why)
+            case _:
+                pass
+
+    def _on_text(self, text: str) -> None:
+        self._end_reasoning()
+        if not self._in_text:
+            text = text.lstrip("\n")
+            if not text:
+                return
+            self._in_text = True
+            self.print_rows([[]])
+        self.print_rows(self._formatter.feed(sanitize(text)), exact=True)
+
+    def _on_reasoning(self, text: str) -> None:
+        if self._reasoning_since is None:
+            self._end_text()
+            self._reasoning_since, self.reasoning = self._clock(), ""
+        self.reasoning = (self.reasoning + sanitize(text))[-_MAX_REASONING:]
+
+    def _on_call(self, event: ApprovalRequested | CallStarted | CallProgress | CallEnded) -> None:
+        self._calls.update(event, self._clock())
+        if isinstance(event, CallEnded):
+            self.print_rows(self._calls.take_finished(self._width(), full=self.full))
+
+    def _end_reasoning(self) -> None:
+        if self._reasoning_since is not None:
+            span = self._clock() - self._reasoning_since
+            self._reasoning_since = None
+            label = f"thought for {format_seconds(span)}" if span >= 0.1 else "thought"
+            self.print_rows([[], [("class:dim", f"{_REASONING_MARK} {label}  {self._fold_hint}".rstrip())], []])
+
+    def _end_text(self) -> None:
+        self._end_reasoning()
+        if self._in_text:
+            self.print_rows(self._formatter.close(), exact=True)
+            self._in_text = False
+
+    def _on_ended(self, event: ExchangeEnded) -> None:
+        self._end_text()
+        self.print_rows(self._calls.take_finished(self._width(), include_running=True, full=self.full))
+        self._open_request = None
+        if event.outcome == "cancelled":
+            self._print_line("– cancelled", "class:warn")
+        elif event.outcome != "answered":
+            self._print_line(f"✗ {event.text}", "class:bad")
+        elif self.full:
+            self._print_line(f"{format_count(event.turns, 'turn')}, {format_seconds(event.seconds)}", "class:dim")
+        self.print_rows([[]])
+
+    def _print_request(self, event: RequestSent) -> None:
+        self._print_line(
+            f"request {event.number} to {_model_name(event)} ({event.api}), {format_count(event.messages, 'message')}",
+            "class:dim",
+        )
+        for finding in event.findings:
+            self._print_line(f"  {sanitize_line(finding)}", "class:dim")
+
+    def _print_line(self, text: str, style: str) -> None:
+        self.print_rows(wrap(sanitize_line(text), self._width(), style, indent="    ", first="  "))
+
+    # ---------------------------------------------------------------------------------------------------------- live
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the live rows change with time."""
+        return self._open_request is not None or self._reasoning_since is not None or bool(self._calls)
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether the live rows are separated from those above by an empty row."""
+        return self._has_rows and self._gap > 0
+
+    def live_rows(self, height: int) -> list[Row]:
+        """The rows still changing, at most `height`."""
+        rows: list[Row] = []
+        if self.shows_reasoning and self.reasoning:
+            rows += self._reasoning_rows(max(3, height // 2))
+        elif self._reasoning_since is not None:
+            rows.append(self._reasoning_row())
+        partial = self._formatter.partial if self._in_text else []
+        rows += [[], *partial] if partial and rows else partial
+        if self._calls:
+            rows += self._calls.rows(self._width(), max(2, height - len(rows)), self._clock())
+        elif self._open_request is not None and not self._in_text and self._reasoning_since is None:
+            name, since = self._open_request
+            rows.append([("class:dim", f"  ⋯ {name}  {int(self._clock() - since)} s".replace("⋯   ", "⋯ "))])
+        return rows[-height:]
+
+    def _reasoning_row(self) -> Row:
+        span = int(self._clock() - (self._reasoning_since or 0.0))
+        head = f"{_REASONING_MARK} thinking {span} s"
+        newest = sanitize_line(self.reasoning[-400:])
+        room = self._width() - display_width(head) - 3
+        row: Row = [("class:dim", head)]
+        return [*row, ("class:thought", f"  {_truncate_start(newest, room)}")] if room > 8 else row
+
+    def _reasoning_rows(self, height: int) -> list[Row]:
+        """The last reasoning, or the end of a long one."""
+        width = self._width()
+        tail = self.reasoning.strip()[-2 * height * width :]
+        rows = wrap(tail, width, "class:thought", indent="  ")
+        head = f"{_REASONING_MARK} {'thinking' if self._reasoning_since is not None else 'thought'}"
+        more = " (end)" if len(rows) > height else ""
+        return [[("class:dim", f"{head}{more}  Ctrl-T hides it")], *rows[-height:]]
+
+
+def format_user_message(text: str, width: int) -> list[Row]:
+    """The rows of a user message."""
+    rows = wrap(sanitize(text).strip("\n"), width, "class:user", indent="  ", first=_USER_MARK)
+    rows[0][0] = "class:mark", _USER_MARK
+    return rows
+
+
+def _model_name(event: RequestSent | RetryScheduled | ModelSwitched | StreamBroken) -> str:
+    return f"{event.provider}/{event.model}"
+
+
+def _truncate_start(text: str, width: int) -> str:
+    """Truncate a line at its start."""
+    return text if display_width(text) <= width else f"…{truncate(text[::-1], width)[::-1].lstrip('…')}"

@@ -1,0 +1,297 @@
+"""The chat on a terminal: finished rows scroll up, live rows and the input line stay at the bottom.
+
+New rows are printed above the live part, which is redrawn in the same write, so that nothing flickers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import termios
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import chain
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.filters import Condition, has_completions
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import History
+from prompt_toolkit.input import create_input
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    VerticalAlign,
+    Window,
+)
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.renderer import print_formatted_text
+from prompt_toolkit.styles import Style
+
+from segue.cli.chat_ui.approvals import format_choices, format_question
+from segue.cli.chat_ui.buffer import BufferedOutput
+from segue.cli.chat_ui.event_view import EventView
+from segue.cli.chat_ui.keys import make_bindings
+from segue.cli.chat_ui.styles import STYLES, Row, truncate
+from segue.cli.chat_ui.ui import InputHandler
+from segue.runtime.events import Event, ExchangeStarted
+from segue.runtime.tooling import ApprovalRequest
+from segue.view.sanitize import sanitize_line
+
+__all__ = ["TerminalUI"]
+
+_MIN_WIDTH, _MAX_WIDTH = 20, 110
+_RULE = "─" * _MIN_WIDTH
+"""The rule above the input is short: when a window is made narrower, a wrapped line would leave remains behind, because
+the number of wrapped rows is unknown."""
+_REDRAW_SECONDS = 0.03
+_TICK_SECONDS = 0.5
+_MENU_HEIGHT = 6
+_INPUT_HEIGHT = 10
+_PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
+
+
+class TerminalUI:
+    """A `ChatUI` for interactive terminals. `queued` returns the messages that will be sent next."""
+
+    def __init__(
+        self,
+        *,
+        completer: Completer,
+        history: History,
+        footer: Callable[[int], Row],
+        queued: Callable[[], Sequence[str]],
+        coloured: bool = True,
+    ) -> None:
+        self._footer = footer
+        self._queued = queued
+        self._pending_rows: list[Row] = []
+        self._question: ApprovalRequest | None = None
+        self._answer: asyncio.Future[str] | None = None
+        self._question_shown = False
+        """Whether the question is on the screen. Input typed before that is not an answer to it."""
+        self._height = 0
+        self._ended = False
+        self.hint = ""
+        self._input = create_input()
+        self._output = BufferedOutput(sys.stdout, coloured=coloured)
+        self._style = Style.from_dict(STYLES)
+        self.view = EventView(self._push, width=self.width)
+        self.draft = Buffer(
+            completer=completer, complete_while_typing=True, history=history, multiline=True, name="draft"
+        )
+        self.reply = Buffer(multiline=False, name="reply")
+        self._is_asking_filter = Condition(lambda: self._question is not None)
+        self._draft_window = self._build_draft()
+        self._reply_window = Window(BufferControl(self.reply), height=1, get_line_prefix=self._ask_prefix)
+        self._depth = None if coloured else ColorDepth.DEPTH_1_BIT
+        self._layout = Layout(self._build_layout(), focused_element=self._draft_window)
+        self._app: Application[None] | None = None
+
+    # ------------------------------------------------------------------------------------------------------- surface
+
+    @property
+    def full(self) -> bool:
+        return self.view.full
+
+    @full.setter
+    def full(self, value: bool) -> None:
+        self.view.full = value
+
+    def width(self) -> int:
+        return max(_MIN_WIDTH, min(self._output.get_size().columns, _MAX_WIDTH))
+
+    def print_rows(self, rows: list[Row]) -> None:
+        self.view.print_rows(rows)
+
+    def on_event(self, event: Event) -> None:
+        if isinstance(event, ExchangeStarted):
+            self.hint = ""
+        self.view.on_event(event)
+        self.redraw()
+
+    def last_reasoning(self) -> str:
+        return self.view.reasoning
+
+    def restore_input(self, text: str) -> None:
+        self.draft.text = "\n".join(filter(None, [text, self.draft.text]))
+        self.draft.cursor_position = len(self.draft.text)
+
+    def redraw(self) -> None:
+        if self._app is not None:
+            self._app.invalidate()
+
+    async def ask_approval(self, question: ApprovalRequest) -> str:
+        self.view.print_rows(format_question(question, self.width()))
+        self._answer = asyncio.get_running_loop().create_future()
+        self._question, self._question_shown = question, False
+        self.reply.reset()
+        self._layout.focus(self._reply_window)
+        self.redraw()
+        try:
+            return await self._answer
+        finally:
+            self._question = self._answer = None
+            self.reply.reset()
+            self._layout.focus(self._draft_window)
+            self.redraw()
+
+    async def run(self, handler: InputHandler) -> None:
+        self._app = Application(
+            layout=self._layout,
+            key_bindings=make_bindings(self, handler),
+            style=self._style,
+            output=self._output,
+            input=self._input,
+            color_depth=self._depth,
+            erase_when_done=True,
+            min_redraw_interval=_REDRAW_SECONDS,
+            before_render=lambda _: self._before_render(),
+            after_render=lambda _: self._after_render(),
+        )
+        self._app.ttimeoutlen = 0.05
+        ticking = asyncio.create_task(self._tick())
+        try:
+            with suppress(EOFError):  # the terminal went away
+                await self._app.run_async()
+        finally:
+            ticking.cancel()
+            self._app, self._ended = None, True
+            self._output.is_buffering = False
+            self._print_new()
+
+    def stop(self) -> None:
+        if self._app is not None and self._app.is_running and not self._app.is_done:
+            self._app.exit()
+
+    # ------------------------------------------------------------------------------------------------------ for keys
+
+    @property
+    def is_asking(self) -> bool:
+        return self._question is not None
+
+    def submit_answer(self) -> None:
+        """Enter below a question: submit the answer."""
+        if self._answer is not None and self._question_shown and not self._answer.done() and self.reply.text.strip():
+            self._answer.set_result(self.reply.text)
+
+    def toggle_reasoning(self) -> None:
+        """Show or hide the last reasoning."""
+        self.view.shows_reasoning = not self.view.shows_reasoning
+        if not self.view.reasoning:
+            self.hint = "no reasoning yet"
+
+    # -------------------------------------------------------------------------------------------------------- frames
+
+    def _push(self, rows: list[Row]) -> None:
+        self._pending_rows += rows
+        if self._ended:
+            self._print_new()
+        self.redraw()
+
+    def _before_render(self) -> None:
+        """Print new rows above the live part, and erase the live part first where it became smaller."""
+        app = self._app
+        if app is None:
+            return
+        if self._question is not None and not self._question_shown:
+            self._discard_typed(app)
+        size = self._output.get_size()
+        height = self._layout.container.preferred_height(size.columns, size.rows).preferred
+        if self._pending_rows or height < self._height:
+            self._output.is_buffering = True
+            app.renderer.erase()
+            self._print_new()
+        self._height = height
+
+    def _after_render(self) -> None:
+        self._output.release()
+        self._question_shown = self._question is not None
+
+    def _discard_typed(self, app: Application[None]) -> None:
+        """Discard what was typed before the question was shown."""
+        with suppress(termios.error, OSError, ValueError):
+            termios.tcflush(self._input.fileno(), termios.TCIFLUSH)
+        self._input.flush_keys()
+        app.key_processor.empty_queue()
+        self.reply.reset()
+
+    def _print_new(self) -> None:
+        rows, self._pending_rows = self._pending_rows, []
+        if rows:
+            pieces: StyleAndTextTuples = [*chain.from_iterable([*row, ("", "\n")] for row in rows)]
+            print_formatted_text(self._output, pieces, self._style, color_depth=self._depth)
+
+    async def _tick(self) -> None:
+        """Redraw running times."""
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            if self.view.is_active:
+                self.redraw()
+
+    # -------------------------------------------------------------------------------------------------------- layout
+
+    def _build_layout(self) -> HSplit:
+        live_window = Window(
+            FormattedTextControl(self._live_text), wrap_lines=True, dont_extend_height=True, always_hide_cursor=True
+        )
+        return HSplit(
+            [
+                ConditionalContainer(live_window, Condition(lambda: bool(self._live_rows()))),
+                Window(height=1),
+                Window(FormattedTextControl([("class:rule", _RULE)]), height=1),
+                ConditionalContainer(self._draft_window, ~self._is_asking_filter),
+                ConditionalContainer(self._reply_window, self._is_asking_filter),
+                ConditionalContainer(
+                    CompletionsMenu(max_height=_MENU_HEIGHT), has_completions & ~self._is_asking_filter
+                ),
+                Window(FormattedTextControl(self._footer_text), height=1, always_hide_cursor=True),
+            ],
+            align=VerticalAlign.TOP,
+        )
+
+    def _build_draft(self) -> Window:
+        empty = Condition(lambda: not self.draft.text and not self.view.is_active)
+        placeholder = AfterInput("ask anything, or / for commands", style="class:dim")
+        control = BufferControl(self.draft, input_processors=[ConditionalProcessor(placeholder, empty)])
+        return Window(
+            control,
+            wrap_lines=True,
+            height=Dimension(min=1, max=_INPUT_HEIGHT),
+            dont_extend_height=True,
+            get_line_prefix=_draft_prefix,
+        )
+
+    def _live_rows(self) -> list[Row]:
+        size = self._output.get_size()
+        queued_rows: list[Row] = [[("class:dim", f"  + {_shorten(text)}")] for text in self._queued()]
+        rows = [*self.view.live_rows(max(3, size.rows - 9 - len(queued_rows))), *queued_rows]
+        return [[], *rows] if rows and self.view.has_gap else rows
+
+    def _live_text(self) -> StyleAndTextTuples:
+        pieces: StyleAndTextTuples = [*chain.from_iterable([*row, ("", "\n")] for row in self._live_rows())]
+        return pieces[:-1]
+
+    def _footer_text(self) -> StyleAndTextTuples:
+        columns = self._output.get_size().columns
+        if self._question is not None:
+            return [*format_choices(columns)]
+        return [("class:warn", f"  {self.hint}")] if self.hint else [*self._footer(columns)]
+
+    def _ask_prefix(self, line: int, wrap: int) -> StyleAndTextTuples:
+        return [("class:ask", "? ")]
+
+
+def _draft_prefix(line: int, wrap: int) -> StyleAndTextTuples:
+    return [("class:mark", _PROMPT if not line and not wrap else "  ")]
+
+
+def _shorten(text: str) -> str:
+    return truncate(sanitize_line(text), 60)

@@ -1,0 +1,59 @@
+"""The protocols between a chat and its user interface."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from segue.cli.chat_ui.styles import Row
+from segue.runtime.events import Event
+from segue.runtime.tooling import ApprovalRequest
+
+__all__ = ["ChatUI", "InputHandler"]
+
+
+class InputHandler(Protocol):
+    """Handles the user's input; implemented by `Chat`."""
+
+    def submit(self, text: str) -> None:
+        """Handle a message or a command."""
+
+    def interrupt(self) -> bool:
+        """Ctrl-C; returns whether there was something to cancel."""
+        ...
+
+    def leave(self) -> None:
+        """Exit the chat, as with Ctrl-D."""
+
+    async def wait_idle(self) -> None:
+        """Wait until nothing is running."""
+
+
+class ChatUI(Protocol):
+    """A user interface for a chat."""
+
+    @property
+    def full(self) -> bool:
+        """Whether tool results and findings are shown."""
+        ...
+
+    @full.setter
+    def full(self, value: bool) -> None: ...
+    def width(self) -> int: ...
+    def print_rows(self, rows: list[Row]) -> None: ...
+    def on_event(self, event: Event) -> None: ...
+    def last_reasoning(self) -> str:
+        """The model's last reasoning."""
+        ...
+
+    def restore_input(self, text: str) -> None:
+        """Put unsent text back into the input line."""
+
+    def redraw(self) -> None: ...
+    async def ask_approval(self, question: ApprovalRequest) -> str:
+        """Show an approval question and return the line typed after it was visible."""
+        ...
+
+    async def run(self, handler: InputHandler) -> None:
+        """Run until `stop`."""
+
+    def stop(self) -> None: ...

@@ -1,0 +1,216 @@
+"""Parses Claude Code session logs: `~/.claude/projects/…/SESSION.jsonl`.
+
+Each line is an entry with its own `uuid` and its parent's; `user` and `assistant` entries have an Anthropic `message`.
+The entries are a tree, and the client continues from one branch of it:
+
+- the active branch leads from the last entry up to the root; other branches were abandoned by a rewind;
+- one reply takes several lines, a block each, with the same `message.id`; where its calls ran in parallel, each result
+  is a child of its own line, so the path up from the last one misses the others;
+- subagents (`isSidechain`) are separate conversations;
+- a `compact_boundary` starts over with a summary and the earlier entries that it names.
+
+The output of `--output-format stream-json` has the same entries in sequence, without parents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from segue.cli.client_logs.parsed_log import Line, ParsedLog, is_client_text, make_title
+from segue.errors import InputError
+
+__all__ = ["API", "NAME", "is_line", "parse_log"]
+
+NAME = "Claude Code"
+API = "anthropic"
+_MESSAGE_TYPES = ("user", "assistant")
+_TITLE_KEYS = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary"))
+
+
+def is_line(line: Line) -> bool:
+    value = line.value
+    has_message = value.get("type") in _MESSAGE_TYPES and isinstance(value.get("message"), dict)
+    return has_message and not {"parentUuid", "sessionId", "session_id", "uuid"}.isdisjoint(value)
+
+
+def parse_log(lines: list[Line]) -> ParsedLog:
+    """The body with which the client would continue."""
+    messages = [line for line in lines if is_line(line)]
+    main = [line for line in messages if not _is_subagent(line)] or messages
+    left_out = {"lines of subagents": len(messages) - len(main)}
+    boundary = max((line.number for line in lines if _is_boundary(line, main is messages)), default=0)
+    preserved = _preserved_entries(lines, boundary)
+    current = [line for line in main if line.number > boundary or line.value.get("uuid") in preserved]
+    left_out["lines before the client's own compaction"] = len(main) - len(current)
+    branch = _active_branch(lines, current, boundary, preserved)
+    left_out["lines on branches that were left"] = len(current) - len(branch)
+    written = [line for line in branch if not _is_client_error(line)]
+    left_out["lines that no model wrote"] = len(branch) - len(written)
+    # The summary replaces earlier messages, so it comes before the preserved ones.
+    ordered = sorted(written, key=lambda line: (not line.value.get("isCompactSummary"), line.number))
+    return _build_log(ordered, _find_title(lines) or _first_user_text(ordered, main), left_out)
+
+
+def _is_subagent(line: Line) -> bool:
+    return bool(line.value.get("isSidechain") or line.value.get("parent_tool_use_id"))
+
+
+def _is_boundary(line: Line, include_subagents: bool) -> bool:
+    return line.value.get("subtype") == "compact_boundary" and (include_subagents or not _is_subagent(line))
+
+
+def _preserved_entries(lines: list[Line], boundary: int) -> set[Any]:
+    """The uuids of entries before a compaction that are still sent after it."""
+    metadata = next(
+        (_object(line.value.get("compactMetadata")) for line in lines if line.number == boundary), _object(None)
+    )
+    kept = set(cast("list[Any]", _object(metadata.get("preservedMessages")).get("uuids") or []))
+    segment = _object(metadata.get("preservedSegment"))
+    parents = _parents(lines)
+    uuid = segment.get("tailUuid")
+    while uuid in parents and uuid not in kept:
+        kept.add(uuid)
+        uuid = parents[uuid] if uuid != segment.get("headUuid") else None
+    return kept
+
+
+def _active_branch(lines: list[Line], messages: list[Line], boundary: int, preserved: set[Any]) -> list[Line]:
+    """The entries from the last one up to its root, plus the other lines and results of the same replies."""
+    if not any("parentUuid" in line.value for line in messages):
+        return messages
+    # Entries of other types can be parents too.
+    parents = _parents(line for line in lines if line.number > boundary or line.value.get("uuid") in preserved)
+    uuids: set[Any] = set()
+    uuid = messages[-1].value.get("uuid")
+    while uuid is not None and uuid not in uuids:
+        uuids.add(uuid)
+        uuid = parents.get(uuid)
+    uuids |= preserved | {line.value.get("uuid") for line in messages if line.value.get("isCompactSummary")}
+    branch = [line for line in messages if line.value.get("uuid") in uuids]
+    # An abandoned branch may repeat a result that the active branch already has.
+    answered = {name for line in branch for name in _result_ids(line)}
+    replies = {name for line in branch if (name := _reply_id(line))}
+    uuids |= {line.value.get("uuid") for line in messages if _reply_id(line) in replies}
+    call_ids = {
+        block.get("id")
+        for line in messages
+        if line.value.get("uuid") in uuids
+        for block in _blocks(line)
+        if block.get("type") == "tool_use"
+    }
+    return [
+        line
+        for line in messages
+        if line.value.get("uuid") in uuids
+        or (line.value.get("parentUuid") in uuids and not (call_ids - answered).isdisjoint(_result_ids(line)))
+    ]
+
+
+def _parents(lines: Iterable[Line]) -> dict[Any, Any]:
+    return {line.value["uuid"]: line.value.get("parentUuid") for line in lines if line.value.get("uuid")}
+
+
+def _reply_id(line: Line) -> str | None:
+    message = _object(line.value.get("message"))
+    name = message.get("id")
+    return name if line.value.get("type") == "assistant" and isinstance(name, str) else None
+
+
+def _result_ids(line: Line) -> list[Any]:
+    return [block.get("tool_use_id") for block in _blocks(line) if block.get("type") == "tool_result"]
+
+
+def _is_client_error(line: Line) -> bool:
+    """An error message of the client in place of a reply."""
+    message = _object(line.value.get("message"))
+    return bool(line.value.get("isApiErrorMessage")) or message.get("model") == "<synthetic>"
+
+
+def _build_log(lines: list[Line], title: str | None, left_out: dict[str, int]) -> ParsedLog:
+    if not lines:
+        raise InputError("this session has no messages")
+    messages: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    times: list[int | None] = []
+    replies: dict[str, tuple[dict[str, Any], int]] = {}
+    seen: set[Any] = set()
+    model = None
+    for line in lines:
+        uuid = line.value.get("uuid")
+        if uuid is not None and uuid in seen:
+            continue
+        seen.add(uuid)
+        source = _object(line.value["message"])
+        model = source.get("model") or model
+        name = _reply_id(line)
+        if name in replies:
+            message, index = replies[name]
+            blocks = cast("list[Any]", message["content"])
+            blocks += [block for block in _blocks(line) if not _has_block(block, blocks)]
+            times[index] = line.timestamp or times[index]
+            continue
+        message = {"role": source.get("role", line.value["type"]), "content": source.get("content")}
+        if name is not None:
+            message["content"] = list(_blocks(line))
+            replies[name] = message, len(messages)
+        messages.append(message)
+        numbers.append(line.number)
+        times.append(line.timestamp)
+    body = {**({"model": model} if model else {}), "messages": messages}
+    return ParsedLog("claude-code", body, API, title, numbers, left_out, times)
+
+
+def _has_block(block: Mapping[str, Any], blocks: list[Mapping[str, Any]]) -> bool:
+    """Whether a block is already there: a line may repeat the reply so far."""
+    if block.get("type") == "tool_use":
+        return any(other.get("type") == "tool_use" and other.get("id") == block.get("id") for other in blocks)
+    return block in blocks
+
+
+def _blocks(line: Line) -> list[Mapping[str, Any]]:
+    content = _object(line.value.get("message")).get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    items = cast("list[Any]", content) if isinstance(content, list) else []
+    return [item for item in items if isinstance(item, dict)]
+
+
+def _find_title(lines: list[Line]) -> str | None:
+    """The title set by the user, else by the client. A file may also have titles of other sessions."""
+    entries = {line.value.get("uuid") for line in lines} - {None}
+    sessions = {line.value.get("sessionId") for line in lines if is_line(line)} - {None}
+    for kind, key in _TITLE_KEYS:
+        titles = [
+            title
+            for line in lines
+            if line.value.get("type") == kind
+            and ("sessionId" not in line.value or not sessions or line.value["sessionId"] in sessions)
+            and ("leafUuid" not in line.value or line.value["leafUuid"] in entries)
+            and isinstance(title := line.value.get(key), str)
+            and title
+        ]
+        if titles:
+            return titles[-1]
+    return None
+
+
+def _first_user_text(lines: list[Line], own: list[Line]) -> str | None:
+    """The first user text as title, where the imported messages do not start with it."""
+    first = next((line for line in lines if line.value.get("type") == "user"), None)
+    if first is None or _user_text(first):
+        return None
+    return next((make_title(text) for line in own if (text := _user_text(line))), None)
+
+
+def _user_text(line: Line) -> str:
+    """The text that the user typed in an entry; empty for text that the client inserted."""
+    if line.value.get("type") != "user" or line.value.get("isMeta") or line.value.get("isCompactSummary"):
+        return ""
+    texts = [block.get("text") for block in _blocks(line) if block.get("type") == "text"]
+    typed = [text for text in texts if isinstance(text, str) and not is_client_text(text)]
+    return "\n".join(typed).strip()
+
+
+def _object(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

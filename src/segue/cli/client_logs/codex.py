@@ -1,0 +1,151 @@
+"""Parses Codex session logs (rollouts): `~/.codex/sessions/…/rollout-….jsonl`.
+
+Each line has a `type` and a `payload`; the `response_item` lines are Responses items and make up the conversation.
+`event_msg` repeats them for display and records rollbacks; `compacted` replaces everything before it by a shorter
+history. In the oldest logs the items are on their lines without an envelope.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from segue.cli.client_logs.parsed_log import Line, ParsedLog, is_client_text, make_title
+from segue.errors import InputError
+
+__all__ = ["API", "NAME", "is_line", "parse_log"]
+
+NAME = "Codex"
+API = "openai-responses"
+_ENVELOPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
+_BARE_TYPES = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call"})
+# Items for the client's internal use.
+_INTERNAL_TYPES = frozenset({"ghost_snapshot", "compaction_trigger", "other"})
+# Prefixes of user messages that the client inserts.
+_CONTEXT_PREFIXES = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
+
+
+def is_line(line: Line) -> bool:
+    value = line.value
+    if value.get("type") in _ENVELOPES:
+        return isinstance(value.get("payload"), dict)
+    return value.get("record_type") == "state" or _is_bare_head(value)
+
+
+def _is_bare_head(value: Any) -> bool:
+    return "type" not in value and "role" not in value and {"id", "timestamp", "instructions"} <= value.keys()
+
+
+class _Rollout:
+    """The items so far, each with its line number."""
+
+    def __init__(self) -> None:
+        self.items: list[tuple[int, dict[str, Any]]] = []
+        self.model: str | None = None
+        self.instructions: str | None = None
+        self.opening: str | None = None
+        self.times: dict[int, int | None] = {}
+        self._compacted: set[int] = set()
+        self.left_out = {"items before the client's own compaction": 0, "items that were rolled back": 0}
+
+    def add_line(self, line: Line) -> None:
+        value = line.value
+        self.times[line.number] = line.timestamp
+        kind = value.get("type")
+        payload = cast("dict[str, Any]", value.get("payload")) if isinstance(value.get("payload"), dict) else {}
+        match kind:
+            case "response_item":
+                self._add(line.number, payload)
+            case "session_meta":
+                self._set_instructions(payload)
+            case "turn_context":
+                self.model = payload.get("model") or self.model
+            case "compacted":
+                self._compact(line.number, payload)
+            case "event_msg" if payload.get("type") == "thread_rolled_back":
+                self._roll_back(line, payload.get("num_turns", 1))
+            case _ if kind in _BARE_TYPES and "payload" not in value:
+                self._add(line.number, dict(value))
+            case _ if _is_bare_head(value):
+                self._set_instructions(dict(value))
+            case _:
+                return
+
+    def _add(self, number: int, item: dict[str, Any]) -> None:
+        if not isinstance(item.get("type"), str):
+            raise InputError("item without a type", path=f"line {number}")
+        if item["type"] not in _INTERNAL_TYPES:
+            self.items.append((number, item))
+            if self.opening is None and number not in self._compacted:
+                self.opening = _user_text(item) or None
+
+    def _set_instructions(self, payload: dict[str, Any]) -> None:
+        base = payload.get("base_instructions")
+        text = cast("dict[str, Any]", base).get("text") if isinstance(base, dict) else payload.get("instructions")
+        if isinstance(text, str) and self.instructions is None:
+            self.instructions = text
+
+    def _compact(self, number: int, payload: dict[str, Any]) -> None:
+        self.left_out["items before the client's own compaction"] += len(self.items)
+        self._compacted.add(number)
+        replacement = payload.get("replacement_history")
+        if isinstance(replacement, list):
+            self.items = []
+            for item in cast("list[Any]", replacement):
+                self._add(number, cast("dict[str, Any]", item) if isinstance(item, dict) else {})
+            return
+        content = [{"type": "input_text", "text": str(payload.get("message", ""))}]
+        self.items = [entry for entry in self.items if _is_user_message(entry[1])]
+        self.items.append((number, {"type": "message", "role": "user", "content": content}))
+
+    def _roll_back(self, line: Line, turns: object) -> None:
+        """Remove the last `turns` user messages and everything after them."""
+        if not isinstance(turns, int) or turns < 0:
+            raise InputError(f"expected a number of turns, not {turns!r}", path=f"line {line.number}")
+        places = [at for at, (_, item) in enumerate(self.items) if _is_user_message(item)]
+        cut = 0 if turns > len(places) else places[-turns] if turns else len(self.items)
+        self.left_out["items that were rolled back"] += len(self.items) - cut
+        del self.items[cut:]
+
+    @property
+    def title(self) -> str | None:
+        """The first user text as title, where the session does not start with it."""
+        first = next(((number, item) for number, item in self.items if item.get("role") == "user"), None)
+        if first is None or self.opening is None or (first[0] not in self._compacted and _user_text(first[1])):
+            return None
+        return make_title(self.opening)
+
+
+def _is_user_message(item: dict[str, Any]) -> bool:
+    """Whether this is a user message that the client did not insert as context."""
+    if item.get("type") != "message" or item.get("role") != "user":
+        return False
+    return not _item_text(item).lstrip().startswith(_CONTEXT_PREFIXES)
+
+
+def _user_text(item: dict[str, Any]) -> str:
+    """The text that the user typed; empty for text that the client inserted."""
+    text = _item_text(item).strip() if _is_user_message(item) else ""
+    return "" if is_client_text(text) else text
+
+
+def _item_text(item: dict[str, Any]) -> str:
+    content = item.get("content")
+    parts = cast("list[Any]", content) if isinstance(content, list) else [content]
+    texts = [cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else part for part in parts]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def parse_log(lines: list[Line]) -> ParsedLog:
+    """The body with which the client would continue."""
+    rollout = _Rollout()
+    for line in lines:
+        rollout.add_line(line)
+    if not rollout.items:
+        raise InputError("this session has no messages")
+    body: dict[str, Any] = {"model": rollout.model} if rollout.model else {}
+    if rollout.instructions:
+        body["instructions"] = rollout.instructions
+    body["input"] = [item for _, item in rollout.items]
+    numbers = [number for number, _ in rollout.items]
+    times = [rollout.times.get(number) for number in numbers]
+    return ParsedLog("codex", body, API, rollout.title, numbers, rollout.left_out, times)

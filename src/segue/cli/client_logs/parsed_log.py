@@ -1,0 +1,52 @@
+"""The lines of a log file, and the request body parsed from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from segue.store.base import parse_time
+
+__all__ = ["Line", "ParsedLog", "is_client_text", "make_title"]
+
+_TAG = re.compile(r"\s*<[a-z][\w-]*>", re.IGNORECASE)
+_MAX_TITLE = 80
+
+
+class Line(Struct, frozen=True):
+    """One line of a file, by its number from 1."""
+
+    number: int
+    value: Mapping[str, Any]
+
+    @property
+    def timestamp(self) -> int | None:
+        """The line's `timestamp`, if any."""
+        return parse_time(self.value.get("timestamp"))
+
+
+class ParsedLog(Struct, frozen=True):
+    """A request body from a log. `lines` and `times` have the line number and the time (if known) of each message;
+    `left_out` counts what is not in the body."""
+
+    kind: str
+    body: Mapping[str, Any]
+    source: str | None = None
+    title: str | None = None
+    lines: list[int] = []
+    left_out: dict[str, int] = {}
+    times: list[int | None] = []
+
+
+def is_client_text(text: str) -> bool:
+    """Whether a client inserted this text into a user message: text in tags, or the contents of AGENTS.md."""
+    return bool(_TAG.match(text)) or text.lstrip().startswith("# AGENTS.md instructions")
+
+
+def make_title(text: str) -> str:
+    """A title from the user's first text."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_TITLE else f"{line[: _MAX_TITLE - 1]}…"

@@ -1,0 +1,34 @@
+"""The times of a conversation's messages, from the log entries that they were parsed from."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, cast
+
+from segue.canonical.blocks import Message, Native
+from segue.canonical.json import encode_json_sorted
+from segue.cli.client_logs.parsed_log import ParsedLog
+
+__all__ = ["message_times"]
+
+
+def message_times(messages: Sequence[Message], log: ParsedLog) -> list[int | None]:
+    """A time for each message: that of its last log entry. Entries are matched by content."""
+    if not any(log.times):
+        return []
+    entries = cast("list[Any]", next(log.body[key] for key in ("messages", "input") if key in log.body))
+    times: dict[bytes, deque[int | None]] = {}
+    for entry, at in zip(entries, log.times, strict=True):
+        times.setdefault(encode_json_sorted(entry), deque()).append(at)
+    found: list[int | None] = []
+    for message in messages:
+        natives = [message.native, *(block.native for block in message.blocks)]
+        times_found = [at for native in natives if (at := _take_time(native, times)) is not None]
+        found.append(max(times_found, default=None))
+    return found
+
+
+def _take_time(native: Native | None, times: dict[bytes, deque[int | None]]) -> int | None:
+    queue = times.get(encode_json_sorted(native.fragment)) if native is not None and native.fragment else None
+    return queue.popleft() if queue else None

@@ -1,0 +1,121 @@
+"""Stored conversations as a table that fits the terminal; cells are truncated, never wrapped."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import unicodedata
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli import streams
+
+if TYPE_CHECKING:
+    from segue.store.base import Summary
+
+__all__ = ["display_width", "format_conversations", "format_local_time", "truncate"]
+
+_HEADERS = ("id", "updated", "messages", "model", "title")
+_ID, _WRITTEN, _MESSAGES, _MODEL, _TITLE = range(5)
+_GAP = "  "
+_MAX_MODEL = 28
+_MAX_TITLE = 120
+_MIN_WIDTH = 12
+"""A narrower column is not useful."""
+
+
+def format_conversations(rows: Sequence[Summary], width: int | None = None) -> str:
+    """A line for each conversation, not wider than the terminal; without a terminal titles get more room."""
+    from segue.view.sanitize import sanitize_line
+
+    if not rows:
+        return ""
+    available = width if width is not None else _terminal_width()
+    lines = [
+        [
+            row.id,
+            format_local_time(row.updated),
+            f"{row.messages:,}",
+            truncate(sanitize_line(row.model or "-"), _MAX_MODEL),
+            truncate(sanitize_line(row.title or row.opening or "-"), available or _MAX_TITLE),
+        ]
+        for row in rows
+    ]
+    lines.insert(0, list(_HEADERS))
+    columns = list(range(len(_HEADERS)))
+    widths = [max(display_width(line[at]) for line in lines) for at in columns]
+    if available is not None:
+        columns = _shrink(widths, available)
+    colour = streams.supports_colour()
+    return "".join(
+        f"{_format_line(line, number, columns, widths, colour=colour)}\n" for number, line in enumerate(lines)
+    )
+
+
+def _terminal_width() -> int | None:
+    return shutil.get_terminal_size().columns if streams.is_terminal(sys.stdout) else None
+
+
+def _shrink(widths: list[int], available: int) -> list[int]:
+    """Reduce `widths` to fit: title first, then model. Returns the columns to show; some are removed if needed."""
+    columns = list(range(len(widths)))
+    widths[_MODEL] = min(
+        widths[_MODEL], max(_MIN_WIDTH, (available - _fixed_width(widths, columns) + widths[_MODEL]) // 3)
+    )
+    for at in (_MODEL, _WRITTEN, _MESSAGES):
+        if available - _fixed_width(widths, columns) < _MIN_WIDTH:
+            columns.remove(at)
+    widths[_TITLE] = min(widths[_TITLE], max(1, available - _fixed_width(widths, columns)))
+    return columns
+
+
+def _fixed_width(widths: list[int], columns: list[int]) -> int:
+    """The width of all columns but the title, with gaps."""
+    return sum(widths[at] + len(_GAP) for at in columns if at != _TITLE)
+
+
+def _format_line(line: Sequence[str], number: int, columns: list[int], widths: list[int], *, colour: bool) -> str:
+    cells_out: list[str] = []
+    for at in columns:
+        cell = truncate(line[at], widths[at])
+        blanks = " " * (widths[at] - display_width(cell))
+        styled = click.style(cell, **_style(number, at)) if colour else cell
+        cells_out.append(blanks + styled if at == _MESSAGES else styled if at == _TITLE else styled + blanks)
+    return _GAP.join(cells_out)
+
+
+def _style(number: int, at: int) -> dict[str, Any]:
+    if number == 0:
+        return {"dim": True}
+    return {"fg": "cyan"} if at == _ID else {"dim": at != _TITLE}
+
+
+def format_local_time(at: int) -> str:
+    """Format a store timestamp (microseconds) in local time."""
+    return datetime.fromtimestamp(at / 1_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def display_width(text: str) -> int:
+    """The width of a text in terminal columns."""
+    return len(text) if text.isascii() else sum(map(_char_width, text))
+
+
+def _char_width(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def truncate(text: str, width: int) -> str:
+    """Truncate a text to one line of `width` columns."""
+    line = " ".join(text[: 4 * width].split())
+    if display_width(line) <= width and len(text) <= 4 * width:
+        return line
+    taken, at = 0, 0
+    while at < len(line) and taken + _char_width(line[at]) < width:
+        taken += _char_width(line[at])
+        at += 1
+    return f"{line[:at]}…"

@@ -1,0 +1,227 @@
+"""Reporters of a one-shot run: streamed text, every event as a JSON line, or one JSON value at the end.
+
+Results go to stdout, everything else to stderr. Reporters never raise into a session: a failed write cancels the
+exchange and is reported afterwards.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import click
+import msgspec
+
+from segue.canonical.request import Usage
+from segue.cli import streams
+from segue.runtime import events
+from segue.runtime.events import Event, ExchangeEnded
+from segue.view.sanitize import sanitize
+
+__all__ = ["JsonLinesReporter", "JsonReporter", "Reporter", "RunTotals", "Started", "TextReporter", "guard_writes"]
+
+_MAX_LINE = 100
+_DIAG = "segue diag "
+
+
+class Started(msgspec.Struct, frozen=True, tag="opened"):
+    """The first line of `--jsonl`: the model, why it was chosen, and the conversation id."""
+
+    model: str
+    why: str
+    conversation: str | None
+    emulated: bool = False
+
+
+class Reporter(Protocol):
+    def on_start(self, opened: Started) -> None: ...
+    def on_event(self, event: Event) -> None: ...
+    def on_end(self, ended: ExchangeEnded, totals: RunTotals) -> None: ...
+
+
+class RunTotals:
+    """Cost and models of a run, subagents included; `cost` is None where a price is unknown.
+
+    `models` are all models that were requested, `model` the last one outside subagents.
+    """
+
+    def __init__(self, price: Callable[[str, str, Usage], float | None]) -> None:
+        self.cost: float | None = None
+        self.model: str | None = None
+        self.models: dict[str, None] = {}
+        self._price = price
+        self._has_all_prices = True
+
+    def on_event(self, event: Event) -> None:
+        if isinstance(event, events.RequestSent):
+            name = f"{event.provider}/{event.model}"
+            self.models[name] = None
+            if event.task is None:
+                self.model = name
+        if not isinstance(event, events.ReplyReceived):
+            return
+        spent = self._price(event.provider, event.model, event.usage) if event.usage is not None else None
+        self._has_all_prices = self._has_all_prices and spent is not None
+        self.cost = (self.cost or 0.0) + spent if self._has_all_prices and spent is not None else None
+
+
+def guard_writes(on_event: Callable[[Event], None], on_error: Callable[[Exception], None]) -> Callable[[Event], None]:
+    """Wrap a listener: the first write error is passed to `on_error`, and later events are ignored."""
+    silent = False
+
+    def guarded_listener(event: Event) -> None:
+        nonlocal silent
+        if silent:
+            return
+        try:
+            on_event(event)
+        except (OSError, click.ClickException) as error:
+            silent = True
+            on_error(error)
+
+    return guarded_listener
+
+
+class TextReporter:
+    """Streams text to stdout and prints a line to stderr for each tool call, retry and model change."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._sanitizes = streams.is_terminal(sys.stdout)
+        self._in_line = False
+        self._wrote = False
+        self._conversation_id: str | None = None
+        self._summaries: dict[str, str] = {}
+
+    def on_start(self, opened: Started) -> None:
+        suffix = f"; conversation {opened.conversation}" if opened.conversation else ""
+        why = f" ({opened.why})" if opened.why else ""
+        self._print_message(f"{opened.model}{why}{suffix}")
+        self._conversation_id = opened.conversation
+
+    def on_event(self, event: Event) -> None:
+        match event:
+            case events.TextDelta(task=None):
+                self._write(event.text)
+            case events.ReplyReceived(task=None):
+                self._end_line()
+            case events.StreamBroken(task=None):
+                self._end_line()
+                self._print_message(
+                    f"{event.provider}/{event.model}: interrupted: {event.why}{'; retrying' if event.will_retry else ''}"
+                )
+            case events.RetryScheduled():
+                self._print_message(f"{event.provider}/{event.model}: {event.why}; retrying in {event.seconds:.1f} s")
+            case events.ModelSwitched():
+                self._print_message(f"switched to {event.provider}/{event.model}: {event.why}")
+            case events.CallQueued():
+                self._summaries[event.id] = event.summary
+            case events.CallEnded():
+                self._print_message(self._format_call(event))
+            case events.ConversationCompressed():
+                self._print_message(f"compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens")
+            case _:
+                pass
+
+    def on_end(self, ended: ExchangeEnded, totals: RunTotals) -> None:
+        self._end_line()
+        if ended.outcome in ("failed", "steps"):
+            streams.print_message(_format_failure(ended, self._conversation_id))
+        elif ended.outcome == "answered" and ended.finish not in ("stop", None):
+            streams.print_message(f"the answer is incomplete ({ended.finish})")
+
+    def _format_call(self, event: events.CallEnded) -> str:
+        summary = self._summaries.pop(event.id, "")
+        about = f"{'  ' if event.task else ''}{event.tool}{f' {summary}' if summary else ''}"
+        if event.outcome == "complete":
+            return f"{about} ({event.seconds:.1f} s)"
+        detail = next(iter(event.text.splitlines()), "")
+        return f"{about}: {event.outcome}: {detail}" if detail else f"{about}: {event.outcome}"
+
+    def _write(self, text: str) -> None:
+        if not text:
+            return
+        if self._sanitizes:
+            text = sanitize(text)
+        # A blank line between two replies.
+        streams.write("\n" if self._wrote and not self._in_line else "", text)
+        self._in_line, self._wrote = True, True
+        self._last = text[-1]
+
+    def _end_line(self) -> None:
+        """End an open line."""
+        if self._in_line:
+            self._in_line = False
+            if self._last != "\n":
+                streams.write("\n")
+
+    def _print_message(self, line: str) -> None:
+        if not self._quiet:
+            if self._in_line and self._sanitizes and self._last != "\n" and streams.is_terminal(sys.stderr):
+                click.echo("", err=True)
+            streams.print_message(line if len(line) <= _MAX_LINE * 2 else f"{line[: _MAX_LINE * 2]}…")
+
+
+def _format_failure(ended: ExchangeEnded, conversation_id: str | None) -> str:
+    """The error text, with the command line that helps next."""
+    if ended.outcome != "steps":
+        return (
+            ended.text.replace(_DIAG, f"segue diag {conversation_id} ", 1)
+            if conversation_id and ended.cause == "refused"
+            else ended.text
+        )
+    stopped = ended.text.partition(";")[0]
+    return (
+        f"{stopped}; to continue: segue run -s {conversation_id}"
+        if conversation_id
+        else f"{stopped}; raise --steps to allow more"
+    )
+
+
+class JsonLinesReporter:
+    """Prints every event as a JSON line; the last one is the end of the exchange."""
+
+    def on_start(self, opened: Started) -> None:
+        streams.write(msgspec.json.encode(opened), b"\n")
+
+    def on_event(self, event: Event) -> None:
+        streams.write(events.encode_event(event), b"\n")
+
+    def on_end(self, ended: ExchangeEnded, totals: RunTotals) -> None:
+        """The end was already printed as an event."""
+
+
+class JsonReporter:
+    """Prints one JSON value at the end."""
+
+    def __init__(self) -> None:
+        self._started: Started | None = None
+        self._calls: list[dict[str, Any]] = []
+
+    def on_start(self, opened: Started) -> None:
+        self._started = opened
+
+    def on_event(self, event: Event) -> None:
+        if isinstance(event, events.CallEnded) and event.task is None:
+            self._calls.append({"tool": event.tool, "outcome": event.outcome, "seconds": event.seconds})
+
+    def on_end(self, ended: ExchangeEnded, totals: RunTotals) -> None:
+        opened = self._started
+        assert opened is not None
+        value = {
+            "text": ended.text if ended.outcome == "answered" else "",
+            "how": ended.outcome,
+            "error": None if ended.outcome == "answered" else _format_failure(ended, opened.conversation),
+            "finish": ended.finish,
+            "model": totals.model or opened.model,
+            "models": list(totals.models),
+            "emulated": opened.emulated,
+            "conversation": opened.conversation,
+            "turns": ended.turns,
+            "calls": self._calls,
+            "usage": msgspec.to_builtins(ended.usage),
+            "cost": totals.cost,
+            "seconds": round(ended.seconds, 3),
+        }
+        streams.write(msgspec.json.encode(value), b"\n")

@@ -1,0 +1,57 @@
+"""The user's store, located by environment and configuration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from segue.cli import config, streams
+
+if TYPE_CHECKING:
+    from segue.store.base import HistoryStore
+
+__all__ = ["connect", "exists", "locate"]
+
+
+def locate(*, trusting: bool = False) -> str:
+    """The location of the store; `trusting` applies the project file's setting even if it is not trusted."""
+    from segue.store import default_location
+
+    return default_location(config.configured_store(trusting=trusting))
+
+
+def exists(*, trusting: bool = False) -> bool:
+    """Whether the store exists; never creates it."""
+    from segue.errors import StoreError
+    from segue.store import resolve_file
+
+    file = resolve_file(locate(trusting=trusting))
+    if file is None:
+        return True
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StoreError(f"{file} can't be used: {streams.format_os_error(error)}", cause="refused") from None
+    return True
+
+
+@contextmanager
+def connect(*, create: bool = False, trusting: bool = False, quiet: bool = False) -> Generator[HistoryStore]:
+    """Open the store. A missing one is created with `create`, else an `InputError`.
+
+    Prints that an untrusted project file's store setting is ignored, unless `quiet`.
+    """
+    from segue.errors import InputError
+    from segue.store import display_location, open_store
+
+    location = locate(trusting=trusting)
+    if not trusting and not quiet and not os.environ.get("SEGUE_STORE") and (file := config.untrusted_store_file()):
+        streams.print_message(f"{file} is not trusted: its store setting is ignored; run segue trust to trust it")
+    if not create and not exists(trusting=trusting):
+        raise InputError(f"no stored conversations: {display_location(location)} does not exist")
+    with open_store(location) as store:
+        yield store

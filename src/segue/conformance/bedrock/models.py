@@ -1,0 +1,35 @@
+"""The models that a rule of Converse applies to. An unknown name has the rules that most families have."""
+
+from __future__ import annotations
+
+from segue.conformance.rule import ModelFilter
+from segue.models import Model
+
+__all__ = ["CLAUDE", "MISTRAL", "SEPARATE_RESULTS", "USER_FIRST", "WRITER", "is_claude"]
+
+
+def is_claude(model: Model) -> bool:
+    return model.family == "claude"
+
+
+def _is_mistral(model: Model) -> bool:
+    return model.family == "mistral"
+
+
+def _is_writer(model: Model) -> bool:
+    return model.family == "palmyra"
+
+
+def _needs_user_first(model: Model) -> bool:
+    return model.family not in ("claude", "qwen")
+
+
+def _needs_separate_results(model: Model) -> bool:
+    return model.family in ("llama", "mistral")
+
+
+CLAUDE = ModelFilter("Claude", is_claude)
+MISTRAL = ModelFilter("Mistral", _is_mistral)
+WRITER = ModelFilter("Writer Palmyra", _is_writer)
+USER_FIRST = ModelFilter("all but Claude and Qwen", _needs_user_first)
+SEPARATE_RESULTS = ModelFilter("Llama and Mistral", _needs_separate_results)

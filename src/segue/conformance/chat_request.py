@@ -1,0 +1,232 @@
+"""A Chat Completions body parsed for its rules: messages, tool calls, and rounds of calls and results.
+
+A round is one assistant message with calls and the tool messages after it. System messages between the results of a
+round are recorded in `system_messages`, so that the results after them still count for the round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from segue.conformance.values import has_text, is_list, is_object, type_name
+from segue.errors import InputError
+from segue.models import Model
+
+__all__ = [
+    "Call",
+    "ChatRequest",
+    "Message",
+    "Result",
+    "Round",
+    "Tool",
+    "find_non_functions",
+    "iter_messages",
+    "parse_request",
+]
+
+_SYSTEM_ROLES = frozenset({"system", "developer"})
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """A message whose role is a string and whose content is null, a string or a list of objects."""
+
+    index: int
+    role: str
+    data: Mapping[str, object]
+
+    @property
+    def path(self) -> str:
+        return f"messages[{self.index}]"
+
+    @property
+    def content(self) -> object:
+        return self.data.get("content")
+
+    def parts(self) -> Iterator[tuple[str, Mapping[str, object]]]:
+        """Yields the parts of a list content with their paths."""
+        content = self.content
+        for position, part in enumerate(content if is_list(content) else ()):
+            if is_object(part):
+                yield f"{self.path}.content[{position}]", part
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """An entry of `tool_calls`; `data` is empty if the entry is not an object."""
+
+    message: int
+    position: int
+    data: Mapping[str, object]
+
+    @property
+    def path(self) -> str:
+        return f"messages[{self.message}].tool_calls[{self.position}]"
+
+    @property
+    def id(self) -> object:
+        return self.data.get("id")
+
+    @property
+    def is_function(self) -> bool:
+        """True for a call of a function tool; custom and built-in calls have other members."""
+        return self.data.get("type", "function") in ("function", None)
+
+    @property
+    def function(self) -> Mapping[str, object]:
+        function = self.data.get("function")
+        return function if is_object(function) else {}
+
+
+class Result(msgspec.Struct, frozen=True, gc=False):
+    """A message of role `tool`."""
+
+    message: Message
+
+    @property
+    def path(self) -> str:
+        return self.message.path
+
+    @property
+    def id(self) -> object:
+        return self.message.data.get("tool_call_id")
+
+
+class Round(msgspec.Struct, frozen=True, gc=False):
+    """The calls of one assistant message, the results after it, and system messages between those."""
+
+    calls: Sequence[Call]
+    results: list[Result]
+    system_messages: list[Message]
+
+    def call_ids(self) -> set[str]:
+        return {call.id for call in self.calls if has_text(call.id)}
+
+    def result_ids(self) -> set[str]:
+        return {result.id for result in self.results if has_text(result.id)}
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """An entry of `tools`; `data` is empty if the entry is not an object."""
+
+    index: int
+    data: Mapping[str, object]
+
+    @property
+    def type(self) -> object:
+        return self.data.get("type", "function")
+
+    def definition(self) -> tuple[str, Mapping[str, object]]:
+        """Returns the path and value of the object with name and description."""
+        key = "custom" if self.type == "custom" else "function"
+        inner = self.data.get(key)
+        return f"tools[{self.index}].{key}", inner if is_object(inner) else {}
+
+
+class ChatRequest(msgspec.Struct, frozen=True):
+    """The body, parsed once for all rules."""
+
+    body: Mapping[str, object]
+    model: Model
+    messages: Sequence[Message]
+    calls: Sequence[Call]
+    rounds: Sequence[Round]
+    orphans: Sequence[Result]
+    tools: Sequence[Tool]
+
+
+def iter_messages(body: Mapping[str, object]) -> Iterator[tuple[int, str, Mapping[str, object]]]:
+    """Yields index, role and value of each message; raises `InputError` for malformed messages."""
+    messages = body.get("messages")
+    if not is_list(messages):
+        raise InputError(f"a list of messages is expected, got {type_name(messages)}", path="messages")
+    for index, message in enumerate(messages):
+        path = f"messages[{index}]"
+        if not is_object(message):
+            raise InputError(f"a message object is expected, got {type_name(message)}", path=path)
+        role = message.get("role")
+        if not isinstance(role, str):
+            raise InputError(f"a role string is expected, got {type_name(role)}", path=f"{path}.role")
+        _check_content(message.get("content"), f"{path}.content")
+        yield index, role, message
+
+
+def _check_content(content: object, path: str) -> None:
+    if content is None or isinstance(content, str):
+        return
+    if not is_list(content):
+        raise InputError(f"content must be a string or a list, got {type_name(content)}", path=path)
+    for position, part in enumerate(content):
+        if not is_object(part):
+            raise InputError(f"an object is expected, got {type_name(part)}", path=f"{path}[{position}]")
+
+
+def _parse_calls(message: Message) -> list[Call]:
+    entries = message.data.get("tool_calls")
+    if message.role != "assistant" or not is_list(entries):
+        return []
+    return [Call(message.index, at, entry if is_object(entry) else {}) for at, entry in enumerate(entries)]
+
+
+class _OpenRound:
+    """A round while it is parsed: unanswered ids, and system messages not yet known to be inside the round."""
+
+    def __init__(self, calls: list[Call]) -> None:
+        self.round = Round(calls, [], [])
+        self.open_ids = self.round.call_ids()
+        self.pending: list[Message] = []
+
+    def add(self, result: Result) -> None:
+        self.round.results.append(result)
+        self.round.system_messages.extend(self.pending)
+        self.pending.clear()
+        if has_text(result.id):
+            self.open_ids.discard(result.id)
+
+
+def _group_rounds(messages: Sequence[Message], calls: Mapping[int, list[Call]]) -> tuple[list[Round], list[Result]]:
+    rounds: list[Round] = []
+    orphans: list[Result] = []
+    run: _OpenRound | None = None
+    for message in messages:
+        if message.role == "tool":
+            if run is None:
+                orphans.append(Result(message))
+            else:
+                run.add(Result(message))
+        elif message.role in _SYSTEM_ROLES and run is not None and run.open_ids:
+            run.pending.append(message)
+        elif message.index in calls:
+            run = _OpenRound(calls[message.index])
+            rounds.append(run.round)
+        else:
+            run = None
+    return rounds, orphans
+
+
+def parse_request(body: Mapping[str, object], model: Model) -> ChatRequest:
+    """Parses a body; raises `InputError` if it is not a Chat Completions request."""
+    messages = [Message(*message) for message in iter_messages(body)]
+    calls = {message.index: found for message in messages if (found := _parse_calls(message))}
+    rounds, orphans = _group_rounds(messages, calls)
+    declared = body.get("tools")
+    tools = [
+        Tool(index, tool if is_object(tool) else {}) for index, tool in enumerate(declared if is_list(declared) else ())
+    ]
+    every = [call for found in calls.values() for call in found]
+    return ChatRequest(body, model, messages, every, rounds, orphans, tools)
+
+
+def find_non_functions(request: ChatRequest) -> Iterator[tuple[str, object]]:
+    """Yields path and type of calls and tools of a type other than `function`, legacy `function_call` included."""
+    for message in request.messages:
+        if message.data.get("function_call"):
+            yield f"{message.path}.function_call", "function_call"
+        if message.role == "function":
+            yield f"{message.path}.role", "function"
+    for call in request.calls:
+        if call.data.get("type") != "function":
+            yield f"{call.path}.type", call.data.get("type")
+    for tool in request.tools:
+        if tool.type != "function":
+            yield f"tools[{tool.index}].type", tool.type

@@ -1,0 +1,44 @@
+"""Error texts of the providers for rejected bodies: status, text, and the values of the body in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, cast
+
+from segue.conformance.rule import Verdict
+from segue.emulator.errors.breach import Breach, ErrorTexts, StandardErrors
+from segue.wire.base import ApiError
+
+__all__ = ["error_for_verdict", "first_broken_rule", "standard_errors"]
+
+
+def _load_texts(api: str) -> ErrorTexts:
+    return cast("ErrorTexts", import_module(f"{__name__}.{api.replace('-', '_')}").ERROR_TEXTS)
+
+
+def standard_errors(api: str) -> StandardErrors:
+    """Returns the provider's errors that are not about the body's content."""
+    return _load_texts(api).standard
+
+
+def first_broken_rule(verdict: Verdict) -> str:
+    """Returns the broken rule that the provider checks first."""
+    order = {number: place for place, number in enumerate(_load_texts(verdict.api).rule_order)}
+    broken = (violation.rule for violation in verdict.violations if violation.severity == "reject")
+    return min(broken, key=lambda rule: order.get(rule, len(order)))
+
+
+def error_for_verdict(body: Mapping[str, Any], verdict: Verdict, *, profile: str | None = None) -> ApiError:
+    """Returns the provider's error for an invalid body: that of the rule that it checks first."""
+    texts = _load_texts(verdict.api)
+    rules = texts.rules
+    if profile is not None:
+        from segue.emulator.errors.profiles import PROFILES
+
+        rules = {**rules, **PROFILES.get(profile, {})}
+    rule = first_broken_rule(verdict)
+    broken = (one for one in verdict.violations if one.severity == "reject" and one.rule == rule)
+    fault = Breach(body, tuple(broken))
+    build_error = rules.get(rule)
+    return ApiError(400, fault.message) if build_error is None else build_error(fault)

@@ -1,0 +1,269 @@
+"""The error texts of Anthropic Messages.
+
+The schema is checked first and reports only its first error, in pydantic's format
+(`messages.1.content.0.tool_use.id: Field required`) with the type of each block in the path. Pairing and thinking have
+their own texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from segue.conformance.anthropic.content import KEYS
+from segue.conformance.values import is_object
+from segue.emulator.errors.anthropic_thinking import THINKING, PrefixPart, prefix_mismatch_error
+from segue.emulator.errors.anthropic_turns import TURNS, find_block, invalid_request, move_violation, schema_path
+from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.wire.base import ApiError
+
+__all__ = ["ERROR_TEXTS", "RULES", "PrefixPart", "prefix_mismatch_error"]
+
+_VALID_NAME = re.compile("[a-zA-Z0-9_-]{1,128}")
+MessageBuilder = Callable[[Breach, Any], str]
+
+_MISSING = "Field required"
+_TEXT = "Input should be a valid string"
+_LIST = "Input should be a valid list"
+_OBJECT = "Input should be a valid dictionary"
+_BLOCK = "Input should be a valid dictionary or object to extract fields from"
+_IN_RESULTS = ("document", "image", "search_result", "text", "tool_reference")
+_NOT_IN_MESSAGES = {"browser_state", "fallback", "mcp_tool_listing", "tool_reference", "web_search_result"}
+_IN_MESSAGES = tuple(sorted(KEYS.keys() - _NOT_IN_MESSAGES))
+
+_EMPTY = "text content blocks must be non-empty"
+_BLANK = "text content blocks must contain non-whitespace text"
+_NEED_CONTENT = "all messages must have non-empty content except for the optional final assistant message"
+_ALLOWED = 'Allowed roles are "user" or "assistant".'
+_NO_SYSTEM = 'The Messages API accepts a top-level `system` parameter, not "system" as an input message role.'
+_ON_TOOLS = "For instructions on how to use tools, see https://docs.anthropic.com/en/docs/tool-use"
+_NO_TOOLS = "Requests which have `tool_use` or `tool_result` blocks in the conversation must define `tools`."
+
+
+# ------------------------------------------------------------------------------------------------------- what it reads
+
+
+def _field_error(wrong_type: str, otherwise: str | MessageBuilder) -> ErrorBuilder:
+    """Builds an error at the field: missing, of a wrong type, or else this message."""
+
+    def word(fault: Breach) -> ApiError:
+        return invalid_request(f"{schema_path(fault)}: {_field_message(fault, wrong_type, otherwise)}")
+
+    return word
+
+
+def _field_message(fault: Breach, wrong_type: str, otherwise: str | MessageBuilder) -> str:
+    value = fault.value
+    *above, last = fault.steps or ("",)
+    holder = fault.value_at(*above)
+    if is_object(holder) and last not in holder:
+        return _MISSING
+    expected_type = {_TEXT: str, _LIST: list | str, _OBJECT: Mapping}.get(wrong_type, object)
+    if not isinstance(value, expected_type):
+        return wrong_type
+    return otherwise if isinstance(otherwise, str) else otherwise(fault, value)
+
+
+def _pattern_message(pattern: str) -> str:
+    return f"String should match pattern '{pattern}'"
+
+
+def _name_message(_: Breach, name: Any) -> str:
+    if not name:
+        return "String should have at least 1 character"
+    if len(name) > 128:
+        return "String should have at most 128 characters"
+    # Older deployments have half of it.
+    longest = 64 if _VALID_NAME.fullmatch(name) else 128
+    return _pattern_message(f"^[a-zA-Z0-9_-]{{1,{longest}}}$")
+
+
+def _tag_message(fault: Breach, expected: tuple[str, ...]) -> str:
+    tag = fault.value_at(*fault.steps, "type")
+    known = ", ".join(f"'{name}'" for name in expected)
+    return f"Input tag '{tag}' found using 'type' does not match any of the expected tags: {known}"
+
+
+def _keys_error(fault: Breach) -> ApiError:
+    """ANT-12: a block without a type or with an invalid one, or an unknown key."""
+    *above, last = fault.steps or ("",)
+    block = fault.value_at(*above)
+    if last != "type":
+        return invalid_request(f"{schema_path(fault)}: Extra inputs are not permitted")
+    if not is_object(block) or "type" not in block:
+        return invalid_request(f"{fault.dotted}: {_MISSING}")
+    outer = Breach(fault.body, (move_violation(fault.violations[0], above),))
+    expected = _IN_RESULTS if len(above) > 4 else _IN_MESSAGES if "messages" in above else ("text",)
+    return invalid_request(f"{schema_path(outer)}: {_tag_message(outer, expected)}")
+
+
+def _text_error(fault: Breach) -> ApiError:
+    """ANT-13"""
+    message = _field_message(fault, _TEXT, "")
+    return invalid_request(f"{schema_path(fault)}: {message}" if message else f"messages: {_EMPTY}")
+
+
+def _user_content_error(fault: Breach) -> ApiError:
+    """ANT-15"""
+    text = _field_message(fault, _LIST, "")
+    message = f"messages.{fault.steps[1] if len(fault.steps) > 1 else 0}"
+    return invalid_request(
+        f"{fault.dotted}: {text}" if text else f"{message}: user messages must have non-empty content"
+    )
+
+
+def _assistant_content_error(fault: Breach) -> ApiError:
+    """ANT-16"""
+    message = _field_message(fault, _LIST, "")
+    return invalid_request(
+        f"{fault.dotted}: {message}" if message else f"{fault.dotted.removesuffix('.content')}: {_NEED_CONTENT}"
+    )
+
+
+def _result_content_error(fault: Breach) -> ApiError:
+    """ANT-18"""
+    match fault.steps:
+        case (*_, "is_error"):
+            return invalid_request(f"{schema_path(fault)}: Input should be a valid boolean")
+        case (*_, "content"):
+            return invalid_request(f"{schema_path(fault)}: {_LIST}")
+        case _ if not is_object(fault.value):
+            return invalid_request(f"{schema_path(fault)}: {_BLOCK}")
+        case (*above, "content", int()) if fault.value.get("type") in _IN_RESULTS:
+            place = schema_path(Breach(fault.body, (move_violation(fault.violations[0], [*above, "content"]),)))
+            return invalid_request(
+                f"{place.removesuffix('.content')}: all content must be type `text` if `is_error` is true"
+            )
+        case _:
+            return invalid_request(f"{schema_path(fault)}: {_tag_message(fault, _IN_RESULTS)}")
+
+
+def _system_error(fault: Breach) -> ApiError:
+    """ANT-19"""
+    value = fault.value
+    if isinstance(value, str):
+        return invalid_request(f"system: {_BLANK if value else _EMPTY}")
+    if fault.steps == ("system",):
+        return invalid_request(f"system: {_LIST}")
+    message = _field_message(fault, _TEXT, _TEXT) if fault.steps[-1:] == ("text",) else _BLOCK
+    return invalid_request(f"{fault.dotted}: {message}")
+
+
+def _role_error(fault: Breach) -> ApiError:
+    """ANT-20"""
+    role = fault.value if isinstance(fault.value, str) else ""
+    rest = {"system": _NO_SYSTEM, "tool": f"{_ALLOWED} {_ON_TOOLS}"}.get(role, _ALLOWED)
+    return invalid_request(f'messages: Unexpected role "{role}". {rest}')
+
+
+def _schema_error(fault: Breach) -> ApiError:
+    """ANT-36"""
+    match fault.steps:
+        case ("tools",):
+            return invalid_request(_NO_TOOLS if fault.value in (None, []) else f"tools: {_LIST}")
+        case (*_, "type"):
+            return _field_error("", "Input should be 'object'")(fault)
+        case _:
+            return _field_error(_OBJECT, _OBJECT)(fault)
+
+
+def _encrypted_content_error(fault: Breach) -> ApiError:
+    """ANT-32"""
+    message = "" if fault.steps[-1:] != ("encrypted_content",) else _field_message(fault, _TEXT, "")
+    place, _ = find_block(fault)
+    return invalid_request(
+        f"{schema_path(fault)}: {message}"
+        if message
+        else f"{place}: Invalid `encrypted_content` in `search_result` block"
+    )
+
+
+def _fixed_error(message: str) -> ErrorBuilder:
+    return lambda _: invalid_request(message)
+
+
+# ---------------------------------------------------------------------------------------------------------- threads
+
+# Not in the rulebook: errors about threads. The code is in the error's details.
+THREAD_NOT_FOUND = "thread_not_found"
+THREAD_ALREADY_CONTINUED = "thread_already_continued"
+THREAD_FIELDS = "thread_fields"
+
+
+def _thread_error(code: str, status: int, message: str) -> ErrorBuilder:
+    kind = "not_found_error" if status == 404 else "invalid_request_error"
+    return lambda _: ApiError(status, message, kind, details=({"error_code": code},))
+
+
+RULES: Mapping[str, ErrorBuilder] = {
+    THREAD_NOT_FOUND: _thread_error(
+        THREAD_NOT_FOUND, 404, "No usable Thread state was found for `previous_message_id`."
+    ),
+    THREAD_ALREADY_CONTINUED: _thread_error(
+        THREAD_ALREADY_CONTINUED,
+        400,
+        "The response that `previous_message_id` names has already been continued, and each response can be continued "
+        "only once.",
+    ),
+    THREAD_FIELDS: lambda fault: invalid_request(f"{fault.path}: not permitted when continuing a thread"),
+    "ANT-01": _field_error(_TEXT, _pattern_message("^[a-zA-Z0-9_-]+$")),
+    "ANT-02": _field_error(_TEXT, _pattern_message("^srvtoolu_[a-zA-Z0-9_]+$")),
+    "ANT-11": _field_error(_OBJECT, _OBJECT),
+    "ANT-12": _keys_error,
+    "ANT-13": _text_error,
+    "ANT-14": _fixed_error(f"messages: {_BLANK}"),
+    "ANT-15": _user_content_error,
+    "ANT-16": _assistant_content_error,
+    "ANT-18": _result_content_error,
+    "ANT-19": _system_error,
+    "ANT-20": _role_error,
+    "ANT-22": _fixed_error(
+        "This model does not support assistant message prefill. The conversation must end with a user message."
+    ),
+    "ANT-23": _fixed_error("messages: final assistant content cannot end with trailing whitespace"),
+    "ANT-30": _fixed_error("Thinking may not be enabled when tool_choice forces tool use."),
+    "ANT-32": _encrypted_content_error,
+    "ANT-33": _fixed_error("RequestWebSearchResultBlock.encrypted_content: Field required"),
+    "ANT-34": _field_error(_TEXT, _name_message),
+    "ANT-35": _fixed_error("tools: Tool names must be unique."),
+    "ANT-36": _schema_error,
+    **TURNS,
+    **THINKING,
+}
+
+
+# ------------------------------------------------------------------------------------------------- beside what it reads
+
+_RATE_LIMITED = (
+    "This request would exceed your organization's rate limit of 30,000 input tokens per minute. For details, refer "
+    "to: https://docs.claude.com/en/api/rate-limits. You can see the response headers for current usage. Please reduce "
+    "the prompt length or the maximum tokens requested, or try again later. You may also contact sales at "
+    "https://claude.com/contact-sales to discuss your options for a rate limit increase."
+)
+
+ERROR_TEXTS = ErrorTexts(
+    RULES,
+    StandardErrors(
+        no_key=ApiError(401, "x-api-key header is required", "authentication_error"),
+        bad_key=ApiError(401, "invalid x-api-key", "authentication_error"),
+        bad_json=invalid_request("The request body is not valid JSON: unexpected character: line 1 column 1 (char 0)"),
+        no_route=lambda _method, _path: ApiError(404, "Not Found", "not_found_error"),
+        wrong_method=lambda _method, _path: ApiError(405, "Method Not Allowed"),
+        no_model=lambda model: ApiError(404, f"model: {model}", "not_found_error"),
+        rate_limited=ApiError(429, _RATE_LIMITED, "rate_limit_error"),
+        server_error=ApiError(500, "Internal server error", "api_error"),
+        overloaded=ApiError(529, "Overloaded", "overloaded_error"),
+        max_body_bytes=32 * 2**20,
+        too_large=ApiError(413, "Request exceeds the maximum size", "request_too_large"),
+    ),
+    rule_order=(
+        # the schema, then single messages, then conflicting settings
+        *("ANT-20", "ANT-12", "ANT-01", "ANT-02", "ANT-11", "ANT-18", "ANT-33", "ANT-34", "ANT-36", "ANT-16"),
+        *("ANT-15", "ANT-13", "ANT-14", "ANT-19", "ANT-35", "ANT-30", "ANT-22", "ANT-23"),
+        # the conversation
+        *("ANT-03", "ANT-10", "ANT-09", "ANT-07", "ANT-08", "ANT-04", "ANT-05"),
+        # signatures
+        *("ANT-24", "ANT-27", "ANT-31", "ANT-26", "ANT-25", "ANT-28", "ANT-32"),
+    ),
+)

@@ -1,0 +1,173 @@
+"""Anthropic's error texts about calls and results, and the paths in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from segue.conformance.rule import Violation
+from segue.conformance.values import is_list, is_object, text_or_empty
+from segue.emulator.errors.breach import Breach, ErrorBuilder
+from segue.wire.base import ApiError
+
+__all__ = ["TURNS", "find_block", "invalid_request", "message_role", "move_violation", "schema_path"]
+
+_PAIRED = "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+_COUNTED = "Messages following `tool_use` blocks must begin with a matching number of `tool_result` blocks."
+
+
+def invalid_request(message: str) -> ApiError:
+    return ApiError(400, message, "invalid_request_error")
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if is_list(value) else ()
+
+
+def _member(value: object, key: str) -> object:
+    return value.get(key) if is_object(value) else None
+
+
+def move_violation(violation: Violation, steps: Sequence[str | int]) -> Violation:
+    """Returns the violation with another path."""
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return replace(violation, path=path.removeprefix("."))
+
+
+def schema_path(fault: Breach) -> str:
+    """Formats a path as the schema does: with the type of each block, `custom` for a tool."""
+    steps = fault.steps
+    parts: list[str] = []
+    for at, step in enumerate(steps):
+        parts.append(str(step))
+        if isinstance(step, int) and at + 1 < len(steps):
+            kind = text_or_empty(fault.value_at(*steps[: at + 1], "type"))
+            if steps[at - 1] == "tools":
+                parts.append(kind or "custom")
+            elif steps[at - 1] == "content" and kind:
+                parts.append(kind)
+    return ".".join(parts)
+
+
+def find_block(fault: Breach) -> tuple[str, object]:
+    """Returns path and value of the block at or above the path. String content counts as one block."""
+    steps = fault.steps
+    if len(steps) > 3 and isinstance(steps[3], int):
+        return ".".join(map(str, steps[:4])), fault.value_at(*steps[:4])
+    place = ".".join(map(str, steps[:2]))
+    return f"{place}.content.0", {"type": "text"}
+
+
+def _message_index(fault: Breach) -> int:
+    return next((step for step in fault.steps[:2] if isinstance(step, int)), 0)
+
+
+def message_role(fault: Breach) -> str:
+    """Returns the role of the message in the path."""
+    return text_or_empty(fault.value_at("messages", _message_index(fault), "role"))
+
+
+def _ids(fault: Breach, index: int) -> Iterator[str]:
+    """Yields the ids of all calls or results in this message that break the rule."""
+    for violation in fault.violations:
+        single = Breach(fault.body, (violation,))
+        if _message_index(single) == index:
+            _, block = find_block(single)
+            yield text_or_empty(_member(block, "id")) or text_or_empty(_member(block, "tool_use_id"))
+
+
+def _wrong_role_error(fault: Breach, role: str) -> ApiError:
+    kind = text_or_empty(_member(find_block(fault)[1], "type"))
+    return invalid_request(f"messages.{_message_index(fault)}: `{kind}` blocks can only be in `{role}` messages")
+
+
+def _missing_results_error(fault: Breach, index: int, ids: Sequence[str]) -> ApiError:
+    """ANT-04; ANT-40 if text follows the calls and another message comes after."""
+    types = [_member(block, "type") for block in _list(fault.value_at("messages", index, "content"))]
+    behind = types[types.index("tool_use") :] if "tool_use" in types else []
+    if "text" in behind and len(_list(fault.value_at("messages"))) > index + 1:
+        return _too_few_results_error(index + 1, len(ids))
+    found = "`tool_use` ids were found without `tool_result` blocks immediately after"
+    return invalid_request(f"messages.{index}: {found}: {', '.join(ids)}. {_PAIRED}")
+
+
+def _too_few_results_error(index: int, count: int) -> ApiError:
+    missing = f"Did not find {count} `tool_result` block(s) at the beginning of this message."
+    return invalid_request(f"messages.{index}: {missing} {_COUNTED}")
+
+
+def _call_error(fault: Breach) -> ApiError:
+    """ANT-04"""
+    if message_role(fault) != "assistant":
+        return _wrong_role_error(fault, "assistant")
+    index = _message_index(fault)
+    return _missing_results_error(fault, index, list(_ids(fault, index)))
+
+
+def _late_result_error(fault: Breach) -> ApiError:
+    """ANT-05: reported on the message with the calls."""
+    index = _message_index(fault)
+    ids = list(_ids(fault, index))
+    calling = index
+    while calling > 0 and fault.value_at("messages", calling, "role") != "assistant":
+        calling -= 1
+    return _missing_results_error(fault, calling, ids)
+
+
+def _older_pairing_error(fault: Breach) -> ApiError:
+    """ANT-06, ANT-40"""
+    return _too_few_results_error(_message_index(fault), len(fault.violations))
+
+
+def _orphan_result_error(fault: Breach, call: str, where: str) -> ApiError:
+    place, block = find_block(fault)
+    kind, name = text_or_empty(_member(block, "type")), text_or_empty(_member(block, "tool_use_id"))
+    found = f"{place}: unexpected `tool_use_id` found in `{kind}` blocks: {name}."
+    return invalid_request(f"{found} Each `{kind}` block must have a corresponding `{call}` block {where}.")
+
+
+def _result_error(fault: Breach) -> ApiError:
+    """ANT-07"""
+    if message_role(fault) != "user":
+        return _wrong_role_error(fault, "user")
+    return _orphan_result_error(fault, "tool_use", "in the previous message")
+
+
+def _duplicate_result_error(fault: Breach) -> ApiError:
+    """ANT-08"""
+    place, block = find_block(fault)
+    found = f"Found multiple `tool_result` blocks with id: {text_or_empty(_member(block, 'tool_use_id'))}"
+    return invalid_request(f"{place}: each tool_use must have a single result. {found}")
+
+
+def _server_tool_error(call: str) -> ErrorBuilder:
+    """ANT-09, ANT-10"""
+
+    def word(fault: Breach) -> ApiError:
+        kind = _member(find_block(fault)[1], "type")
+        if kind == "tool_result":
+            return _result_error(fault)
+        if kind == call or message_role(fault) != "assistant":
+            return _wrong_role_error(fault, "assistant")
+        return _orphan_result_error(fault, call, "before it")
+
+    return word
+
+
+def _duplicate_id_error(fault: Breach) -> ApiError:
+    """ANT-03"""
+    return invalid_request(f"{find_block(fault)[0]}: `tool_use` ids must be unique")
+
+
+TURNS: Mapping[str, ErrorBuilder] = {
+    "ANT-03": _duplicate_id_error,
+    "ANT-04": _call_error,
+    "ANT-05": _late_result_error,
+    "ANT-06": _older_pairing_error,
+    "ANT-07": _result_error,
+    "ANT-08": _duplicate_result_error,
+    "ANT-09": _server_tool_error("server_tool_use"),
+    "ANT-10": _server_tool_error("mcp_tool_use"),
+    "ANT-40": _older_pairing_error,
+}

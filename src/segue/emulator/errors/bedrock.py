@@ -1,0 +1,240 @@
+"""The error texts of Bedrock Converse.
+
+The service model is checked first, then the service's own rules about the conversation, then the model behind it, whose
+error it quotes: `The model returned the following errors: …`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from msgspec.structs import replace as moved
+
+from segue.conformance.rule import Violation
+from segue.conformance.values import is_list, is_object, text_or_empty
+from segue.emulator.errors import anthropic
+from segue.emulator.errors.bedrock_service_model import find_error, list_or_empty, validation_error
+from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.models import identify
+from segue.wire.base import ApiError
+
+__all__ = ["ERROR_TEXTS", "RULES", "wrap_model_error"]
+
+_START = "A conversation must start with a user message. Try again with a conversation that starts with a user message."
+_ALTERNATE = (
+    "A conversation must alternate between user and assistant roles. Make sure the conversation alternates between "
+    "user and assistant roles and try again."
+)
+_APART = "Conversation blocks and tool result blocks cannot be provided in the same turn."
+_NO_STATUS = "This model doesn't support the status field. Remove status and try again."
+
+
+def wrap_model_error(error: ApiError) -> ApiError:
+    """Wraps an error of the model behind the service as the service does."""
+    return replace(
+        error, message=f"The model returned the following errors: {error.message}", kind="ValidationException"
+    )
+
+
+def _fixed_error(message: str) -> ErrorBuilder:
+    return lambda _: validation_error(message)
+
+
+def _service_model_error(otherwise: str | Callable[[Breach], str]) -> ErrorBuilder:
+    """Builds the service model's error for the body, else this message."""
+
+    def word(fault: Breach) -> ApiError:
+        found = find_error(fault)
+        return found or validation_error(otherwise if isinstance(otherwise, str) else otherwise(fault))
+
+    return word
+
+
+def _message_index(fault: Breach) -> int:
+    return next((step for step in fault.steps[:2] if isinstance(step, int)), 0)
+
+
+def _message_role(fault: Breach, index: int) -> str:
+    return text_or_empty(fault.value_at("messages", index, "role"))
+
+
+def _other_message(fault: Breach) -> str:
+    """Returns the text for problems that the service model does not cover."""
+    if fault.steps[-1:] == ("status",):
+        return _NO_STATUS
+    return f"The format of the value at {fault.dotted} is invalid. Provide a json object for the field and try again."
+
+
+# -------------------------------------------------------------------------------------------------- of the conversation
+
+
+def _wrong_role_error(fault: Breach, what: str) -> ApiError:
+    who = _message_role(fault, _message_index(fault)).capitalize()
+    return validation_error(f"{who} messages cannot contain {what}. Please remove the {what} and try again.")
+
+
+def _missing_results_error(fault: Breach) -> ApiError:
+    """BED-04"""
+    index = _message_index(fault)
+    if _message_role(fault, index) != "assistant":
+        return _wrong_role_error(fault, "tool uses")
+    after = _next_turn(fault, index)
+    ids = [
+        text_or_empty(single.value_at(*single.steps, "toolUseId"))
+        for violation in fault.violations
+        if _next_turn(single := Breach(fault.body, (violation,)), _message_index(single)) == after
+    ]
+    return validation_error(
+        f"Expected toolResult blocks at messages.{after}.content for the following Ids: {', '.join(ids)}"
+    )
+
+
+def _next_turn(fault: Breach, index: int) -> int:
+    role = _message_role(fault, index)
+    while fault.value_at("messages", index) is not None and _message_role(fault, index) in (role, "system"):
+        index += 1
+    return index
+
+
+def _surplus_results_error(fault: Breach) -> ApiError:
+    """BED-05"""
+    if _message_role(fault, _message_index(fault)) != "user":
+        return _wrong_role_error(fault, "tool results")
+    place = f"messages.{_message_index(fault)}.content"
+    return validation_error(
+        f"The number of toolResult blocks at {place} exceeds the number of toolUse blocks of previous turn."
+    )
+
+
+def _text_error(fault: Breach) -> ApiError:
+    """BED-08. Claude and unknown models have Claude's text, the others that of the service."""
+    value = fault.value
+    place = fault.dotted
+    if is_list(value):
+        owner = "Message" if len(fault.steps) < 4 else "ToolResultBlock"
+        above = place.removesuffix(".content")
+        message = f"The content field in the {owner} object at {above} is empty."
+        return validation_error(f"{message} Add a ContentBlock object to the content field and try again.")
+    found = find_error(fault)
+    if found:
+        return found
+    family = identify(text_or_empty(fault.body.get("modelId")) or None).family
+    if family not in ("", "claude"):
+        message = f"The text field in the ContentBlock object at {place.removesuffix('.text')} is blank."
+        return validation_error(f"{message} Add text to the text field, and try again.")
+    must = "contain non-whitespace text" if value else "be non-empty"
+    return validation_error(f"messages: text content blocks must {must}")
+
+
+# ------------------------------------------------------------------------------------------------------- of the model
+
+_MEMBERS = {
+    "toolUse": {"toolUseId": "id"},
+    "toolResult": {"toolUseId": "tool_use_id"},
+    "reasoningText": {"text": "thinking"},
+}
+_TYPES = {"toolUse": "tool_use", "toolResult": "tool_result", "reasoningText": "thinking"}
+
+
+def _to_messages_block(block: object) -> dict[str, object]:
+    """Converts a block to one of the Messages API."""
+    if not is_object(block) or len(block) != 1:
+        return {}
+    ((name, value),) = block.items()
+    if name == "reasoningContent" and is_object(value):
+        if "redactedContent" in value:
+            return {"type": "redacted_thinking", "data": value["redactedContent"]}
+        name, value = "reasoningText", value.get("reasoningText")
+    if not is_object(value):
+        return {"type": name, name: value}
+    known = _MEMBERS.get(name, {})
+    return {"type": _TYPES.get(name, name), **{known.get(key, key): entry for key, entry in value.items()}}
+
+
+def _to_messages_path(violation: Violation) -> Violation:
+    """`messages[1].content[0].toolUse.toolUseId` → `messages[1].content[0].id`."""
+    block, dot, rest = violation.path.partition("].content[")
+    at, end, inner = rest.partition("]")
+    if not dot:
+        return violation
+    steps = inner.strip(".").split(".")
+    key = steps[-1] if len(steps) > 1 else ""
+    names = _MEMBERS.get(steps[-2] if key else "", {})
+    key = "data" if key == "redactedContent" else "" if key == "reasoningText" else names.get(key, key)
+    return moved(violation, path=f"{block}{dot}{at}{end}{f'.{key}' if key else ''}")
+
+
+def _to_messages_breach(fault: Breach) -> Breach:
+    """Converts the breach to one of the Messages API."""
+    messages = fault.body.get("messages")
+    body = {
+        **fault.body,
+        "messages": [
+            {
+                "role": entry.get("role"),
+                "content": [_to_messages_block(block) for block in list_or_empty(entry.get("content"))],
+            }
+            if is_object(entry)
+            else {}
+            for entry in list_or_empty(messages)
+        ],
+    }
+    return Breach(body, tuple(_to_messages_path(violation) for violation in fault.violations))
+
+
+def _claude_error(number: str) -> ErrorBuilder:
+    word = anthropic.RULES[number]
+    return lambda fault: wrap_model_error(word(_to_messages_breach(fault)))
+
+
+def _mistral_error(fault: Breach) -> ApiError:
+    """MIS-01"""
+    message = f"Tool call id was {text_or_empty(fault.value)} but must be a-z, A-Z, 0-9, with a length of 9."
+    return wrap_model_error(validation_error(message))
+
+
+RULES: Mapping[str, ErrorBuilder] = {
+    "BED-01": _service_model_error(_other_message),
+    "BED-02": _service_model_error(_other_message),
+    "BED-03": _fixed_error("The toolConfig field must be defined when using toolUse and toolResult content blocks."),
+    "BED-04": _missing_results_error,
+    "BED-05": _surplus_results_error,
+    "BED-06": _fixed_error(_START),
+    "BED-07": lambda fault: validation_error(f"messages.{_message_index(fault)}.content: {_APART}"),
+    "BED-08": _text_error,
+    "BED-09": _service_model_error(_other_message),
+    "BED-10": _service_model_error(_ALTERNATE),
+    "BED-11": _service_model_error(
+        "User messages cannot contain reasoning content. Please remove the reasoning content and try again."
+    ),
+    "MIS-01": _mistral_error,
+    **{number: _claude_error(number) for number in sorted(anthropic.RULES)},
+}
+
+
+# ------------------------------------------------------------------------------------------------- beside what it reads
+
+_INVALID_TOKEN = "The security token included in the request is invalid."
+_FAILED = "The system encountered an unexpected error during processing. Try your request again."
+
+ERROR_TEXTS = ErrorTexts(
+    RULES,
+    StandardErrors(
+        no_key=ApiError(403, "Missing Authentication Token", "MissingAuthenticationTokenException"),
+        bad_key=ApiError(403, _INVALID_TOKEN, "UnrecognizedClientException"),
+        bad_json=validation_error("Malformed input request, please reformat your input and try again."),
+        no_route=lambda _method, _path: ApiError(
+            404, "The requested operation is not recognized by the service.", "UnknownOperationException"
+        ),
+        no_model=lambda _model: validation_error("The provided model identifier is invalid."),
+        rate_limited=ApiError(429, "Too many requests, please wait before trying again.", "ThrottlingException"),
+        server_error=ApiError(500, _FAILED, "InternalServerException"),
+        overloaded=ApiError(503, "Bedrock is unable to process your request.", "ServiceUnavailableException"),
+    ),
+    rule_order=(
+        *("BED-09", "BED-01", "BED-02", "BED-10", "BED-11", "BED-08", "BED-03", "BED-06"),
+        *("BED-04", "BED-05", "BED-07", "MIS-01"),
+        *(number for number in anthropic.ERROR_TEXTS.rule_order),
+    ),
+)

@@ -1,0 +1,174 @@
+"""The error texts of DeepSeek.
+
+Type errors come from the JSON deserializer, with Rust's names of types; the code is always `invalid_request_error`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.openai_style import (
+    NAME_PATTERN,
+    ValueSpec,
+    is_missing,
+    member,
+    message_index,
+    schema_error,
+    text_or_empty,
+    type_name,
+)
+from segue.wire.base import ApiError
+
+__all__ = ["ERROR_TEXTS"]
+
+_CODE = "invalid_request_error"
+_UNANSWERED = (
+    "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+    "(insufficient tool messages following tool_calls message)"
+)
+_NEIGHBOURS = (
+    "deepseek-reasoner does not support successive user or assistant messages (messages[{}] and messages[{}] in your "
+    "input). You should interleave the user/assistant messages in the message sequence."
+)
+_LAST = (
+    "The last message of deepseek-reasoner must be a user message, or an assistant message with prefix mode on (refer "
+    "to https://api-docs.deepseek.com/guides/chat_prefix_completion)."
+)
+_THOUGHT = (
+    "Missing `reasoning_content` field in the assistant message at message index {}. For more information, please "
+    "refer to https://api-docs.deepseek.com/guides/thinking_mode#tool-calls"
+)
+_KINDS = {"an array": "sequence", "an object": "map", "an integer": "integer", "a decimal number": "floating point"}
+_RUST_TYPES = {**_KINDS, "a string": "string", "a boolean": "boolean", "null": "null"}
+
+
+def _error(message: str) -> ApiError:
+    return ApiError(400, message, code=_CODE)
+
+
+def _built_error(make: Callable[[Breach], str]) -> ErrorBuilder:
+    return lambda fault: _error(make(fault))
+
+
+def _fixed_error(message: str) -> ErrorBuilder:
+    return lambda _: _error(message)
+
+
+def _deserialize_error(fault: Breach, what: str) -> ApiError:
+    """Builds an error of the JSON deserializer, at the end of the body."""
+    first = fault.steps[0] if fault.steps else "messages"
+    place = f"{first}[{message_index(fault)}]" if len(fault.steps) > 1 else str(first)
+    try:
+        column = len(json.dumps(fault.body, separators=(",", ":"), ensure_ascii=False))
+    except (TypeError, ValueError, RecursionError):
+        column = 1
+    message = f"Failed to deserialize the JSON body into the target type: {place}: {what} at line 1 column {column}"
+    return _error(message)
+
+
+def _type_error(fault: Breach, expected: str = "a string") -> ApiError:
+    if is_missing(fault):
+        return _deserialize_error(fault, f"missing field `{fault.steps[-1] if fault.steps else ''}`")
+    return _deserialize_error(fault, f"invalid type: {_RUST_TYPES[type_name(fault.value)]}, expected {expected}")
+
+
+def _bounds_error(want: ValueSpec, expected: str = "a string") -> ErrorBuilder:
+    """Builds OpenAI's text for lengths and patterns, and the deserializer's for types."""
+
+    def word(fault: Breach) -> ApiError:
+        if is_missing(fault) or type_name(fault.value) != want.kind:
+            return _type_error(fault, expected)
+        return replace(schema_error(fault, want), code=_CODE, param=None)
+
+    return word
+
+
+def _orphan_result_error(fault: Breach) -> ApiError:
+    if fault.steps[-1:] == ("tool_call_id",) and not isinstance(fault.value, str):
+        return _type_error(fault)
+    return _error("Messages with role 'tool' must be a response to a preceding message with 'tool_calls'")
+
+
+def _content_error(fault: Breach) -> ApiError:
+    message = fault.value_at("messages", message_index(fault))
+    if member(message, "role") == "assistant":
+        return _error("Invalid assistant message: content or tool_calls must be set")
+    if is_missing(fault):
+        return _type_error(fault)
+    return _deserialize_error(fault, "data did not match any variant of untagged enum ChatCompletionRequestContent")
+
+
+def _part_error(fault: Breach) -> ApiError:
+    return _deserialize_error(fault, f"unknown variant `{text_or_empty(member(fault.value, 'type'))}`, expected `text`")
+
+
+def _type_value_error(fault: Breach) -> ApiError:
+    if fault.steps[-1:] == ("role",):
+        return _deserialize_error(
+            fault,
+            f"unknown variant `{text_or_empty(fault.value)}`, expected one of `system`, `user`, `assistant`, `tool`",
+        )
+    if not isinstance(fault.value, str):
+        return (
+            _deserialize_error(fault, "missing field `tool_calls`") if "type" not in fault.steps else _type_error(fault)
+        )
+    return _deserialize_error(fault, f"unknown variant `{fault.value}`, expected `function`")
+
+
+def _reasoning_message(fault: Breach) -> str:
+    where = f"messages[{message_index(fault)}] in your input"
+    return f"The `reasoning_content` field is not allowed in the input messages ({where}). Remove it and try again."
+
+
+_RULES: dict[str, ErrorBuilder] = {
+    "DS-01": _built_error(lambda f: _THOUGHT.format(message_index(f))),
+    "DS-02": _fixed_error("The `reasoning_content` in the thinking mode must be passed back to the API."),
+    "DS-04": _built_error(_reasoning_message),
+    "DS-05": _fixed_error(_UNANSWERED),
+    "DS-06": _orphan_result_error,
+    "DS-07": _built_error(lambda f: _NEIGHBOURS.format(message_index(f) - 1, message_index(f))),
+    "DS-08": _fixed_error(_LAST),
+    "DS-09": _fixed_error("Thinking mode does not support this tool_choice"),
+    "DS-10": _bounds_error(ValueSpec(minimum=1, maximum=64, pattern=NAME_PATTERN)),
+    "OAI-CHAT-07": _bounds_error(ValueSpec("an array", minimum=1), "a sequence"),
+    "OAI-CHAT-09": _bounds_error(ValueSpec(minimum=1)),
+    "OAI-CHAT-10": _type_error,
+    "OAI-CHAT-11": _content_error,
+    "OAI-CHAT-12": _part_error,
+    "OAI-CHAT-16": _bounds_error(ValueSpec("an array", minimum=1, maximum=128), "a sequence"),
+    "OAI-CHAT-21": _type_value_error,
+}
+
+
+def _standard_error(status: int, message: str, kind: str = _CODE) -> ApiError:
+    return ApiError(status, message, kind=kind, code=_CODE)
+
+
+ERROR_TEXTS = ErrorTexts(
+    _RULES,
+    StandardErrors(
+        no_key=_standard_error(
+            401, "Authentication Fails (auth header format should be Bearer sk-...)", "authentication_error"
+        ),
+        bad_key=_standard_error(401, "Authentication Fails, Your api key: ****0000 is invalid", "authentication_error"),
+        bad_json=_standard_error(400, "Failed to parse the request body as JSON: expected value at line 1 column 1"),
+        no_route=lambda method, path: _standard_error(404, f"Not Found: {method} {path}"),
+        no_model=lambda _model: _standard_error(400, "Model Not Exist"),
+        rate_limited=_standard_error(
+            429, "Rate limit reached. Please pace your requests reasonably.", "rate_limit_error"
+        ),
+        server_error=_standard_error(500, "Internal Server Error", "internal_error"),
+        overloaded=_standard_error(
+            503,
+            "Service is too busy. We advise users to temporarily switch to alternative LLM API service providers.",
+            "service_unavailable_error",
+        ),
+    ),
+    rule_order=(
+        *("OAI-CHAT-10", "OAI-CHAT-12", "OAI-CHAT-21", "OAI-CHAT-07", "OAI-CHAT-16", "DS-10", "OAI-CHAT-09"),
+        *("OAI-CHAT-11", "DS-09"),
+    ),
+)

@@ -1,0 +1,214 @@
+"""The error texts of Gemini generateContent.
+
+The JSON parser is first and lists every error; then the message is checked field by field
+(`* GenerateContentRequest.contents[1].parts: …`), also listing all; then the order of turns, in one sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from segue.conformance.gemini.fields import DATA_FIELDS, to_snake
+from segue.conformance.values import is_object
+from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.gemini_payload import (
+    Location,
+    invalid_argument,
+    locate,
+    member,
+    parser_line,
+    unknown_name_line,
+)
+from segue.emulator.errors.gemini_turns import TURNS
+from segue.wire.base import ApiError
+
+__all__ = ["ERROR_TEXTS", "RULES"]
+
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]*")
+_LONGEST_NAME = 64
+
+_BAD_NAME = (
+    "Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), "
+    "underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 64."
+)
+_INVALID = "Request contains an invalid argument."
+
+
+def _located_error(make_line: Callable[[Breach, Location], str]) -> ErrorBuilder:
+    """Builds the parser's lines if there are any; else the lines or the sentence of `make_line`."""
+
+    def word(fault: Breach) -> ApiError:
+        singles = [Breach(fault.body, (violation,)) for violation in fault.violations]
+        spots = [locate(single) for single in singles]
+        parsed = [(line, at) for at in spots if (line := parser_line(at))]
+        if parsed:
+            line, at = parsed[0]
+            field = at.path if line.startswith("Invalid value") else at.above
+            return invalid_argument("\n".join(line for line, _ in parsed), field or None)
+        made = [make_line(single, at) for single, at in zip(singles, spots, strict=True)]
+        lines = list(dict.fromkeys(line for line in made if line.startswith("* ")))
+        return invalid_argument("".join(f"{line}\n" for line in lines) if made[0].startswith("* ") else made[0])
+
+    return word
+
+
+def _check_line(at: Location, message: str) -> str:
+    return f"* GenerateContentRequest.{at.checked}: {message}"
+
+
+# ------------------------------------------------------------------------------------------------------------- of parts
+
+
+def _empty_parts_line(_: Breach, at: Location) -> str:
+    """GEM-09"""
+    if at.path == "contents":
+        return _check_line(at, "contents is not specified")
+    return _check_line(at, "contents.parts must not be empty.")
+
+
+def _data_member_error(fault: Breach) -> ApiError:
+    """GEM-10"""
+    at = locate(fault)
+    part: Mapping[str, object] = at.value if is_object(at.value) else {}
+    found = [key for key, value in part.items() if to_snake(key) in DATA_FIELDS and value is not None]
+    if len(found) > 1:
+        message = f"oneof field 'data' is already set. Cannot set '{found[1]}'"
+        return invalid_argument(f"Invalid value at '{at.path}' (oneof), {message}", at.path)
+    place = at.path.removesuffix(".text")
+    return invalid_argument(
+        f"* GenerateContentRequest.{place}.data: required oneof field 'data' must have one initialized field\n"
+    )
+
+
+def _unknown_field_line(_: Breach, at: Location) -> str:
+    """GEM-14: fields that only other endpoints know."""
+    return unknown_name_line(at)
+
+
+def _response_line(_: Breach, at: Location) -> str:
+    """GEM-13"""
+    if at.key == "name" and not at.value:
+        return _check_line(at, "Name cannot be empty.")
+    return _INVALID
+
+
+def _generation_error(fault: Breach) -> ApiError:
+    """GEM-24"""
+    at = locate(fault)
+    if at.key == "id":
+        return invalid_argument(_INVALID)
+    if at.path.startswith("tools"):
+        message = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools"
+        return invalid_argument(f"{message} with Function calling.")
+    model = fault.body.get("model")
+    name = model.removeprefix("models/") if isinstance(model, str) else ""
+    return invalid_argument(
+        f"Tool call context circulation is not enabled for {f'models/{name}' if name else 'this model'}"
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ of declarations
+
+
+def _declaration_line(fault: Breach, at: Location) -> str:
+    """GEM-23"""
+    match at.key:
+        case "name" if at.path.startswith("contents"):
+            return _check_line(at, "Name cannot be empty." if not at.value else _BAD_NAME)
+        case "name":
+            return _name_line(at)
+        case "parametersJsonSchema" | "parameters_json_schema" | "responseJsonSchema" | "response_json_schema":
+            other = at.path.rpartition(".")[2].removesuffix("_json_schema")
+            return _check_line(at, f"Must not be set together with `{other}`.")
+        case "type":
+            name = member(fault.value_at(*fault.steps[:-2]), "name")
+            message = f"`{name}` functionDeclaration `parameters` schema should be of type OBJECT."
+            return f"Unable to submit request because {message}"
+        case "items":
+            return _check_line(at, "missing field.")
+        case "enum" if at.value == "":
+            return _check_line(at, "cannot be empty")
+        case "enum":
+            return _check_line(at, "only allowed for STRING type")
+        case "format":
+            return _check_line(at, "only 'enum' and 'date-time' are supported for STRING type")
+        case "required":
+            return _check_line(at, "property is not defined")
+        case "allowedFunctionNames" | "allowed_function_names" if isinstance(at.value, str):
+            return _check_line(at, f"Function {at.value} is not found in function_declarations.")
+        case "allowedFunctionNames" | "allowed_function_names":
+            return "Please set allowed_function_names only when function calling mode is ANY."
+        case _:
+            return unknown_name_line(at)
+
+
+def _name_line(at: Location) -> str:
+    if isinstance(at.value, str) and len(at.value) <= _LONGEST_NAME and _NAME.fullmatch(at.value):
+        return f"Duplicate function declaration found: {at.value}"
+    return _check_line(at, _BAD_NAME)
+
+
+RULES: Mapping[str, ErrorBuilder] = {
+    **TURNS,
+    "GEM-09": _located_error(_empty_parts_line),
+    "GEM-10": _data_member_error,
+    "GEM-13": _located_error(_response_line),
+    "GEM-14": _located_error(_unknown_field_line),
+    "GEM-18": _located_error(lambda _fault, _at: "Corrupted thought signature."),
+    "GEM-23": _located_error(_declaration_line),
+    "GEM-24": _generation_error,
+}
+
+
+# ------------------------------------------------------------------------------------------------- beside what it reads
+
+_UNREGISTERED = (
+    "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other "
+    "form of API consumer identity to call this API."
+)
+_QUOTA = (
+    "You exceeded your current quota, please check your plan and billing details. For more information on this error, "
+    "head to: https://ai.google.dev/gemini-api/docs/rate-limits. To monitor your current usage, head to: "
+    "https://ai.dev/rate-limit."
+)
+_INTERNAL = (
+    "An internal error has occurred. Please retry or report in "
+    "https://developers.generativeai.google/guide/troubleshooting"
+)
+_DEMAND = (
+    "This model is currently experiencing high demand. Spikes in demand are usually temporary. Please try again later."
+)
+_LARGEST = 100 * 2**20
+
+
+def _no_model(model: str) -> ApiError:
+    name = f"models/{model.removeprefix('models/')}"
+    message = f"{name} is not found for API version v1beta, or is not supported for generateContent."
+    advice = "Call ModelService.ListModels to see the list of available models and their supported methods."
+    return ApiError(404, f"{message} {advice}", "not_found_error", "NOT_FOUND")
+
+
+ERROR_TEXTS = ErrorTexts(
+    RULES,
+    StandardErrors(
+        no_key=ApiError(403, _UNREGISTERED, "permission_error", "PERMISSION_DENIED"),
+        bad_key=ApiError(400, "API key not valid. Please pass a valid API key.", code="API_KEY_INVALID"),
+        bad_json=invalid_argument("Invalid JSON payload received. Unexpected token."),
+        no_route=lambda _method, path: ApiError(
+            404, f"The requested URL {path} was not found on this server.", "not_found_error", "NOT_FOUND"
+        ),
+        no_model=_no_model,
+        rate_limited=ApiError(429, _QUOTA, "rate_limit_error", "RESOURCE_EXHAUSTED"),
+        server_error=ApiError(500, _INTERNAL, "api_error", "INTERNAL"),
+        overloaded=ApiError(503, _DEMAND, "overloaded_error", "UNAVAILABLE"),
+        max_body_bytes=_LARGEST,
+        too_large=invalid_argument(f"Request payload size exceeds the limit: {_LARGEST} bytes."),
+    ),
+    rule_order=(
+        # the parser, then the checks of fields
+        *("GEM-14", "GEM-13", "GEM-23", "GEM-09", "GEM-10", "GEM-07", "GEM-28"),
+        # the turns, then what is signed
+        *("GEM-06", "GEM-05", "GEM-02", "GEM-03", "GEM-01", "GEM-27", "GEM-04", "GEM-24", "GEM-15", "GEM-18"),
+    ),
+)

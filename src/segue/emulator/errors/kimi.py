@@ -1,0 +1,120 @@
+"""The error texts of Moonshot: a message and a type, with positions counted from 0."""
+
+from __future__ import annotations
+
+from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.openai_style import (
+    built_error,
+    find_message,
+    fixed_error,
+    member,
+    message_index,
+    text_or_empty,
+    unanswered_call_ids,
+)
+from segue.wire.base import ApiError
+
+__all__ = ["ERROR_TEXTS"]
+
+_UNANSWERED = (
+    "an assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The "
+    "following tool_call_ids did not have response messages: "
+)
+_NAME = "function name is invalid, must start with a letter and can contain letters, numbers, underscores, and dashes"
+_K3_NAME = (
+    "Kimi K3 tool messages need a resolvable tool name: carry `tool`/`name`, or match a preceding assistant tool_call "
+    "by order."
+)
+
+
+def _formatted_error(make: str) -> ErrorBuilder:
+    """Builds an error from a template with position and role of the message and the value at the path."""
+
+    def word(fault: Breach) -> str:
+        role, value = text_or_empty(find_message(fault).get("role")), text_or_empty(fault.value)
+        return make.format(index=message_index(fault), role=role, value=value)
+
+    return built_error(word)
+
+
+def _missing_results_message(fault: Breach) -> str:
+    if "function_call" in fault.steps:
+        return f"Invalid request: function_call is not supported in the message at position {message_index(fault)}"
+    return _UNANSWERED + unanswered_call_ids(fault)
+
+
+def _orphan_result_message(fault: Breach) -> str:
+    if fault.steps[-1:] == ("role",):
+        return f"Invalid request: unsupported role 'function' in the message at position {message_index(fault)}"
+    return f"tool_call_id {text_or_empty(find_message(fault).get('tool_call_id'))} is not found"
+
+
+def _part_message(fault: Breach) -> str:
+    sort = text_or_empty(member(fault.value, "type"))
+    role = text_or_empty(find_message(fault).get("role"))
+    return f"Invalid request: unsupported content type '{sort}' in message with role '{role}'"
+
+
+def _type_message(fault: Breach) -> str:
+    at = "tool" if fault.steps[:1] == ("tools",) else "tool call"
+    return f"Invalid request: unsupported {at} type '{text_or_empty(fault.value)}'"
+
+
+_EMPTY = "Invalid request: the message at position {index} with role '{role}' must not be empty"
+
+_RULES: dict[str, ErrorBuilder] = {
+    "KIM-01": _formatted_error("Invalid request: tool_call id is empty in the message at position {index}"),
+    "KIM-02": built_error(_missing_results_message),
+    "KIM-03": built_error(_orphan_result_message),
+    "KIM-04": _formatted_error(
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index {index}"
+    ),
+    "KIM-05": _formatted_error(_EMPTY),
+    "KIM-06": fixed_error("Invalid request: text content is empty"),
+    "KIM-08": fixed_error(_K3_NAME),
+    "OAI-CHAT-05": _formatted_error("Invalid request: duplicate tool_call_id {value}"),
+    "OAI-CHAT-06": _formatted_error("Invalid request: duplicate tool_call_id {value}"),
+    "OAI-CHAT-07": _formatted_error("Invalid request: tool_calls must not be empty in the message at position {index}"),
+    "OAI-CHAT-08": fixed_error(f"Invalid request: {_NAME}"),
+    "OAI-CHAT-09": fixed_error(f"Invalid request: {_NAME}"),
+    "OAI-CHAT-10": _formatted_error(
+        "Invalid request: function.arguments must be a string in the message at position {index}"
+    ),
+    "OAI-CHAT-11": _formatted_error(_EMPTY),
+    "OAI-CHAT-12": built_error(_part_message),
+    "OAI-CHAT-13": _formatted_error("Invalid request: unknown field is_error in the message at position {index}"),
+    "OAI-CHAT-21": built_error(_type_message),
+}
+
+
+def _no_route(method: str, path: str) -> ApiError:
+    return ApiError(404, f"url not found: {method} {path}", kind="url.not_found")
+
+
+def _no_model(model: str) -> ApiError:
+    return ApiError(404, f"Not found the model {model} or Permission denied", kind="resource_not_found_error")
+
+
+ERROR_TEXTS = ErrorTexts(
+    _RULES,
+    StandardErrors(
+        no_key=ApiError(401, "Invalid Authentication", kind="invalid_authentication_error"),
+        bad_key=ApiError(401, "Invalid Authentication", kind="invalid_authentication_error"),
+        bad_json=ApiError(400, "Invalid request: failed to parse the request body as JSON"),
+        no_route=_no_route,
+        no_model=_no_model,
+        rate_limited=ApiError(
+            429,
+            "Your account request reached organization max RPM: 3, please try again after 1 seconds",
+            kind="rate_limit_reached_error",
+        ),
+        server_error=ApiError(500, "Internal Server Error", kind="server_error"),
+        overloaded=ApiError(
+            429, "The engine is currently overloaded, please try again later", kind="engine_overloaded_error"
+        ),
+    ),
+    rule_order=(
+        *("OAI-CHAT-10", "OAI-CHAT-07", "OAI-CHAT-21", "OAI-CHAT-08", "OAI-CHAT-09", "OAI-CHAT-12", "KIM-06"),
+        *("KIM-05", "OAI-CHAT-11", "KIM-01"),
+    ),
+)

@@ -1,0 +1,215 @@
+"""The error texts of Mistral.
+
+Its types are checked first and list all errors (422, in pydantic's format); then its validator checks the order of the
+messages and then their content (400, each type of error with its own code).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from segue.conformance.mistral.content import CHUNKS
+from segue.conformance.rule import Violation
+from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.openai_style import find_message, is_missing, member, message_index, text_or_empty, type_name
+from segue.wire.base import ApiError
+
+__all__ = ["ERROR_TEXTS"]
+
+_ORDER = ("invalid_request_message_order", "3230")
+_ASSISTANT = ("invalid_request_assistant_message", "3240")
+_FUNCTION = ("invalid_function_call", "3280")
+_TOOL = ("invalid_request_tool", "3290")
+_ROLES = "'system', 'user', 'assistant', 'tool'"
+_CHUNKS = ", ".join(f"'{chunk}'" for chunk in sorted(CHUNKS))
+
+ErrorCode = tuple[str, str]
+
+
+def _error(message: str, kind: ErrorCode) -> ApiError:
+    return ApiError(400, message, kind=kind[0], code=kind[1])
+
+
+def _fixed_error(message: str, kind: ErrorCode) -> ErrorBuilder:
+    return lambda _: _error(message, kind)
+
+
+def _built_error(make: Callable[[Breach], str], kind: ErrorCode) -> ErrorBuilder:
+    return lambda fault: _error(make(fault), kind)
+
+
+# ----------------------------------------------------------------------------------------------------------- the types
+
+
+def _pydantic_entry(fault: Breach, sort: str, message: str, steps: tuple[str | int, ...]) -> dict[str, Any]:
+    """Builds an entry with pydantic's location: the role of a message follows its index."""
+    loc = list(steps)
+    role = text_or_empty(member(fault.value_at(*steps[:2]), "role"))
+    if steps[:1] == ("messages",) and len(steps) > 2 and role:
+        loc.insert(2, role)
+    return {"type": sort, "loc": ["body", *loc], "msg": message, "input": fault.value_at(*steps)}
+
+
+def _entry_at_breach(fault: Breach, sort: str, message: str) -> dict[str, Any]:
+    return _pydantic_entry(fault, sort, message, fault.steps)
+
+
+def _type_entry(fault: Breach, expected: str) -> dict[str, Any]:
+    if is_missing(fault):
+        steps = fault.steps
+        while len(steps) > 1 and fault.value_at(*steps[:-1]) is None:
+            steps = steps[:-1]
+        return {**_pydantic_entry(fault, "missing", "Field required", steps), "input": fault.value_at(*steps[:-1])}
+    sort = {"string": "string_type", "list": "list_type", "dictionary": "dict_type"}[expected]
+    return _entry_at_breach(fault, sort, f"Input should be a valid {expected}")
+
+
+def _tag_entry(fault: Breach, by: str, known: str) -> dict[str, Any]:
+    """Builds an entry for an unknown tag: reported on the object, not on the member with the tag."""
+    message = (
+        f"Input tag '{text_or_empty(fault.value)}' found using '{by}' does not match any of the expected tags: {known}"
+    )
+    return _pydantic_entry(fault, "union_tag_invalid", message, fault.steps[:-1])
+
+
+def _extra_key_entry(fault: Breach) -> dict[str, Any]:
+    """MIS-13: a key, a role, an empty list of tools, or parameters."""
+    match fault.steps:
+        case ("messages", int(), "role"):
+            return _tag_entry(fault, "role", _ROLES)
+        case ("tools",) if type_name(fault.value) != "an array":
+            return _type_entry(fault, "list")
+        case ("tools", int(), "function", "parameters") if type_name(fault.value) != "an object":
+            return _type_entry(fault, "dictionary")
+        case _:
+            return _entry_at_breach(fault, "extra_forbidden", "Extra inputs are not permitted")
+
+
+def _function_only_entry(fault: Breach) -> dict[str, Any]:
+    """OAI-CHAT-21: a call or tool that is not a function, the legacy function_call, or the legacy role."""
+    if fault.steps[-1:] == ("role",):
+        return _tag_entry(fault, "role", _ROLES)
+    if fault.steps[-1:] == ("function_call",):
+        return _entry_at_breach(fault, "extra_forbidden", "Extra inputs are not permitted")
+    return _entry_at_breach(fault, "literal_error", "Input should be 'function'")
+
+
+def _all_entries_error(make_entry: Callable[[Breach], dict[str, Any]]) -> ErrorBuilder:
+    """Builds an error that lists all violations of the rule; the first is the message."""
+
+    def word(fault: Breach) -> ApiError:
+        found = tuple(make_entry(Breach(fault.body, (violation,))) for violation in fault.violations)
+        return ApiError(422, found[0]["msg"], details=found)
+
+    return word
+
+
+def _keys_error(fault: Breach) -> ApiError:
+    """MIS-13: an invalid schema is reported by the validator, everything else by the types."""
+    schemas = [violation for violation in fault.violations if violation.message.startswith("Invalid tool schema")]
+    others: tuple[Violation, ...] = tuple(each for each in fault.violations if each not in schemas)
+    if others:
+        return _all_entries_error(_extra_key_entry)(Breach(fault.body, others))
+    return _error(fault.message, _TOOL)
+
+
+def _name_error(fault: Breach) -> ApiError:
+    if not isinstance(fault.value, str):
+        return _all_entries_error(lambda each: _type_entry(each, "string"))(fault)
+    message = "must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64."
+    return _error(
+        f"Function name was {fault.value} but {message}", _TOOL if fault.steps[:1] == ("tools",) else _FUNCTION
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- the validator
+
+
+def _id_text(fault: Breach) -> str:
+    return text_or_empty(fault.value) or text_or_empty(find_message(fault).get("tool_call_id"))
+
+
+def _order_message(fault: Breach) -> str:
+    before = fault.value_at("messages", message_index(fault) - 1)
+    return f"Unexpected role '{text_or_empty(find_message(fault).get('role'))}' after role '{text_or_empty(member(before, 'role'))}'"
+
+
+def _chunk_error(fault: Breach) -> ApiError:
+    """MIS-14: prefixes, and chunks of an unknown type or in a wrong message."""
+    if fault.steps[-1:] == ("prefix",):
+        return _error("Assistant message with prefix True must be last message", _ASSISTANT)
+    role = text_or_empty(find_message(fault).get("role"))
+    if fault.value is not None and fault.value not in tuple(CHUNKS):
+        return _all_entries_error(lambda each: _tag_entry(each, "type", _CHUNKS))(fault)
+    kind = _ASSISTANT if role == "assistant" else (f"invalid_request_{role}_message", "3250")
+    return _error(f"Unexpected content chunk types in {role} message: ['{text_or_empty(fault.value)}']", kind)
+
+
+def _content_message(fault: Breach) -> str:
+    both = fault.value and find_message(fault).get("tool_calls")
+    return f"Assistant message must have either content or tool_calls, but not {'both' if both else 'none'}."
+
+
+def _first_message(fault: Breach) -> str:
+    if fault.path == "messages":
+        return "Conversation must have at least one message"
+    return "Conversation must start with a user message or system message"
+
+
+_TOKENIZER = "Tool call id must be a non-empty string other than 'null' for tokenizer version 13 or newer."
+_SHAPE = "but must be a-z, A-Z, 0-9, with a length of 9."
+_LAST = "Expected last role User or Tool (or Assistant with prefix True) for serving but got"
+
+_RULES: dict[str, ErrorBuilder] = {
+    "MIS-01": _built_error(lambda f: f"Tool call id was {_id_text(f)} {_SHAPE}", _FUNCTION),
+    "MIS-02": _fixed_error(_TOKENIZER, _FUNCTION),
+    "MIS-03": _fixed_error("Not the same number of function calls and responses", _ORDER),
+    "MIS-04": _built_error(lambda f: f"Unexpected tool call id {_id_text(f)} in tool results", _ORDER),
+    "MIS-05": _built_error(lambda f: f"Duplicate tool call id {_id_text(f)} in tool results", _ORDER),
+    "MIS-06": _built_error(lambda f: f"Duplicate tool call id {_id_text(f)} in assistant message", _ORDER),
+    "MIS-07": _built_error(_order_message, _ORDER),
+    "MIS-08": _built_error(_order_message, _ORDER),
+    "MIS-09": _built_error(_order_message, _ORDER),
+    "MIS-10": _built_error(lambda f: f"{_LAST} {text_or_empty(find_message(f).get('role'))}", _ORDER),
+    "MIS-11": _built_error(_content_message, _ASSISTANT),
+    "MIS-12": _name_error,
+    "MIS-13": _keys_error,
+    "MIS-14": _chunk_error,
+    "MIS-15": _built_error(_first_message, _ORDER),
+    "OAI-CHAT-07": _all_entries_error(lambda f: _type_entry(f, "list")),
+    "OAI-CHAT-10": _all_entries_error(lambda f: _type_entry(f, "string")),
+    "OAI-CHAT-11": _all_entries_error(lambda f: _type_entry(f, "string")),
+    "OAI-CHAT-21": _all_entries_error(_function_only_entry),
+}
+
+_UNREADABLE = {
+    "type": "json_invalid",
+    "loc": ["body", 0],
+    "msg": "JSON decode error",
+    "input": {},
+    "ctx": {"error": "Expecting value"},
+}
+
+ERROR_TEXTS = ErrorTexts(
+    _RULES,
+    StandardErrors(
+        no_key=ApiError(401, "Unauthorized"),
+        bad_key=ApiError(401, "Unauthorized"),
+        bad_json=ApiError(422, "JSON decode error", details=(_UNREADABLE,)),
+        no_route=lambda _method, _path: ApiError(404, "Not Found"),
+        no_model=lambda model: ApiError(400, f"Invalid model: {model}", kind="invalid_model", code="1500"),
+        rate_limited=ApiError(429, "Rate limit exceeded", kind="rate_limited", code="1300"),
+        server_error=ApiError(500, "Internal server error", kind="internal_server_error", code="1000"),
+        overloaded=ApiError(
+            429,
+            "Service tier capacity exceeded for this model.",
+            kind="service_tier_capacity_exceeded",
+            code="3505",
+        ),
+    ),
+    rule_order=(
+        *("OAI-CHAT-21", "MIS-13", "OAI-CHAT-07", "OAI-CHAT-10", "OAI-CHAT-11"),
+        *("MIS-15", "MIS-07", "MIS-08", "MIS-09", "MIS-10", "MIS-03", "MIS-04", "MIS-05", "MIS-06"),
+    ),
+)

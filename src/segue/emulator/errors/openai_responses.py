@@ -1,0 +1,325 @@
+"""The error texts of OpenAI Responses, also for items that are not stored.
+
+Errors about members of items follow the item specs of the conformance checker. Rules that only a server with state can
+check have their texts here, too: the provider's own violation gives the rule and the path of the item.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from segue.conformance.openai_responses.items import ITEM_SPECS
+from segue.emulator.errors import openai_chat
+from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts
+from segue.emulator.errors.openai_style import (
+    NAME_PATTERN,
+    ValueSpec,
+    find_message,
+    invalid_choice_error,
+    member,
+    schema_error,
+    shorten,
+    spec_error,
+    text_or_empty,
+    unknown_parameter_error,
+)
+from segue.wire.base import ApiError
+
+__all__ = ["ERROR_TEXTS", "PREVIOUS_NOT_FOUND"]
+
+PREVIOUS_NOT_FOUND = "previous_response_not_found"
+"""Not in the rulebook: `previous_response_id` is not stored."""
+
+_ROLES = ("assistant", "system", "developer", "user")
+_INPUT = ("input_text", "input_image", "input_file")
+_OUTPUT = ("output_text", "refusal")
+_PARTS = ("input_text", "input_image", "output_text", "refusal", "input_file", "computer_screenshot", "summary_text")
+_TYPE_NAMES: Mapping[str, str] = {
+    "string": "a string",
+    "list": "an array of objects",
+    "object": "an object",
+    "boolean": "a boolean",
+    "string or null": "a string or null",
+    "list or null": "an array of objects or null",
+}
+_PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs", "message": "msg"}
+_ID = re.compile(r"[a-zA-Z0-9_-]*")
+_NAMED = re.compile(r"'(rs_[^']*)'")
+_OUTPUTS = ValueSpec("one of a string or array of objects", maximum=10_485_760)
+_MOVED = (
+    "Unsupported parameter: 'messages'. In the Responses API, this parameter has moved to 'input'. Try again with the "
+    "new parameter. See the API documentation for more information: "
+    "https://platform.openai.com/docs/api-reference/responses/create."
+)
+_EXCLUSIVE = (
+    "Mutually exclusive parameters: 'conversation' and 'previous_response_id'. Ensure you are only providing one of: "
+    "'conversation' or 'previous_response_id'."
+)
+
+
+# --------------------------------------------------------------------------------------------------------------- items
+
+
+def _item_type(fault: Breach) -> str:
+    item = find_message(fault)
+    return text_or_empty(item.get("type")) or ("message" if "role" in item else "item_reference")
+
+
+def _readable_type(fault: Breach) -> str:
+    return _item_type(fault).replace("_", " ")
+
+
+def _item_id_text(fault: Breach) -> str:
+    return text_or_empty(find_message(fault).get("id"))
+
+
+def _call_id(fault: Breach) -> str:
+    item = find_message(fault)
+    return text_or_empty(item.get("call_id")) or text_or_empty(item.get("id"))
+
+
+def _input_error(message: str, status: int = 400, code: str | None = None) -> ApiError:
+    return ApiError(status, message, code=code, param="input")
+
+
+def _member_error(fault: Breach) -> ApiError:
+    """Builds the error for a member of an item, by its item spec."""
+    if len(fault.steps) < 3:
+        return schema_error(fault, ValueSpec("an object"))
+    key, shape = fault.steps[2], ITEM_SPECS.get(_item_type(fault))
+    if shape is None or key not in shape.keys:
+        return unknown_parameter_error(fault)
+    if key == "status":
+        return schema_error(fault, ValueSpec(values=tuple(shape.statuses.split())))
+    if key in shape.required and len(fault.steps) == 3:
+        return schema_error(fault, ValueSpec(_TYPE_NAMES.get(shape.required[str(key)], "a string")))
+    return schema_error(fault, ValueSpec())
+
+
+def _item_error(fault: Breach) -> ApiError:
+    """Builds the error for an item type or a role; else for a member."""
+    last = fault.steps[-1] if fault.steps else ""
+    if len(fault.steps) == 2 and _item_type(fault) == "compaction_trigger":
+        return _input_error("'compaction_trigger' must be the last item of the input.")
+    if len(fault.steps) == 3 and last in ("role", "type") and fault.value is not None:
+        values = tuple(sorted(ITEM_SPECS)) if last == "type" else _ROLES
+        return invalid_choice_error(
+            fault.path, fault.value, ("developer",) if _item_type(fault) == "additional_tools" else values
+        )
+    return _member_error(fault)
+
+
+def _item_id_error(fault: Breach) -> ApiError:
+    value, prefix = fault.value, _PREFIXES.get(_item_type(fault), "")
+    if fault.steps[-1:] != ("id",):
+        return _member_error(fault)
+    if not isinstance(value, str):
+        return schema_error(fault, ValueSpec())
+    if not value.startswith(prefix):
+        message = f"Expected an ID that begins with '{prefix}'."
+    elif not _ID.fullmatch(value):
+        message = "Expected an ID that contains letters, numbers, underscores, or dashes, but this value contained "
+        message += "additional characters."
+    else:
+        return schema_error(fault, ValueSpec(minimum=1, maximum=64))
+    return ApiError(
+        400, f"Invalid '{fault.path}': '{shorten(value)}'. {message}", code="invalid_value", param=fault.path
+    )
+
+
+def _part_error(fault: Breach) -> ApiError:
+    """Content and its parts."""
+    last = fault.steps[-1] if fault.steps else ""
+    if last in ("content", "output"):
+        return schema_error(fault, _OUTPUTS)
+    if last == "type":
+        of = _OUTPUT if find_message(fault).get("role") == "assistant" else _INPUT
+        if fault.steps[2:] == ("output", "type"):
+            return invalid_choice_error(fault.path, fault.value, ("computer_screenshot",))
+        known = of if fault.value in _PARTS else _PARTS
+        return invalid_choice_error(fault.path.removesuffix(".type"), fault.value, known)
+    sort = member(fault.value, "type")
+    if isinstance(last, int) and isinstance(sort, str):
+        return ApiError(
+            400,
+            f"Missing required parameter: '{fault.path}.{'image_url' if sort == 'input_image' else 'file_id'}'.",
+            code="missing_required_parameter",
+            param=f"{fault.path}.{'image_url' if sort == 'input_image' else 'file_id'}",
+        )
+    kind = "an object" if isinstance(last, int) or last == "outcome" else "an integer" if last == "exit_code" else ""
+    return schema_error(fault, ValueSpec(kind or "a string"))
+
+
+def _output_error(fault: Breach) -> ApiError:
+    at_output = fault.steps[2:3] == ("output",)
+    if at_output and _item_type(fault) == "computer_call_output" and len(fault.steps) == 3:
+        return schema_error(fault, ValueSpec("an object"))
+    if at_output and _item_type(fault) == "shell_call_output" and len(fault.steps) == 3:
+        return schema_error(fault, ValueSpec("an array of objects"))
+    if at_output and _item_type(fault) in ("apply_patch_call_output", "local_shell_call_output"):
+        return schema_error(fault, ValueSpec())
+    return _part_error(fault) if at_output else _member_error(fault)
+
+
+# -------------------------------------------------------------------------------------------------------------- pairing
+
+
+def _missing_output_error(fault: Breach) -> ApiError:
+    return _input_error(f"No tool output found for {_readable_type(fault)} {_call_id(fault)}.")
+
+
+def _orphan_output_error(fault: Breach) -> ApiError:
+    return _input_error(f"No tool call found for {_readable_type(fault)} with call_id {_call_id(fault)}.")
+
+
+def _call_error(fault: Breach) -> ApiError:
+    """OAI-RESP-17: calls without outputs, outputs of another type, and members of calls."""
+    if len(fault.steps) == 2:
+        return _missing_output_error(fault)
+    return _orphan_output_error(fault) if fault.steps[2:] == ("type",) else _member_error(fault)
+
+
+def _hosted_error(fault: Breach) -> ApiError:
+    if fault.steps[2:] == ("call_id",):
+        return schema_error(fault, ValueSpec(minimum=1, maximum=64))
+    return _member_error(fault)
+
+
+def _approval_error(fault: Breach) -> ApiError:
+    if len(fault.steps) == 2:
+        return _orphan_output_error(fault)
+    if fault.steps[2:] == ("approval_request_id",) and isinstance(fault.value, str):
+        return _input_error(f"No approval request found for mcp approval response with id {fault.value}.")
+    return _member_error(fault)
+
+
+def _duplicate_call_error(fault: Breach) -> ApiError:
+    return ApiError(422, f"Duplicate {_readable_type(fault)} id {_call_id(fault)}", param=fault.path)
+
+
+# ------------------------------------------------------------------------------------------------------------ reasoning
+
+
+def _unfollowed_reasoning_error(fault: Breach) -> ApiError:
+    message = f"Item '{_item_id_text(fault)}' of type 'reasoning' was provided without its required following item."
+    return _input_error(message)
+
+
+def _missing_reasoning_error(fault: Breach) -> ApiError:
+    """The violation's message may contain the id of the missing reasoning."""
+    named = _NAMED.search(fault.message)
+    reasoning_id = named[1] if named else "rs_" + _item_id_text(fault).partition("_")[2]
+    of = "" if _item_type(fault) == "message" else f" of type '{_item_type(fault)}'"
+    return _input_error(
+        f"Item '{_item_id_text(fault)}'{of} was provided without its required 'reasoning' item: '{reasoning_id}'."
+    )
+
+
+def _not_stored_error(fault: Breach) -> ApiError:
+    message = f"Item with id '{_item_id_text(fault)}' not found."
+    if fault.value_at("store") is False:
+        message += (
+            " Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove "
+        )
+        message += "this item from your input."
+    return _input_error(message, 404)
+
+
+def _encrypted_content_error(fault: Breach) -> ApiError:
+    value = find_message(fault).get("encrypted_content")
+    if value is not None and not isinstance(value, str):
+        return schema_error(fault, ValueSpec())
+    ends = f"{text_or_empty(value)[:4]}...{text_or_empty(value)[-4:]}"
+    return ApiError(400, f"The encrypted content {ends} could not be verified.", code="invalid_encrypted_content")
+
+
+def _encrypted_item_error(fault: Breach) -> ApiError:
+    message = f"The encrypted content for item {_item_id_text(fault)} could not be verified. Reason: Encrypted content could not be "
+    return ApiError(400, f"{message}decrypted or parsed.", code="invalid_encrypted_content")
+
+
+def _duplicate_item_error(fault: Breach) -> ApiError:
+    message = (
+        f"Duplicate item found with id {_item_id_text(fault)}. Remove duplicate items from your input and try again."
+    )
+    return _input_error(message)
+
+
+# ---------------------------------------------------------------------------------------------------------------- body
+
+
+def _namespace_error(fault: Breach) -> ApiError:
+    name = text_or_empty(find_message(fault).get("name"))
+    message = f"Missing namespace for function_call '{name}'. It does not exist in the default namespace."
+    return _input_error(message)
+
+
+def _tool_error(fault: Breach) -> ApiError:
+    last = fault.steps[-1] if fault.steps else ""
+    if last == "tools":
+        return schema_error(fault, ValueSpec("an array of objects"))
+    if isinstance(last, int):
+        path = f"{fault.path}.type"
+        return ApiError(400, f"Missing required parameter: '{path}'.", code="missing_required_parameter", param=path)
+    if last == "parameters":
+        return schema_error(fault, ValueSpec("an object"))
+    if last in ("name", "namespace"):
+        space = last == "namespace" or member(fault.value_at(*fault.steps[:-1]), "type") == "namespace"
+        return schema_error(fault, ValueSpec(minimum=1, maximum=64 if space else 128, pattern=NAME_PATTERN))
+    return schema_error(fault, ValueSpec())
+
+
+def _body_error(fault: Breach) -> ApiError:
+    match fault.path:
+        case "input":
+            return schema_error(fault, ValueSpec("one of a string or array of objects"))
+        case "conversation":
+            return ApiError(400, _EXCLUSIVE, code="mutually_exclusive_parameters", param="conversation")
+        case "messages":
+            return ApiError(400, _MOVED, code="unsupported_parameter", param="messages")
+        case "system":
+            return unknown_parameter_error(fault)
+        case _:
+            return schema_error(fault, ValueSpec())
+
+
+def _previous_response_error(fault: Breach) -> ApiError:
+    message = f"Previous response with id '{text_or_empty(fault.value_at('previous_response_id'))}' not found."
+    return ApiError(400, message, code=PREVIOUS_NOT_FOUND, param="previous_response_id")
+
+
+_RULES: dict[str, ErrorBuilder] = {
+    "OAI-RESP-01": spec_error(minimum=1, maximum=64),
+    "OAI-RESP-02": _item_id_error,
+    "OAI-RESP-03": _item_id_error,
+    "OAI-RESP-04": _missing_output_error,
+    "OAI-RESP-05": _orphan_output_error,
+    "OAI-RESP-07": _unfollowed_reasoning_error,
+    "OAI-RESP-08": _missing_reasoning_error,
+    "OAI-RESP-09": _missing_reasoning_error,
+    "OAI-RESP-10": _not_stored_error,
+    "OAI-RESP-11": _encrypted_content_error,
+    "OAI-RESP-12": _encrypted_item_error,
+    "OAI-RESP-13": _duplicate_item_error,
+    "OAI-RESP-14": _item_error,
+    "OAI-RESP-15": _part_error,
+    "OAI-RESP-16": _output_error,
+    "OAI-RESP-17": _call_error,
+    "OAI-RESP-18": _namespace_error,
+    "OAI-RESP-19": _tool_error,
+    "OAI-RESP-20": _hosted_error,
+    "OAI-RESP-21": _approval_error,
+    "OAI-RESP-24": _body_error,
+    "OAI-RESP-25": _duplicate_call_error,
+    PREVIOUS_NOT_FOUND: _previous_response_error,
+}
+
+ERROR_TEXTS = ErrorTexts(
+    _RULES,
+    openai_chat.STANDARD_ERRORS,
+    rule_order=(
+        *("OAI-RESP-24", "OAI-RESP-19", "OAI-RESP-14", "OAI-RESP-15", "OAI-RESP-16", "OAI-RESP-20", "OAI-RESP-01"),
+        *("OAI-RESP-02", "OAI-RESP-03", PREVIOUS_NOT_FOUND, "OAI-RESP-13", "OAI-RESP-10", "OAI-RESP-11", "OAI-RESP-12"),
+    ),
+)

@@ -1,0 +1,274 @@
+"""OpenAI's error texts for the schema and the conversation, which other vendors have partly adopted.
+
+An error builder inspects the value at the path of the breach, so that one table row covers every error of a value: it
+is missing, of another type, too short, too long, or does not match the pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from segue.conformance.rule import Violation
+from segue.conformance.values import is_list, is_object
+from segue.emulator.errors.breach import Breach, ErrorBuilder
+from segue.wire.base import ApiError
+
+__all__ = [
+    "NAME_PATTERN",
+    "ValueSpec",
+    "built_error",
+    "expected_result_index",
+    "find_message",
+    "fixed_error",
+    "invalid_choice_error",
+    "is_missing",
+    "join_and",
+    "member",
+    "message_index",
+    "parse_path",
+    "schema_error",
+    "shorten",
+    "spec_error",
+    "text_or_empty",
+    "type_name",
+    "unanswered_call_ids",
+    "unknown_parameter_error",
+]
+
+NAME_PATTERN = "^[a-zA-Z0-9_-]+$"
+_LONGEST_SHOWN = 64
+
+
+class ValueSpec(Struct, frozen=True):
+    """The schema of a value: a type with its article, and bounds."""
+
+    kind: str = "a string"
+    minimum: int | None = None
+    maximum: int | None = None
+    pattern: str = ""
+    values: tuple[str, ...] = ()
+
+
+# ----------------------------------------------------------------------------------------------------- values and words
+
+
+def type_name(value: object) -> str:
+    """Returns the service's name of a value's type."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int():
+            return "an integer"
+        case float():
+            return "a decimal number"
+        case str():
+            return "a string"
+        case list() | tuple():
+            return "an array"
+        case _:
+            return "an object"
+
+
+def join_and(values: Sequence[str]) -> str:
+    """`'a'`, `'a' and 'b'`, or `'a', 'b', and 'c'`."""
+    quoted = [f"'{value}'" for value in values]
+    if len(quoted) < 3:
+        return " and ".join(quoted)
+    return f"{', '.join(quoted[:-1])}, and {quoted[-1]}"
+
+
+def shorten(value: object) -> str:
+    """Formats a value for a message; a long one by its two ends."""
+    text = value if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:3]}...{text[-3:]}"
+
+
+def text_or_empty(value: object) -> str:
+    """Returns the string itself, and `""` for everything else."""
+    return value if isinstance(value, str) else ""
+
+
+def fixed_error(message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> ErrorBuilder:
+    """Returns an error builder with a fixed message."""
+    return lambda _: ApiError(status, message, code=code, param=param)
+
+
+def built_error(
+    make_message: Callable[[Breach], str], *, status: int = 400, param: str | None = None, code: str | None = None
+) -> ErrorBuilder:
+    """Returns an error builder whose message contains values of the body."""
+    return lambda fault: ApiError(status, make_message(fault), code=code, param=param)
+
+
+# -------------------------------------------------------------------------------------------------------------- schema
+
+
+def _breach_at(fault: Breach, path: str) -> Breach:
+    """Returns a breach in the same body with another path."""
+    return replace(fault, violations=(Violation("", path, "", "reject"),))
+
+
+def parse_path(path: str) -> tuple[str | int, ...]:
+    return Breach({}, (Violation("", path, "", "reject"),)).steps
+
+
+def _join_path(steps: Sequence[str | int]) -> str:
+    text = ""
+    for step in steps:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def is_missing(fault: Breach) -> bool:
+    """True if the path does not exist; null counts as existing."""
+    *before, last = fault.steps or ("",)
+    holder = fault.value_at(*before)
+    return not is_object(holder) or last not in holder
+
+
+def _find_wrong_parent(fault: Breach) -> tuple[str, object, bool] | None:
+    """Returns path and value of the first parent that is not an object, and whether it is missing."""
+    steps = fault.steps
+    for depth in range(1, len(steps)):
+        if isinstance(steps[depth], int):
+            continue
+        above = _breach_at(fault, _join_path(steps[:depth]))
+        if not is_object(above.value):
+            return above.path, above.value, isinstance(steps[depth - 1], str) and is_missing(above)
+    return None
+
+
+def _missing_error(path: str) -> ApiError:
+    return ApiError(400, f"Missing required parameter: '{path}'.", code="missing_required_parameter", param=path)
+
+
+def _type_error(path: str, kind: str, value: object) -> ApiError:
+    message = f"Invalid type for '{path}': expected {kind}, but got {type_name(value)} instead."
+    return ApiError(400, message, code="invalid_type", param=path)
+
+
+def unknown_parameter_error(fault: Breach) -> ApiError:
+    return ApiError(400, f"Unknown parameter: '{fault.path}'.", code="unknown_parameter", param=fault.path)
+
+
+def _has_type(value: object, kind: str) -> bool:
+    seen = type_name(value).split(" ")[-1]
+    return seen in kind.replace("objects", "").split() or (seen == "integer" and "number" in kind)
+
+
+def schema_error(fault: Breach, want: ValueSpec) -> ApiError:
+    """Returns the schema's error for the value at the path."""
+    above = _find_wrong_parent(fault)
+    if above is not None:
+        path, value, missing = above
+        return _missing_error(path) if missing else _type_error(path, "an object", value)
+    path, value = fault.path, fault.value
+    if is_missing(fault) and fault.steps and isinstance(fault.steps[-1], str):
+        return _missing_error(path)
+    if not _has_type(value, want.kind):
+        return _type_error(path, want.kind, value)
+    if want.values and value not in want.values:
+        return invalid_choice_error(path, value, want.values)
+    return _bounds_error(path, value, want)
+
+
+def _bounds_error(path: str, value: Any, want: ValueSpec) -> ApiError:
+    noun, code = ("a string", "string") if isinstance(value, str) else ("an array", "array")
+    size = len(value) if isinstance(value, str) or is_list(value) or is_object(value) else 0
+    if want.minimum and not size:
+        message = f"empty {code}. Expected {noun} with minimum length {want.minimum}, but got an empty {code} instead."
+        return ApiError(400, f"Invalid '{path}': {message}", code=f"empty_{code}", param=path)
+    if want.maximum is not None and size > want.maximum:
+        message = f"Expected {noun} with maximum length {want.maximum}, but got {noun} with length {size} instead."
+        return ApiError(
+            400, f"Invalid '{path}': {code} too long. {message}", code=f"{code}_above_max_length", param=path
+        )
+    if want.pattern:
+        message = f"string does not match pattern. Expected a string that matches the pattern '{want.pattern}'."
+        return ApiError(400, f"Invalid '{path}': {message}", code="invalid_value", param=path)
+    return ApiError(400, f"Invalid value for '{path}'.", code="invalid_value", param=path)
+
+
+def invalid_choice_error(path: str, value: object, values: Sequence[str]) -> ApiError:
+    """Returns the error for a value that is not one of the supported ones."""
+    message = f"Invalid value: '{shorten(value)}'. Supported values are: {join_and(values)}."
+    return ApiError(400, message, code="invalid_value", param=path)
+
+
+def spec_error(
+    kind: str = "a string",
+    minimum: int | None = None,
+    maximum: int | None = None,
+    pattern: str = "",
+    values: tuple[str, ...] = (),
+) -> ErrorBuilder:
+    """Returns an error builder for a value with one spec."""
+    want = ValueSpec(kind, minimum, maximum, pattern, values)
+    return lambda fault: schema_error(fault, want)
+
+
+# -------------------------------------------------------------------------------------------------------- conversations
+
+
+def message_index(fault: Breach) -> int:
+    """Returns the index of the message or item in the path."""
+    return next((step for step in fault.steps if isinstance(step, int)), 0)
+
+
+def find_message(fault: Breach) -> Mapping[str, Any]:
+    message = fault.value_at(fault.steps[0] if fault.steps else "", message_index(fault))
+    return message if is_object(message) else {}
+
+
+def _messages(fault: Breach) -> Sequence[Any]:
+    messages = fault.value_at("messages")
+    return messages if is_list(messages) else ()
+
+
+def member(value: object, key: str) -> Any:
+    return value.get(key) if is_object(value) else None
+
+
+def _call_message_index(fault: Breach) -> int:
+    """Returns the index of the assistant message with calls at or before the path."""
+    messages = _messages(fault)
+    for index in range(min(message_index(fault), len(messages) - 1), -1, -1):
+        if member(messages[index], "role") == "assistant" and member(messages[index], "tool_calls"):
+            return index
+    return message_index(fault)
+
+
+def _result_messages(fault: Breach) -> Iterator[Any]:
+    """Yields the tool messages directly after that assistant message."""
+    for message in _messages(fault)[_call_message_index(fault) + 1 :]:
+        if member(message, "role") != "tool":
+            return
+        yield message
+
+
+def expected_result_index(fault: Breach) -> int:
+    """Returns the index of the message at the position of the expected result, or the last index."""
+    messages = _messages(fault)
+    return max(0, min(_call_message_index(fault) + 1 + len(list(_result_messages(fault))), len(messages) - 1))
+
+
+def unanswered_call_ids(fault: Breach) -> str:
+    """Returns the ids of the calls without a result, comma-separated: those of the violations, or all open ones if
+    another message is between the results."""
+    if "tool_calls" in fault.steps:
+        there = [parse_path(violation.path)[:4] for violation in fault.violations]
+        ids = [
+            fault.value_at(*steps, "id") for steps in there if steps[:2] == fault.steps[:2] and "tool_calls" in steps
+        ]
+    else:
+        calls = member(fault.value_at("messages", _call_message_index(fault)), "tool_calls")
+        answered = [member(result, "tool_call_id") for result in _result_messages(fault)]
+        ids = [member(call, "id") for call in (calls if is_list(calls) else ())]
+        ids = [name for name in ids if name not in answered]
+    return ", ".join(text_or_empty(name) for name in ids)

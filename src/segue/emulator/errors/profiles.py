@@ -1,0 +1,166 @@
+"""Error texts of server profiles that differ from OpenAI's (COMP-*)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from segue.emulator.errors.breach import Breach, ErrorBuilder
+from segue.emulator.errors.openai_style import (
+    find_message,
+    fixed_error,
+    member,
+    message_index,
+    text_or_empty,
+    type_name,
+)
+from segue.wire.base import ApiError
+
+__all__ = ["PROFILES"]
+
+MessageBuilder = Callable[[Breach], str]
+
+
+def _built_error(
+    make: MessageBuilder, kind: str = "invalid_request_error", status: int = 400, code: str | None = None
+) -> ErrorBuilder:
+    return lambda fault: ApiError(status, make(fault), kind=kind, code=code)
+
+
+# ---------------------------------------------------------------------------------------------------------------- groq
+
+
+def _groq_error(what: Callable[[Breach, str], str]) -> ErrorBuilder:
+    """Builds Groq's error for a message of this role."""
+
+    def make(fault: Breach) -> str:
+        place, role = f"messages.{message_index(fault)}", text_or_empty(find_message(fault).get("role"))
+        return f"'{place}' : for 'role:{role}' the following must be satisfied[({what(fault, place)})]"
+
+    return _built_error(make)
+
+
+_STRING_ERROR = _groq_error(lambda fault, _: f"'{fault.dotted}' : value must be a string")
+_GROQ: Mapping[str, ErrorBuilder] = {
+    "COMP-01": _groq_error(lambda fault, place: f"'{place}' : property '{_last_key(fault)}' is unsupported"),
+    "COMP-02": _built_error(
+        lambda fault: f"messages[{message_index(fault)}].reasoning: reasoning is not supported with this model"
+    ),
+    "OAI-CHAT-07": _groq_error(lambda fault, _: f"'{fault.dotted}' : minimum number of items is 1"),
+    "OAI-CHAT-10": _STRING_ERROR,
+    "OAI-CHAT-11": _STRING_ERROR,
+    "OAI-CHAT-12": _groq_error(lambda _, place: f"'{place}.content' : value must be a string"),
+}
+
+
+def _last_key(fault: Breach) -> str:
+    """Returns the key at the end of the path, which may contain dots."""
+    return fault.path.partition("].")[2]
+
+
+# ------------------------------------------------------------------------------------------------------------ cerebras
+
+
+def _cerebras_error(fault: Breach) -> ApiError:
+    places: list[str] = []
+    for violation in fault.violations:
+        each = Breach(fault.body, (violation,))
+        places.append(
+            f"messages.{message_index(each)}.{text_or_empty(find_message(each).get('role'))}.{_last_key(each)}"
+        )
+    message = "\n".join(f"{place}: property '{place}' is unsupported" for place in places)
+    return ApiError(400, message, code="wrong_api_format", param="validation_error")
+
+
+# ------------------------------------------------------------------------------------------------------------- minimax
+
+
+def _minimax_error(make: MessageBuilder) -> ErrorBuilder:
+    return _built_error(lambda fault: f"invalid params, {make(fault)} (2013)", "bad_request_error")
+
+
+def _call_id(fault: Breach) -> str:
+    return text_or_empty(member(fault.value_at(*fault.steps[:4]), "id"))
+
+
+_OUT_OF_ORDER = _minimax_error(lambda _: "tool call result does not follow tool call")
+_MINIMAX: Mapping[str, ErrorBuilder] = {
+    "COMP-07": _minimax_error(
+        lambda f: f"tool result's tool id({text_or_empty(find_message(f).get('tool_call_id'))}) not found"
+    ),
+    "COMP-08": _OUT_OF_ORDER,
+    "COMP-09": _minimax_error(lambda f: f"invalid function arguments json string, tool_call_id: {_call_id(f)}"),
+    "COMP-10": _minimax_error(lambda _: "function parameters is empty"),
+    "OAI-CHAT-01": _minimax_error(lambda _: "tool call id is invalid"),
+    "OAI-CHAT-03": _minimax_error(lambda _: "tool call and result not match"),
+}
+
+# ------------------------------------------------------------------------------------------------------------ templates
+
+
+def _json_error(fault: Breach) -> tuple[str, int]:
+    """Returns the JSON error of the text at the path, and its offset."""
+    text = text_or_empty(fault.value)
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return str(error), error.pos
+    except RecursionError:
+        return "maximum recursion depth exceeded while decoding a JSON array", 0
+    return "Expecting value: line 1 column 1 (char 0)", 0
+
+
+def _llama_message(fault: Breach) -> str:
+    _, at = _json_error(fault)
+    text = text_or_empty(fault.value)
+    seen = "unexpected end of input" if at >= len(text) else f"invalid literal; last read: '{text[at : at + 1]}'"
+    place = f"parse error at line 1, column {at + 1}: syntax error while parsing value - {seen}"
+    return f"Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] {place}"
+
+
+def _missing_content_message(fault: Breach) -> str:
+    if find_message(fault).get("role") == "assistant":
+        return "Assistant message must contain either 'content' or 'tool_calls'!"
+    return "All non-assistant messages must contain 'content'"
+
+
+def _unmarshal_message(fault: Breach) -> str:
+    field = "ChatRequest.messages.tool_calls.function.arguments of type api.ToolCallFunctionArguments"
+    kind = type_name(fault.value).partition(" ")[2] or "null"
+    kind = {"integer": "number", "decimal number": "number", "boolean": "bool"}.get(kind, kind)
+    return f"json: cannot unmarshal {kind} into Go struct field {field}"
+
+
+_SIGNATURE = (
+    "Gemini models require OpenRouter reasoning details to be preserved in each request. Please refer to our docs: "
+    "https://openrouter.ai/docs/guides/best-practices/reasoning-tokens#preserving-reasoning-blocks. Upstream error: "
+    "Function call is missing a thought_signature in functionCall parts."
+)
+_ZAI = fixed_error("The messages parameter is illegal. Please check the documentation.", code="1214")
+
+PROFILES: Mapping[str, Mapping[str, ErrorBuilder]] = {
+    "groq": _GROQ,
+    "cerebras": {"COMP-04": _cerebras_error},
+    "xai": {
+        "COMP-05": fixed_error(
+            "Invalid request content: Each message must have at least one content element.",
+            code="Client specified an invalid argument",
+        )
+    },
+    "minimax": _MINIMAX,
+    "z.ai": {"COMP-11": _ZAI},
+    "ollama": {"COMP-12": _built_error(_unmarshal_message)},
+    "vllm": {
+        "COMP-14": _built_error(lambda fault: _json_error(fault)[0], "BadRequestError"),
+        "COMP-16": _built_error(
+            lambda _: "chat completions only support assistant tool_calls of type 'function'.", "BadRequestError"
+        ),
+    },
+    "llama.cpp": {
+        "COMP-17": _built_error(_llama_message, "server_error", 500),
+        "COMP-18": fixed_error("Assistant response prefill is incompatible with enable_thinking."),
+        "COMP-19": _built_error(_missing_content_message),
+    },
+    "openrouter": {"COMP-21": fixed_error(_SIGNATURE)},
+    "fireworks": {"COMP-23": _built_error(lambda fault: f"Extra inputs are not permitted, field: '{fault.path}'")},
+}

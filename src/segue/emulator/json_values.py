@@ -1,0 +1,36 @@
+"""Type-safe access to JSON values of unknown types."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+__all__ = ["JsonObject", "list_or_empty", "object_or_none", "objects_in", "text_or_none", "without_keys"]
+
+JsonObject = dict[str, Any]
+
+
+def object_or_none(value: object) -> JsonObject | None:
+    return cast("JsonObject", value) if isinstance(value, dict) else None
+
+
+def list_or_empty(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def objects_in(value: object) -> list[JsonObject]:
+    """Returns the entries of a list; entries that are not objects become empty ones, so that indexes stay."""
+    return [object_or_none(entry) or {} for entry in list_or_empty(value)]
+
+
+def text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def without_keys(value: object, keys: frozenset[str]) -> Any:
+    """Returns a JSON value without these members, at any depth."""
+    if isinstance(value, dict):
+        members = cast("JsonObject", value)
+        return {key: without_keys(inner, keys) for key, inner in members.items() if key not in keys}
+    if isinstance(value, list):
+        return [without_keys(inner, keys) for inner in cast("list[Any]", value)]
+    return value

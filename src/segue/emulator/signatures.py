@@ -1,0 +1,101 @@
+"""Signatures of reasoning: an HMAC keyed by seed, API, account and model.
+
+A signature contains what it was created for, so that the emulator can distinguish a changed signature, a changed text
+and a changed prompt.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Literal
+
+from msgspec import DecodeError, Struct, ValidationError
+from msgspec import json as wire_json
+
+from segue.canonical.type_warmup import warm_type
+
+__all__ = ["PromptPrefix", "SignaturePayload", "Signer", "digest"]
+
+_MAC_LENGTH = 16
+_DIGEST_LENGTH = 12
+
+
+def digest(value: object) -> str:
+    """Returns a short hash of a JSON value, independent of the order of its members."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
+
+
+class PromptPrefix(Struct, frozen=True, array_like=True):
+    """Hashes of the prompt that a block was generated from: system prompt, tools, and the first `count` entries."""
+
+    system: str
+    tools: str
+    entries: str
+    count: int
+
+    @classmethod
+    def of_prompt(cls, system: object, tools: object, entries: Sequence[object]) -> PromptPrefix:
+        return cls(digest(system), digest(tools), digest(entries), len(entries))
+
+    def find_difference(self, system: object, tools: object, entries: Sequence[object]) -> str | None:
+        """Returns the part of a prompt that differs: `system`, `tools` or `messages`; `None` if it is the same."""
+        if digest(system) != self.system:
+            return "system"
+        if digest(tools) != self.tools:
+            return "tools"
+        same = len(entries) >= self.count and digest(entries[: self.count]) == self.entries
+        return None if same else "messages"
+
+
+class SignaturePayload(Struct, frozen=True, array_like=True):
+    """The content of a signature: the block with this `index` of the `total` signed blocks of a reply."""
+
+    model: str
+    reply: str
+    index: int
+    total: int
+    text_digest: str
+    prefix: PromptPrefix | None = None
+
+
+class Signer:
+    """Signs and verifies for one emulated provider. Signatures start with `prefix` and use this base64 alphabet."""
+
+    def __init__(
+        self, seed: int, api: str, *, prefix: str = "", alphabet: Literal["standard", "url"] = "standard"
+    ) -> None:
+        self._key = f"{seed}|{api}"
+        self._head = prefix
+        self._url = alphabet == "url"
+
+    def sign(self, seal: SignaturePayload, account: str) -> str:
+        payload = wire_json.encode(seal)
+        signed = self._mac(payload, account, seal.model) + payload
+        text = base64.urlsafe_b64encode(signed) if self._url else base64.b64encode(signed)
+        return self._head + text.decode("ascii")
+
+    def verify(self, text: object, account: str) -> SignaturePayload | None:
+        """Returns the content of a signature; `None` if it is not from this provider and account."""
+        if not isinstance(text, str) or not text.startswith(self._head):
+            return None
+        try:
+            decode = base64.urlsafe_b64decode if self._url else base64.b64decode
+            signed = decode(text[len(self._head) :].encode("ascii"))
+            seal = wire_json.decode(signed[_MAC_LENGTH:], type=warm_type(SignaturePayload))
+        except (ValueError, binascii.Error, DecodeError, ValidationError):
+            return None
+        return (
+            seal
+            if hmac.compare_digest(signed[:_MAC_LENGTH], self._mac(signed[_MAC_LENGTH:], account, seal.model))
+            else None
+        )
+
+    def _mac(self, payload: bytes, account: str, model: str) -> bytes:
+        key = f"{self._key}|{account}|{model}".encode()
+        return hmac.digest(key, payload, "sha256")[:_MAC_LENGTH]

@@ -1,0 +1,121 @@
+"""Body validation of DeepSeek: the JSON deserializer reports types, the service ranges."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from segue.conformance.spec import (
+    STRING,
+    Mismatch,
+    Spec,
+    any_of,
+    bounded,
+    enum_of,
+    find_mismatches,
+    nullable,
+    object_of,
+)
+from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
+from segue.emulator.validation.openai_errors import find_functions, validate_parameters
+from segue.wire.base import ApiError
+
+__all__ = ["validate"]
+
+_CODE = "invalid_request_error"
+_TEXT = {"text": object_of({"text": STRING})}
+_MEMBERS = {
+    **option_specs(),
+    "messages": messages_spec({"system": _TEXT, "user": _TEXT, "assistant": _TEXT, "tool": None}),
+    "tools": tools_spec(),
+    "tool_choice": nullable(any_of(enum_of("none", "auto", "required"), OBJECT)),
+    "max_tokens": nullable(bounded("integer", 1)),
+}
+_SPEC = object_of(None, **_MEMBERS)
+_RANGES = {
+    "temperature": "[0, 2.0]",
+    "top_p": "(0, 1.0]",
+    "max_tokens": "[1, 393216]",
+    "max_completion_tokens": "[1, 393216]",
+    "presence_penalty": "[-2.0, 2.0]",
+    "frequency_penalty": "[-2.0, 2.0]",
+    "top_logprobs": "[0, 20]",
+    "n": "[1, 1]",
+}
+_EXPECTED = {
+    "string": "a string",
+    "integer": "u32",
+    "number": "f32",
+    "boolean": "a boolean",
+    "list": "a sequence",
+}
+_NESTED_PATH = re.compile(r"(messages\[\d+\]|tools\[\d+\])\..+")
+
+
+def _error(message: str) -> ApiError:
+    return ApiError(400, message, code=_CODE)
+
+
+def _describe_value(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return f"boolean `{json.dumps(value)}`"
+        case int():
+            return f"integer `{value}`"
+        case float():
+            return f"floating point `{value}`"
+        case str():
+            return f"string {json.dumps(value, ensure_ascii=False)}"
+        case list() | tuple():
+            return "sequence"
+        case _:
+            return "map"
+
+
+def _describe_expected(form: Spec, path: str) -> str:
+    if form.kind == "object":
+        return "internally tagged enum ChatCompletionRequestMessage" if "messages" in path else "a map"
+    return _EXPECTED.get(form.kind, "a string")
+
+
+def _describe_mismatch(fault: Mismatch) -> str:
+    place = _NESTED_PATH.sub(r"\1", fault.path)
+    match fault.kind:
+        case "missing":
+            return f"{place}: missing field `{fault.key}`"
+        case "choice" | "value":
+            known = [f"`{name}`" for name in fault.spec.variants or fault.spec.values]
+            expected = known[0] if len(known) == 1 else f"one of {', '.join(known)}"
+            where = fault.path if fault.path.endswith(".role") else place
+            return f"{where}: unknown variant `{fault.value}`, expected {expected}"
+        case _ if fault.path.endswith(".content"):
+            return f"{place}: data did not match any variant of untagged enum ChatCompletionRequestContent"
+        case _:
+            return f"{place}: invalid type: {_describe_value(fault.value)}, expected {_describe_expected(fault.spec, fault.path)}"
+
+
+def validate(body: Mapping[str, Any], data: bytes) -> ApiError | None:
+    """Returns the error for the first mismatch, `None` if valid; `data` is the body's text, for its line and column."""
+    for fault in find_mismatches(_SPEC, body):
+        if fault.kind in ("short", "long"):
+            known = _RANGES.get(fault.path)
+            rest = f", the valid range of {fault.path} is {known}" if known else ""
+            return _error(f"Invalid {fault.path} value{rest}")
+        lines = data.rstrip().split(b"\n")
+        place = f"line {len(lines)} column {len(lines[-1])}"
+        return _error(
+            f"Failed to deserialize the JSON body into the target type: {_describe_mismatch(fault)} at {place}"
+        )
+    if body.get("messages") == []:
+        return _error("Empty input messages")
+    for _, function in find_functions(body):
+        if function.get("parameters") is not None:
+            error = validate_parameters("", function.get("name"), function["parameters"])
+            if error is not None:
+                return _error(error.message)
+    undeclared = undeclared_choice(body) if body.get("tools") else None
+    return None if undeclared is None else _error(f"The tool '{undeclared}' in tool_choice is not found in tools")

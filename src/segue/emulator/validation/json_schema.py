@@ -1,0 +1,97 @@
+"""Checks that the parameters of a tool are a JSON Schema, with the error texts of the validator most services use.
+
+Keywords have the types that all drafts from 7 on share; what only some drafts reject is accepted. Unknown keywords are
+valid. The walk is iterative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from segue.conformance.values import is_list, is_object
+
+__all__ = ["find_schema_error", "format_value"]
+
+_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_KINDS: Mapping[str, str] = {
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "multipleOf"), "number"),
+    **dict.fromkeys(("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties"), "integer"),
+    **dict.fromkeys(("$id", "$schema", "$ref", "$comment", "title", "description", "pattern", "format"), "string"),
+    **dict.fromkeys(("enum", "examples", "required", "allOf", "anyOf", "oneOf"), "array"),
+    **dict.fromkeys(("properties", "patternProperties", "definitions", "$defs"), "object"),
+    "uniqueItems": "boolean",
+}
+_SUBSCHEMA_KEYWORDS = frozenset(
+    {"additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"}
+)
+_LONGEST = 200
+
+
+def format_value(value: object) -> str:
+    """Returns the repr of a value, shortened: the validator quotes values like this."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _has_type(value: object, kind: str) -> bool:
+    match kind:
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "integer":
+            return isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "array":
+            return is_list(value)
+        case _:
+            return is_object(value)
+
+
+def _find_type_error(value: object) -> str | None:
+    named = value if is_list(value) else [value]
+    if named and all(isinstance(name, str) and name in _TYPES for name in named):
+        return None
+    return f"{format_value(value)} is not valid under any of the given schemas"
+
+
+def _find_keyword_error(keyword: str, value: object) -> str | None:
+    if keyword == "type":
+        return _find_type_error(value)
+    kind = _KINDS.get(keyword)
+    if kind is not None and not _has_type(value, kind):
+        return f"{format_value(value)} is not of type '{kind}'"
+    if keyword == "required" and is_list(value):
+        other = [name for name in value if not isinstance(name, str)]
+        return f"{format_value(other[0])} is not of type 'string'" if other else None
+    return None
+
+
+def _subschemas(schema: Mapping[str, object]) -> Iterator[object]:
+    """Yields the subschemas of a schema."""
+    for keyword, value in schema.items():
+        if keyword in _SUBSCHEMA_KEYWORDS:
+            yield from value if is_list(value) else [value]
+        elif keyword in ("allOf", "anyOf", "oneOf") and is_list(value):
+            yield from value
+        elif keyword in ("properties", "patternProperties", "definitions", "$defs") and is_object(value):
+            yield from value.values()
+
+
+def find_schema_error(value: Any) -> str | None:
+    """Returns the first error, or `None` if the value is a schema."""
+    waiting: list[object] = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, bool):
+            continue
+        if not is_object(part):
+            return f"{format_value(part)} is not of type 'object', 'boolean'"
+        for keyword, inner in part.items():
+            fault = _find_keyword_error(keyword, inner)
+            if fault is not None:
+                return fault
+        waiting.extend(reversed(list(_subschemas(part))))
+    return None

@@ -1,0 +1,66 @@
+"""Body validation of Moonshot, in the style of its other errors; the exact texts are not known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from segue.conformance.spec import ANY, STRING, Mismatch, find_mismatches, nullable, object_of
+from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
+from segue.emulator.validation.openai_errors import find_functions, validate_parameters
+from segue.wire.base import ApiError
+
+__all__ = ["validate"]
+
+_PARTS = {"text": object_of(text=STRING), "image_url": OBJECT, "video_url": OBJECT, "file": OBJECT}
+_BUILTIN = object_of({"function": object_of({"name": STRING})})
+_MEMBERS = {
+    **option_specs(),
+    "messages": messages_spec({"system": _PARTS, "user": _PARTS, "assistant": _PARTS, "tool": None, "function": None}),
+    "tools": tools_spec(builtin_function=_BUILTIN),
+    "tool_choice": nullable(ANY),
+}
+_SPEC = object_of(None, **_MEMBERS)
+_KINDS = {"string": "a string", "integer": "an integer", "number": "a number", "boolean": "a boolean", "list": "a list"}
+_MESSAGE = re.compile(r"messages\[(\d+)\]")
+
+
+def _error(message: str) -> ApiError:
+    return ApiError(400, f"Invalid request: {message}")
+
+
+def _mismatch_error(fault: Mismatch, body: Mapping[str, Any]) -> ApiError:
+    found = _MESSAGE.match(fault.path)
+    at = int(found[1]) if found else 0
+    match fault.kind:
+        case "choice" if fault.path.endswith(".role"):
+            return _error(f"unsupported role '{fault.value}' in the message at position {at}")
+        case "choice" if found:
+            role = body["messages"][at]["role"]
+            return _error(f"unsupported content type '{fault.value}' in message with role '{role}'")
+        case "choice":
+            return _error(f"unsupported tool type '{fault.value}'")
+        case "missing":
+            return _error(f"{fault.path} is required")
+        case "short" | "long":
+            return _error(f"invalid {fault.path}: {fault.value}")
+        case _ if fault.spec.any_of:
+            return _error(f"{fault.path} must be a string or a list")
+        case _:
+            return _error(f"{fault.path} must be {_KINDS.get(fault.spec.kind, 'an object')}")
+
+
+def validate(body: Mapping[str, Any]) -> ApiError | None:
+    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    for fault in find_mismatches(_SPEC, body):
+        return _mismatch_error(fault, body)
+    if body.get("messages") == []:
+        return _error("messages must not be empty")
+    for _, function in find_functions(body):
+        if function.get("parameters") is not None:
+            error = validate_parameters("", function.get("name"), function["parameters"])
+            if error is not None:
+                return _error(error.message[:1].lower() + error.message[1:])
+    undeclared = undeclared_choice(body)
+    return None if undeclared is None else _error(f"tool_choice: tool {undeclared} is not found in tools")

@@ -1,0 +1,39 @@
+"""Body validation of Mistral: only malformed messages; the conformance rules check everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from segue.conformance.spec import STRING, Mismatch, any_of, find_mismatches, list_of, nullable, object_of
+from segue.emulator.errors.openai_style import parse_path
+from segue.emulator.validation.chat_specs import OBJECT
+from segue.wire.base import ApiError
+
+__all__ = ["pydantic_error", "validate"]
+
+_SPEC = object_of(messages=list_of(object_of({"role": STRING}, content=nullable(any_of(STRING, list_of(OBJECT))))))
+_KINDS = {
+    "string": ("string_type", "Input should be a valid string"),
+    "list": ("list_type", "Input should be a valid list"),
+    "any": ("string_type", "Input should be a valid string"),
+}
+_OBJECT = ("model_attributes_type", "Input should be a valid dictionary or object to extract fields from")
+
+
+def pydantic_error(sort: str, message: str, value: object, *steps: str | int) -> ApiError:
+    """Builds an error with one entry of pydantic's list."""
+    return ApiError(422, message, details=({"type": sort, "loc": ["body", *steps], "msg": message, "input": value},))
+
+
+def _mismatch_error(fault: Mismatch) -> ApiError:
+    steps = parse_path(fault.path)
+    if fault.kind == "missing":
+        message = "Unable to extract tag using discriminator 'role'"
+        return pydantic_error("union_tag_not_found", message, fault.value, *steps[:-1])
+    return pydantic_error(*_KINDS.get(fault.spec.kind, _OBJECT), fault.value, *steps)
+
+
+def validate(body: Mapping[str, Any]) -> ApiError | None:
+    """Returns the error for the first malformed message, `None` if the body can be parsed."""
+    return next((_mismatch_error(fault) for fault in find_mismatches(_SPEC, body)), None)

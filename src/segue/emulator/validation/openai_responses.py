@@ -1,0 +1,142 @@
+"""Body validation of the Responses API. The conformance rules check items and their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from segue.conformance.openai_responses.tools import TOOL_TYPES
+from segue.conformance.spec import (
+    ANY,
+    BOOLEAN,
+    STRING,
+    any_of,
+    bounded,
+    enum_of,
+    find_mismatches,
+    list_of,
+    nullable,
+    object_of,
+    tagged,
+)
+from segue.conformance.values import is_list, is_object
+from segue.emulator.validation.chat_specs import OBJECT
+from segue.emulator.validation.openai_errors import mismatch_error, validate_parameters
+from segue.wire.base import ApiError
+
+__all__ = ["MEMBERS", "SPEC", "validate"]
+
+_FUNCTION = object_of({"name": STRING}, parameters=ANY, strict=nullable(BOOLEAN), description=nullable(STRING))
+_TOOLS = {**dict.fromkeys(sorted(TOOL_TYPES), OBJECT), "function": _FUNCTION, "custom": object_of({"name": STRING})}
+MEMBERS = {
+    name: nullable(form)
+    for name, form in {
+        "access_programs": OBJECT,
+        "background": BOOLEAN,
+        # Not in the SDK, but Codex sends it.
+        "client_metadata": OBJECT,
+        "context_management": list_of(OBJECT),
+        "conversation": any_of(STRING, OBJECT),
+        "image": OBJECT,
+        "include": list_of(STRING),
+        "input": ANY,
+        "instructions": ANY,
+        "max_output_tokens": bounded("integer", 1),
+        "max_tool_calls": bounded("integer", 1),
+        "metadata": OBJECT,
+        "model": STRING,
+        "moderation": OBJECT,
+        "parallel_tool_calls": BOOLEAN,
+        "previous_response_id": STRING,
+        "prompt": OBJECT,
+        "prompt_cache_key": STRING,
+        "prompt_cache_options": OBJECT,
+        "prompt_cache_retention": STRING,
+        "reasoning": object_of(effort=nullable(STRING), summary=nullable(STRING)),
+        "safety_identifier": STRING,
+        "service_tier": STRING,
+        "store": BOOLEAN,
+        "stream": BOOLEAN,
+        "stream_options": OBJECT,
+        "temperature": bounded("number", 0, 2),
+        "text": OBJECT,
+        "tool_choice": any_of(enum_of("none", "auto", "required"), object_of({"type": STRING})),
+        "tools": list_of(tagged("type", _TOOLS)),
+        "top_logprobs": bounded("integer", 0, 20),
+        "top_p": bounded("number", 0, 1),
+        "truncation": enum_of("auto", "disabled"),
+        "user": STRING,
+    }.items()
+}
+SPEC = object_of(None, **MEMBERS)
+# Options of Chat Completions: the error text names the new place.
+_MOVED = {"messages": "input", "max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
+_MOVED_IN = {"response_format": "text.format", "reasoning_effort": "reasoning.effort", "verbosity": "text.verbosity"}
+_CHECKED_BY_RULES = frozenset({"messages", "system"})
+
+
+def _unknown_parameter_error(name: str) -> ApiError:
+    if name in _MOVED:
+        message = (
+            f"Unsupported parameter: '{name}'. In the Responses API, this parameter has moved to '{_MOVED[name]}'."
+        )
+        if name != "messages":
+            message += " Try again with the new parameter."
+        return ApiError(400, message, code="unsupported_parameter", param=name)
+    if name in _MOVED_IN:
+        moved = f"In the Responses API, this parameter has moved to '{_MOVED_IN[name]}'."
+        message = f"Unsupported parameter: '{name}'. {moved} Try again with the new parameter."
+        return ApiError(400, message, code="unsupported_parameter", param=name)
+    return ApiError(400, f"Unknown parameter: '{name}'.", code="unknown_parameter", param=name)
+
+
+def _undeclared_choice(body: Mapping[str, Any]) -> str | None:
+    """Returns the function or custom tool in tool_choice if it is not declared."""
+    choice = body.get("tool_choice")
+    if not is_object(choice) or choice.get("type") not in ("function", "custom"):
+        return None
+    found = body.get("tools")
+    names = [tool.get("name") for tool in (found if is_list(found) else ()) if is_object(tool)]
+    items = body.get("input")
+    elsewhere = any(
+        is_object(item) and item.get("type") in ("additional_tools", "tool_search_output")
+        for item in (items if is_list(items) else ())
+    )
+    name = choice.get("name")
+    kept = (
+        elsewhere
+        or body.get("prompt") is not None
+        or any(
+            is_object(tool) and tool.get("type") in ("namespace", "mcp") for tool in (found if is_list(found) else ())
+        )
+    )
+    return name if isinstance(name, str) and name not in names and not kept else None
+
+
+def validate(body: Mapping[str, Any]) -> ApiError | None:
+    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    unknown_key = next((name for name in body if name not in MEMBERS and name not in _CHECKED_BY_RULES), None)
+    if unknown_key is not None:
+        return _unknown_parameter_error(unknown_key)
+    for fault in find_mismatches(SPEC, body):
+        return mismatch_error(fault)
+    given = body.get("input")
+    if (
+        is_list(given)
+        and not given
+        and not any(body.get(name) for name in ("previous_response_id", "conversation", "prompt"))
+    ):
+        message = (
+            "Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array instead."
+        )
+        return ApiError(400, message, code="empty_array", param="input")
+    for index, tool in enumerate(body.get("tools") or ()):
+        if tool.get("type") == "function" and tool.get("parameters") is not None:
+            error = validate_parameters(f"tools[{index}].parameters", tool.get("name"), tool["parameters"])
+            if error is not None:
+                return error
+    undeclared = _undeclared_choice(body)
+    if undeclared is not None:
+        message = f"Tool choice '{undeclared}' not found in 'tools' parameter."
+        return ApiError(400, message, param="tool_choice")
+    return None

@@ -1,0 +1,72 @@
+"""Body validation of DashScope: schema errors in the format of JSON Schema, others with its own prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from segue.conformance.spec import STRING, Mismatch, any_of, enum_of, find_mismatches, nullable, object_of
+from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
+from segue.emulator.validation.json_schema import format_value
+from segue.emulator.validation.openai_errors import find_functions, validate_parameters
+from segue.wire.base import ApiError
+
+__all__ = ["validate"]
+
+_CODE = "invalid_parameter_error"
+_PREFIX = "<400> InternalError.Algo.InvalidParameter: "
+_LISTED_PARTS = ("text", "image_url", "video_url", "video")
+_PARTS = {"text": object_of({"text": STRING}), **dict.fromkeys((*_LISTED_PARTS[1:], "input_audio", "file"), OBJECT)}
+_ROLES = ("system", "assistant", "user", "tool", "function", "developer")
+_MEMBERS = {
+    **option_specs(),
+    "messages": messages_spec({role: None if role in ("tool", "function") else _PARTS for role in _ROLES}),
+    "tools": tools_spec(),
+    "tool_choice": nullable(any_of(enum_of("none", "auto", "required"), OBJECT)),
+}
+_SPEC = object_of(None, **_MEMBERS)
+_KINDS = {"list": "array", "map": "object", "any": "object"}
+
+
+def _error(message: str) -> ApiError:
+    return ApiError(400, message, code=_CODE)
+
+
+def _dotted(path: str) -> str:
+    return path.replace("[", ".").replace("]", "")
+
+
+def _mismatch_error(fault: Mismatch) -> ApiError:
+    place, value, form = _dotted(fault.path), format_value(fault.value), fault.spec
+    match fault.kind:
+        case "missing":
+            return _error(f"'{fault.key}' is a required property - '{place.rpartition('.')[0]}'")
+        case "choice" if ".content." in place:
+            *most, last = (f"'{name}'" for name in _LISTED_PARTS)
+            return _error(f"Invalid value: {fault.value}. Supported values are: {','.join(most)} and {last}.")
+        case "choice" | "value":
+            known = list(form.variants or form.values)
+            known = [name for name in known if name != "developer"]
+            return _error(f"{value} is not one of {known} - '{place}'")
+        case "short" | "long":
+            bounds = (
+                f"[{form.minimum:g}, {form.maximum:g}]" if form.maximum is not None else f"[{form.minimum:g}, 65536]"
+            )
+            return _error(f"{_PREFIX}Range of {place} should be {bounds}")
+        case _ if form.any_of:
+            return _error(f"{value} is not valid under any of the given schemas - '{place}'")
+        case _:
+            return _error(f"{value} is not of type '{_KINDS.get(form.kind, form.kind)}' - '{place}'")
+
+
+def validate(body: Mapping[str, Any]) -> ApiError | None:
+    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    for fault in find_mismatches(_SPEC, body):
+        return _mismatch_error(fault)
+    for _, function in find_functions(body):
+        if function.get("parameters") is not None:
+            error = validate_parameters("", function.get("name"), function["parameters"])
+            if error is not None:
+                return _error(_PREFIX + error.message)
+    undeclared = undeclared_choice(body)
+    return None if undeclared is None else _error(f"{_PREFIX}The tool '{undeclared}' in tool_choice is not in tools.")

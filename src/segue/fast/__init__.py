@@ -1,0 +1,73 @@
+"""The fast path: converts regular histories with typed decoding and encoding, without the passes of the full pipeline.
+
+The full pipeline defines the result. So it converts a *sample* of the conversation, one event of each kind that occurs,
+together with everything in the body that is not conversation. That gives the rest of the target body (model, system,
+tools, options) and the findings. The fast path renders the sample too, and renders the whole conversation only if both
+are byte-equal; same-API the sample must come back unchanged. The outcome is cached for the next turn of the same
+conversation, and for others with the same tools. Anything irregular or uncertain is left to the full pipeline.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from segue.canonical.fast import FastPathUnsupportedError, assign_ids
+from segue.canonical.json import encode_json
+from segue.errors import SegueError
+from segue.fast.frame import build_frame
+from segue.fast.report import build_report
+from segue.fast.split import split_body
+from segue.pipeline import ConvertJob
+from segue.render.fast import render_events
+from segue.render.report import Report
+from segue.wire.base import Wire
+from segue.wire.names import NameMap
+from segue.wire.text.registry import TEXT_FORMATS
+
+__all__ = ["FastConversion", "convert_fast"]
+
+# Smaller bodies are faster in the full pipeline.
+_MIN_SIZE = 8192
+
+
+class FastConversion(Struct, frozen=True):
+    """A body converted by the fast path."""
+
+    source: Wire
+    data: bytes
+    names: NameMap
+    report: Report
+
+
+def convert_fast(data: bytes, job: ConvertJob, *, min_size: int = _MIN_SIZE) -> FastConversion | None:
+    """Return the converted body, or None where the full pipeline is needed. Smaller bodies are not tried."""
+    if len(data) < min_size or job.tool_format in TEXT_FORMATS:
+        return None
+    try:
+        return _convert(data, job)
+    except (FastPathUnsupportedError, SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _convert(data: bytes, job: ConvertJob) -> FastConversion:
+    body = split_body(data, job)
+    whole = body.fast_path.parse(body.items)
+    assign_ids(whole, body.source.provider)
+    frame = build_frame(whole, body, job)
+    whole.sent_ids = frame.ids.copy_empty().assign_fast(whole, body.source.provider)
+    # Same-API items keep their ids; a sample can't show whether all of them would.
+    if body.original_items is not None and None not in whole.raw_ids and whole.sent_ids != whole.raw_ids:
+        raise FastPathUnsupportedError
+    # Before `render_events`, which merges neighbours.
+    report = build_report(whole, frame.report_template, frame.options)
+    if body.original_items is None:
+        items = [
+            *frame.system_items,
+            *frame.fast_path.render(whole, render_events(whole, frame.options), frame.options),
+        ]
+    else:
+        items = body.original_items
+    return FastConversion(
+        body.source, encode_json({**frame.body, frame.fast_path.conversation_key: items}), frame.names, report
+    )

@@ -1,0 +1,96 @@
+"""Builds the report of the whole conversation from the report of its sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+import msgspec
+from msgspec import Struct
+
+from segue.canonical.fast import FastHistory, FastPathUnsupportedError, FastTurn
+from segue.pipeline import Conversion, count_dropped_fields, dropped_finding
+from segue.render.fast import FastRenderOptions, count_fillers, turns_needing_reasoning
+from segue.render.reasoning_request import PLACEHOLDER_INSERTED
+from segue.render.report import Finding, Report
+from segue.render.roles import FILLER_INSERTED
+from segue.wire.base import Wire
+
+__all__ = ["ReportTemplate", "build_report", "build_template"]
+
+# Findings on single events that are not extrapolated: they need the full pipeline.
+_UNSUPPORTED_KINDS = frozenset(
+    {"argument", "dedupe", "id", "moved", "orphan", "reordered", "supplied", "surrogate", "synthetic", "text"}
+)
+_REASONING, _DROPPED_KEYS = "reasoning", "unsaid"
+
+
+class ReportTemplate(Struct, frozen=True):
+    """A report in which a finding that is repeated for each event of a group is held once, with the group.
+
+    `dropped_keys` counts keys outside the conversation that only their own API has.
+    """
+
+    target: Wire
+    id_scheme: str
+    model: str | None
+    findings: list[tuple[str, Finding]]
+    dropped_keys: dict[str, int]
+
+
+def build_template(sample: FastHistory, conversion: Conversion, target: Wire) -> ReportTemplate:
+    """Build the template from the full pipeline's report on the sample; raise if it has unexpected findings."""
+    report, constraints = conversion.rendered.report, conversion.transcript.constraints
+    pairs = list(zip(sample.ids, sample.sent_ids, strict=True))
+    if report.seen != sample.ids or not report.emitted_calls == report.emitted_results == pairs:
+        raise FastPathUnsupportedError
+    counted = count_dropped_fields(conversion.request, target)
+    dropped = {dropped_finding(key, count, target): key for key, count in counted.items()}
+    made: list[tuple[str, Finding]] = []
+    for group, found in groupby(report.findings, lambda finding: _finding_group(finding, dropped)):
+        run = list(found)
+        if group in (PLACEHOLDER_INSERTED, FILLER_INSERTED, _REASONING):
+            if run != _repeat_finding(group, run[0], sample, FastRenderOptions(constraints)):
+                raise FastPathUnsupportedError
+            made.append((group, run[0]))
+        elif group in _UNSUPPORTED_KINDS:
+            raise FastPathUnsupportedError
+        else:
+            made += [(group, finding) for finding in run]
+    around = {key: count - sample.dropped_keys.get(key, 0) for key, count in counted.items()}
+    return ReportTemplate(target, report.id_scheme, report.model, made, around)
+
+
+def _finding_group(finding: Finding, dropped_keys: Iterable[Finding]) -> str:
+    if finding in dropped_keys:
+        return _DROPPED_KEYS
+    return finding.message if finding.message in (PLACEHOLDER_INSERTED, FILLER_INSERTED) else finding.kind
+
+
+def _repeat_finding(group: str, finding: Finding, history: FastHistory, options: FastRenderOptions) -> list[Finding]:
+    """Return the finding on one event repeated for each event of its group."""
+    if group == FILLER_INSERTED:
+        return [finding] * count_fillers(history.events)
+    if group == _REASONING:
+        return [finding] * sum([event.reasoning_count for event in history.events if isinstance(event, FastTurn)])
+    turns = turns_needing_reasoning(history, options.constraints)
+    openers = [history.ids[turn.start] if turn.start < turn.stop else None for turn in turns]
+    return [msgspec.structs.replace(finding, call_id=call_id) for call_id in openers]
+
+
+def build_report(whole: FastHistory, template: ReportTemplate, options: FastRenderOptions) -> Report:
+    """Return the report that the full pipeline would have made."""
+    report = Report(target=template.target.name, id_scheme=template.id_scheme, model=template.model)
+    report.seen = whole.ids.copy()
+    report.emitted_calls = list(zip(whole.ids, whole.sent_ids, strict=True))
+    report.emitted_results = report.emitted_calls.copy()
+    for group, finding in template.findings:
+        if group == _DROPPED_KEYS:
+            key = finding.subject or ""
+            count = template.dropped_keys[key] + whole.dropped_keys.get(key, 0)
+            report.findings.append(dropped_finding(key, count, template.target))
+        elif group in (PLACEHOLDER_INSERTED, FILLER_INSERTED, _REASONING):
+            report.findings += _repeat_finding(group, finding, whole, options)
+        else:
+            report.findings.append(finding)
+    return report

@@ -1,0 +1,334 @@
+"""The full conversion pipeline: parse a body, render it for the target, project ids and names, encode it.
+
+This defines the result of a conversion. `segue.fast` is faster for regular histories and checks itself against it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
+from segue.canonical.request import Request, Tool
+from segue.errors import InputError, require_string
+from segue.models import identify
+from segue.render.constraints import Policy
+from segue.render.passes import render
+from segue.render.report import Finding, Report
+from segue.render.transcript import Transcript
+from segue.wire.base import Fetch, RenderContext, Wire
+from segue.wire.detect_body import detect_source, find_contradicting_api
+from segue.wire.formats import id_scheme_for
+from segue.wire.ids import IdMap
+from segue.wire.names import NameMap, NameRule
+from segue.wire.registry import WIRES
+from segue.wire.text.prompting import render_as_text, text_constraints
+from segue.wire.text.registry import select_render_format
+from segue.wire.vendor_tools.declare import convert_vendor_tools, merge_body_fields
+
+__all__ = [
+    "MCP",
+    "Conversion",
+    "ConvertJob",
+    "IdState",
+    "RenderedBody",
+    "convert_request",
+    "count_dropped_fields",
+    "count_dropped_tool_fields",
+    "dropped_finding",
+    "render_for",
+]
+
+MCP = "mcp"
+"""`native.api` of tool declarations listed by an MCP server."""
+MCP_KEYS = frozenset({"name", "description", "inputSchema"})
+
+_MAX_ID_SHOWN = 64
+_EMPTY_VALUES: tuple[object, ...] = (None, [], {}, "", False)
+# Keys that have an effect even with an empty value.
+_MEANINGFUL_EMPTY = frozenset({"web_search_options"})
+
+
+class ConvertJob(msgspec.Struct, frozen=True):
+    """The parameters of a conversion. `source` None: detected by the body's shape, then by its model name.
+
+    `base_wire` is the wire whose bodies are same-API at the target, where that is a server profile of it.
+    """
+
+    target: Wire
+    source: Wire | None = None
+    base_wire: Wire | None = None
+    model: str | None = None
+    tool_format: str = "auto"
+    policy: Policy = Policy()
+    fetch: Fetch | None = None
+
+    def source_wire(self, source: Wire) -> Wire:
+        """Return the wire that parses the body: the target itself for a same-API body, so that its rules apply."""
+        return self.target if source is self.base_wire else source
+
+
+class RenderedBody(msgspec.Struct, frozen=True):
+    """The body of a transcript, with the ids and names used in it."""
+
+    body: dict[str, Any]
+    ids: IdMap
+    names: NameMap
+    report: Report
+
+
+class IdState(msgspec.Struct, frozen=True):
+    """The ids and names of an earlier render for the same target, to continue from."""
+
+    ids: IdMap
+    names: NameMap
+
+
+class Conversion(msgspec.Struct, frozen=True):
+    """A converted request: the parsed source and the rendered target."""
+
+    source: Wire
+    request: Request
+    transcript: Transcript
+    rendered: RenderedBody
+
+
+def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrogates: int = 0) -> Conversion:
+    """Convert a body of one API for another. `replaced_surrogates` were replaced when it was decoded."""
+    target = job.target
+    source = job.source_wire(job.source or WIRES[detect_source(body)])
+    other = find_contradicting_api(body, source.name)
+    if other is not None:
+        raise InputError(f"this is a body of {other}, not of {source.name}")
+    require_string(body.get("model"), "model", required=False)
+    request = source.parse_request(body)
+    report = Report(target=target.name)
+    if replaced_surrogates:
+        report.add("surrogate", f"{replaced_surrogates} lone surrogates replaced by U+FFFD")
+    model = job.model
+    if model is None:
+        # The provider's other API serves the same models; a server with a profile is not the provider.
+        same_provider = source.provider == target.provider and WIRES.get(target.name) is target
+        model = request.model if source is target or same_provider else None
+        if model is None and request.model is not None:
+            why = f"model {request.model!r} dropped: not a model of {target.name}"
+            report.add("model", why, subject=request.model)
+    transcript, rendered = render_for(
+        request, target, report, job.policy, model=model, tool_format=job.tool_format, fetch=job.fetch
+    )
+    return Conversion(source, request, transcript, rendered)
+
+
+def render_for(
+    request: Request,
+    wire: Wire,
+    report: Report,
+    policy: Policy,
+    *,
+    model: str | None = None,
+    tool_format: str = "auto",
+    fetch: Fetch | None = None,
+    id_state: IdState | None = None,
+) -> tuple[Transcript, RenderedBody]:
+    """Render a canonical request for a wire. Calls and tools in `id_state` keep their ids and names."""
+    known = identify(model or wire.default_model)
+    scheme = id_scheme_for(wire, known, tool_format, WIRES[wire.on] if wire.on else wire)
+    report.target, report.id_scheme, report.model = wire.name, scheme.name, model
+    constraints = wire.constraints(known)
+    declared = convert_vendor_tools(request, constraints.api, known, report)
+    request = declared.request
+    names = (
+        _build_name_map(request, constraints.api, wire.names(identify(model))) if id_state is None else id_state.names
+    )
+    form = select_render_format(tool_format, known)
+    paired = constraints if form is None else text_constraints(constraints)
+    transcript = render(request, paired, policy, report, model=model, project_name=_name_in_text(request, names))
+    _report_dropped(request, wire, report, declared.converted_keys)
+    project_name: Callable[[str], str] = names.render
+    if id_state is None:
+        ids = IdMap.project(transcript, scheme, project_name)
+    else:
+        ids = id_state.ids
+        ids.add_messages(transcript.messages, project_name)
+    shown = transcript
+    if form is not None:
+        shown = render(render_as_text(transcript, form, ids, names, report), constraints, policy, report, model=model)
+    body = merge_body_fields(wire.render_request(shown, RenderContext(ids, names, report, fetch)), declared.body_fields)
+    hosted: set[str] = set()
+    for message in transcript.messages:
+        for call in calls_of(message):
+            hosted.update([call.name] if call.kind == "hosted" else [])
+            if call.kind != "hosted":
+                report.emitted_calls.append((call.id, ids.render(call.id)))
+                _report_duplicate_key(call, wire, report)
+                if policy.ids == "auto" and call.native is not None and call.native.api == wire.name:
+                    _report_new_id(call, ids.render(call.id), report)
+        for response in responses_of(message):
+            if response.call_id in ids and not response.hosted:
+                report.emitted_results.append((response.call_id, ids.render(response.call_id)))
+    for name, projected in names.changed:
+        if transcript.is_same_api and name in hosted:
+            continue
+        report.add("name", f"tool {name!r} renamed to {projected!r}", subject=name)
+    return transcript, RenderedBody(body, ids, names, report)
+
+
+def _report_duplicate_key(call: ToolCall, wire: Wire, report: Report) -> None:
+    """Report a duplicate key in arguments that are encoded anew: only its last value is kept."""
+    key = (call.extra or {}).get("repeated")
+    if key is not None and (call.native is None or call.native.api != wire.name or not call.native.intact):
+        why = f"duplicate key {key!r} in the arguments: only the last value is kept"
+        report.add("argument", why, call_id=call.id, subject=call.name)
+
+
+def _report_new_id(call: ToolCall, sent: str, report: Report) -> None:
+    """Report a same-API id that could not be kept: it is invalid, or another call has it."""
+    raw_id = call.origin.raw_id
+    if raw_id is not None and sent and sent != raw_id:
+        shown = raw_id if len(raw_id) <= _MAX_ID_SHOWN else f"{raw_id[:_MAX_ID_SHOWN]}…"
+        why = f"call id {shown!r} replaced by {sent!r}: it is invalid or used by another call"
+        report.add("id", why, call_id=call.id, subject=call.name)
+
+
+def _build_name_map(request: Request, api: str, rule: NameRule) -> NameMap:
+    if request.native is None or request.native.api != api:
+        return NameMap(rule)
+    names = NameMap(rule.for_same_api(tool.name for tool in request.tools))
+    for name in _built_in_names(request):
+        names.keep(name)
+    if rule.same_api_custom_unchecked:
+        for name in _custom_tool_names(request, rule):
+            names.keep(name)
+    return names
+
+
+def _built_in_names(request: Request) -> set[str]:
+    """Return names defined by the API itself, of tools with a call type of their own (`$web_search`)."""
+    own = {tool.name for tool in request.tools if tool.kind == "hosted"}
+    calls = [call for message in request.messages for call in calls_of(message) if call.name in own]
+    return {
+        call.name
+        for call in calls
+        if call.native is not None and call.native.fragment.get("type") == "builtin_function"
+    }
+
+
+def _name_in_text(request: Request, names: NameMap) -> Callable[[str], str]:
+    """Return a function that gives a tool's name in text: the projected name, or a readable one if not declared."""
+    shown = {tool.name for tool in request.tools}
+    calls = [call for message in request.messages for call in calls_of(message)]
+    shown.update(call.name for call in calls if not call.origin.is_approval)
+    source = WIRES.get(request.native.api) if request.native is not None else None
+    joint = source.names(identify(request.model)).same_api_separator if source is not None else ""
+
+    def name_in_text(name: str) -> str:
+        projected = names.render(name) if name in shown else name
+        return projected.replace(joint, ".") if joint else projected
+
+    return name_in_text
+
+
+def _custom_tool_names(request: Request, rule: NameRule) -> set[str]:
+    """Return names used by custom tools only, not by a function or a tool in a namespace."""
+    calls = [call for message in request.messages for call in calls_of(message)]
+    named = [(made.name, made.kind) for made in (*request.tools, *calls)]
+    valid = {name for name, _ in named if 0 < len(name) <= rule.same_api_limit and rule.same_api_separator not in name}
+    free = {name for name, kind in named if kind == "custom" and name in valid}
+    return free - {name for name, kind in named if kind != "custom"}
+
+
+def _report_dropped(request: Request, target: Wire, report: Report, reported: frozenset[str]) -> None:
+    """Report fields that only the source API has, once for each key: they are dropped."""
+    native = request.native
+    if native is not None and native.api != target.name and native.api in WIRES:
+        source = WIRES[native.api]
+        carried = (request.options.vendor_options or {}) if target.vendor_options else ()
+        known = (
+            source.body_keys | reported | {key for option, key in source.vendor_options.items() if option in carried}
+        )
+        disabled = {key for key in source.meaningful_when_false - known if native.fragment.get(key) is False}
+        for key in sorted({*_find_unknown(native.fragment, known), *disabled}):
+            why = f"`{key}` dropped: not supported by {target.name}"
+            report.add("dropped", why, subject=key, fault="projection")
+    for key, count in count_dropped_fields(request, target).items():
+        report.findings.append(dropped_finding(key, count, target))
+
+
+def count_dropped_fields(request: Request, target: Wire) -> dict[str, int]:
+    """Count for each dropped key the messages, blocks and tools that have it with a non-empty value."""
+    dropped: Counter[str] = Counter()
+    items = [
+        item for message in request.messages for item in (message, *message.blocks) if not _is_reported_elsewhere(item)
+    ]
+    for item in (*request.system, *items):
+        native = item.native
+        if native is not None and native.api != target.name and native.api in WIRES:
+            if not target.vendor_options:
+                dropped.update(key for media in _find_media(item) for key in media.extra or ())
+            known = WIRES[native.api].item_keys
+            if known.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
+                continue
+            dropped.update(key for fragment in _fragments(item) for key in _find_unknown(fragment, known))
+    dropped.update(count_dropped_tool_fields(request.tools, target))
+    return {key: dropped[key] for key in sorted(dropped)}
+
+
+def count_dropped_tool_fields(tools: Iterable[Tool], target: Wire) -> Counter[str]:
+    """Count dropped keys of tool declarations, also of those listed by an MCP server."""
+    dropped: Counter[str] = Counter()
+    for tool in tools:
+        native = tool.native
+        if native is None or native.api == target.name or tool.kind == "hosted":
+            continue
+        known = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
+        if known is not None:
+            dropped.update(_find_unknown(native.fragment, known | (tool.extra or {}).keys()))
+    return dropped
+
+
+def _find_media(item: Message | Block) -> Iterator[Media]:
+    """Yield media blocks, also those inside a result."""
+    held = (item.content or ()) if isinstance(item, ToolResponse) else (item,)
+    yield from (block for block in held if isinstance(block, Media))
+
+
+def dropped_finding(key: str, count: int, target: Wire) -> Finding:
+    message = f"`{key}` of {count} items dropped: not supported by {target.name}"
+    return Finding("dropped", "projection", message, subject=key)
+
+
+def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
+    """Yield the fragment of a value; for a text also the content parts inside its item."""
+    if item.native is None:
+        return
+    yield item.native.fragment
+    parts = item.native.fragment.get("content") if isinstance(item, Text) else None
+    if isinstance(parts, list):
+        yield from (part for part in cast("list[Any]", parts) if isinstance(part, dict))
+
+
+def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterable[str]:
+    """Return unknown keys with a non-empty value; a known `text.format` covers that one key of `text`."""
+    return () if known.issuperset(fragment) else _unknown_keys(fragment, known)
+
+
+def _unknown_keys(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
+    for key, value in fragment.items():
+        if key in known or (value in _EMPTY_VALUES and not (value == {} and key in _MEANINGFUL_EMPTY)):
+            continue
+        inner = frozenset(name.removeprefix(f"{key}.") for name in known if name.startswith(f"{key}."))
+        if inner and isinstance(value, dict):
+            yield from (f"{key}.{name}" for name in _unknown_keys(cast("dict[str, Any]", value), inner))
+        else:
+            yield key
+
+
+def _is_reported_elsewhere(item: Message | Block) -> bool:
+    if isinstance(item, Message):
+        return bool(item.blocks) and all(isinstance(block, Opaque) for block in item.blocks)
+    if isinstance(item, ToolResponse):
+        return item.hosted
+    return isinstance(item, Opaque) or (isinstance(item, ToolCall) and item.kind == "hosted")

@@ -1,0 +1,148 @@
+"""Redacts secrets in text that is shown to others: provider keys, tokens, passwords in URLs.
+
+A table of patterns, tuned to redact too much rather than too little. The rest of the text is unchanged, and redacting
+twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+__all__ = ["SECRET_PATTERNS", "is_redactable", "is_secret_name", "redact", "redact_values"]
+
+# The separator between a field name and its value in JSON, headers, config files and shells.
+_SEPARATOR = r"[\"'\\]*\s*[:=]\s*[\"'\\]*"
+
+# Name and pattern. With a group `secret`, only that is replaced. Patterns that may contain others come first.
+_PATTERNS: dict[str, str] = {
+    "private key": r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*"
+    r"(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----)?",
+    "password": r"(?<=://)[^\s/:@\"'<>]*:(?P<secret>[^\s/@\"'<>]+)(?=@)",
+    "authorisation": r"(?i:authorization"
+    + _SEPARATOR
+    + r"(?:bearer|basic|token|aws4-hmac-sha256)?\s*(?P<secret>(?!(?:bearer|basic|token|aws4)\b)[^\s\"'\\,;}\[]{6,}))",
+    "cookie": r"(?i:(?:\bset-|\b)cookie)" + _SEPARATOR + r"(?P<secret>[^\s\"'\\;,=\[]{1,80}=[^\s\"'\\][^\"'\\\r\n]*)",
+    "bearer token": r"(?i:\b(?:bearer|basic))\s+(?P<secret>(?=\S*\d)[A-Za-z0-9+/_.~=\-]{12,})",
+    "token": r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}(?:\.[A-Za-z0-9_\-]*)?",
+    "Anthropic key": r"\bsk-ant-[A-Za-z0-9_\-]{8,}",
+    "OpenRouter key": r"\bsk-or-[A-Za-z0-9_\-]{8,}",
+    # OpenAI, DeepSeek, Moonshot and DashScope.
+    "API key": r"\bsk-[A-Za-z0-9_\-]{16,}",
+    "Google key": r"\bAIza[A-Za-z0-9_\-]{30,}",
+    "Google token": r"\bya29\.[A-Za-z0-9_\-]{16,}|\bAQ\.[A-Za-z0-9_\-]{20,}",
+    "AWS key id": r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b",
+    "Bedrock key": r"\bABSK[A-Za-z0-9+/=]{20,}|\bbedrock-api-key-[A-Za-z0-9+/=_\-]{16,}",
+    "AWS secret": r"(?i:aws_?(?:secret_?access_?key|session_?token))" + _SEPARATOR + r"(?P<secret>[A-Za-z0-9+/=]{20,})",
+    "Groq key": r"\bgsk_[A-Za-z0-9]{16,}",
+    "xAI key": r"\bxai-[A-Za-z0-9_\-]{16,}",
+    "Hugging Face token": r"\bhf_[A-Za-z0-9]{16,}",
+    "Fireworks key": r"\bfw_[A-Za-z0-9]{16,}",
+    "Cerebras key": r"\bcsk-[A-Za-z0-9]{16,}",
+    "Perplexity key": r"\bpplx-[A-Za-z0-9]{16,}",
+    "NVIDIA key": r"\bnvapi-[A-Za-z0-9_\-]{16,}",
+    "Replicate token": r"\br8_[A-Za-z0-9]{16,}",
+    "GitHub token": r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,})",
+    "GitLab token": r"\bglpat-[A-Za-z0-9_\-]{16,}",
+    "Slack token": r"\bxox[abeoprs]-[A-Za-z0-9\-]{10,}",
+    "Stripe key": r"\b[rsp]k_(?:live|test)_[A-Za-z0-9]{10,}",
+    "npm token": r"\bnpm_[A-Za-z0-9]{30,}",
+    "PyPI token": r"\bpypi-[A-Za-z0-9_\-]{16,}",
+    # Signed URLs of S3, Google and Azure.
+    "signature": r"(?i:[?&][\w.\-]{0,40}(?:sig(?:nature)?|credential|key|token|secret|passw(?:or)?d|pwd|auth))"
+    r"=(?P<secret>[^&\s\"'<>\\\[]{6,})",
+    # Command-line options: the value follows the option, or is the next item of a list.
+    "option": r"(?i:(?<![\w\-])--?(?:[a-z0-9]+[_\-]){0,4}(?:passw(?:or)?d|pass|pwd|passphrase|token|secret|api[_\-]?key"
+    r"|(?:secret|access|account)[_\-]?key|cookie))[\"'\\]*[\s,]+[\"'\\]*(?P<secret>(?![\[\-])[^\s\"'\\,;]{4,})"
+    r"|(?<![\w\-])(?:-u|--user|--proxy-user)[\"'\\]*[\s,=]+[\"'\\]*[^\s\"'\\:\[]{1,80}:(?P<other>(?!\[)[^\s\"'\\]+)",
+    # Keys without a distinctive pattern (Mistral, Azure, Cohere) are found by the name before them.
+    "secret": r"(?i:api[_\-]?key|secret(?:[_\-]?key)?|token|passw(?:or)?d"
+    r"|pwd|passphrase|(?:account|subscription)[_\-]?key)" + _SEPARATOR + r"(?P<secret>(?!\[)[^\s\"'\\,;}&<>()]{6,})",
+}
+_NAME_TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:token|secrets?|passw(?:or)?ds?|pwd|passphrase|authori[sz]ation|cookies?|credentials?|api_?keys?"
+    r"|(?:access|account|client|encryption|master|private|secret|shared|signing|subscription)_keys?)$"
+)
+SECRET_PATTERNS: dict[str, re.Pattern[str]] = {name: re.compile(shape) for name, shape in _PATTERNS.items()}
+
+
+def redact(text: str) -> str:
+    """Replace each secret in the text by `[name removed]`."""
+    for name, shape in SECRET_PATTERNS.items():
+        text = shape.sub(lambda found, name=name: _replace_secret(found, name), text)
+    return text
+
+
+def _replace_secret(found: re.Match[str], name: str) -> str:
+    placeholder = f"[{name} removed]"
+    group = next((name for name in found.re.groupindex if found[name] is not None), None)
+    if group is None:
+        return placeholder
+    start, end = (place - found.start() for place in found.span(group))
+    return found[0][:start] + placeholder + found[0][end:]
+
+
+def redact_values(value: Any) -> Any:
+    """Redact every string in a JSON value, and the whole value of a field whose name marks a secret."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        named = _entry_name(fields)
+        return {
+            redact(key): _redact_field(named if key == "value" and named else key, inner)
+            for key, inner in fields.items()
+        }
+    if isinstance(value, list | tuple):
+        items = cast("list[Any]", value)
+        return [_redact_item(before, inner) for before, inner in zip([None, *items], items, strict=False)]
+    return value
+
+
+def _entry_name(fields: dict[str, Any]) -> str | None:
+    """Return the name of a name/value entry, as in lists of headers, cookies and variables."""
+    return next((name for key in ("name", "key") if isinstance(name := fields.get(key), str)), None)
+
+
+def _redact_item(before: Any, value: Any) -> Any:
+    """Redact an item of a list, which may be the value of the command-line option before it."""
+    if isinstance(before, str) and isinstance(value, str) and before.startswith("-"):
+        redacted = redact(f"{before} {value}")
+        return redacted[len(before) + 1 :] if redacted.startswith(f"{before} ") else redact(value)
+    return redact_values(value)
+
+
+def _redact_field(key: str, value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        items = cast("list[Any]", value)
+        return [_redact_entry(key, item) for item in items] if is_secret_name(key) else redact_values(items)
+    if not isinstance(value, str):
+        return redact_values(value)
+    before = f"{key}: "
+    redacted = redact(before + value)
+    redacted = redacted[len(before) :] if redacted.startswith(before) else redact(value)
+    return "[secret removed]" if redacted == value and is_secret_name(key) and is_redactable(value) else redacted
+
+
+def _redact_entry(key: str, value: Any) -> Any:
+    """Redact one of several secrets, which may be a name/value entry with other fields."""
+    if not isinstance(value, dict):
+        return _redact_field(key, value)
+    fields = cast("dict[str, Any]", value)
+    hidden = {"value": _redact_field(key, fields["value"])} if "value" in fields else {}
+    return {**redact_values(fields), **hidden}
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a field of this name holds a secret, in any naming style."""
+    return _SECRET_NAME.search("_".join(_NAME_TOKEN.findall(name)).lower()) is not None
+
+
+def is_redactable(value: object) -> bool:
+    """Whether there is a value to redact: not empty, not a boolean, not redacted already."""
+    return value not in (None, "", (), [], {}) and not isinstance(value, bool) and not _is_removed(value)
+
+
+def _is_removed(value: object) -> bool:
+    return isinstance(value, str) and " removed]" in value

@@ -1,0 +1,191 @@
+"""Target constraints as data: one row for each API and model generation.
+
+The passes read these rows and nothing else about a provider. A new API is a new row, never a new branch.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from segue.canonical.compress.placeholders import REMOVED
+
+__all__ = ["TEXTS", "Constraints", "Policy"]
+
+
+class Constraints(Struct, frozen=True):
+    """The target's row. The defaults describe an API that accepts anything."""
+
+    api: str
+    """The wire or dialect: blocks with this `native.api` are same-API."""
+    provider: str
+    """The provider that ids and reasoning of this API are attributed to."""
+
+    result_grouping: Literal["each", "joint", "alone"] = "each"
+    """`each`: one message per result; `joint`: all results of a turn in one message, which the user's content may
+    follow; `alone`: all in one message with nothing else in it."""
+    results_adjacent: bool = True
+    """Results must directly follow their calls. If False, same-API results may stand anywhere."""
+    results_in_call_order: bool = False
+    """Results must be in call order, also same-API."""
+    pairs_by_position: bool = False
+    """The target pairs results with calls by position; an id that matches no call is ignored."""
+    unpaired_without_id: bool = False
+    """The target does not pair calls and results of types that have no id: same-API they are kept as they are."""
+    unique_ids: Literal["never", "turn", "conversation"] = "turn"
+    id_pattern: str = r".+"
+    """The pattern of ids that the target accepts unchanged."""
+    name_pattern: str = r"[\s\S]+"
+    """The pattern of tool names that the target accepts unchanged."""
+    alternation: Literal["free", "merged", "strict"] = "free"
+    """`merged`: neighbours of one role count as one message, so cross-API they are merged; `strict`: also same-API."""
+    filler_after_results: bool = False
+    """An assistant message is required between a result and the next user message."""
+    calls_without_text: bool = False
+    """A message with calls must not hold text; that goes into a message before it."""
+    one_call_per_message: bool = False
+    """A message holds one call at most; each further call follows the result of the one before."""
+    first_speaker: Literal["any", "human"] = "any"
+    first_speaker_same_api: Literal["any", "named", "human"] = "any"
+    """Exception to `first_speaker` same-API: `any` speaker may be first, only if a model is `named`, or none."""
+    first_can_call: bool = True
+    """Whether the very first message may hold calls, or be a lone reply, same-API."""
+    allows_no_messages: bool = True
+    """Whether a same-API body may have no messages."""
+    needs_user_message: bool = False
+    """At least one user message is required."""
+    ending: Literal["free", "prefill", "marked", "human"] = "free"
+    """What an assistant message at the end means: `free`: a normal turn; `prefill`: the start of the reply; `marked`:
+    the start of the reply if it is flagged as such (no other message may have the flag); `human`: an error."""
+    allows_system_last: bool = True
+    """Whether system text may be last, same-API."""
+    allows_prefill_while_reasoning: bool = True
+    """Whether a prefill is valid while reasoning is on."""
+    allows_blank_ending: bool = True
+    """Whether a prefill may end in whitespace."""
+    allows_pause: bool = True
+    """Whether a hosted tool call or result may be last."""
+    hosted_pattern: str = r"[\s\S]*"
+    """The pattern of hosted tool names that the target accepts back unchanged."""
+
+    system_position: Literal["top", "inline"] = "inline"
+    later_system: Literal["developer", "system", "text"] = "developer"
+    later_system_same_api: bool = True
+    """Whether same-API system text may follow other messages; else it is rendered as `later_system`."""
+    allows_system_after_reply: bool = True
+    """Whether system text may follow an assistant message or a result, same-API."""
+
+    reasoning_replay: Literal["none", "refused", "signed", "plain"] = "none"
+    """Which of its own reasoning the target accepts back: none, none even same-API (`refused`), signed reasoning, or
+    plain text."""
+    can_reason: bool = True
+    """Whether the model can reason."""
+    reasoning_binding: Literal["provider", "model", "prefix"] = "provider"
+    reasoning_all_or_none: bool = True
+    """All reasoning of a message is kept or none of it; if False, each block is decided separately."""
+    signature_pattern: str = r"[\s\S]*"
+    """The pattern of signatures that the target accepts."""
+    allows_reasoning_alone: bool = True
+    """Whether a message may hold only reasoning."""
+    reasoning_precedes_item: bool = False
+    """Reasoning directly precedes the item made with it; without it, that item's id is rejected."""
+    reasoning_required_on_calls: Literal["never", "asked", "default", "always"] = "never"
+    """Every message with calls must have reasoning (a placeholder where there is none): while the request turns it on
+    (`asked`), unless it is turned off (`default`), or always."""
+    reasoning_required_on_text: bool = False
+    """With `reasoning_required_on_calls`: messages without calls need it too."""
+    placeholder_signature: str = ""
+    """A dummy signature that the target accepts on the first call of a message; if empty, the placeholder is a text at
+    the beginning."""
+    reasoning_by_default: bool = False
+    """Whether the model reasons unless reasoning is disabled."""
+    can_disable_reasoning: bool = True
+    """Whether reasoning can be disabled."""
+    reasoning_excludes_tools: bool = False
+    """Reasoning can't be combined with declared function tools."""
+    open_exchange_needs_reasoning: bool = False
+    """While reasoning is on, the first reply of an open exchange must begin with reasoning."""
+    reasoning_is_adaptive: bool = False
+    """Reasoning without a budget is adaptive, which lifts `open_exchange_needs_reasoning`."""
+    reasoning_forbids_forced_choice: bool = False
+    allows_reasoning_at_end: bool = True
+    """Whether the last assistant message may hold reasoning while reasoning is off."""
+
+    supports_schemas: bool = True
+    """Whether the response format may be a JSON Schema, and not only JSON."""
+    json_word: Literal["free", "anywhere", "messages"] = "free"
+    """Where the word "json" must occur with a JSON response format: nowhere, in any text, or in a message."""
+    json_word_for_schemas: bool = False
+    """Whether the word is also required with a schema response format."""
+
+    has_error_flag: bool = False
+    keeps_own_errors: bool = True
+    """Whether same-API error results are unchanged where there is no flag: the error is in their own content."""
+    empty_text: Literal["kept", "home", "refused"] = "kept"
+    """Whether a text block may be empty: `kept`: same-API; `home`: same-API where its fragment is intact; `refused`:
+    never. Cross-API empty text is dropped."""
+    allows_blank_text: bool = True
+    """Whether a text block may be only whitespace."""
+    allows_blank_messages: bool = True
+    """Whether a message may hold only whitespace."""
+    empty_message_speakers: frozenset[str] = frozenset()
+    """Speakers whose messages may be empty same-API. Cross-API empty messages are dropped."""
+    media_in_user: frozenset[str] = frozenset()
+    media_in_assistant: frozenset[str] = frozenset()
+    media_in_results: frozenset[str] = frozenset()
+    media_not_with_results: frozenset[str] = frozenset()
+    """Media that can't be in one message with results, whatever their source."""
+    media_needs_text: frozenset[str] = frozenset()
+    """Media that need text in the same message."""
+    file_id_kinds: frozenset[str] = frozenset()
+    """Kinds of media that may be given by a file id of one of the APIs in `file_id_apis`."""
+    file_id_apis: frozenset[str] = frozenset()
+    allows_media_in_errors: bool = True
+    allows_urls_in_results: bool = True
+    """Whether media in results may be URLs."""
+    keeps_own_result_media: bool = False
+    """Whether same-API results keep all their media."""
+    text_only_results: bool = False
+    """Results hold only text; unknown parts are rejected too."""
+    tools_required: Literal["never", "abroad", "always"] = "never"
+    """When at least one tool must be declared if the history has calls; `abroad` means cross-API only."""
+
+
+class Policy(Struct, frozen=True, forbid_unknown_fields=True):
+    """Choices of the caller; the default first."""
+
+    ids: Literal["auto", "canonical", "native"] = "auto"
+    reasoning: Literal["native", "text", "none"] = "native"
+    hosted: Literal["pair", "text", "drop"] = "pair"
+    pending: Literal["complete", "keep"] = "complete"
+    orphans: Literal["text", "drop"] = "text"
+
+
+class TEXTS:
+    """All fixed texts that segue inserts into a conversation."""
+
+    interrupted = "[interrupted: no result was recorded]"
+    cancelled = "[cancelled before it finished]"
+    failed = "[failed without a message]"
+    error = "[error] {content}"
+    compressed = REMOVED
+    orphan = "[result of {tool}; its call is no longer part of this conversation]"
+    filler = "[continued]"
+    head = "[continued]"
+    tail = "Continue."
+    unsupported = "[{kind} not supported here]"
+    undisclosed = "[run by the provider, output not disclosed]"
+    media_moved = "[{kind} follows]"
+    media_alone = "[{kind} attached]"
+    media_label = "[{kind} from the result of {tool}]"
+    media_from_reply = "[{kind} from the answer before]"
+    system = "[system] {content}"
+    reasoning = "[reasoning] {content}"
+    hosted_call = "[{tool} was run by the provider: {arguments}]"
+    approval_requested = "[approval asked for {tool}: {arguments}]"
+    approval_given = "[answer to the request for approval]"
+    hosted_result = "[result of {tool}, run by the provider] {content}"
+    no_reasoning = "."
+    json = "Answer in JSON."
+    json_schema = "Answer in JSON that fits this schema: {schema}"

@@ -1,0 +1,112 @@
+"""The passes of the fast path. Nothing in a `FastHistory` is missing, late or repeated, so few are needed.
+
+Whether texts have to be inserted is taken from a run of the full pipeline on a sample (see `segue.fast`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from segue.canonical.fast import Content, FastEvent, FastHistory, FastPathUnsupportedError, FastTurn, FastUserMessage
+from segue.render.constraints import TEXTS, Constraints
+from segue.render.content import format_error
+
+__all__ = ["FastRenderOptions", "count_fillers", "render_events", "turns_needing_reasoning"]
+
+
+class FastRenderOptions(Struct, frozen=True):
+    """How to render: the constraints, with or without reasoning placeholders and a last user message."""
+
+    constraints: Constraints
+    id_scheme: str = ""
+    placeholders: bool = False
+    tail: bool = False
+
+
+def render_events(history: FastHistory, options: FastRenderOptions) -> list[FastEvent]:
+    """Return the events as the target accepts them. Run it once: it modifies the history."""
+    constraints = options.constraints
+    # Error results without text need a fixed text and a finding each: that is left to the full pipeline.
+    if not all(any(_as_list(history.results[place])) for place in history.error_results):
+        raise FastPathUnsupportedError
+    if not constraints.has_error_flag:
+        for place in history.error_results:
+            history.results[place] = _format_error_content(history.results[place])
+        history.error_results = []
+    events = history.events
+    if options.placeholders:
+        for turn in turns_needing_reasoning(history, constraints):
+            turn.placeholder = constraints.placeholder_signature or TEXTS.no_reasoning
+    if constraints.alternation != "free":
+        events = _merge_neighbours(events)
+    if constraints.calls_without_text:
+        events = [part for event in events for part in _split_turn(event)]
+    if constraints.filler_after_results:
+        events = _insert_fillers(events)
+    return [*events, FastUserMessage(TEXTS.tail)] if options.tail else events
+
+
+def turns_needing_reasoning(history: FastHistory, constraints: Constraints) -> list[FastTurn]:
+    """Return the replies that need a reasoning placeholder."""
+    turns = [event for event in history.events if isinstance(event, FastTurn)]
+    return turns if constraints.reasoning_required_on_text else [turn for turn in turns if turn.start < turn.stop]
+
+
+def _split_turn(event: FastEvent) -> list[FastEvent]:
+    """Split a turn with text and calls into two."""
+    if isinstance(event, FastUserMessage) or event.content is None or event.start == event.stop:
+        return [event]
+    text = FastTurn(
+        event.content, event.start, event.start, event.reasoning_count, event.variant, event.has_dropped_keys
+    )
+    return [text, FastTurn(None, event.start, event.stop, placeholder=event.placeholder)]
+
+
+def _insert_fillers(events: list[FastEvent]) -> list[FastEvent]:
+    """Insert an assistant message between results and a user message."""
+    made: list[FastEvent] = []
+    for event in events:
+        if isinstance(event, FastUserMessage) and made and _has_results(made[-1]):
+            made.append(FastTurn(TEXTS.filler, 0, 0))
+        made.append(event)
+    return made
+
+
+def count_fillers(events: Sequence[FastEvent]) -> int:
+    """Return how many assistant messages have to be inserted between results and user messages."""
+    return sum(isinstance(event, FastUserMessage) and _has_results(before) for before, event in pairwise(events))
+
+
+def _has_results(event: FastEvent) -> bool:
+    return isinstance(event, FastTurn) and event.start < event.stop
+
+
+def _merge_neighbours(events: list[FastEvent]) -> list[FastEvent]:
+    """Merge neighbours of one speaker. A turn without calls has no results that separate it from the next."""
+    made: list[FastEvent] = []
+    last: FastEvent | None = None
+    for event in events:
+        if isinstance(event, FastUserMessage):
+            if isinstance(last, FastUserMessage):
+                last.content = [*_as_list(last.content), *_as_list(event.content)]
+                continue
+        elif isinstance(last, FastTurn) and last.start == last.stop:
+            last.content = [*_as_list(last.content), *_as_list(event.content)]
+            last.start, last.stop, last.placeholder = event.start, event.stop, event.placeholder
+            continue
+        made.append(event)
+        last = event
+    return made
+
+
+def _format_error_content(content: Content) -> Content:
+    """Return error content with the error label, for an API without an error flag."""
+    first, *rest = _as_list(content)
+    return [format_error(first), *rest] if rest else format_error(first)
+
+
+def _as_list(content: Content | None) -> list[str]:
+    return [] if content is None else [content] if isinstance(content, str) else content

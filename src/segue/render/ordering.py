@@ -1,0 +1,199 @@
+"""The passes for order: each block in a message of its speaker, and results directly after their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from segue.canonical.blocks import Block, Message, Thinking, ToolCall, ToolResponse
+from segue.render.draft import Draft, client_calls, client_responses, group_runs, reply_speaker, split_by_speaker
+
+__all__ = ["assign_speakers", "order_results"]
+
+_RESULT_TYPES: frozenset[type] = frozenset({ToolResponse})
+_NON_USER_TYPES = frozenset({ToolCall, Thinking, ToolResponse})
+
+
+def assign_speakers(draft: Draft) -> Draft:
+    """Split messages so that calls and reasoning belong to the model, and results to the tools."""
+
+    def split(message: Message) -> list[Message]:
+        if message.speaker == "ai":
+            return split_by_speaker(message, reply_speaker)
+        return split_by_speaker(message, lambda block: _block_speaker(block, message))
+
+    made: list[Message] = []
+    for message in _join_replies(draft):
+        if _has_one_speaker(message):
+            made.append(message)
+            continue
+        parts = split(message)
+        if len(parts) > 1 or parts[0] is not message:
+            draft.report.add("moved", "calls, reasoning or results moved out of a message of another role")
+        made += map(_fix_tool_speaker, parts)
+    return draft.with_messages(made)
+
+
+def _fix_tool_speaker(part: Message) -> Message:
+    """Return a tool message without results as a user message."""
+    if part.speaker != "tool" or any(isinstance(block, ToolResponse) for block in part.blocks):
+        return part
+    return part.with_blocks(part.blocks, speaker="human")
+
+
+def _has_one_speaker(message: Message) -> bool:
+    """Whether all blocks clearly belong to the speaker of the message."""
+    kinds = frozenset(map(type, message.blocks))
+    if message.speaker != "tool":
+        return kinds.isdisjoint(_RESULT_TYPES if message.speaker == "ai" else _NON_USER_TYPES)
+    return kinds == _RESULT_TYPES and not any(
+        block.hosted for block in message.blocks if isinstance(block, ToolResponse)
+    )
+
+
+def _join_replies(draft: Draft) -> Iterator[Message]:
+    """Yield the messages, joining a reply that its wire split into several of one turn; not same-API."""
+    for run in group_runs(draft.messages, _is_same_turn):
+        if len(run) == 1 or all(draft.is_native(message) for message in run):
+            yield from run
+            continue
+        draft.report.add("moved", "messages of one reply joined")
+        yield run[0].with_blocks(tuple(block for message in run for block in message.blocks))
+
+
+def _is_same_turn(last: Message, message: Message) -> bool:
+    return last.speaker == message.speaker == "ai" and last.turn_key is not None and last.turn_key == message.turn_key
+
+
+def _block_speaker(block: Block, message: Message) -> str:
+    if isinstance(block, ToolCall | Thinking) or (isinstance(block, ToolResponse) and block.hosted):
+        return "ai"
+    if isinstance(block, ToolResponse) or message.speaker == "tool":
+        return "tool"
+    return message.speaker
+
+
+def order_results(draft: Draft) -> Draft:
+    """Move results directly after their calls. Turns whose order is valid are not touched."""
+    loose: dict[int, list[ToolCall]] = {}
+    responses = {response.call_id: response for response in client_responses(draft)}
+    if _is_ordered(draft, responses.keys()):
+        return draft
+    places = {} if draft.constraints.results_adjacent else _result_positions(draft)
+    for start, stop in _reply_runs(draft):
+        calls_at = {
+            position: calls
+            for position in range(start, stop)
+            if (calls := [call for call in client_calls(draft, draft.messages[position]) if call.id in responses])
+        }
+        expected = [call.id for calls in calls_at.values() for call in calls]
+        if expected and not _is_valid_order(draft, start, stop, expected, places):
+            loose.update(calls_at)
+    if not loose:
+        return draft
+    moving = {call.id for calls in loose.values() for call in calls}
+    messages: list[Message] = []
+    for position, message in enumerate(draft.messages):
+        messages.extend(_remove_results(message, moving))
+        if position in loose:
+            found = tuple(responses[call.id] for call in loose[position])
+            if _has_moved(draft, position, found):
+                draft.report.add("reordered", "tool results moved to their calls", call_id=found[0].call_id)
+            messages.append(Message("tool", found, turn_key=message.turn_key))
+    return draft.with_messages(messages)
+
+
+def _is_ordered(draft: Draft, answered: Collection[str]) -> bool:
+    """Whether each reply is directly followed by exactly its results, in order."""
+    waiting: list[str] = []
+    for message in draft.messages:
+        if message.speaker == "tool" and waiting:
+            found = [block.call_id for block in message.blocks if isinstance(block, ToolResponse)]
+            heads = message.blocks[: len(found)]
+            if found != waiting[: len(found)] or not all(isinstance(block, ToolResponse) for block in heads):
+                return False
+            del waiting[: len(found)]
+            if waiting and len(found) < len(message.blocks):
+                return False
+        elif waiting or message.speaker == "tool":
+            return False
+        elif message.speaker == "ai":
+            waiting = [call.id for call in client_calls(draft, message) if call.id in answered]
+    return not waiting
+
+
+def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:
+    """Yield ranges of replies that count as one: same-API neighbours where the target merges them, else each alone."""
+    position = 0
+    while position < len(draft.messages):
+        message = draft.messages[position]
+        stop = position + 1
+        if message.speaker == "ai":
+            while (
+                draft.constraints.alternation == "merged"
+                and draft.constraints.result_grouping != "each"
+                and stop < len(draft.messages)
+                and draft.messages[stop].speaker == "ai"
+                and draft.is_native(draft.messages[stop])
+                and draft.is_native(message)
+            ):
+                stop += 1
+            yield position, stop
+        position = stop
+
+
+def _result_positions(draft: Draft) -> dict[str, int]:
+    """Return the position of the message that holds the result of each call."""
+    return {
+        block.call_id: position
+        for position, message in enumerate(draft.messages)
+        for block in message.blocks
+        if draft.is_client_result(block)
+    }
+
+
+def _is_valid_order(draft: Draft, start: int, stop: int, expected: list[str], places: dict[str, int]) -> bool:
+    """Whether exactly these results directly follow the reply, or may come later same-API."""
+    found, end = _leading_results(draft, stop)
+    if found == expected:
+        return True
+    # OAI-RESP-06
+    if places and draft.is_native(draft.messages[start]):
+        stood = [places[call_id] for call_id in expected]
+        return all(stop <= at < end or draft.is_native(draft.messages[at]) for at in stood)
+    # TPL-16
+    same_api = not draft.constraints.results_in_call_order and all(map(draft.is_native, draft.messages[start:end]))
+    return same_api and len(found) == len(expected) and set(found) == set(expected)
+
+
+def _leading_results(draft: Draft, start: int) -> tuple[list[str], int]:
+    """Return the calls whose results come first from here on, and the position where they end."""
+    found: list[str] = []
+    for position in range(start, len(draft.messages)):
+        message = draft.messages[position]
+        if message.speaker != "tool":
+            return found, position
+        heads = [block.call_id for block in message.blocks if isinstance(block, ToolResponse)]
+        if not all(isinstance(block, ToolResponse) for block in message.blocks[: len(heads)]):
+            return [], position
+        found += heads
+        if len(heads) < len(message.blocks):
+            return found, position + 1
+    return found, len(draft.messages)
+
+
+def _has_moved(draft: Draft, position: int, found: tuple[ToolResponse, ...]) -> bool:
+    """Whether a recorded result changes its position, and not only a synthetic one is inserted."""
+    synthetic = {response.call_id for response in found if response.synthetic is not None}
+    stood, _ = _leading_results(draft, position + 1)
+    return [i for i in stood if i not in synthetic] != [r.call_id for r in found if r.call_id not in synthetic]
+
+
+def _remove_results(message: Message, moving: set[str]) -> list[Message]:
+    """Return the message without the results that are moved; an empty list where nothing is left."""
+    kept = tuple(b for b in message.blocks if not (isinstance(b, ToolResponse) and b.call_id in moving))
+    if len(kept) == len(message.blocks):
+        return [message]
+    if not kept:
+        return []
+    speaker = "tool" if any(isinstance(block, ToolResponse) for block in kept) else "human"
+    return [message.with_blocks(kept, speaker=speaker if message.speaker == "tool" else None)]

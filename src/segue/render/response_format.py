@@ -1,0 +1,75 @@
+"""The pass for the response format: adds instructions to the system text where the target has no option for it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from segue.canonical.blocks import Block, Message, Text, edit_block, text_of
+from segue.canonical.json import encode_json_text
+from segue.canonical.request import ResponseFormat
+from segue.render.constraints import TEXTS
+from segue.render.draft import Draft
+
+__all__ = ["JSON_WORD_INSERTED", "apply_response_format", "has_json_word"]
+
+JSON_WORD_INSERTED = 'the word "json" added to the prompt: the target requires it with a JSON response format'
+
+
+def apply_response_format(draft: Draft) -> Draft:
+    """Move an unsupported schema into the system text; add the word "json" where the target requires it."""
+    form = draft.options.response_format
+    if draft.is_same_api or form is None:
+        return draft
+    if form.kind == "schema" and not draft.constraints.supports_schemas:
+        why = "response schema moved into the system text: the target supports JSON without a schema only"
+        draft.report.add("adjusted", why, subject="response_format")
+        # Without a schema the JSON is always an object.
+        wrapped = (form.schema or {}).get("type", "object") == "object"
+        draft = draft.with_options(response_format=ResponseFormat("json") if wrapped else None)
+        return _append_instruction(draft, _format_instruction(form))
+    required = form.kind == "json" or (form.kind == "schema" and draft.constraints.json_word_for_schemas)
+    if not required or draft.constraints.json_word == "free" or _starts_with_json_word(draft):
+        return draft
+    draft.report.add("inserted", JSON_WORD_INSERTED)
+    return _append_instruction(draft, _format_instruction(form))
+
+
+def _format_instruction(form: ResponseFormat) -> str:
+    return TEXTS.json_schema.format(schema=encode_json_text(form.schema)) if form.schema else TEXTS.json
+
+
+def has_json_word(text: str) -> bool:
+    return "json" in text.lower()
+
+
+def _starts_with_json_word(draft: Draft) -> bool:
+    """Whether the word is in the system text or in the first user message.
+
+    Later messages are not considered: the prefix must not depend on them.
+    """
+    texts = [] if draft.constraints.json_word == "messages" else [block.text for block in draft.system]
+    for message in draft.messages:
+        if message.speaker not in ("system", "human"):
+            break
+        texts.append(text_of(message.blocks))
+        if message.speaker == "human":
+            break
+    return any(map(has_json_word, texts))
+
+
+def _append_instruction(draft: Draft, line: str) -> Draft:
+    """Append the line to the system text; as a message of its own where the target does not look at the top."""
+    if draft.constraints.system_position == "top" and draft.constraints.json_word != "messages":
+        return msgspec.structs.replace(draft, system=(*draft.system, Text(line)))
+    head = next((i for i, message in enumerate(draft.messages) if message.speaker != "system"), len(draft.messages))
+    leading, rest = draft.messages[:head], draft.messages[head:]
+    if not leading:
+        return draft.with_messages((Message("system", (Text(line),)), *rest))
+    last = leading[-1]
+    return draft.with_messages((*leading[:-1], last.with_blocks(_append_line(last.blocks, line)), *rest))
+
+
+def _append_line(blocks: tuple[Block, ...], line: str) -> tuple[Block, ...]:
+    if blocks and isinstance(blocks[-1], Text) and blocks[-1].text:
+        return (*blocks[:-1], edit_block(blocks[-1], text=f"{blocks[-1].text}\n\n{line}"))
+    return (*blocks, Text(line))

@@ -1,0 +1,179 @@
+"""The passes for tool results: choose one of several, complete calls without one, convert those without a call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+
+import msgspec
+
+from segue.canonical.blocks import Block, Message, State, Text, ToolCall, ToolResponse, join_texts, state_of
+from segue.canonical.json import encode_json_text
+from segue.canonical.pairing import has_same_content
+from segue.render.constraints import TEXTS
+from segue.render.draft import Draft, client_calls, client_responses
+
+__all__ = ["choose_results", "complete_calls", "convert_orphans", "result_text", "result_to_text"]
+
+_STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3}
+
+
+def choose_results(draft: Draft) -> Draft:
+    """Keep one result per call: the best of several, the first among equals. Partial output is not a result."""
+    chosen: dict[str, ToolResponse] = {}
+    crowded: set[str] = set()
+    for response in client_responses(draft):
+        held = chosen.get(response.call_id)
+        if held is None:
+            chosen[response.call_id] = response
+        if held is not None or state_of(response) == "pending":
+            crowded.add(response.call_id)
+        if held is not None and _rank(response) < _rank(held):
+            chosen[response.call_id] = response
+    if not crowded:
+        return draft
+
+    def keep(_message: Message, block: Block) -> list[Block]:
+        if not draft.is_client_result(block) or block.call_id not in crowded:
+            return [block]
+        best = chosen[block.call_id]
+        if block is best and state_of(block) != "pending":
+            return [block]
+        what = "partial output" if block is best else _describe_duplicate(block, best)
+        draft.report.add("dedupe", f"{what} dropped", call_id=block.call_id, subject=result_text(block))
+        return []
+
+    settled = draft.map_blocks(keep)
+    return settled.with_messages(part for message in settled.messages for part in _drop_empty_tool_message(message))
+
+
+def _drop_empty_tool_message(message: Message) -> list[Message]:
+    """Return a tool message without results as a user message; drop it if it is empty."""
+    if message.speaker != "tool" or any(isinstance(block, ToolResponse) for block in message.blocks):
+        return [message]
+    return [message.with_blocks(message.blocks, speaker="human")] if message.blocks else []
+
+
+def _rank(response: ToolResponse) -> int:
+    return _STATE_RANK.get(state_of(response), len(_STATE_RANK))
+
+
+def _describe_duplicate(block: ToolResponse, best: ToolResponse) -> str:
+    if has_same_content(block, best):
+        return "repeated result"
+    return f"second result ({state_of(block)}) of a call whose result is {state_of(best)}"
+
+
+def result_text(response: ToolResponse) -> str | None:
+    """Return the text of a dropped result for the report."""
+    first = result_to_text(response, "")[0]
+    return first.text.strip() if isinstance(first, Text) else None
+
+
+def result_to_text(response: ToolResponse, label: str) -> list[Block]:
+    """Return a result as text blocks: the label and the text, then all other content."""
+    content = response.content or ()
+    texts = [block.text for block in content if isinstance(block, Text)]
+    if response.structured is not msgspec.UNSET:
+        texts.append(encode_json_text(response.structured))
+    return [Text(join_texts([label, *texts])), *(block for block in content if not isinstance(block, Text))]
+
+
+def convert_orphans(draft: Draft) -> Draft:
+    """Render results without a call as text, in place."""
+    called = {block.id for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)}
+    elsewhere: frozenset[str] = frozenset()
+    if draft.request.continues is not None and draft.is_same_api:
+        elsewhere = _results_of_provider_state(draft)
+    elif draft.request.continues is not None:
+        why = f"history before this body not available: it continues from {draft.request.continues}"
+        draft.report.add("dropped", why)
+    given = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolResponse)]
+    lost = (
+        {response.call_id for response in given if not _has_no_call(response)} - called - draft.unpaired_ids - elsewhere
+    )
+    if not lost:
+        return draft
+
+    def is_orphan(block: Block) -> bool:
+        return isinstance(block, ToolResponse) and block.call_id in lost
+
+    messages: list[Message] = []
+    for message in draft.messages:
+        found = any(is_orphan(block) for block in message.blocks)
+        messages += _convert_orphans_in(draft, message, is_orphan) if found else [message]
+    return draft.with_messages(messages)
+
+
+def _has_no_call(response: ToolResponse) -> bool:
+    """Whether the provider sends such results without a call, identified by the item's own id alone (AZF-09)."""
+    return response.hosted and response.origin.identity == "conflated"
+
+
+def _results_of_provider_state(draft: Draft) -> frozenset[str]:
+    """Return results of calls that the provider may hold: each with a valid id, the first of those with the same."""
+    found: dict[tuple[str, bool], str] = {}
+    for message in draft.messages:
+        for block in message.blocks:
+            raw_id = block.origin.raw_id if isinstance(block, ToolResponse) else None
+            if isinstance(block, ToolResponse) and raw_id and re.fullmatch(draft.constraints.id_pattern, raw_id):
+                found.setdefault((raw_id, block.hosted), block.call_id)
+    return frozenset(found.values())
+
+
+def _convert_orphans_in(draft: Draft, message: Message, is_orphan: Callable[[Block], bool]) -> list[Message]:
+    """Return the message with its paired results first, then all other content in order; orphans become text."""
+    results: list[Block] = []
+    others: list[Block] = []
+    after: list[Block] = []
+    for block in message.blocks:
+        if isinstance(block, ToolResponse) and is_orphan(block):
+            (after if message.speaker == "ai" else others).extend(_orphan_to_text(draft, block))
+        else:
+            (results if isinstance(block, ToolResponse) and message.speaker != "ai" else others).append(block)
+    speaker = "tool" if results else "ai" if message.speaker == "ai" else "human"
+    parts = [message.with_blocks((*results, *others), speaker=speaker)] if results or others else []
+    return [*parts, Message("human", tuple(after))] if after else parts
+
+
+def _orphan_to_text(draft: Draft, response: ToolResponse) -> list[Block]:
+    tool = response.name or "a tool"
+    if draft.policy.orphans == "drop":
+        draft.report.add("orphan", "tool result without a call dropped", call_id=response.call_id, subject=tool)
+        return []
+    draft.report.add("orphan", "tool result without a call rendered as text", call_id=response.call_id, subject=tool)
+    return result_to_text(response, TEXTS.orphan.format(tool=draft.tool_name(response)))
+
+
+def complete_calls(draft: Draft) -> Draft:
+    """Add a synthetic result to every call without one."""
+    answered = {response.call_id for response in client_responses(draft)}
+    if all(call.id in answered for message in draft.messages for call in client_calls(draft, message)):
+        return draft
+    last = max((i for i, message in enumerate(draft.messages) if message.speaker != "tool"), default=-1)
+    messages: list[Message] = []
+    for position, message in enumerate(draft.messages):
+        messages.append(message)
+        missing = [
+            call
+            for call in client_calls(draft, message)
+            if call.id not in answered and (call.awaited or not draft.is_intact(call))
+        ]
+        kept = draft.policy.pending == "keep" and position == last
+        if not missing or (kept and not _shifts_positions(draft, message, answered)):
+            continue
+        messages.append(
+            Message("tool", tuple(_make_synthetic(draft, call) for call in missing), turn_key=message.turn_key)
+        )
+    return draft.with_messages(messages)
+
+
+def _shifts_positions(draft: Draft, message: Message, answered: Collection[str]) -> bool:
+    """Whether a missing result would shift the pairing of the others, where the target pairs by position."""
+    return draft.constraints.pairs_by_position and any(call.id in answered for call in client_calls(draft, message))
+
+
+def _make_synthetic(draft: Draft, call: ToolCall) -> ToolResponse:
+    why = "interrupted: no result was recorded"
+    draft.report.add("synthetic", why, call_id=call.id, subject=call.name)
+    return call.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=why)

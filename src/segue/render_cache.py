@@ -1,0 +1,305 @@
+"""Incremental rendering: a growing conversation is rendered again for the same target, only the new part each time.
+
+The rendered prefix does not change when messages are appended, and passes look at neighbours, not at the whole. So the
+new part is rendered after an *anchor*: the user message that opened its exchange, and the first turn after that. The
+entries after the anchor's are those of a full render. The first time both are compared; where they differ, and for
+irregular messages (a late result, a changed message, a repeated item), everything is rendered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from segue.canonical.blocks import Code, Media, Message, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.history import History
+from segue.canonical.json import encode_json
+from segue.canonical.request import Request
+from segue.pipeline import IdState, RenderedBody
+from segue.render.report import Finding, Report
+from segue.render.transcript import Transcript
+from segue.wire.names import NameMap
+
+__all__ = ["CachedBody", "ChainedReport", "RenderCache"]
+
+# How many entries are joined into one cached chunk.
+_CHUNK_SIZE = 64
+# Speakers on both sides of a boundary: no API merges these into one message.
+_SEPARATE_ROLES = frozenset({("tool", "ai"), ("human", "ai"), ("ai", "human")})
+
+RenderFunction = Callable[[Request, Report, IdState | None], tuple[Transcript, RenderedBody]]
+
+
+class CachedBody(msgspec.Struct, frozen=True):
+    """A body in fragments, its report and that of its newest part, the transcript of that part, and the names."""
+
+    fragments: list[bytes]
+    report: Report
+    newest_report: Report
+    transcript: Transcript
+    names: NameMap
+
+
+class _SplitBody(msgspec.Struct, frozen=True):
+    """Some messages, rendered: the fields before and after the conversation, its entries, and the report."""
+
+    before: dict[str, Any]
+    entries: list[bytes]
+    after: dict[str, Any]
+    report: Report
+    transcript: Transcript
+
+
+class RenderCache:
+    """The cached render for one target, valid while request, target and policy stay the same.
+
+    `root` is the key of the conversation in a body; `render` renders a request for the target.
+    """
+
+    def __init__(self, root: str, render: RenderFunction) -> None:
+        self._root = root
+        self._render = render
+        self._id_state: IdState | None = None
+        self._edit_count = 0
+        self._cached_count = 0
+        self._anchor: tuple[Message, ...] = ()
+        self._rendered_anchor: _SplitBody | None = None
+        self._chunks: list[bytes] = []
+        self._open_entries: list[bytes] = []
+        self._seen_items: set[str] = set()
+        self._reports: list[Report] = []
+        self._leading_system: tuple[Message, ...] = ()
+
+    def start(
+        self, request: Request, history: History, rendered: RenderedBody, report: Report, transcript: Transcript
+    ) -> None:
+        """Start from a full render, if it can be continued."""
+        kept = IdState(rendered.ids, rendered.names)
+        whole = self._split_body(rendered.body, report, transcript)
+        self._id_state = kept if self._can_continue(request, history, whole, kept) else None
+
+    def _can_continue(self, request: Request, history: History, whole: _SplitBody, id_state: IdState) -> bool:
+        """Whether the newest part, rendered alone, equals the end of the full render; if so, cache all before it."""
+        messages = history.slice(0)
+        place = _find_boundary(messages)
+        if place is None or history.has_gaps or not request.tools or not self._is_regular(messages[place:], set()):
+            return False
+        lead = tuple(message for message in messages[:place] if message.speaker == "system")
+        anchor = _find_anchor(messages[len(lead) : place])
+        if anchor is None or lead != tuple(messages[: len(lead)]):
+            return False
+        self._leading_system, self._anchor = lead, (*lead, *anchor)
+        self._rendered_anchor = anchored = self._render_messages(request, self._anchor, id_state)
+        window = self._render_messages(request, (*self._anchor, *messages[place:]), id_state)
+        new = _entries_after(anchored.entries, window.entries)
+        if not new or whole.entries[-len(new) :] != new:
+            return False
+        if (whole.before, whole.after) != (window.before, window.after):
+            return False
+        self._edit_count, self._cached_count = history.edit_count, place
+        self._chunks, self._open_entries = [], []
+        self._append_entries(whole.entries[: len(whole.entries) - len(new)])
+        self._seen_items = {item for message in messages[:place] for item in _item_ids(message)}
+        self._reports = [_subtract_report(whole.report, _subtract_report(window.report, anchored.report))]
+        return True
+
+    def render(self, request: Request, history: History) -> CachedBody | None:
+        """Return the body for the current history, or None where a full render is needed."""
+        kept, anchored = self._id_state, self._rendered_anchor
+        if kept is None or anchored is None or history.edit_count != self._edit_count or history.has_gaps:
+            return None
+        tail = history.slice(self._cached_count)
+        if not self._is_regular(tail, self._seen_items):
+            return None
+        window = self._render_messages(request, (*self._anchor, *tail), kept)
+        new = _entries_after(anchored.entries, window.entries)
+        if new is None:
+            return None
+        newest = _subtract_report(window.report, anchored.report)
+        whole = CachedBody(
+            self._build_fragments(window, self._open_entries + new),
+            ChainedReport((*self._reports, newest), first_findings=_request_findings(window.report)),
+            newest,
+            window.transcript,
+            kept.names,
+        )
+        self._advance(request, tail, new, kept, anchored)
+        return whole
+
+    def _render_messages(self, request: Request, messages: Sequence[Message], id_state: IdState) -> _SplitBody:
+        report = Report()
+        transcript, rendered = self._render(
+            msgspec.structs.replace(request, messages=tuple(messages)), report, id_state
+        )
+        return self._split_body(rendered.body, report, transcript)
+
+    def _split_body(self, body: dict[str, Any], report: Report, transcript: Transcript) -> _SplitBody:
+        before: dict[str, Any] = {}
+        behind: dict[str, Any] = {}
+        part = before
+        for key, value in body.items():
+            if key == self._root:
+                part = behind
+            else:
+                part[key] = value
+        return _SplitBody(before, [encode_json(entry) for entry in body[self._root]], behind, report, transcript)
+
+    def _build_fragments(self, window: _SplitBody, new: list[bytes]) -> list[bytes]:
+        head = encode_json(window.before)[:-1] + (b"," if window.before else b"") + encode_json(self._root) + b":["
+        pieces = [head]
+        for chunk in (*self._chunks, b",".join(new)):
+            pieces += [b",", chunk] if len(pieces) > 1 else [chunk]
+        pieces.append(b"]," + encode_json(window.after)[1:] if window.after else b"]}")
+        return pieces
+
+    # ------------------------------------------------------------------------------------------------------- advancing
+
+    def _advance(
+        self, request: Request, tail: list[Message], new: list[bytes], id_state: IdState, anchored: _SplitBody
+    ) -> None:
+        """Cache the part of the new entries that will not change any more."""
+        place = _find_boundary(tail)
+        if not place:
+            return
+        settled = tail[:place]
+        anchor = _find_anchor((*self._anchor[len(self._leading_system) :], *settled))
+        if anchor is None:
+            return
+        closed = self._render_messages(request, (*self._anchor, *settled), id_state)
+        entries = _entries_after(anchored.entries, closed.entries)
+        same = 0 if entries is None else _common_length(entries, new)
+        # A history that ends on the model may get a user message appended, as long as nothing follows.
+        if entries is None or same < len(entries) - 1:
+            return
+        self._append_entries(new[:same])
+        self._reports.append(
+            _subtract_report(closed.report, anchored.report, exclude={"inserted"} if same < len(entries) else set())
+        )
+        self._seen_items.update(item for message in settled for item in _item_ids(message))
+        self._anchor = (*self._leading_system, *anchor)
+        self._rendered_anchor = self._render_messages(request, self._anchor, id_state)
+        self._cached_count += place
+
+    def _append_entries(self, entries: list[bytes]) -> None:
+        self._open_entries += entries
+        while len(self._open_entries) >= _CHUNK_SIZE:
+            self._chunks.append(b",".join(self._open_entries[:_CHUNK_SIZE]))
+            del self._open_entries[:_CHUNK_SIZE]
+
+    @staticmethod
+    def _is_regular(messages: Sequence[Message], items: set[str]) -> bool:
+        """Whether these messages can be rendered alone: only results of their own calls, no repeated items."""
+        calls: set[str] = set()
+        for message in messages:
+            if message.speaker == "system" or not message.blocks or not items.isdisjoint(_item_ids(message)):
+                return False
+            for block in message.blocks:
+                match block:
+                    case ToolCall(kind="function" | "custom", broken=False) if not block.origin.is_approval:
+                        calls.add(block.id)
+                    case ToolResponse(hosted=False) if block.call_id in calls:
+                        calls.discard(block.call_id)
+                    case Text() | Thinking() | Media() | Code():
+                        pass
+                    case _:
+                        return False
+        return True
+
+
+def _find_boundary(messages: Sequence[Message]) -> int | None:
+    """Return the last position where all earlier calls have results and the neighbours are never merged."""
+    waiting: set[str] = set()
+    found: int | None = None
+    for place, message in enumerate(messages):
+        if place and not waiting and (messages[place - 1].speaker, message.speaker) in _SEPARATE_ROLES:
+            found = place
+        for block in message.blocks:
+            if isinstance(block, ToolCall):
+                waiting.add(block.id)
+            elif isinstance(block, ToolResponse):
+                waiting.discard(block.call_id)
+    return found
+
+
+def _find_anchor(messages: Sequence[Message]) -> tuple[Message, ...] | None:
+    """Return the user message of the last exchange with the first turn after it, if all its calls have results."""
+    start = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].speaker == "human"), None)
+    if start is None:
+        return None
+    end = start + 1
+    for speaker in ("ai", "tool"):
+        while end < len(messages) and messages[end].speaker == speaker:
+            end += 1
+    # The anchor must end with the same speaker as the real history.
+    last = messages[-1:] if end < len(messages) and messages[-1].speaker == "ai" else ()
+    anchor = (*messages[start:end], *last)
+    calls = [block.id for message in anchor for block in message.blocks if isinstance(block, ToolCall)]
+    results = [block.call_id for message in anchor for block in message.blocks if isinstance(block, ToolResponse)]
+    return anchor if sorted(calls) == sorted(results) else None
+
+
+def _item_ids(message: Message) -> Iterator[str]:
+    for block in message.blocks:
+        if isinstance(block, ToolCall | ToolResponse | Thinking) and block.origin.item_id is not None:
+            yield block.origin.item_id
+
+
+def _common_length(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+    """Return the length of the common prefix."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _entries_after(anchor: Sequence[bytes], entries: list[bytes]) -> list[bytes] | None:
+    """Return the entries after the anchor's. Rendered alone, the anchor may have a user message appended."""
+    same = _common_length(anchor, entries)
+    return entries[same:] if same and same >= len(anchor) - 1 else None
+
+
+# --------------------------------------------------------------------------------------------------------- the report
+
+# Decisions about the rest of the request: they are made anew each time.
+_REQUEST_KINDS = frozenset({"adjusted", "model", "name", "tools"})
+_LIST_FIELDS = ("seen", "emitted_calls", "emitted_results", "findings")
+
+
+def _request_findings(report: Report) -> list[Finding]:
+    return [finding for finding in report.findings if finding.kind in _REQUEST_KINDS and finding.call_id is None]
+
+
+def _subtract_report(report: Report, known: Report, *, exclude: Iterable[str] = ()) -> Report:
+    """Return a report without the entries of another one, and without these kinds."""
+    made = Report(target=report.target, id_scheme=report.id_scheme, model=report.model)
+    left = Counter(known.findings)
+    for finding in report.findings:
+        if left[finding] > 0:
+            left[finding] -= 1
+        elif finding.kind not in exclude:
+            made.findings.append(finding)
+    for name in ("seen", "emitted_calls", "emitted_results"):
+        present = set(getattr(known, name))
+        getattr(made, name).extend(entry for entry in getattr(report, name) if entry not in present)
+    return made
+
+
+class ChainedReport(Report):
+    """A sequence of reports, joined on first access."""
+
+    def __init__(self, parts: Sequence[Report], *, first_findings: Sequence[Finding] = ()) -> None:
+        last = parts[-1]
+        self.target, self.id_scheme, self.model = last.target, last.id_scheme, last.model
+        self._parts = parts
+        self._first_findings = first_findings
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _LIST_FIELDS:
+            raise AttributeError(name)
+        made = [entry for part in self._parts for entry in getattr(part, name)]
+        if name == "findings":
+            present = set(made)
+            made = [finding for finding in self._first_findings if finding not in present] + made
+        setattr(self, name, made)
+        return made

@@ -1,0 +1,233 @@
+"""The only module that uses the HTTP library (docs/decisions/0008-http-client.md): sends requests, streams responses.
+
+Every connection failure is raised as `TransportError`. Timeouts are left to the caller, except the connect timeout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.request import getproxies, proxy_bypass
+
+from segue.runtime.providers import is_local
+from segue.runtime.requests import HttpRequest
+
+if TYPE_CHECKING:
+    import aiohttp
+
+__all__ = ["HttpClient", "HttpResponse", "TransportError", "TransportErrorKind"]
+
+TransportErrorKind = Literal[
+    "connect",  # the connection could not be established
+    "late",  # the connection timed out
+    "tls",  # TLS or the certificate failed
+    "proxy",  # the proxy rejected the connection
+    "lost",  # the connection broke
+    "garbled",  # the response is not valid HTTP
+]
+# Smaller fragments of a body are joined, so that each write fills a packet.
+_CHUNK = 1 << 16
+_MAX_LINE = 1 << 17
+_MAX_HEADERS = 512
+_SCHEMES = ("http", "https")
+
+
+class TransportError(Exception):
+    """A connection failure, with a short message."""
+
+    def __init__(self, kind: TransportErrorKind, message: str) -> None:
+        super().__init__(message)
+        self.kind: TransportErrorKind = kind
+
+
+class HttpResponse:
+    """Status, headers and streamed body of a response. `close` drops the connection if the body was not fully read."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers: Mapping[str, str] = {name.lower(): value for name, value in response.headers.items()}
+
+    async def read(self) -> bytes:
+        """The next bytes of the body; empty at the end."""
+        try:
+            return await self._response.content.readany()
+        except Exception as error:  # noqa: BLE001  after any error the connection can't be used any more
+            self.close()
+            raise _to_transport_error(error) from None
+
+    def close(self) -> None:
+        # At the end of the body the connection is back in the pool already; then this does nothing.
+        self._response.close()
+
+
+class HttpClient:
+    """An HTTP client with pooled connections. It belongs to one event loop; `close` it there."""
+
+    def __init__(self, *, connect_timeout: float = 10.0) -> None:
+        self._connect_timeout = connect_timeout
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        """Sends the request, and waits for the response headers."""
+        import aiohttp
+        from yarl import URL
+
+        session = self._get_session()
+        try:
+            response = await session.request(
+                request.method,
+                URL(request.url, encoded=True),
+                headers=_request_headers(request),
+                data=_request_body(request.body),
+                allow_redirects=False,
+                **_proxy_options(request.url),
+            )
+        except (aiohttp.ClientError, OSError, ValueError, asyncio.IncompleteReadError) as error:
+            raise _to_transport_error(error) from None
+        return HttpResponse(response)
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _get_session(self) -> aiohttp.ClientSession:
+        import aiohttp
+
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
+                max_line_size=_MAX_LINE,
+                max_field_size=_MAX_LINE,
+                max_headers=_MAX_HEADERS,
+            )
+        return self._session
+
+
+def _request_headers(request: HttpRequest) -> dict[str, str]:
+    """The headers, without compression, so that a stream arrives unbuffered, and with the content length."""
+    headers = {"accept-encoding": "identity", **request.headers}
+    if request.body:
+        headers["content-length"] = str(sum(map(len, request.body)))
+    return headers
+
+
+def _request_body(fragments: Sequence[bytes]) -> bytes | AsyncIterator[bytes] | None:
+    if not fragments:
+        return None
+    if sum(map(len, fragments)) <= _CHUNK:
+        return b"".join(fragments)
+    return _iter_chunks(fragments)
+
+
+async def _iter_chunks(fragments: Sequence[bytes]) -> AsyncIterator[bytes]:
+    buffered: list[bytes] = []
+    size = 0
+    for fragment in fragments:
+        buffered.append(fragment)
+        size += len(fragment)
+        if size >= _CHUNK:
+            yield b"".join(buffered)
+            buffered, size = [], 0
+    if buffered:
+        yield b"".join(buffered)
+
+
+def _proxy_options(url: str) -> dict[str, Any]:
+    """The proxy configured in the environment; none for local URLs.
+
+    aiohttp's own `trust_env` is not used: it would also replace the API key by credentials from ~/.netrc.
+    """
+    from yarl import URL
+
+    target = URL(url, encoded=True)
+    if is_local(url) or proxy_bypass(target.host or ""):
+        return {}
+    proxies = getproxies()
+    configured = proxies.get(target.scheme) or proxies.get("all")
+    if not configured:
+        return {}
+    proxy = URL(configured if "://" in configured else f"http://{configured}")
+    if proxy.scheme not in _SCHEMES:
+        raise TransportError("proxy", f"{proxy.scheme}:// proxies are not supported; set HTTPS_PROXY=http://…")
+    return {"proxy": proxy}
+
+
+def _to_transport_error(error: Exception) -> TransportError:
+    if isinstance(error, TransportError):
+        return error
+    for types, kind, describe in _error_table():
+        if isinstance(error, types):
+            return TransportError(kind, describe(error))
+    return TransportError("garbled", _shorten(str(error) or type(error).__name__))
+
+
+@cache
+def _error_table() -> Sequence[
+    tuple[type[Exception] | tuple[type[Exception], ...], TransportErrorKind, Callable[[Any], str]]
+]:
+    """aiohttp's exceptions, subclasses before their bases, with the kind and message for each."""
+    import aiohttp
+
+    hint = "check HTTPS_PROXY"
+    return (
+        (aiohttp.ServerTimeoutError, "late", lambda error: "the connection timed out"),
+        (
+            aiohttp.ClientConnectorCertificateError,
+            "tls",
+            lambda error: _certificate_error_text(error.certificate_error),
+        ),
+        (aiohttp.ClientHttpProxyError, "proxy", lambda error: f"the proxy returned {error.status}; {hint}"),
+        (
+            aiohttp.ClientProxyConnectionError,
+            "proxy",
+            lambda error: f"can't connect to the proxy: {_system_error_text(error.os_error)}; {hint}",
+        ),
+        (aiohttp.ClientConnectorDNSError, "connect", lambda error: f"unknown host {error.host}"),
+        (
+            aiohttp.ClientConnectorSSLError,
+            "tls",
+            lambda error: f"TLS connection to {error.host} failed: {_system_error_text(error.os_error)}",
+        ),
+        (
+            aiohttp.ClientConnectorError,
+            "connect",
+            lambda error: f"can't connect to {error.host}:{error.port}: {_system_error_text(error.os_error)}",
+        ),
+        ((aiohttp.InvalidURL, ValueError), "connect", lambda error: "not a valid URL"),
+        (aiohttp.ClientResponseError, "garbled", lambda error: f"not a valid HTTP response: {_shorten(error.message)}"),
+        # Wrong chunked encoding, or a body that ended early: aiohttp distinguishes them by message only.
+        (aiohttp.ClientPayloadError, "lost", lambda error: "the connection was closed before the end of the response"),
+        (aiohttp.ServerDisconnectedError, "lost", lambda error: "the connection was closed without a response"),
+        (ssl.SSLError, "tls", _system_error_text),
+        (OSError, "lost", _system_error_text),
+    )
+
+
+def _certificate_error_text(error: Exception) -> str:
+    reason = getattr(error, "verify_message", None) or _system_error_text(error)
+    return f"certificate verification failed: {reason}; for a private CA set SSL_CERT_FILE to its certificate file"
+
+
+def _system_error_text(error: BaseException) -> str:
+    """The system's error message, beginning in lower case and without the error number."""
+    if isinstance(error, ssl.SSLError):
+        text = error.reason or str(error)
+    elif isinstance(error, OSError) and error.errno is not None:
+        text = os.strerror(error.errno)
+    else:
+        text = str(error) or type(error).__name__
+    text = _shorten(text)
+    return text[:1].lower() + text[1:]
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line[:100] + "…" if len(line) > 100 else line

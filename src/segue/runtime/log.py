@@ -1,0 +1,159 @@
+"""`ConversationLog`: the interface through which a session and its scheduler write a conversation.
+
+`StoredConversation` implements it with a store; `InMemoryLog` without one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+from uuid import uuid4
+
+from segue._conversation import Conversation, Rendered
+from segue.canonical.blocks import Message, ToolCall
+from segue.canonical.compress import CompressionResult
+from segue.canonical.request import Reply
+from segue.errors import InputError
+from segue.store.replay import publishable_results, result_call_id
+
+__all__ = ["ConversationLog", "InMemoryLog"]
+
+_SETTINGS = ("system", "tools", "options")
+
+
+class ConversationLog(Protocol):
+    """The write interface to a conversation. `record_result` stores a result, `flush` adds it to the history.
+
+    `record_result` also adds it to the history if every earlier call of the turn has a result, together with later
+    results that waited for it; so results enter the history in call order, with one write for each call.
+    """
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def chat(self) -> Conversation: ...
+    @property
+    def messages(self) -> tuple[Message, ...]: ...
+    @property
+    def pending(self) -> list[ToolCall]: ...
+
+    def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered: ...
+    def set(self, **settings: Any) -> None: ...
+    def add_user(self, content: Any) -> None: ...
+    def add_reply(self, reply: Reply) -> Reply: ...
+    def is_runnable(self, call: ToolCall) -> bool:
+        """Whether this call may be run: pending, without a stored result, not started by another process."""
+        ...
+
+    def record_result(
+        self,
+        call: ToolCall,
+        content: object = None,
+        *,
+        error: bool = False,
+        outcome: Literal["cancelled"] | None = None,
+    ) -> None: ...
+    def flush(self, *calls: ToolCall) -> None: ...
+    def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None: ...
+    def mark_sent(self) -> None: ...
+    def record_broken(self, reply: Reply) -> None: ...
+    def switch(self, target: str, model: str | None = None, *, provider: str | None = None) -> None: ...
+    def compress(self, strategy: str, budget: int, **more: Any) -> CompressionResult: ...
+    def renew_lease(self) -> None: ...
+    def close(self) -> None: ...
+    def create_child(self, chat: Conversation, title: str) -> ConversationLog:
+        """Creates a log of the same kind for a subagent."""
+        ...
+
+
+class InMemoryLog:
+    """A `ConversationLog` in memory. `broken` holds the incomplete replies."""
+
+    def __init__(self, chat: Conversation | None = None, *, title: str | None = None) -> None:
+        self.id = uuid4().hex
+        self.chat = chat if chat is not None else Conversation()
+        self.title = title
+        self.target: tuple[str, str | None] | None = None
+        self.broken: list[Reply] = []
+        self._results: dict[str, Message] = {}
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self.chat.messages
+
+    @property
+    def pending(self) -> list[ToolCall]:
+        return self.chat.pending
+
+    def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
+        return self.chat.render(target, model, **policy)
+
+    def set(self, **settings: Any) -> None:
+        if unknown := set(settings).difference(_SETTINGS):
+            raise InputError(f"unknown setting {min(unknown)!r}; known are {', '.join(_SETTINGS)}")
+        for name, value in settings.items():
+            setattr(self.chat, name, value)
+
+    def add_user(self, content: Any) -> None:
+        self._flush_pending()
+        self.chat.add_user(content)
+
+    def add_reply(self, reply: Reply) -> Reply:
+        self._flush_pending()
+        return self.chat.add_reply(reply)
+
+    def is_runnable(self, call: ToolCall) -> bool:
+        entry = self.chat.history.ledger.get(call.id)
+        is_pending = entry is not None and entry.state == "pending" and not entry.rewound
+        return is_pending and call.id not in self._results
+
+    def record_result(
+        self,
+        call: ToolCall,
+        content: object = None,
+        *,
+        error: bool = False,
+        outcome: Literal["cancelled"] | None = None,
+    ) -> None:
+        message = self.chat.build_outcome(call, content, error=error, outcome=outcome)
+        call_id = result_call_id(message)
+        if call_id in self._results:
+            raise InputError(f"the result of {call_id} is already recorded", path="call")
+        self._results[call_id] = message
+        ready = publishable_results(self.chat.history, self._results, message.turn_key or "")
+        if ready and ready[0] is message:
+            self._add_results(*map(result_call_id, ready))
+
+    def flush(self, *calls: ToolCall) -> None:
+        self._add_results(*(call_id for call in calls if (call_id := self.chat.find_call(call).id) in self._results))
+
+    def _flush_pending(self) -> None:
+        self._add_results(*(call.id for call in self.chat.pending if call.id in self._results))
+
+    def _add_results(self, *calls: str) -> None:
+        for call_id in dict.fromkeys(calls):
+            self.chat.history.add(self._results.pop(call_id))
+
+    def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
+        self.chat.add_result(call, content, error=error)
+
+    def mark_sent(self) -> None:
+        self._flush_pending()
+        self.chat.mark_sent()
+
+    def record_broken(self, reply: Reply) -> None:
+        self.broken.append(reply)
+
+    def switch(self, target: str, model: str | None = None, *, provider: str | None = None) -> None:
+        self.target = target, model
+
+    def compress(self, strategy: str, budget: int, **more: Any) -> CompressionResult:
+        return self.chat.compress(strategy, budget, **more)
+
+    def renew_lease(self) -> None:
+        """Does nothing: an in-memory log has no lease."""
+
+    def close(self) -> None:
+        """Does nothing: an in-memory log has no lease."""
+
+    def create_child(self, chat: Conversation, title: str) -> InMemoryLog:
+        return InMemoryLog(chat, title=title)

@@ -1,0 +1,337 @@
+"""`ProviderClient`: sends requests to providers, retries them, and streams the replies.
+
+A request is retried at the same provider only before the first token of the reply: after a connection failure, a
+timeout, or a retryable error response. An error event in the stream before any content counts as before the first
+token. Later failures are raised from the stream and handled by the session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random as chance
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from segue.errors import ProviderError, RemoteProtocolError
+from segue.runtime import aws, provider_errors, requests
+from segue.runtime.events import RetryScheduled
+from segue.runtime.http_client import HttpClient, HttpResponse, TransportError
+from segue.runtime.providers import Endpoint
+from segue.runtime.requests import HttpRequest
+from segue.wire.base import ApiError
+from segue.wire.events import Failed, ReplyStart, UsageUpdate
+from segue.wire.registry import WIRES
+from segue.wire.stream_parser import TURN_KEY, StreamParser
+
+__all__ = ["ProbeResult", "ProviderClient", "RetryPolicy", "Stream", "Timeouts"]
+
+OnRetry = Callable[[RetryScheduled], None]
+
+_MAX_ERROR_BODY = 1 << 18
+_MAX_PEEK = 1 << 18
+_HTTP_OK = 200
+_PROBE_TIMEOUT = 15.0
+
+
+class Timeouts(Struct, frozen=True):
+    """Timeouts in seconds: for connecting, for the first token, and between two chunks of a reply.
+
+    Models may reason for minutes without sending anything.
+    """
+
+    connect: float = 10.0
+    first_token: float = 300.0
+    idle: float = 300.0
+
+
+_DEFAULT_TIMEOUTS = Timeouts()
+
+
+class RetryPolicy(Struct, frozen=True):
+    """The maximum number of attempts, and the delays between them: exponential backoff up to `max_delay`.
+
+    A provider's `retry-after` takes precedence; if it exceeds `max_retry_after`, the request fails at once. After
+    timeouts there are only `timeout_attempts` in all, as each took its whole time.
+    """
+
+    attempts: int = 4
+    first_delay: float = 0.5
+    max_delay: float = 20.0
+    max_retry_after: float = 60.0
+    timeout_attempts: int = 2
+
+    def delay_after(self, failures: int, error: ProviderError, jitter: float) -> float | None:
+        """The delay after this many failures; None to give up. `jitter` is between 0 and 1."""
+        limit = (
+            min(self.attempts, self.timeout_attempts)
+            if error.cause == "timeout" and error.status is None
+            else self.attempts
+        )
+        if not error.retryable or error.cause == "broken" or failures >= limit:
+            return None
+        if error.retry_after is None:
+            return min(self.max_delay, self.first_delay * 2 ** (failures - 1)) * (0.5 + jitter / 2)
+        # Jitter, so that clients that were rejected together do not retry together.
+        return error.retry_after + jitter * self.first_delay if error.retry_after <= self.max_retry_after else None
+
+
+_DEFAULT_RETRY_POLICY = RetryPolicy()
+
+
+class Stream:
+    """The bytes of a streamed reply. A failure raises `ProviderError`; call `aclose` in any case."""
+
+    def __init__(self, endpoint: Endpoint, response: HttpResponse, buffered: Sequence[bytes], idle: float) -> None:
+        self._endpoint = endpoint
+        self._response = response
+        self._buffered = list(reversed(buffered))
+        self._idle_timeout = idle
+        self._is_closed = False
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._buffered:
+            return self._buffered.pop()
+        if self._is_closed:
+            raise StopAsyncIteration
+        try:
+            async with asyncio.timeout(self._idle_timeout):
+                data = await self._response.read()
+        except TimeoutError:
+            await self.aclose()
+            raise provider_errors.timeout_error(self._endpoint, "no more data", self._idle_timeout) from None
+        except TransportError as error:
+            await self.aclose()
+            raise provider_errors.stream_error(self._endpoint, str(error)) from None
+        if not data:
+            await self.aclose()
+            raise StopAsyncIteration
+        return data
+
+    async def aclose(self) -> None:
+        """Closes the connection, which cancels the reply at the provider."""
+        self._is_closed = True
+        self._buffered = []
+        self._response.close()
+
+
+class ProbeResult(Struct, frozen=True):
+    """The result of a probe. `accepted` is whether the API key is valid, None if unknown."""
+
+    reachable: bool
+    accepted: bool | None
+    models: tuple[str, ...] = ()
+    error: ProviderError | None = None
+
+
+class ProviderClient:
+    """A client for all providers. It belongs to one event loop; `close` it there, or use `async with`.
+
+    `random` returns numbers between 0 and 1, `now` the time in UTC.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeouts: Timeouts = _DEFAULT_TIMEOUTS,
+        retry_policy: RetryPolicy = _DEFAULT_RETRY_POLICY,
+        random: Callable[[], float] = chance.random,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        http: HttpClient | None = None,
+    ) -> None:
+        self._timeouts = timeouts
+        self._retry_policy = retry_policy
+        self._random = random
+        self._now = now
+        self._http = HttpClient(connect_timeout=timeouts.connect) if http is None else http
+
+    async def __aenter__(self) -> ProviderClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    async def open(
+        self, endpoint: Endpoint, fragments: Sequence[bytes], *, on_retry: OnRetry = lambda waiting: None
+    ) -> Stream:
+        """Sends a request and returns the stream after its first token. `on_retry` is called before each delay."""
+        import stamina
+        import stamina.instrumentation
+
+        # Retries are reported to `on_retry`; by default stamina would log or print them.
+        stamina.instrumentation.set_on_retry_hooks(())
+        if endpoint.lacks_key:
+            raise provider_errors.missing_key_error(endpoint)
+        failures = 0
+
+        def retry_delay(error: Exception) -> bool | float:
+            nonlocal failures
+            failures += 1
+            wait = (
+                self._retry_policy.delay_after(failures, error, self._random())
+                if isinstance(error, ProviderError)
+                else None
+            )
+            if wait is None or not isinstance(error, ProviderError):
+                return False
+            on_retry(
+                RetryScheduled(
+                    provider=endpoint.provider,
+                    model=endpoint.model,
+                    why=error.brief,
+                    seconds=wait,
+                    attempt=failures,
+                )
+            )
+            return wait
+
+        async for attempt in stamina.retry_context(on=retry_delay, attempts=self._retry_policy.attempts, timeout=None):
+            with attempt:
+                return await self._open_once(endpoint, fragments)
+        raise AssertionError("the last attempt raises")
+
+    async def _open_once(self, endpoint: Endpoint, fragments: Sequence[bytes]) -> Stream:
+        credentials = await _credentials(endpoint)
+        request = requests.stream_request(endpoint, fragments, now=self._now(), credentials=credentials)
+        response, buffered = await self._with_timeout(
+            endpoint, self._timeouts.first_token, "no first token", self._open_response(endpoint, request)
+        )
+        return Stream(endpoint, response, buffered, self._timeouts.idle)
+
+    async def _with_timeout(self, endpoint: Endpoint, seconds: float, what: str, work: Any) -> Any:
+        try:
+            async with asyncio.timeout(seconds):
+                return await work
+        except TimeoutError:
+            raise provider_errors.timeout_error(endpoint, what, seconds) from None
+        except TransportError as error:
+            raise provider_errors.connection_error(endpoint, error) from None
+
+    async def _open_response(self, endpoint: Endpoint, request: HttpRequest) -> tuple[HttpResponse, list[bytes]]:
+        response = await self._http.send(request)
+        try:
+            if response.status != _HTTP_OK:
+                data = await _read_body(response)
+                raise provider_errors.response_error(endpoint, response.status, response.headers, data, now=self._now())
+            return response, await _read_first_token(endpoint, response)
+        except BaseException:
+            response.close()
+            raise
+
+    async def probe(self, endpoint: Endpoint, *, timeout: float = _PROBE_TIMEOUT) -> ProbeResult:
+        """Checks whether the provider is reachable and accepts the key, by a free request for its list of models."""
+        if endpoint.lacks_key:
+            return ProbeResult(reachable=False, accepted=False, error=provider_errors.missing_key_error(endpoint))
+        try:
+            request = requests.models_request(endpoint, now=self._now(), credentials=await _credentials(endpoint))
+            status, headers, data = await self._with_timeout(endpoint, timeout, "no response", self._fetch(request))
+        except ProviderError as error:
+            return ProbeResult(reachable=False, accepted=None, error=error)
+        if status == _HTTP_OK:
+            return ProbeResult(reachable=True, accepted=True, models=_parse_models(data))
+        error = provider_errors.response_error(endpoint, status, headers, data, now=self._now())
+        if error.cause == "auth":
+            return ProbeResult(reachable=True, accepted=False, error=error)
+        # Not all providers have a model list. A rate limit error, though, means that the key is valid.
+        accepted = True if error.cause == "rate-limited" else None
+        return ProbeResult(reachable=True, accepted=accepted, error=None if error.cause == "missing" else error)
+
+    async def _fetch(self, request: HttpRequest) -> tuple[int, dict[str, str], bytes]:
+        response = await self._http.send(request)
+        try:
+            return response.status, dict(response.headers), await _read_body(response, 1 << 24)
+        finally:
+            response.close()
+
+
+async def _credentials(endpoint: Endpoint) -> aws.Credentials | None:
+    signer = endpoint.signer
+    if signer is None or isinstance(signer, aws.Credentials):
+        return signer
+    # Fetching credentials may block.
+    return await asyncio.to_thread(signer.get)
+
+
+async def _read_body(response: HttpResponse, limit: int = _MAX_ERROR_BODY) -> bytes:
+    """Reads the body of a response, up to a limit or a connection failure."""
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        while size < limit and (data := await response.read()):
+            chunks.append(data)
+            size += len(data)
+    except TransportError:
+        pass
+    return b"".join(chunks)
+
+
+async def _read_first_token(endpoint: Endpoint, response: HttpResponse) -> list[bytes]:
+    """Reads until the first content event, and returns the bytes read. An error event before it is raised."""
+    parser = WIRES[endpoint.api].open_stream(TURN_KEY)
+    buffered: list[bytes] = []
+    size = 0
+    while size < _MAX_PEEK:
+        data = await response.read()
+        if not data:
+            if not buffered:
+                raise TransportError("lost", "the response is empty")
+            _check_empty_stream(endpoint, parser)
+            break
+        buffered.append(data)
+        size += len(data)
+        try:
+            parser.feed(data)
+        except RemoteProtocolError as error:
+            raise provider_errors.invalid_reply_error(endpoint, str(error)) from None
+        events = [event for event in parser.events() if not isinstance(event, ReplyStart | UsageUpdate)]
+        if events and isinstance(events[0], Failed):
+            raise provider_errors.api_error(endpoint, events[0].error)
+        if events:
+            break
+    return buffered
+
+
+def _check_empty_stream(endpoint: Endpoint, parser: StreamParser) -> None:
+    """A stream that ended without content: raises its error, if it is not a valid empty reply."""
+    try:
+        reply = parser.close()
+    except RemoteProtocolError as error:
+        if error.kind is None:
+            raise provider_errors.invalid_reply_error(endpoint, str(error)) from None
+        api_error = ApiError(error.status or 0, error.message, kind=error.kind, code=error.code)
+        raise provider_errors.api_error(endpoint, api_error) from None
+    if reply.finish == "error":
+        raise TransportError("lost", reply.raw_finish or "the reply is empty")
+
+
+def _parse_models(data: bytes) -> tuple[str, ...]:
+    """Parses the model names from a model list of any API."""
+    try:
+        body: object = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ()
+    lists = [body]
+    if isinstance(body, dict):
+        fields = cast("dict[str, object]", body)
+        lists = [fields.get(key) for key in ("data", "models", "modelSummaries")]
+    rows = [row for rows in lists if isinstance(rows, list) for row in cast("list[object]", rows)]
+    found: list[str] = []
+    for row in rows:
+        if isinstance(row, dict):
+            fields = cast("dict[str, object]", row)
+            name = next((fields[key] for key in ("id", "modelId", "name") if isinstance(fields.get(key), str)), None)
+            if isinstance(name, str):
+                found.append(name.removeprefix("models/"))
+    return tuple(found)

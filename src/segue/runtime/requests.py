@@ -1,0 +1,153 @@
+"""HTTP requests for each API: URL, headers, and the body in fragments. Pure functions: no network, no clock.
+
+Where the URL names the model, the body must not: the key is removed from the fragment that holds it, without parsing
+the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from importlib import metadata
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import msgspec
+
+from segue.runtime import aws
+from segue.runtime.providers import Endpoint
+
+__all__ = ["HttpRequest", "models_request", "stream_request"]
+
+_JSON = "application/json"
+_EVENT_STREAM = "text/event-stream"
+_AWS_EVENT_STREAM = "application/vnd.amazon.eventstream"
+_KEY_HEADERS = {"anthropic": "x-api-key", "gemini": "x-goog-api-key", "azure-foundry": "api-key"}
+_RESPONSES = frozenset({"openai-responses", "azure-foundry"})
+# APIs with the model in the URL, and the key of the model in the body.
+_MODEL_IN_URL = {"gemini": b"model", "bedrock": b"modelId"}
+_ANTHROPIC_VERSION = "2023-06-01"
+_GEMINI_VERSION = re.compile(r"/v\d+(?:alpha|beta)?\d*$")
+_BEDROCK_RUNTIME_HOST = "bedrock-runtime."
+
+
+class HttpRequest(NamedTuple):
+    """A request to be sent. `headers` hold the API key and are never displayed."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: Sequence[bytes] = ()
+
+    def __repr__(self) -> str:
+        return f"<HttpRequest {self.method} {self.url}>"
+
+
+def stream_request(
+    endpoint: Endpoint,
+    fragments: Sequence[bytes],
+    *,
+    now: datetime,
+    credentials: aws.Credentials | None = None,
+) -> HttpRequest:
+    """The request for a streamed reply. `credentials` come from the endpoint's signer; `now` is UTC."""
+    body = list(fragments)
+    if (key := _MODEL_IN_URL.get(endpoint.api)) is not None:
+        body = _remove_key(body, key)
+    accept = _AWS_EVENT_STREAM if endpoint.api == "bedrock" else _EVENT_STREAM
+    headers = {"content-type": _JSON, "accept": accept}
+    return _add_auth_headers(endpoint, HttpRequest("POST", _stream_url(endpoint), headers, body), now, credentials)
+
+
+def models_request(endpoint: Endpoint, *, now: datetime, credentials: aws.Credentials | None = None) -> HttpRequest:
+    """A free request that fails if the API key is not valid: usually the list of models."""
+    base = endpoint.base_url
+    if endpoint.api == "anthropic":
+        url = f"{_anthropic_base_url(base)}/v1/models?limit=1000"
+    elif endpoint.api == "gemini":
+        url = f"{_gemini_base_url(base)}/models?pageSize=1000"
+    elif endpoint.api == "bedrock":
+        # The model list is served by another host than the models.
+        parts = urlsplit(base)
+        host = parts.netloc
+        host = "bedrock." + host.removeprefix(_BEDROCK_RUNTIME_HOST) if host.startswith(_BEDROCK_RUNTIME_HOST) else host
+        url = urlunsplit((parts.scheme, host, f"{parts.path}/foundation-models", "", ""))
+    elif endpoint.profile == "openrouter":
+        # OpenRouter's model list does not need a key.
+        url = f"{base}/key"
+    else:
+        url = f"{base}/models"
+    return _add_auth_headers(endpoint, HttpRequest("GET", url, {"accept": _JSON}), now, credentials)
+
+
+def _stream_url(endpoint: Endpoint) -> str:
+    base, model = endpoint.base_url, quote(endpoint.model, safe="")
+    if endpoint.api == "anthropic":
+        return f"{_anthropic_base_url(base)}/v1/messages"
+    if endpoint.api == "gemini":
+        # Tuned models have a prefix such as tunedModels/.
+        folder, _, name = endpoint.model.rpartition("/")
+        return f"{_gemini_base_url(base)}/{folder or 'models'}/{quote(name, safe='')}:streamGenerateContent?alt=sse"
+    if endpoint.api == "bedrock":
+        return f"{base}/model/{model}/converse-stream"
+    return f"{base}/responses" if endpoint.api in _RESPONSES else f"{base}/chat/completions"
+
+
+def _anthropic_base_url(base: str) -> str:
+    """The base URL without the version, which users write with or without."""
+    return base.removesuffix("/v1")
+
+
+def _gemini_base_url(base: str) -> str:
+    return base if _GEMINI_VERSION.search(base) else f"{base}/v1beta"
+
+
+def _add_auth_headers(
+    endpoint: Endpoint, request: HttpRequest, now: datetime, credentials: aws.Credentials | None
+) -> HttpRequest:
+    headers = {**request.headers, "user-agent": _user_agent(), **dict(endpoint.headers)}
+    if endpoint.api == "anthropic":
+        headers.setdefault("anthropic-version", _ANTHROPIC_VERSION)
+    if endpoint.key is not None:
+        name = "authorization" if endpoint.bearer else _KEY_HEADERS.get(endpoint.api, "authorization")
+        headers[name] = endpoint.key.reveal() if name != "authorization" else f"Bearer {endpoint.key.reveal()}"
+    elif credentials is not None:
+        signed = {name: value for name, value in headers.items() if name == "content-type"}
+        headers |= aws.sign(
+            credentials,
+            method=request.method,
+            url=request.url,
+            headers=signed,
+            body=request.body,
+            region=endpoint.region or "us-east-1",
+            service="bedrock",
+            now=now,
+        )
+    return request._replace(headers=headers)
+
+
+@cache
+def _user_agent() -> str:
+    return f"segue/{metadata.version('segue')}"
+
+
+# -------------------------------------------------------------------------------------------- the model out of the body
+
+
+def _remove_key(body: list[bytes], key: bytes) -> list[bytes]:
+    """Removes a top-level key from the body; it can be in the first or last fragment only."""
+    first = (
+        re.compile(rb'\{\s*"%b"\s*:\s*"(?:[^"\\]|\\.)*"\s*(,?)\s*' % key, re.DOTALL).match(body[0]) if body else None
+    )
+    if first is not None:
+        return [b"{" + body[0][first.end() :], *body[1:]]
+    pattern = re.compile(rb'"%b"\s*:' % key)
+    if not body or not any(pattern.search(fragment) for fragment in {body[0], body[-1]}):
+        return body
+    # Rare, and possibly only text inside a message: the whole body is parsed, one level deep.
+    members = msgspec.json.decode(b"".join(body), type=dict[str, msgspec.Raw])
+    if members.pop(key.decode(), None) is None:
+        return body
+    return [msgspec.json.encode(members)]

@@ -1,0 +1,268 @@
+"""The path sandbox: resolving paths, checking access, and opening exactly what was resolved.
+
+Access is decided by the resolved path, with links and `..` followed, whether the file exists or not. Files are not
+opened by name again: `open_file` and `open_folder` descend the resolved path component by component without following
+links, so a change between check and use is an error, not an escape.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import unicodedata
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+
+from msgspec import Struct
+
+from segue.runtime.tooling import ApprovalRequest, Context, ToolError
+
+__all__ = [
+    "ResolvedPath",
+    "check_access",
+    "make_approval_request",
+    "open_file",
+    "open_folder",
+    "replace_file",
+    "resolve",
+    "translate_errors",
+]
+
+# Files that are executed, or that control execution, without further approval. No rule with a glob covers them.
+_GUARDED_NAMES = """
+.git .gitmodules .gitconfig .hg .svn .segue .segue.toml .mcp.json .husky .vscode .idea .envrc .direnv
+.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc .zshrc .zshenv .zprofile .zlogin .zlogout
+.kshrc .mkshrc .cshrc .tcshrc .login .logout .xprofile .xinitrc .xsession .pam_environment
+.ssh .gnupg .aws .azure .kube .docker .netrc .pgpass .npmrc .yarnrc .pypirc .git-credentials
+"""
+_GUARDED = frozenset(_GUARDED_NAMES.split())
+_GUARDED_CONFIG = frozenset({"fish", "segue", "git", "gcloud", "gh", "autostart", "systemd", "environment.d"})
+_SYSTEM_FOLDERS = tuple(Path(name) for name in ("/proc", "/sys", "/dev", "/run", "/etc/ssl/private", "/var/run"))
+_SYSTEM_FILES = frozenset(Path(name) for name in ("/etc/shadow", "/etc/gshadow", "/etc/sudoers"))
+
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
+_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+# O_PATH: passing through a folder does not need permission to list it.
+_TRAVERSE = getattr(os, "O_PATH", os.O_RDONLY) | _DIRECTORY | _CLOEXEC
+_CHANGED_ERROR = "{} changed while it was being opened; look at it again and repeat the call"
+
+
+class ResolvedPath(Struct, frozen=True):
+    """A resolved path. `display` is relative to the `root` folder if inside it; `given` is the path before resolution.
+
+    `is_guarded` marks paths that no rule with a glob covers: start-up files, the user's secrets, system folders.
+    """
+
+    path: Path
+    root: Path
+    is_inside: bool
+    display: str
+    given: str
+    is_guarded: bool
+
+
+def resolve(text: str, folder: Path) -> ResolvedPath:
+    """Resolves a path relative to the folder. The file need not exist."""
+    if not text or "\0" in text:
+        raise ToolError("the path is empty" if not text else "a path can't have a null character in it")
+    base = Path(os.path.realpath(folder))
+    given = base / _expand_home(text)
+    path = Path(os.path.realpath(given))
+    with suppress(OSError):
+        if path.is_symlink():
+            raise ToolError(f"{text} is a link that leads to itself")
+    inside = path == base or base in path.parents
+    asked = _display_path(Path(os.path.normpath(given)), base)
+    guarded = _is_guarded(path, base) or _has_guarded_part(Path(asked).parts)
+    return ResolvedPath(path, base, inside, _display_path(path, base), asked, guarded)
+
+
+def _expand_home(text: str) -> Path:
+    """The path with `~` expanded as in a shell."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
+def _display_path(path: Path, base: Path) -> str:
+    return path.relative_to(base).as_posix() if path == base or base in path.parents else path.as_posix()
+
+
+def _is_guarded(path: Path, base: Path) -> bool:
+    if path == base or base in path.parents:
+        return _has_guarded_part(path.relative_to(base).parts)
+    outside = path in _SYSTEM_FILES or any(path == root or root in path.parents for root in _SYSTEM_FOLDERS)
+    return outside or _has_guarded_part(path.parts)
+
+
+def _has_guarded_part(parts: Iterable[str]) -> bool:
+    before = ""
+    for part in map(_normalize_name, parts):
+        if part in _GUARDED or part.startswith("git~") or (before == ".config" and part in _GUARDED_CONFIG):
+            return True
+        before = part
+    return False
+
+
+def _normalize_name(name: str) -> str:
+    """A file name normalized as by file systems that ignore case and invisible characters."""
+    kept = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
+    return kept.partition(":")[0].rstrip(". ").casefold() or name
+
+
+# ------------------------------------------------------------------------------------------------------------- approval
+
+
+def make_approval_request(
+    tool: str, verb: str, place: ResolvedPath, *, change: bool = False, detail: str = ""
+) -> ApprovalRequest:
+    """The approval request for reading or changing a path; not `needed` for reading inside the working folder."""
+    needed = change or not place.is_inside
+    where = "" if place.is_inside else ", outside the working folder"
+    guard = ", which is guarded: it runs by itself, decides what may run, or holds secrets" if place.is_guarded else ""
+    through = f" (by way of {place.given})" if place.given != place.display else ""
+    return ApprovalRequest(
+        tool,
+        place.display,
+        f"{verb} {place.display}{through}{where}{guard}",
+        detail,
+        needed=needed,
+        aliases=(place.given,) if place.given != place.display else (),
+        allowed_by="name" if place.is_guarded and needed else "pattern",
+    )
+
+
+def check_access(context: Context, tool: str, place: ResolvedPath, *, change: bool = False) -> None:
+    """Raises `ToolError` if the path now resolves to another file than the one that was approved."""
+    question = make_approval_request(tool, "", place, change=change)
+    if question.needed and not context.is_granted(question):
+        raise ToolError(_CHANGED_ERROR.format(place.given))
+
+
+# -------------------------------------------------------------------------------------------------------------- opening
+
+
+@contextmanager
+def _open_folder_chain(place: ResolvedPath, folder: Path, *, make: bool = False) -> Generator[int]:
+    """Opens a resolved folder component by component, without following links."""
+    start = place.root if folder == place.root or place.root in folder.parents else Path(folder.anchor)
+    handle = os.open(start, _TRAVERSE | _NOFOLLOW)
+    try:
+        for part in folder.relative_to(start).parts:
+            try:
+                below = os.open(part, _TRAVERSE | _NOFOLLOW, dir_fd=handle)
+            except FileNotFoundError:
+                if not make:
+                    raise
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=handle)
+                below = os.open(part, _TRAVERSE | _NOFOLLOW, dir_fd=handle)
+            os.close(handle)
+            handle = below
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def open_file(place: ResolvedPath, *, display_name: str | None = None) -> int:
+    """Opens a regular file for reading. Devices and pipes are rejected, as reading them may not end."""
+    name = display_name or place.display
+    with translate_errors(name, place), _open_folder_chain(place, place.path.parent) as parent:
+        # Without NONBLOCK, opening a pipe that has no writer would block.
+        flags = os.O_RDONLY | _NOFOLLOW | _CLOEXEC | os.O_NONBLOCK
+        handle = os.open(place.path.name or ".", flags, dir_fd=parent)
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(handle)
+            kind = "a folder; list_dir shows what is in it" if stat.S_ISDIR(mode) else "not a regular file"
+            raise ToolError(f"{name} is {kind}")
+        return handle
+
+
+def open_folder(place: ResolvedPath) -> int:
+    """Opens a folder for listing."""
+    with translate_errors(place.display, place):
+        if place.path == place.path.parent:
+            return os.open(place.path, os.O_RDONLY | _DIRECTORY | _CLOEXEC)
+        with _open_folder_chain(place, place.path.parent) as parent:
+            return os.open(place.path.name, os.O_RDONLY | _DIRECTORY | _NOFOLLOW | _CLOEXEC, dir_fd=parent)
+
+
+def replace_file(place: ResolvedPath, data: bytes, context: Context) -> bool:
+    """Writes a file atomically, by a temporary file and rename. Returns whether the file is new."""
+    name = place.path.name
+    with translate_errors(place.display, place), _open_folder_chain(place, place.path.parent, make=True) as parent:
+        mode = _read_mode(name, parent, place)
+        temporary = f".segue-{secrets.token_hex(6)}.part"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC
+        handle = os.open(temporary, flags, 0o666, dir_fd=parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                if mode is not None:
+                    os.fchmod(file.fileno(), stat.S_IMODE(mode))
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if context.cancelled.is_set():
+                raise ToolError("cancelled; nothing was written")
+            os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=parent)
+            raise
+        return mode is None
+
+
+def _read_mode(name: str, parent: int, place: ResolvedPath) -> int | None:
+    """The mode of the file to be replaced; None if it does not exist."""
+    try:
+        mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(mode):
+        raise ToolError(_CHANGED_ERROR.format(place.given))
+    if not stat.S_ISREG(mode):
+        raise ToolError(f"{place.display} is {'a folder' if stat.S_ISDIR(mode) else 'not a regular file'}")
+    if not os.access(name, os.W_OK, dir_fd=parent):
+        raise ToolError(f"{place.display} is read-only")
+    return mode
+
+
+@contextmanager
+def translate_errors(name: str, place: ResolvedPath) -> Generator[None]:
+    """Translates `OSError` into `ToolError` messages for the model."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise ToolError(f"there is no {name}{_suggest_names(place)}") from None
+    except PermissionError:
+        raise ToolError(f"{name} may not be used by this user") from None
+    except OSError as error:
+        if error.errno == errno.ELOOP or (error.errno == errno.ENOTDIR and _has_link(place.path)):
+            raise ToolError(_CHANGED_ERROR.format(place.given)) from None
+        if error.errno == errno.ENOTDIR:
+            raise ToolError(f"{name}: a part of the path, or the whole, is not a folder") from None
+        raise ToolError(f"{name}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _has_link(path: Path) -> bool:
+    return any(step.is_symlink() for step in (path, *path.parents))
+
+
+def _suggest_names(place: ResolvedPath) -> str:
+    """Similar names in the folder of a missing file."""
+    if not place.is_inside:
+        return ""
+    try:
+        names = sorted(os.listdir(place.path.parent))[:2000]  # noqa: PTH208
+    except OSError:
+        return ""
+    lower = {name.casefold(): name for name in names}
+    alike = get_close_matches(place.path.name.casefold(), lower, n=3)
+    return "; there is " + ", ".join(lower[name] for name in alike) if alike else ""

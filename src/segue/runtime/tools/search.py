@@ -1,0 +1,261 @@
+"""`glob` and `grep`: searching files by name and by content."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from segue.runtime.patterns import Pattern, path_pattern
+from segue.runtime.sandbox import ResolvedPath, check_access, make_approval_request, open_file, resolve
+from segue.runtime.tooling import ApprovalRequest, Arguments, Context, Tool, ToolError
+from segue.runtime.tools.text_encoding import decode, replace_surrogates
+from segue.runtime.tools.walk import Entry, walk
+
+__all__ = ["IsHidden", "glob", "grep"]
+
+IsHidden = Callable[[str], bool]
+"""Whether a rule denies reading the file with this display path."""
+
+_DEFAULT_FILES = 1_000
+_DEFAULT_MATCHES = 200
+_MAX_MATCHES = 2_000
+_MAX_WIDTH = 500
+_MAX_FILE_SIZE = 10_000_000
+# Why files were skipped; a count precedes it.
+_DENIED = "passed over: a rule forbids to read them"
+_LINK = "passed over: links are not followed"
+_IRREGULAR = "passed over: pipes, devices and the like"
+_TOO_LARGE = f"passed over: larger than {_MAX_FILE_SIZE // 1_000_000} MB"
+_UNREADABLE = "could not be read"
+
+
+def _display_below(place: ResolvedPath, path: str) -> str:
+    """The display path of a path relative to a resolved folder."""
+    return path if place.display == "." else f"{place.display.rstrip('/')}/{path}"
+
+
+# ----------------------------------------------------------------------------------------------------------------- glob
+
+
+def _run_glob(arguments: Arguments, context: Context, hidden: IsHidden) -> str:
+    place = resolve(arguments.get("path") or ".", context.folder)
+    check_access(context, "glob", place)
+    text: str = arguments["pattern"].removeprefix("./")
+    if text.startswith("/") or ".." in text.split("/"):
+        raise ToolError("the pattern is relative to path; give the folder there and not in the pattern")
+    pattern = path_pattern(text if "/" in text else f"**/{text}")
+    limit = arguments.get("limit", _DEFAULT_FILES)
+    found: list[str] = []
+    everything = arguments.get("ignored", False)
+    for entry in walk(place, everything=everything, stop=context.cancelled.is_set):
+        if pattern.matches(entry.path) and not hidden(_display_below(place, entry.path)):
+            if len(found) == limit:
+                return replace_surrogates(
+                    "\n".join([*found, f"[the first {limit:,}; there are more, so narrow the pattern]"])
+                )
+            found.append(_display_below(place, entry.path) + ("/" if entry.is_folder else ""))
+    if not found:
+        ignored = "" if everything else " (files that git ignores were left out)"
+        return f"nothing fits {text} in {place.display}{ignored}"
+    return replace_surrogates("\n".join(found))
+
+
+def glob(hidden: IsHidden = lambda path: False) -> Tool:
+    return Tool(
+        "glob",
+        "Finds files and folders by name, recursively. * stays within one name, ** crosses folders, {a,b} and [abc] "
+        "work: «*.py» finds all Python files below, «src/**/test_*.ts» those of a part. What git ignores, .git and "
+        "node_modules are left out.",
+        {
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "minLength": 1, "description": "The glob, relative to path."},
+                "path": {"type": "string", "description": "Where to look. Default: the working folder."},
+                "ignored": {"type": "boolean", "description": "Look at what git ignores, too. Default false."},
+                "limit": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 10_000,
+                    "description": f"Default {_DEFAULT_FILES}.",
+                },
+            },
+            "required": ["pattern"],
+            "additionalProperties": False,
+        },
+        lambda arguments, context: _run_glob(arguments, context, hidden),
+        approval_request=lambda arguments, folder: _search_approval("glob", arguments, folder),
+        summarize=lambda arguments: str(arguments.get("pattern", "")),
+    )
+
+
+def _search_approval(tool: str, arguments: Arguments, folder: Path) -> ApprovalRequest:
+    return make_approval_request(tool, "search", resolve(arguments.get("path") or ".", folder))
+
+
+# ----------------------------------------------------------------------------------------------------------------- grep
+
+
+class _Search:
+    """The patterns, limits and results of one search."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        text: str = arguments["pattern"]
+        if arguments.get("literal", False):
+            text = "".join(f"\\{letter}" if letter in r"\.+*?()|[]{}^$/" else letter for letter in text)
+        ignore_case = arguments.get("ignore_case", False)
+        self.line_pattern = Pattern(text, ignore_case=ignore_case)
+        # Without anchors the whole text is matched first: one match instead of one for each line.
+        anchored = "\\A" in text or "\\z" in text or "^" in text or "$" in text
+        self.file_pattern = None if anchored else self.line_pattern
+        self.context_lines: int = arguments.get("context", 0)
+        self.names_only: bool = arguments.get("files_only", False)
+        self.remaining: int = arguments.get("limit", _DEFAULT_MATCHES)
+        self.has_more = False
+        self.skipped: Counter[str] = Counter()
+        self.found: list[str] = []
+
+    def search_text(self, shown: str, data: bytes) -> None:
+        decoded = decode(data)
+        if decoded is None or (self.file_pattern is not None and not self.file_pattern.matches(decoded.text)):
+            return
+        lines = [line.rstrip("\r") for line in decoded.text.split("\n")]
+        if lines and not lines[-1]:
+            lines.pop()
+        matching = (number for number, line in enumerate(lines) if self.line_pattern.matches(line))
+        if self.names_only:
+            if next(matching, None) is not None:
+                self._add(shown)
+        else:
+            self._add_matches(shown, lines, matching)
+
+    def _add(self, line: str) -> None:
+        if self.remaining:
+            self.remaining -= 1
+            self.found.append(line)
+        else:
+            self.has_more = True
+
+    def _add_matches(self, shown: str, lines: list[str], matching: Iterator[int]) -> None:
+        matches = list(islice(matching, self.remaining + 1))
+        if len(matches) > self.remaining:
+            self.has_more = True
+            matches.pop()
+        self.remaining -= len(matches)
+        chosen = set(matches)
+        last = -1
+        for match in matches:
+            start = max(match - self.context_lines, last + 1)
+            if self.context_lines and self.found and start > last + 1:
+                self.found.append("--")
+            end = min(match + self.context_lines + 1, len(lines))
+            for at in range(start, end):
+                mark = ":" if at in chosen else "-"
+                self.found.append(f"{shown}{mark}{at + 1}{mark}{_shorten(lines[at])}")
+            last = max(last, end - 1)
+
+
+def _shorten(line: str) -> str:
+    return line if len(line) <= _MAX_WIDTH else f"{line[:_MAX_WIDTH]}…"
+
+
+def _read_content(entry: Entry) -> bytes | str:
+    """The content of a file, or the reason why it was skipped."""
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        handle = os.open(entry.name, flags, dir_fd=entry.handle)
+    except OSError as error:
+        return _LINK if error.errno == errno.ELOOP else _UNREADABLE
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            return _IRREGULAR
+        if found.st_size > _MAX_FILE_SIZE:
+            return _TOO_LARGE
+        return file.read(_MAX_FILE_SIZE)
+
+
+def _run_grep(arguments: Arguments, context: Context, hidden: IsHidden) -> str:
+    place = resolve(arguments.get("path") or ".", context.folder)
+    check_access(context, "grep", place)
+    search = _Search(arguments)
+    if place.path.is_dir():
+        _search_tree(search, place, arguments, context, hidden)
+    elif hidden(place.display):
+        raise ToolError(f"a rule forbids to read {place.display}")
+    else:
+        with os.fdopen(open_file(place), "rb") as file:
+            search.search_text(place.display, file.read(_MAX_FILE_SIZE))
+    notes: list[str] = []
+    if search.has_more:
+        notes.append("there are more matches; narrow the pattern or the path")
+    notes += [f"{_format_file_count(count)} {why}" for why, count in search.skipped.items()]
+    if not search.found:
+        notes.insert(0, f"nothing fits in {place.display}")
+    return replace_surrogates("\n".join([*search.found, *(f"[{note}]" for note in notes)]))
+
+
+def _search_tree(
+    search: _Search, place: ResolvedPath, arguments: Arguments, context: Context, hidden: IsHidden
+) -> None:
+    file_glob = arguments.get("glob")
+    names = path_pattern(file_glob if "/" in file_glob else f"**/{file_glob}") if file_glob else None
+    for entry in walk(place, everything=arguments.get("ignored", False), stop=context.cancelled.is_set):
+        if entry.is_folder or (names is not None and not names.matches(entry.path)):
+            continue
+        if context.cancelled.is_set() or search.has_more:
+            return
+        shown = _display_below(place, entry.path)
+        if hidden(shown):
+            search.skipped[_DENIED] += 1
+            continue
+        data = _read_content(entry)
+        if isinstance(data, bytes):
+            search.search_text(shown, data)
+        else:
+            search.skipped[data] += 1
+
+
+def _format_file_count(count: int) -> str:
+    return f"{count:,} file{'' if count == 1 else 's'}"
+
+
+def grep(hidden: IsHidden = lambda path: False) -> Tool:
+    return Tool(
+        "grep",
+        "Searches the contents of files line by line with a regular expression (no look-around, no back-references). "
+        "Gives «path:line number:line». What git ignores, .git, node_modules and binary files are left out.",
+        {
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "minLength": 1, "description": "The regular expression."},
+                "path": {"type": "string", "description": "A folder or a file. Default: the working folder."},
+                "glob": {"type": "string", "description": "Only files whose name fits, such as *.py or src/**/*.ts."},
+                "ignore_case": {"type": "boolean", "description": "Default false."},
+                "literal": {"type": "boolean", "description": "Take the pattern as plain text. Default false."},
+                "context": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "maximum": 20,
+                    "description": "Lines to show before and after each match. Default 0.",
+                },
+                "files_only": {"type": "boolean", "description": "Give only the names of files. Default false."},
+                "ignored": {"type": "boolean", "description": "Look at what git ignores, too. Default false."},
+                "limit": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": _MAX_MATCHES,
+                    "description": f"How many matches at most. Default {_DEFAULT_MATCHES}.",
+                },
+            },
+            "required": ["pattern"],
+            "additionalProperties": False,
+        },
+        lambda arguments, context: _run_grep(arguments, context, hidden),
+        approval_request=lambda arguments, folder: _search_approval("grep", arguments, folder),
+        summarize=lambda arguments: str(arguments.get("pattern", "")),
+    )

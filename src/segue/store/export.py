@@ -1,0 +1,109 @@
+"""Export and import of a conversation: all of its events in one JSON value.
+
+Event number 7 is the seventh of the list, so references by number stay valid. Each event has its time as `at`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from msgspec import Struct
+
+from segue.canonical.codec import VERSION
+from segue.canonical.json import encode_json
+from segue.errors import InputError, StoreError
+from segue.store.base import HistoryStore, Record, Summary, format_time, parse_time
+from segue.store.events import Event, Renamed, decode_event, dump_event
+from segue.store.replay import replay_events
+
+__all__ = ["KIND", "ExportedEvents", "dump_events", "fill_times", "load_events", "save_events"]
+
+KIND = "events"
+
+
+def dump_events(summary: Summary, records: Iterable[Record]) -> bytes:
+    """Encodes a conversation's summary and events as JSON."""
+    head = {"segue": VERSION, "kind": KIND, "id": summary.id, "title": summary.title}
+    times = {"created": format_time(summary.created, exact=True), "updated": format_time(summary.updated, exact=True)}
+    events = b",\n".join(_dump_record(record) for record in records)
+    return encode_json({**head, **times})[:-1] + b',"events":[\n' + events + b"\n]}\n"
+
+
+def _dump_record(record: Record) -> bytes:
+    return encode_json({"at": format_time(record.at, exact=True)})[:-1] + b"," + dump_event(record.event)[1:]
+
+
+class ExportedEvents(Struct, frozen=True):
+    """An imported conversation: its events, their times (None where not given), and the creation time."""
+
+    events: list[Event]
+    at: list[int | None]
+    created: int | None = None
+
+
+def load_events(envelope: dict[str, Any]) -> ExportedEvents:
+    """Decodes what `dump_events` wrote, also versions without times. `InputError` if the events can't be replayed."""
+    if envelope.get("segue") != VERSION:
+        version = envelope.get("segue")
+        raise InputError(f"unknown export version {version!r}; this segue reads version {VERSION}", path="segue")
+    stored = envelope.get("events")
+    if not isinstance(stored, list):
+        raise InputError("expected a list of events", path="events")
+    events: list[Event] = []
+    times: list[int | None] = []
+    for number, event in enumerate(cast("list[object]", stored)):
+        time: object = None
+        if isinstance(event, dict):
+            event = dict(cast("dict[str, Any]", event))
+            time = event.pop("at", None)
+        times.append(parse_time(time))
+        if time is not None and times[-1] is None:
+            raise InputError(f"expected a time in ISO 8601, not {time!r}", path=f"events[{number}].at")
+        try:
+            events.append(decode_event(encode_json(event)))
+        except InputError as error:
+            raise error.with_prefix(f"events[{number}]") from None
+    try:
+        replay_events(Record(seq, 0, event) for seq, event in enumerate(events, 1))
+    except (InputError, StoreError) as error:
+        raise InputError(str(error), path="events") from None
+    created = parse_time(envelope.get("created"))
+    if events and not any(times):
+        times[0], times[-1] = created, parse_time(envelope.get("updated"))
+    return ExportedEvents(events, times, created)
+
+
+def save_events(
+    store: HistoryStore,
+    events: Sequence[Event],
+    at: Sequence[int | None] = (),
+    *,
+    title: str | None = None,
+    created: int | None = None,
+) -> str:
+    """Creates a conversation with these events and times, and returns its id; a title is appended as an event.
+
+    If writing fails, nothing is stored.
+    """
+    conversation = store.create(at=created)
+    renamed = [Renamed(title)] if title else []
+    try:
+        times = fill_times(at, len(events) + len(renamed))
+        store.append(conversation, 0, [*events, *renamed], **({} if times is None else {"at": times}))
+    except BaseException:
+        store.delete(conversation)
+        raise
+    return conversation
+
+
+def fill_times(at: Sequence[int | None], count: int) -> list[int] | None:
+    """Returns `count` times; a missing time is that of the event before it. None if no time is given at all."""
+    known = next((time for time in at if time is not None), None)
+    if known is None:
+        return None
+    times: list[int] = []
+    for time in (*at, *[None] * (count - len(at))):
+        known = time if time is not None else known
+        times.append(known)
+    return times

@@ -1,0 +1,73 @@
+"""Lease owners: a name for this process, and whether the process of a given name still runs.
+
+The name is `host:pid:scope-start:random`. `scope` identifies the boot and the PID namespace, `start` the start time of
+the process: so a reused PID is another process, and a process in another container is never taken for ended.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from uuid import uuid4
+
+__all__ = ["has_ended", "new_owner"]
+
+# Index in /proc/PID/stat after the program name, which may contain any characters.
+_START_TIME_FIELD = 19
+# Ended, but not yet reaped by its parent.
+_ENDED_STATES = ("Z", "X")
+
+
+def new_owner() -> str:
+    """A new owner name for this process, unique for each call."""
+    pid = os.getpid()
+    return f"{socket.gethostname()}:{pid}:{_pid_scope()}-{_process_state(pid)[1]}:{uuid4().hex[:8]}"
+
+
+def has_ended(owner: str) -> bool:
+    """Whether the owner was a process on this machine that has ended. False for owners elsewhere."""
+    parts = owner.rsplit(":", 3)
+    if len(parts) != 4:
+        return False
+    host, pid, process, _ = parts
+    scope, dash, start = process.partition("-")
+    if not dash or (host, scope) != (socket.gethostname(), _pid_scope()) or not (pid.isascii() and pid.isdigit()):
+        return False
+    return not _is_running(int(pid), start)
+
+
+def _is_running(pid: int, start: str) -> bool:
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    state, now = _process_state(pid)
+    return state not in _ENDED_STATES and (not start or not now or now == start)
+
+
+@cache
+def _pid_scope() -> str:
+    """A digest of the boot id and the PID namespace, as far as the system provides them."""
+    parts: list[str] = []
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip())
+    with suppress(OSError):
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return sha256(" ".join(parts).encode()).hexdigest()[:8]
+
+
+def _process_state(pid: int) -> tuple[str, str]:
+    """The state letter and start time of a process; empty strings if they can't be read."""
+    with suppress(OSError, IndexError):
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        return fields[0], fields[_START_TIME_FIELD]
+    return "", ""

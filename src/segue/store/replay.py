@@ -1,0 +1,198 @@
+"""Replay of events into a conversation: the same ids, turn keys and rendered bytes in every process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec import Struct
+
+from segue._conversation import Conversation
+from segue.canonical.blocks import Message, responses_of
+from segue.canonical.compress.diff import diff_messages
+from segue.canonical.history import History
+from segue.canonical.request import Request
+from segue.canonical.tokens import TokenEstimator
+from segue.canonical.type_warmup import warm_type
+from segue.errors import InputError, StoreError
+from segue.store.base import Record
+from segue.store.events import (
+    Cancelled,
+    Completed,
+    CompressionApplied,
+    CompressionUndone,
+    Event,
+    MessageAdded,
+    Renamed,
+    ReplyBroken,
+    Restored,
+    ResultKnown,
+    ResultPublished,
+    Rewound,
+    Sent,
+    SettingsChanged,
+    Switched,
+    event_kind,
+)
+
+__all__ = ["ReplayState", "publishable_results", "replay_events", "result_call_id"]
+
+_LIVE_TURN_KEY = re.compile(r"turn-([0-9]{1,18})")
+
+
+class ReplayState(Struct):
+    """A conversation rebuilt from its events, and what the events record besides the messages."""
+
+    chat: Conversation
+    seq: int = 0
+    title: str | None = None
+    target: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    compressions: list[int] = []
+    """The event numbers of the compressions in effect, latest last."""
+    undone: list[int] = []
+    turn_ends: dict[str, int] = {}
+    """The number of each turn's last event before the next turn started, rewound turns included."""
+    newest_turn: str | None = None
+    broken_replies: int = 0
+    """How many replies were incomplete."""
+    known_results: dict[str, Message] = {}
+    """Stored results that are not in the history yet, by call id."""
+
+    def track_event(self, event: Event) -> None:
+        """Updates everything except the messages for the next event."""
+        self.seq += 1
+        match event:
+            case MessageAdded(message) | Completed(message) | Cancelled(message):
+                self._track_turn(message.turn_key)
+            case ResultKnown() | ResultPublished():
+                self._track_result(event)
+            case Rewound():
+                self.newest_turn = event.turn
+            case Sent():
+                self.target, self.model = event.target or self.target, event.model or self.model
+            case Switched():
+                self.target, self.model, self.provider = event.target, event.model, event.provider
+            case CompressionApplied():
+                self.compressions.append(self.seq)
+            case CompressionUndone():
+                self.undone.append(event.seq)
+                self.compressions = [seq for seq in self.compressions if seq != event.seq]
+            case Renamed():
+                self.title = event.text or None
+            case ReplyBroken():
+                self.broken_replies += 1
+            case _:
+                # Unknown events of other versions, and `Forked`.
+                return
+
+    def _track_result(self, event: ResultKnown | ResultPublished) -> None:
+        if isinstance(event, ResultKnown):
+            self.known_results[result_call_id(event.message)] = event.message
+            self._track_turn(event.message.turn_key)
+            return
+        for call_id in event.calls:
+            if (message := self.known_results.pop(call_id, None)) is not None:
+                self._track_turn(message.turn_key)
+
+    def _track_turn(self, turn: str | None) -> None:
+        if turn is None:
+            return
+        if turn not in self.turn_ends:
+            self.newest_turn = turn
+        if turn == self.newest_turn:
+            self.turn_ends[turn] = self.seq
+
+    @property
+    def latest_compression(self) -> int:
+        if not self.compressions:
+            raise InputError("there is no compression to undo")
+        return self.compressions[-1]
+
+
+def replay_events(records: Iterable[Record]) -> ReplayState:
+    """Replays all events of a conversation in order, except undone ones. `StoreError` if they contradict each other."""
+    stored = list(records)
+    undone = {record.event.seq for record in stored if isinstance(record.event, CompressionUndone)}
+    state = ReplayState(Conversation.from_history(Request(()), History()))
+    for record in stored:
+        if record.seq not in undone:
+            try:
+                _apply_event(record.event, state)
+            except InputError as error:
+                message = f"event {record.seq} ({event_kind(record.event)!r}) contradicts the events before it: {error}"
+                raise StoreError(message, cause="corrupt") from None
+        state.track_event(record.event)
+    return state
+
+
+def result_call_id(message: Message) -> str:
+    """The id of the call that this message is the result of."""
+    responses = responses_of(message)
+    if len(responses) != 1 or not responses[0].call_id:
+        raise InputError("expected the result of one tool call", path="message")
+    return responses[0].call_id
+
+
+def publishable_results(history: History, known: Mapping[str, Message], turn: str) -> list[Message]:
+    """The stored results of this turn that can enter the history in call order: those before the first open call."""
+    found: list[Message] = []
+    for call in history.open_calls(turn):
+        if call.id in known:
+            found.append(known[call.id])
+        elif call.kind != "hosted" and not call.broken:
+            break
+    return found
+
+
+def _apply_event(event: Event, state: ReplayState) -> None:
+    chat, history = state.chat, state.chat.history
+    match event:
+        case SettingsChanged():
+            chat.request = event.request
+        case MessageAdded(message) | Completed(message) | Cancelled(message):
+            if isinstance(event, MessageAdded):
+                chat.calibrate_tokens(event.usage, event.model)
+            history.add(message)
+            live = _LIVE_TURN_KEY.fullmatch(message.turn_key or "")
+            history.turns = max(history.turns, int(live[1]) if live is not None else 0)
+        case ResultKnown() | ResultPublished():
+            _apply_result(event, state)
+        case Sent():
+            history.mark_sent()
+        case Restored():
+            _apply_restored(event, chat)
+        case CompressionApplied():
+            before, after = history.complete_from_ledger()[0], event.apply(history.messages)
+            chat.compression_changes.extend(diff_messages(before, after, chat.estimate))
+            history.replace_messages(after)
+        case Rewound():
+            history.rewind(event.turn)
+        case _:
+            return
+
+
+def _apply_restored(event: Restored, chat: Conversation) -> None:
+    history = chat.history
+    history.turns = max(history.turns, event.turns)
+    if event.ledger:
+        history.restore(event.ledger)
+    for pin in event.pins:
+        if (message := pin.find(history.messages)) is not None:
+            history.pin(message)
+    if event.tokens is not None:
+        chat.estimate = msgspec.convert(event.tokens, warm_type(TokenEstimator))
+
+
+def _apply_result(event: ResultKnown | ResultPublished, state: ReplayState) -> None:
+    if isinstance(event, ResultKnown):
+        call_id = result_call_id(event.message)
+        if call_id not in state.chat.history.ledger or call_id in state.known_results:
+            raise InputError(f"unexpected result for call {call_id}", path="message")
+        return
+    for call_id in event.calls:
+        if call_id not in state.known_results:
+            raise InputError(f"there is no stored result for call {call_id}", path="calls")
+        state.chat.history.add(state.known_results[call_id])

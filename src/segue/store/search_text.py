@@ -1,0 +1,167 @@
+"""Full-text search: the searchable text of events, tokenization, queries and snippets.
+
+Both engines index the tokens made here, so that they find the same events. A query word matches every word that begins
+with it; a word that consists of several tokens (`read_file`, 東京) is searched as a phrase.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from msgspec import UNSET, Struct
+
+from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.json import encode_json_text
+from segue.store.events import Cancelled, Completed, Event, MessageAdded, Renamed, ResultKnown
+
+__all__ = ["MAX_PARTS", "PART_SIZE", "Snippet", "index_parts", "make_snippet", "parse_query", "searchable_text"]
+
+PART_SIZE = 4_000
+"""Tokens in one part of the index: PostgreSQL limits the positions that a `tsvector` can hold."""
+MAX_PARTS = 4_096
+"""Parts of one event. Text after the first sixteen million words is not indexed."""
+MAX_WORD_LENGTH = 64
+_CONTEXT_LENGTH = 60
+_SNIPPET_LENGTH = 160
+"""Longest part of a match that a snippet shows."""
+
+# Scripts without spaces: each character is a token. In other scripts a token includes its combining marks.
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0e31-\u0e3a"
+)
+_MORE_MARKS = "\u0900-\u0963\u0966-\u0dff\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+_WORD = re.compile(f"[{_CJK}]|(?:(?![{_CJK}])[^\\W_])(?:(?![{_CJK}])[^\\W_]|[{_MARKS}{_MORE_MARKS}])*")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
+
+
+class Snippet(Struct, frozen=True):
+    """An excerpt of a text, and the positions of the matches in it (start, stop)."""
+
+    text: str
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+def searchable_text(event: Event) -> str:
+    """The text of an event that is indexed: message text, arguments and results, or a title."""
+    if isinstance(event, Renamed):
+        return event.text
+    if isinstance(event, MessageAdded | Completed | ResultKnown | Cancelled):
+        return "\n".join(filter(None, _message_texts(event.message)))
+    return ""
+
+
+def _message_texts(message: Message) -> Iterator[str]:
+    for block in message.blocks:
+        yield from _block_texts(block)
+
+
+def _block_texts(block: Block) -> Iterator[str]:
+    match block:
+        case Text():
+            yield block.text
+        case Code():
+            yield block.code
+        case ToolCall():
+            yield block.name
+            yield block.arguments_text if block.arguments_text is not None else _as_text(block.arguments)
+        case ToolResponse():
+            for inner in block.content or ():
+                yield from _block_texts(inner)
+            if block.structured is not UNSET:
+                yield _as_text(block.structured)
+        case Opaque():
+            yield block.text
+        case Media():
+            yield block.name or ""
+        case Thinking():
+            return
+        case _:  # pragma: no cover
+            assert_never(block)
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else encode_json_text(value)
+
+
+def _tokenize(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yields the folded tokens of a text with their start and stop positions."""
+    for found in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
+        if word := _fold(found[0]):
+            yield word, found.start(), found.end()
+
+
+def _fold(word: str) -> str:
+    """The token in lower case, without combining marks, truncated to the maximum length."""
+    if word.isascii():
+        return word[:MAX_WORD_LENGTH].lower()
+    decomposed = unicodedata.normalize("NFKD", word[:MAX_WORD_LENGTH].casefold())
+    bare = "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
+    # NFKD may add separators (½ becomes 1, a slash and 2); the engines must get one token.
+    return "".join(filter(str.isalnum, bare))[:MAX_WORD_LENGTH]
+
+
+def index_parts(text: str) -> Iterator[list[str]]:
+    """Yields the tokens of a text in parts for the index."""
+    part: list[str] = []
+    count = 0
+    for word, _, _ in _tokenize(text):
+        part.append(word)
+        if len(part) == PART_SIZE:
+            yield part
+            part, count = [], count + 1
+            if count == MAX_PARTS:
+                return
+    if part:
+        yield part
+
+
+def parse_query(text: str) -> list[tuple[str, ...]]:
+    """Parses a query into phrases that must all match; the last token of each matches as a prefix.
+
+    Punctuation has no meaning.
+    """
+    phrases = (tuple(word for word, _, _ in _tokenize(part)) for part in text.split())
+    return list(dict.fromkeys(phrase for phrase in phrases if phrase))
+
+
+def make_snippet(text: str, query: Iterable[tuple[str, ...]]) -> Snippet:
+    """The excerpt of the text around the first match, on one line."""
+    found = _find_matches(text, list(query))
+    if not found:
+        return Snippet(_one_line(text[: 2 * _CONTEXT_LENGTH]) + ("…" if len(text) > 2 * _CONTEXT_LENGTH else ""))
+    first = found[0]
+    start = max(0, first[0] - _CONTEXT_LENGTH)
+    end = min(len(text), first[1] + _CONTEXT_LENGTH, first[0] + _SNIPPET_LENGTH)
+    if start and (space := text.find(" ", start, first[0])) >= 0:
+        start = space + 1
+    if end < len(text) and (space := text.rfind(" ", first[1], end)) >= 0:
+        end = space
+    head = "…" if start else ""
+    shift = len(head) - start
+    marks = tuple((left + shift, min(right, end) + shift) for left, right in found if start <= left < end)
+    return Snippet(head + _one_line(text[start:end]) + ("…" if end < len(text) else ""), marks)
+
+
+def _one_line(text: str) -> str:
+    """Replaces line breaks and control characters by spaces, keeping the length."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def _find_matches(text: str, query: list[tuple[str, ...]]) -> list[tuple[int, int]]:
+    words = list(_tokenize(text))
+    prefixes = tuple(phrase[0] for phrase in query if len(phrase) == 1)
+    phrases = [phrase for phrase in query if len(phrase) > 1]
+    found: list[tuple[int, int]] = []
+    for at, (word, start, end) in enumerate(words):
+        if prefixes and word.startswith(prefixes):
+            found.append((start, end))
+            continue
+        for phrase in phrases:
+            here = [other for other, _, _ in words[at : at + len(phrase)]]
+            if len(here) == len(phrase) and tuple(here[:-1]) == phrase[:-1] and here[-1].startswith(phrase[-1]):
+                found.append((start, words[at + len(phrase) - 1][2]))
+    return found

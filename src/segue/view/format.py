@@ -1,0 +1,187 @@
+"""Text for blocks, states and numbers, shared by all views."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from msgspec import UNSET, Struct
+
+from segue.canonical.blocks import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Opaque,
+    Speaker,
+    State,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    join_texts,
+    state_of,
+)
+from segue.canonical.compress.plan import MessageChange
+from segue.canonical.json import encode_json_text
+
+__all__ = [
+    "SPEAKERS",
+    "STATES",
+    "ResultIndex",
+    "data_url",
+    "format_arguments",
+    "format_bytes",
+    "format_count",
+    "format_media",
+    "format_notes",
+    "format_opaque",
+    "format_result",
+    "format_state",
+    "index_results",
+    "replace_controls",
+    "shorten",
+]
+
+SPEAKERS: dict[Speaker, str] = {"system": "System", "human": "User", "ai": "Assistant", "tool": "Tool"}
+STATES: dict[State, str] = {
+    "pending": "no result yet",
+    "complete": "",
+    "error": "failed",
+    "cancelled": "cancelled",
+    "interrupted": "interrupted",
+}
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+_MAX_NOTES = 20
+_MIME = re.compile(r"(image|audio|video)/[A-Za-z0-9.+-]{1,64}")
+
+
+class ResultIndex(Struct):
+    """Tool results by call id, and the ids of the calls in the same messages."""
+
+    results: dict[str, list[ToolResponse]]
+    call_ids: set[str]
+
+    def results_of(self, call: ToolCall) -> list[ToolResponse]:
+        return self.results.get(call.id, [])
+
+    def is_paired(self, response: ToolResponse) -> bool:
+        """Whether the call of this result is in the messages."""
+        return response.call_id in self.call_ids
+
+
+def index_results(messages: tuple[Message, ...]) -> ResultIndex:
+    index = ResultIndex({}, set())
+    for message in messages:
+        for block in message.blocks:
+            if isinstance(block, ToolCall) and block.id:
+                index.call_ids.add(block.id)
+            elif isinstance(block, ToolResponse) and block.call_id:
+                index.results.setdefault(block.call_id, []).append(block)
+    return index
+
+
+def format_arguments(call: ToolCall) -> str:
+    """The arguments as JSON on one line, or their exact text where they are not valid JSON."""
+    if call.arguments_text is not None:
+        return call.arguments_text
+    return call.arguments if isinstance(call.arguments, str) else encode_json_text(call.arguments)
+
+
+def format_result(response: ToolResponse) -> str:
+    """The text of a result; media as type, name and size."""
+    if response.content is None:
+        return "" if response.structured is UNSET else encode_json_text(response.structured)
+    text = join_texts(_format_block(block) for block in response.content)
+    return text if text or response.structured is UNSET else encode_json_text(response.structured)
+
+
+def _format_block(block: Block) -> str:
+    match block:
+        case Text() | Thinking():
+            return block.text
+        case Code():
+            return block.code
+        case Media():
+            return f"[{format_media(block)}]"
+        case Opaque():
+            return f"[{format_opaque(block)}]"
+        case ToolCall():
+            return f"{block.name} {format_arguments(block)}"
+        case ToolResponse():
+            return format_result(block)
+        case _:  # pragma: no cover
+            assert_never(block)
+
+
+def format_state(results: list[ToolResponse]) -> str:
+    """The state of a call; empty where it completed."""
+    return STATES[state_of(results[-1]) if results else "pending"]
+
+
+def format_media(media: Media) -> str:
+    location = media.url if media.url and not media.url.startswith("data:") else media.file_id
+    size = format_bytes(len(media.data) * 3 // 4) if media.data else None
+    return ", ".join(filter(None, [media.mime or media.kind, media.name, size, location]))
+
+
+def format_opaque(block: Opaque) -> str:
+    return f"{block.kind}: {block.text}" if block.text else block.kind
+
+
+def data_url(media: Media) -> str | None:
+    """A data URL with the media; None where the data is missing or the type is not image, audio or video."""
+    mime, data = media.mime, media.data
+    if data is None and media.url and media.url.startswith("data:"):
+        head, _, data = media.url.partition(",")
+        mime = head[5:].removesuffix(";base64") if head.endswith(";base64") else None
+    if not data or not mime or not _MIME.fullmatch(mime) or not _BASE64.fullmatch(data):
+        return None
+    return f"data:{mime};base64,{''.join(data.split())}"
+
+
+def format_bytes(count: int) -> str:
+    for unit in ("bytes", "kB"):
+        if count < 1000:
+            return f"{count} {unit}"
+        count //= 1000
+    return f"{count} MB"
+
+
+def format_count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def format_notes(notes: Sequence[MessageChange]) -> Iterator[str]:
+    """Lines about what compression did; adjacent messages with the same note share a line, and a long list is cut."""
+    runs: list[list[MessageChange]] = []
+    for note in notes:
+        last = runs[-1][-1] if runs else None
+        if last is not None and (last.action, last.index + 1) == (note.action, note.index):
+            runs[-1].append(note)
+        else:
+            runs.append([note])
+    shown = runs if len(runs) <= _MAX_NOTES else runs[: _MAX_NOTES - 1]
+    for run in shown:
+        line = f"messages {run[0].index + 1:,} to {run[-1].index + 1:,} were {run[0].action}: {_format_saved(run)}"
+        yield line if len(run) > 1 else str(run[0])
+    rest = [note for run in runs[len(shown) :] for note in run]
+    if rest:
+        yield f"… and {format_count(len(rest), 'more message')}: {_format_saved(rest)}"
+
+
+def _format_saved(notes: Sequence[MessageChange]) -> str:
+    return f"{sum(note.before for note in notes):,} → {sum(note.after for note in notes):,} tokens"
+
+
+def shorten(text: str, width: int) -> str:
+    """Truncate a text to `width` characters on one line."""
+    line = " ".join(text[: 4 * width].split())
+    return line if len(line) <= width and len(text) <= 4 * width else f"{line[: width - 1]}…"
+
+
+def replace_controls(text: str) -> str:
+    """Replace control characters, bidirectional overrides and lone surrogates by U+FFFD."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)

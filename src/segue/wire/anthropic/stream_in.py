@@ -1,0 +1,276 @@
+"""Parses streams of the Messages API, tolerant of servers that number, start or stop blocks in other ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
+from segue.canonical.json import to_plain_json
+from segue.canonical.request import Reply
+from segue.errors import InputError
+from segue.wire.anthropic.items import API, parse_content
+from segue.wire.anthropic.reply import parse_error, parse_reply
+from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.stream_block_reader import BlockReader, OpenBlock
+from segue.wire.stream_deltas import ARGUMENT_PLACEHOLDERS, arguments_to_text, merge_deltas
+
+__all__ = ["AnthropicReader"]
+
+# Block type → the field that is streamed, its delta type, and the key of the delta.
+_STREAMED_FIELDS = {
+    "text": ("text", "text_delta", "text"),
+    "thinking": ("thinking", "thinking_delta", "thinking"),
+    "tool_use": ("input", "input_json_delta", "partial_json"),
+}
+_NOT_STREAMED = ("", "", "")
+_FIELD_BY_DELTA = {delta: grows for grows, delta, _ in _STREAMED_FIELDS.values()}
+# Fields that a delta of unknown type cannot change.
+_FIXED_FIELDS = frozenset({"type", "id", "name", "tool_use_id", "input"})
+
+
+class _OpenBlock(OpenBlock):
+    """`kind` is the block type, `extra_deltas` the deltas of fields other than text and input."""
+
+    __slots__ = ("delta_type", "delta_key", "streamed_field", "kind", "extra_deltas")
+
+    def __init__(self, key: object, fragment: JsonObject) -> None:
+        super().__init__(key, fragment)
+        self.kind = fragment.get("type")
+        known = _STREAMED_FIELDS.get(self.kind, _NOT_STREAMED) if isinstance(self.kind, str) else _NOT_STREAMED
+        self.streamed_field, self.delta_type, self.delta_key = known
+        self.extra_deltas: list[JsonObject] = []
+
+
+class AnthropicReader(BlockReader[_OpenBlock]):
+    def __init__(self, turn_key: str) -> None:
+        super().__init__(API, turn_key)
+        self._message: JsonObject = {"type": "message", "role": "assistant"}
+        self._model: str | None = None
+        self._start_count = 0
+
+    def read(self, payload: JsonObject, name: str | None) -> None:
+        if payload.get("type") == "content_block_delta":
+            index = payload.get("index")
+            slot = self.open_blocks.get(index) if type(index) is int else None
+            if slot is not None and type(payload.get("delta")) is dict:
+                delta: JsonObject = payload["delta"]
+                kind = delta.get("type")
+                if kind == slot.delta_type and type(text := delta.get(slot.delta_key)) is str:
+                    if kind == "text_delta":
+                        return self._add_delta(self.add_text, slot, text)
+                    if kind == "thinking_delta":
+                        return self._add_delta(self.add_thinking, slot, text)
+                    if slot.has_input:
+                        return self._add_delta(self.add_input, slot, text)
+        return self._read_event(cast("JsonObject", to_plain_json(payload)), name)
+
+    def _add_delta(self, emit: Callable[[int, str], None], slot: _OpenBlock, text: str) -> None:
+        emit(slot.block_index, text)
+        self.expect_similar(slot.delta_key, text, partial(emit, slot.block_index))
+
+    def _read_event(self, payload: JsonObject, name: str | None) -> None:
+        if self.whole_reply is not None:
+            return
+        kind = string_or_none(payload.get("type")) or name
+        index = integer_or_none(payload.get("index"))
+        if kind in ("message_start", "message_delta", "content_block_start", "content_block_delta"):
+            self._open_reply(object_or_none(payload.get("message")) or {} if kind == "message_start" else {})
+        match kind:
+            case "message_start":
+                content = (object_or_none(payload.get("message")) or {}).get("content")
+                for place, block in enumerate(cast("list[object]", content) if isinstance(content, list) else []):
+                    self._begin(place, block)
+            case "content_block_start":
+                self._begin(index, payload.get("content_block"))
+            case "content_block_delta":
+                self._read_delta(index, object_or_none(payload.get("delta")) or {})
+            case "content_block_stop":
+                self._stop(index)
+            case "message_delta" | "message_stop":
+                self._read_end(payload, kind)
+            case "error":
+                self._fail(payload)
+            case "ping":
+                pass
+            case _:
+                self._read_non_event(payload)
+
+    def _read_non_event(self, payload: JsonObject) -> None:
+        """A payload that is not an event: a complete message, an error, or anything else, which is ignored."""
+        if isinstance(payload.get("content"), list) and payload.get("role", "assistant") == "assistant":
+            if not self.opened:
+                self.whole_reply = self.emit_reply(parse_reply(payload))
+        elif payload.get("error"):
+            self._fail(payload)
+
+    def _fail(self, payload: JsonObject) -> None:
+        error = payload.get("error")
+        self.failed = parse_error(0, {"error": {"message": error}} if isinstance(error, str) else payload)
+
+    # --------------------------------------------------------------------------------------------------- reply fields
+
+    def _open_reply(self, message: JsonObject) -> None:
+        self._merge_fields({key: value for key, value in message.items() if key != "content"})
+        if not self.opened:
+            # `native` refers to the message that is updated below, so at the end it has the final fields.
+            self._model = string_or_none(self._message.get("model"))
+            self.open(
+                string_or_none(self._message.get("id")), self._model, native=Native(API, self._message, intact=False)
+            )
+
+    def _merge_fields(self, fields: Mapping[str, Any]) -> None:
+        """Merges fields of the message: usage by member, of any other field the last value wins."""
+        for key, value in fields.items():
+            known = self._message.get(key)
+            if key == "usage" and isinstance(known, dict) and isinstance(value, dict):
+                counts = {name: count for name, count in cast("JsonObject", value).items() if count is not None}
+                self._message[key] = {**cast("JsonObject", known), **counts}
+            elif value is not None or key not in self._message:
+                self._message[key] = value
+
+    def _read_end(self, payload: JsonObject, kind: str) -> None:
+        self._merge_fields({key: value for key, value in payload.items() if key not in ("type", "delta")})
+        self._merge_fields(object_or_none(payload.get("delta")) or {})
+        self.done = self.done or kind == "message_stop"
+        if self.is_at_end():
+            self.end_open_blocks(finished=True)
+
+    def stop_reason(self) -> object:
+        return self._message.get("stop_reason")
+
+    # ---------------------------------------------------------------------------------------------------------- blocks
+
+    def _begin(self, index: int | None, value: object) -> _OpenBlock:
+        """Starts a block. A block that is still open under the same index ends, even without a stop event."""
+        self.end_stopped_blocks()
+        self._start_count += 1
+        key = index if index is not None else ("no index", self._start_count)
+        if key in self.open_blocks:
+            self.end_block(self.open_blocks[key])
+        fragment = object_or_none(value)
+        if fragment is None:
+            raise InputError("a content block was expected", path="content_block")
+        return self._open_block(_OpenBlock(key, fragment))
+
+    def _open_block(self, slot: _OpenBlock) -> _OpenBlock:
+        fragment = slot.fragment
+        native = Native(API, dict(fragment), intact=False)
+        self.open_blocks[slot.key] = slot
+        match slot.kind:
+            case "text":
+                self.set_block_index(slot, self.start(Text("", native=native)))
+                self.add_text(slot.block_index, string_or_none(fragment.get("text")) or "")
+            case "thinking":
+                self.set_block_index(slot, self.start(Thinking(origin=self._origin(), native=native)))
+                self.add_thinking(slot.block_index, string_or_none(fragment.get("thinking")) or "")
+            case "redacted_thinking":
+                self.set_block_index(slot, self.start(Thinking(origin=self._origin())))
+            case "tool_use":
+                (call,) = parse_content([{**fragment, "input": {}}], self._model)
+                slot.call = self.assign_id(msgspec.structs.replace(cast("ToolCall", call), native=native))
+                self.set_block_index(slot, self.start(slot.call))
+                slot.initial_input = _initial_input(fragment.get("input"))
+            case _:
+                slot.initial_input = _initial_input(fragment.get("input"))
+                self._note_fallback(fragment)
+        return slot
+
+    def _note_fallback(self, fragment: JsonObject) -> None:
+        """A fallback block names the model that continues, which becomes the model of the reply."""
+        model = (object_or_none(fragment.get("to")) or {}).get("model") if fragment.get("type") == "fallback" else None
+        if isinstance(model, str):
+            self._message["model"] = self._model = model
+
+    def _origin(self) -> Origin:
+        return Origin(API, self._model, identity="absent")
+
+    def _read_delta(self, index: int | None, delta: JsonObject) -> None:
+        kind = delta.get("type")
+        grows = _FIELD_BY_DELTA.get(kind, "") if isinstance(kind, str) else ""
+        if grows == "input":
+            text = delta.get("partial_json")
+            if text not in (None, ""):
+                self._add_input_delta(self._call_for_input(index), arguments_to_text(text))
+        elif grows:
+            slot = self._text_block_for(index, grows)
+            emit = self.add_text if grows == "text" else self.add_thinking
+            emit(slot.block_index, string_or_none(delta.get(grows)) or "")
+        elif kind == "signature_delta":
+            self._text_block_for(index, "thinking").fragment["signature"] = delta.get("signature")
+        elif (slot := self._block_at(index)) is not None:
+            if kind == "citations_delta":
+                slot.extra_deltas.append({"citations": [delta.get("citation")]})
+            else:
+                slot.extra_deltas.append(
+                    {key: value for key, value in delta.items() if key not in _FIXED_FIELDS | {slot.streamed_field}}
+                )
+
+    def _block_at(self, index: int | None) -> _OpenBlock | None:
+        if index is not None:
+            return self.open_blocks.get(index)
+        return next(reversed(self.open_blocks.values()), None)
+
+    def _text_block_for(self, index: int | None, kind: str) -> _OpenBlock:
+        """The open block of this kind that a delta belongs to; a missing one is started."""
+        slot = self._block_at(index)
+        if slot is not None and slot.kind == kind:
+            return slot
+        if index is None:
+            slot = next((slot for slot in reversed(self.open_blocks.values()) if slot.kind == kind), None)
+            return slot or self._begin(None, {"type": kind, kind: ""})
+        stray = (index, kind)
+        if stray in self.open_blocks:
+            return self.open_blocks[stray]
+        fragment = {"type": kind, kind: ""}
+        return self._open_block(_OpenBlock(stray, fragment)) if slot is not None else self._begin(index, fragment)
+
+    def _call_for_input(self, index: int | None) -> _OpenBlock:
+        """The open call that an input delta belongs to; raises `InputError` where that is ambiguous."""
+        slot = self._block_at(index)
+        if slot is not None and index is not None and slot.streamed_field in ("input", ""):
+            return slot
+        taking = [slot for slot in self.open_blocks.values() if slot.kind == "tool_use" or "input" in slot.fragment]
+        if index in self.closed_keys or not taking or (index is not None and len(taking) > 1):
+            raise InputError("input delta for a call that has not started or has ended", path="index")
+        return taking[-1]
+
+    def _add_input_delta(self, slot: _OpenBlock, text: str) -> None:
+        if not slot.has_input and text.strip() in ARGUMENT_PLACEHOLDERS:
+            slot.initial_input = slot.initial_input or text
+            return
+        self.add_block_input(slot, text)
+
+    def _stop(self, index: int | None) -> None:
+        slot = self._block_at(index)
+        for stray in [other for key, other in self.open_blocks.items() if isinstance(key, tuple) and key[0] == index]:
+            self.end_block(stray)
+        if slot is not None and slot.key in self.open_blocks:
+            self.stop_block(slot)
+
+    # ------------------------------------------------------------------------------------------------------------ ends
+
+    def build_block(self, slot: _OpenBlock, *, ended: bool) -> Block:
+        fragment = slot.fragment
+        if slot.streamed_field in ("text", "thinking"):
+            fragment[slot.streamed_field] = self.finish_text(slot.block_index)
+        if slot.call or slot.has_input or "input" in fragment:
+            if not slot.has_input and slot.initial_input:
+                self.add_block_input(slot, slot.initial_input)
+            # ANT-37: an empty text means no arguments
+            fragment["input"] = self.block_input(slot, ended=ended)
+        if slot.extra_deltas:
+            slot.fragment = cast("JsonObject", merge_deltas([fragment, *slot.extra_deltas]))
+        (block,) = parse_content([slot.fragment], self._model)
+        return block
+
+    def build_reply(self, content: list[JsonObject]) -> Reply:
+        return parse_reply({**self._message, "content": content})
+
+
+def _initial_input(value: object) -> str:
+    """Input in the start event: complete, or empty if deltas follow."""
+    return "" if value == {} else arguments_to_text(value)

@@ -1,0 +1,161 @@
+"""Renders streams of the Messages API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from segue.canonical.blocks import Block, Text, Thinking, ToolCall
+from segue.canonical.json import encode_json, encode_json_text
+from segue.canonical.request import Usage
+from segue.wire.anthropic.items import API, drop_unknown_keys, render_block, with_unmodelled
+from segue.wire.anthropic.reply import (
+    blocks_for_client,
+    message_id,
+    render_error,
+    render_stop_reason,
+    render_usage,
+)
+from segue.wire.anthropic.stream_in import AnthropicReader
+from segue.wire.base import ApiError
+from segue.wire.events import Finished, ReplyStart
+from segue.wire.framing import encode_sse
+from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.stream_block_renderer import BlockRenderer
+
+__all__ = ["AnthropicReader", "AnthropicStreamRenderer"]
+
+_STOP_FIELDS = frozenset({"stop_reason", "stop_sequence", "stop_details"})
+_DELTA_FIELDS = ("stop_details", "container")
+_NOT_IN_START = _STOP_FIELDS | {"content", "usage", "container"}
+# Usage fields that the end of a stream repeats; the others are sent at the start.
+_USAGE_FIELDS = frozenset(
+    {"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"}
+    | {"server_tool_use", "output_tokens_details", "iterations", "fallback_credit"}
+)
+
+
+class AnthropicStreamRenderer(BlockRenderer):
+    api = API
+    _delta_head = b""
+    _sent_fields: Mapping[str, Any] = {}
+
+    def render_open(self, event: ReplyStart) -> bytes:
+        own = {key: value for key, value in self.response_fields.items() if key not in _NOT_IN_START}
+        message: JsonObject = {
+            "id": message_id(event.id, f"{event.id}|{event.model}"),
+            "type": "message",
+            "role": "assistant",
+            "model": event.model or self.model,
+            **own,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": object_or_none(self.response_fields.get("usage")) or render_usage(Usage()),
+        }
+        self._sent_fields = own
+        return _event("message_start", message=message)
+
+    def begin_text(self, block: Text) -> bytes:
+        start = with_unmodelled({"type": "text", "text": ""}, block.native)
+        if start.get("citations"):
+            start["citations"] = []
+        return self._begin(start, "text_delta", "text")
+
+    def begin_thinking(self, block: Thinking) -> bytes:
+        start = with_unmodelled({"type": "thinking", "thinking": "", "signature": ""}, block.native)
+        return self._begin(start, "thinking_delta", "thinking")
+
+    def begin_call(self, call: ToolCall) -> bytes:
+        name, call_id = self.context.names.render(call.name), self.ids.render(call.id)
+        drop_unknown_keys(call.native, self.report)
+        start = with_unmodelled({"type": "tool_use", "id": call_id, "name": name, "input": {}}, call.native)
+        return self._begin(start, "input_json_delta", "partial_json") + self.delta("")
+
+    def _begin(self, block: JsonObject, kind: str, key: str) -> bytes:
+        self._delta_head = (
+            b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":'
+        ) % (self.index, kind.encode(), key.encode())
+        return _event("content_block_start", index=self.index, content_block=block)
+
+    def delta(self, text: str) -> bytes:
+        return self._delta_head + encode_json(text) + b"}}\n\n"
+
+    def _delta(self, kind: str, **fields: Any) -> bytes:
+        return _event("content_block_delta", index=self.index, delta={"type": kind, **fields})
+
+    def end_text(self, block: Text) -> bytes:
+        native = block.native
+        if native is None or native.api != API:
+            return b""
+        drop_unknown_keys(native, self.report)
+        cited = native.fragment.get("citations")
+        citations = cast("list[object]", cited) if isinstance(cited, list) else []
+        return b"".join(self._delta("citations_delta", citation=citation) for citation in citations)
+
+    def end_thinking(self, block: Thinking) -> bytes:
+        drop_unknown_keys(block.native, self.report)
+        # ANT-38: right before the stop
+        return self._delta("signature_delta", signature=block.signature) if block.signature else b""
+
+    def stop(self) -> bytes:
+        index, self.index = self.index, self.index + 1
+        return b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n' % index
+
+    def render_sealed(self, block: Thinking) -> bytes:
+        return self._render_complete(render_block(block, self.context))
+
+    def render_whole(self, block: Block) -> bytes:
+        return self._render_complete(render_block(block, self.context))
+
+    def _render_complete(self, rendered: JsonObject) -> bytes:
+        """The events of a complete block, with one delta where the API streams it."""
+        match rendered:
+            case {"type": "text", "text": str(text)}:
+                return self.begin_text(Text("")) + self.delta(text) + self.stop()
+            case {"type": str(kind), "input": given} if kind.endswith("tool_use"):
+                start = self._begin({**rendered, "input": {}}, "input_json_delta", "partial_json")
+                return start + self.delta("") + self.delta(encode_json_text(given)) + self.stop()
+            case {"type": "compaction"}:
+                fields = {key: value for key, value in rendered.items() if key != "type"}
+                start = _event(
+                    "content_block_start", index=self.index, content_block={"type": "compaction", "content": None}
+                )
+                return start + self._delta("compaction_delta", **fields) + self.stop()
+            case _:
+                return _event("content_block_start", index=self.index, content_block=rendered) + self.stop()
+
+    def blocks_for_client(self, block: Block) -> list[Block]:
+        return blocks_for_client([block], self.context)
+
+    def is_valid_text(self, text: str) -> bool:
+        return bool(text)
+
+    def render_finish(self, event: Finished) -> bytes:
+        reason = "max_tokens" if self.has_broken_call else string_or_none(self.response_fields.get("stop_reason"))
+        delta: JsonObject = {
+            "stop_reason": reason or render_stop_reason(event.finish, event.stop_sequence, has_calls=self.has_calls),
+            "stop_sequence": event.stop_sequence,
+            **{key: self.response_fields[key] for key in _DELTA_FIELDS if self.response_fields.get(key) is not None},
+        }
+        sent = self._sent_fields
+        late = {
+            key: value
+            for key, value in self.response_fields.items()
+            if key not in _NOT_IN_START and (key not in sent or sent[key] != value)
+        }
+        counted = object_or_none(self.response_fields.get("usage"))
+        if counted is not None:
+            usage = {key: value for key, value in counted.items() if key in _USAGE_FIELDS}
+        else:
+            usage = render_usage(self.usage or Usage())
+        end = _event("message_delta", delta=delta, usage={"output_tokens": 0, **usage}, **late)
+        return end + _event("message_stop")
+
+    def render_error(self, error: ApiError) -> bytes:
+        return encode_sse(encode_json(render_error(replace(error, status=error.status or 500))), "error")
+
+
+def _event(kind: str, **fields: Any) -> bytes:
+    return encode_sse(encode_json({"type": kind, **fields}), kind)

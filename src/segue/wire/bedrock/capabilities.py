@@ -1,0 +1,93 @@
+"""What each model family on Converse supports: one row per family, by the model id.
+
+The service passes requests on to models of many vendors, and most of its rules are theirs. An unknown model gets a
+strict row.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+from msgspec import Struct
+
+from segue.models import Model
+
+__all__ = ["API", "DEFAULT_MODEL", "Capabilities", "capabilities_of"]
+
+API = "bedrock"
+DEFAULT_MODEL = "us.anthropic.claude-sonnet-5"
+
+_NO_MEDIA: frozenset[str] = frozenset()
+_IMAGES = frozenset({"image"})
+_IMAGES_AND_DOCUMENTS = frozenset({"image", "document"})
+
+
+class Capabilities(Struct, frozen=True):
+    """`user_media` are the media accepted in user messages, `result_media` those accepted in tool results."""
+
+    user_media: frozenset[str] = _IMAGES_AND_DOCUMENTS
+    result_media: frozenset[str] = _NO_MEDIA
+    text_with_results: bool = True
+    hosted_tools: bool = False
+    """True if the provider has hosted tools for the model."""
+    forced_choice: bool = False
+    error_flag: bool = True
+    ending: Literal["prefill", "human"] = "human"
+    assistant_first: bool = False
+    reasoning: Literal["none", "refused"] = "none"
+    top_k_path: str | None = None
+    """Path of `top_k` in `additionalModelRequestFields`; None if the model has no such field."""
+    reasoning_form: Literal["", "nova", "gpt"] = ""
+    """Which form the reasoning options have, for models other than Claude."""
+
+
+@lru_cache(maxsize=128)
+def capabilities_of(model: Model) -> Capabilities:
+    match model.family:
+        case "claude":
+            return Capabilities(
+                result_media=_IMAGES_AND_DOCUMENTS,
+                hosted_tools=True,
+                forced_choice=True,
+                assistant_first=True,
+                top_k_path="top_k",
+            )
+        case "nova":
+            media = _NO_MEDIA if model.line == "micro" else _IMAGES_AND_DOCUMENTS | {"video"}
+            thinks = "nova" if model.at_least(2) else ""
+            return Capabilities(
+                media,
+                media,
+                hosted_tools=True,
+                forced_choice=True,
+                ending="prefill",
+                top_k_path="inferenceConfig.topK",
+                reasoning_form=thinks,
+            )
+        case "llama":
+            # BED-07; «requires the last turn in the conversation to be a user message»
+            return Capabilities(_IMAGES_AND_DOCUMENTS if model.at_least(3, 2) else _NO_MEDIA, text_with_results=False)
+        case "mistral":
+            seeing = "pixtral" in model.name or model.generation >= 13
+            return Capabilities(
+                _IMAGES_AND_DOCUMENTS if seeing else _NO_MEDIA,
+                text_with_results=False,
+                forced_choice=model.line == "large",
+            )
+        case "qwen":
+            # BED-06
+            return Capabilities(_IMAGES if "vl" in model.name else _NO_MEDIA, assistant_first=True)
+        case "gpt":
+            return Capabilities(_NO_MEDIA, reasoning_form="gpt")
+        case "deepseek":
+            return Capabilities(_NO_MEDIA, reasoning="refused")
+        case "palmyra":
+            # BED-09
+            return Capabilities(_NO_MEDIA, error_flag=False)
+        case "":
+            return Capabilities(hosted_tools=True)
+        case "gemma":
+            return Capabilities()
+        case _:
+            return Capabilities(_NO_MEDIA)

@@ -1,0 +1,278 @@
+"""Parses ConverseStream, as an AWS event stream or as boto3 decodes it. Text blocks have no start event."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from functools import partial
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
+from segue.canonical.json import to_plain_json
+from segue.canonical.request import Reply
+from segue.errors import InputError
+from segue.wire.bedrock.capabilities import API
+from segue.wire.bedrock.items import parse_content
+from segue.wire.bedrock.reply import parse_error, parse_reply
+from segue.wire.framing import EXCEPTION_PREFIX
+from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.stream_block_reader import BlockReader, OpenBlock
+from segue.wire.stream_deltas import arguments_to_text, merge_deltas
+
+__all__ = ["BedrockReader"]
+
+_DELTA_EVENT = "contentBlockDelta"
+_EVENTS = (_DELTA_EVENT, "contentBlockStart", "contentBlockStop", "messageStart", "messageStop", "metadata")
+# Every payload is padded under this key to hide its length.
+_PADDING = "p"
+_TEXT, _CALL, _REASONING, _REDACTED = "text", "toolUse", "reasoningContent", "redactedContent"
+
+
+class _OpenBlock(OpenBlock):
+    """An open block, keyed by index and kind. `input_parts` also collects deltas other than text."""
+
+    __slots__ = ("index", "kind", "signature")
+
+    def __init__(self, index: object, kind: str) -> None:
+        super().__init__((index, kind), {})
+        self.index = index
+        self.kind = kind
+        self.signature: list[str] = []
+
+
+class BedrockReader(BlockReader[_OpenBlock]):
+    def __init__(self, turn_key: str) -> None:
+        super().__init__(API, turn_key)
+        self._response_fields: JsonObject = {}
+        self._message_fields: JsonObject = {"role": "assistant"}
+        self._start_count = 0
+        # Hosted calls, by whose ids their results are recognised.
+        self._hosted_calls: list[JsonObject] = []
+
+    def read(self, payload: JsonObject, name: str | None) -> None:
+        event = payload if name == _DELTA_EVENT else payload.get(_DELTA_EVENT) if name is None else None
+        if type(event) is dict and self._add_delta(cast("JsonObject", event) if name is None else payload):
+            return None
+        return self._read_payload(cast("JsonObject", to_plain_json(payload)), name)
+
+    def _add_delta(self, event: JsonObject) -> bool:
+        """Parses a text or input delta of an open block; False for any other event."""
+        index = event.get("contentBlockIndex")
+        if type(index) is not int or type(event.get("delta")) is not dict or len(event["delta"]) != 1:
+            return False
+        delta: JsonObject = event["delta"]
+        text = delta.get(_TEXT)
+        if text is not None:
+            slot = self.open_blocks.get((index, _TEXT))
+            if slot is not None and type(text) is str:
+                self.add_text(slot.block_index, text)
+                if _PADDING not in event:
+                    self.expect_similar(_TEXT, text, partial(self.add_text, slot.block_index))
+                return True
+        elif type(delta.get(_CALL)) is dict:
+            slot = self.open_blocks.get((index, _CALL))
+            text = delta[_CALL].get("input")
+            if slot is not None and slot.call is not None and slot.has_input and type(text) is str:
+                self.add_input(slot.block_index, text)
+                if _PADDING not in event:
+                    self.expect_similar("input", text, partial(self.add_input, slot.block_index))
+                return True
+        return False
+
+    def _read_payload(self, payload: JsonObject, name: str | None) -> None:
+        if self.whole_reply is not None:
+            return None
+        if name is not None and name.startswith(EXCEPTION_PREFIX):
+            return self._fail(name.removeprefix(EXCEPTION_PREFIX), payload)
+        if name in _EVENTS:
+            return self._read_event(name, object_or_none(payload.get(name)) or payload)
+        known = False
+        for kind, value in payload.items():
+            inner = object_or_none(value)
+            if kind in _EVENTS and inner is not None:
+                known = True
+                self._read_event(kind, inner)
+            elif kind.endswith("Exception"):
+                known = True
+                self._fail(kind, inner or {})
+        if not known and name is None:
+            self._read_non_event(payload)
+        return None
+
+    def _read_non_event(self, payload: JsonObject) -> None:
+        """A payload that is not an event: a complete reply, an error, or anything else, which is ignored."""
+        if object_or_none(payload.get("output")) is not None:
+            if not self.opened:
+                self.whole_reply = self.emit_reply(parse_reply(payload))
+        elif "__type" in payload or string_or_none(payload.get("message") or payload.get("Message")):
+            self.failed = parse_error(0, payload)
+
+    def _fail(self, kind: str, error: JsonObject) -> None:
+        """Records an exception; in a stream its name begins with a lower-case letter, elsewhere with a capital."""
+        self.failed = parse_error(0, {**error, "__type": kind[:1].upper() + kind[1:]})
+
+    def _read_event(self, kind: str, event: JsonObject) -> None:
+        self.open(None, None, native=Native(API, self._response_fields, intact=False))
+        event.pop(_PADDING, None)
+        index = integer_or_none(event.get("contentBlockIndex"))
+        match kind:
+            case "contentBlockStart":
+                self.end_stopped_blocks()
+                for member, value in (object_or_none(event.get("start")) or {}).items():
+                    if value is not None:
+                        self._begin(index, member, value)
+            case "contentBlockDelta":
+                for member, value in (object_or_none(event.get("delta")) or {}).items():
+                    if value is not None:
+                        self._read_delta(index, member, value)
+            case "contentBlockStop":
+                self._stop(index)
+            case "messageStart":
+                self._message_fields.update(event)
+            case _:
+                self._response_fields.update(event)
+                if self.is_at_end():
+                    self.end_open_blocks(finished=True)
+
+    def stop_reason(self) -> object:
+        return self._response_fields.get("stopReason")
+
+    # ---------------------------------------------------------------------------------------------------------- blocks
+
+    def _begin(self, index: int | None, kind: str, value: object) -> _OpenBlock:
+        self._start_count += 1
+        slot = _OpenBlock(index if index is not None else f"no index {self._start_count}", kind)
+        if slot.key in self.open_blocks:
+            self.end_block(self.open_blocks[slot.key])
+        self.open_blocks[slot.key] = slot
+        if kind == _CALL:
+            self._begin_call(slot, object_or_none(value) or {})
+        elif kind == _TEXT:
+            self.set_block_index(slot, self.start(Text("")))
+            self.add_text(slot.block_index, value if isinstance(value, str) else "")
+        elif kind in (_REASONING, _REDACTED):
+            self.set_block_index(slot, self.start(Thinking(origin=Origin(API, identity="absent"))))
+        else:
+            slot.input_parts.append(value)
+        return slot
+
+    def _begin_call(self, slot: _OpenBlock, used: JsonObject) -> None:
+        fragment: JsonObject = {_CALL: {**used, "input": {}}}
+        slot.fragment = fragment
+        parsed, _ = parse_content([fragment], None)
+        call = cast("ToolCall", parsed[0])
+        if call.kind != "hosted":
+            native = Native(API, {_CALL: used}, intact=False)
+            slot.call = self.assign_id(msgspec.structs.replace(call, native=native))
+            self.set_block_index(slot, self.start(slot.call))
+        given = used.get("input")
+        if given not in (None, {}, ""):
+            self.add_block_input(slot, arguments_to_text(given))
+
+    def _read_delta(self, index: int | None, kind: str, value: Any) -> None:
+        if kind == _TEXT:
+            if isinstance(value, str):
+                self.add_text(self._block_for(index, _TEXT).block_index, value)
+        elif kind == _CALL:
+            text = (object_or_none(value) or {}).get("input")
+            if text not in (None, ""):
+                self.add_block_input(self._call_for_input(index), arguments_to_text(text))
+        elif kind == _REASONING:
+            self._read_reasoning_delta(index, object_or_none(value) or {})
+        elif kind == "citation":
+            self._block_for(index, _TEXT).input_parts.append(value)
+        elif kind != "cachePoint":
+            self._block_for(index, kind).input_parts.append({"content": value} if kind == "toolResult" else value)
+
+    def _read_reasoning_delta(self, index: int | None, delta: JsonObject) -> None:
+        if isinstance(text := delta.get("text"), str):
+            self.add_thinking(self._block_for(index, _REASONING).block_index, text)
+        if isinstance(signature := delta.get("signature"), str):
+            self._block_for(index, _REASONING).signature.append(signature)
+        if isinstance(sealed := delta.get(_REDACTED), str):
+            self._block_for(index, _REDACTED).input_parts.append(sealed)
+        rest = {key: value for key, value in delta.items() if key not in ("text", "signature", _REDACTED)}
+        if rest:
+            self._block_for(index, _REASONING).input_parts.append(rest)
+
+    def _block_for(self, index: int | None, kind: str) -> _OpenBlock:
+        """The open block of this kind that a delta belongs to; a missing one is started, as always for text."""
+        if index is None:
+            slot = next((slot for slot in reversed(self.open_blocks.values()) if slot.kind == kind), None)
+        else:
+            slot = self.open_blocks.get((index, kind))
+        if slot is None:
+            self.end_stopped_blocks()
+            slot = self._begin(index, kind, None)
+        return slot
+
+    def _call_for_input(self, index: int | None) -> _OpenBlock:
+        """The open call that an input delta belongs to; raises `InputError` where that is ambiguous."""
+        slot = self.open_blocks.get((index, _CALL))
+        if slot is not None:
+            return slot
+        calls = [slot for slot in self.open_blocks.values() if slot.kind == _CALL]
+        if (index, _CALL) in self.closed_keys or not calls or (index is not None and len(calls) > 1):
+            raise InputError("input delta for a call that has not started or has ended", path="contentBlockIndex")
+        return calls[-1]
+
+    def _stop(self, index: int | None) -> None:
+        if index is None:
+            slots = [slot for slot in reversed(self.open_blocks.values()) if not slot.stopped][:1]
+        else:
+            slots = [slot for slot in self.open_blocks.values() if slot.index == index]
+        for slot in slots:
+            self.stop_block(slot)
+
+    # ------------------------------------------------------------------------------------------------------------ ends
+
+    def build_block(self, slot: _OpenBlock, *, ended: bool) -> Block | None:
+        if slot.kind == _CALL:
+            slot.fragment = {_CALL: {**slot.fragment[_CALL], "input": self.block_input(slot, ended=ended)}}
+        else:
+            slot.fragment = self._build_fragment(slot)
+        blocks, _ = parse_content([*self._hosted_calls, slot.fragment], None)
+        if len(blocks) == len(self._hosted_calls):
+            return None
+        block = blocks[-1]
+        if isinstance(block, ToolCall) and block.kind == "hosted":
+            self._hosted_calls.append(slot.fragment)
+        return block
+
+    def _build_fragment(self, slot: _OpenBlock) -> JsonObject:
+        """The block as in a complete reply."""
+        match slot.kind:
+            case "text":
+                text = self.finish_text(slot.block_index)
+                if not slot.input_parts or not text:
+                    return {_TEXT: text}
+                return {"citationsContent": {"content": [{"text": text}], "citations": slot.input_parts}}
+            case "reasoningContent":
+                signed = {"signature": _join_signature(slot.signature)} if slot.signature else {}
+                thought = {"reasoningText": {"text": self.finish_text(slot.block_index), **signed}}
+                return {_REASONING: {**cast("JsonObject", merge_deltas(slot.input_parts) or {}), **thought}}
+            case "redactedContent":
+                return {_REASONING: {_REDACTED: _join_base64(slot.input_parts)}}
+            case kind:
+                return {kind: merge_deltas(slot.input_parts)}
+
+    def build_reply(self, content: list[JsonObject]) -> Reply:
+        return parse_reply(
+            {**self._response_fields, "output": {"message": {**self._message_fields, "content": content}}}
+        )
+
+
+def _join_signature(signature: list[str]) -> str:
+    """The signature, sent in parts or repeated."""
+    return signature[0] if len(set(signature)) == 1 else "".join(signature)
+
+
+def _join_base64(pieces: list[str]) -> str:
+    """Joins base64 data that was encoded in parts."""
+    if len(pieces) == 1:
+        return pieces[0]
+    try:
+        return b64encode(b"".join(b64decode(piece, validate=True) for piece in pieces)).decode()
+    except ValueError:
+        return "".join(pieces)

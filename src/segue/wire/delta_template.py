@@ -1,0 +1,159 @@
+"""Fast parsing of runs of deltas that differ only in one text.
+
+Most of a stream are such runs. The first delta of a run is parsed in full and becomes the template; of the following
+ones only the text is decoded. A delta that does not match the template is parsed in full.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+
+__all__ = ["DeltaTemplate"]
+
+Emit = Callable[[str], object]
+
+_decode = msgspec.json.Decoder().decode
+_decode_text = msgspec.json.Decoder(str).decode
+_decode_texts = msgspec.json.Decoder(list[str]).decode
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_PROBE = "\u00b6probe"
+_END = b"\n\n"
+# Fields that may differ between deltas without effect: sequence numbers, padding, and counts of which the last counts.
+_VARIABLE_FIELDS = re.compile(
+    rb'("(?:sequence_number|[a-zA-Z]+TokenCount)":\s*)\d+|("(?:obfuscation|p)":\s*)"[^"\\]*"', re.DOTALL
+)
+_DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)
+
+
+class DeltaTemplate:
+    """`head` and `tail` surround the text in each payload; `lead` is what an event has before its payload.
+
+    `last_payload` is the last payload that matched, where payloads differ in more than their text.
+    """
+
+    __slots__ = (
+        *("_suffix", "_event", "_head", "_prefix", "_line", "_lines", "_payload"),
+        *("_separator", "_start", "_stop", "_tail", "_emit", "last_payload"),
+    )
+
+    def __init__(self, lead: bytes, head: bytes, tail: bytes, emit: Emit) -> None:
+        self._emit = emit
+        self._head, self._tail = head, tail
+        self._prefix = lead + head
+        self._suffix = tail + _END
+        self._separator = self._suffix + self._prefix
+        self._lines = self._prefix.count(b"\n") + len(_END)
+        self._line = self._lines - len(_END)
+        self._start, self._stop = len(self._prefix.rpartition(b"\n")[2]), -len(tail) or None
+        self._payload = self._event = None
+        self.last_payload = b""
+        if _VARIABLE_FIELDS.search(head) or _VARIABLE_FIELDS.search(tail):
+            payload = _flexible_pattern(head) + b"(" + _STRING.pattern + b")" + _flexible_pattern(tail)
+            self._payload = re.compile(payload, re.DOTALL)
+            self._event = re.compile(re.escape(lead) + payload + _END, re.DOTALL)
+
+    @staticmethod
+    def has_variable_fields(payload: bytes) -> bool:
+        """Whether a payload has fields besides its text that differ from one delta to the next."""
+        return _VARIABLE_FIELDS.search(payload) is not None
+
+    @classmethod
+    def from_payload(cls, payload: bytes, name: str | None, key: str, text: str, emit: Emit) -> DeltaTemplate | None:
+        """The template for payloads that equal this one except for the text under `key`; None if that is ambiguous."""
+        place = payload.rfind(b'"%b"' % key.encode())
+        found = _STRING.search(payload, payload.find(b":", place)) if place >= 0 else None
+        if found is None:
+            return None
+        head, tail = payload[: found.start()], payload[found.end() :]
+        try:
+            if _decode_text(found[0]) != text:
+                return None
+            probe = _decode(head + b'"%b"' % _PROBE.encode() + tail)
+        except _DECODE_ERRORS:
+            return None
+        if _replace_text(probe, key, _PROBE, text) != _decode(payload):
+            return None
+        lead = b"data: " if name is None else b"event: %b\ndata: " % name.encode()
+        return cls(lead, head, tail, emit)
+
+    def consume_payload(self, payload: bytes) -> bool:
+        """Emits the text of one payload and returns True, or returns False if the payload does not match."""
+        if self._payload is not None:
+            found = self._payload.fullmatch(payload)
+            encoded = None if found is None else found[1]
+        elif payload.startswith(self._head) and payload.endswith(self._tail):
+            encoded = payload[len(self._head) : len(payload) - len(self._tail)]
+        else:
+            encoded = None
+        if encoded is None:
+            return False
+        try:
+            text = _decode_text(encoded)
+        except _DECODE_ERRORS:
+            return False
+        self.last_payload = payload
+        self._emit(text)
+        return True
+
+    def consume_stream(self, stream: bytes) -> bytes:
+        """Emits the texts of the matching events at the start of a stream and returns the remaining bytes."""
+        encoded, rest = self._split_exact(stream) if self._event is None else self._split_variable(stream)
+        if not encoded:
+            return stream
+        try:
+            texts = _decode_texts(b"[%b]" % b",".join(encoded))
+        except _DECODE_ERRORS:
+            return stream
+        if len(texts) != len(encoded):
+            return stream
+        self._emit("".join(texts))
+        return rest
+
+    def _split_exact(self, stream: bytes) -> tuple[list[bytes], bytes]:
+        """The encoded texts and the remaining bytes: splits as if all events matched, then rebuilds them to verify."""
+        end = stream.rfind(_END)
+        events = stream[: end + len(_END)]
+        lines = events.split(b"\n")[self._line : -1 : self._lines]
+        encoded = [line[self._start : self._stop] for line in lines]
+        if end < 0 or events != self._prefix + self._separator.join(encoded) + self._suffix:
+            return [], stream
+        return encoded, stream[len(events) :]
+
+    def _split_variable(self, stream: bytes) -> tuple[list[bytes], bytes]:
+        parts = self._event.split(stream) if self._event is not None else []
+        between, encoded = parts[:-1:2], parts[1::2]
+        if any(between) or not encoded:
+            return [], stream
+        rest = parts[-1]
+        events = stream[: len(stream) - len(rest) - len(_END)]
+        self.last_payload = events[events.rfind(_END) + 1 :].partition(b"data: ")[2]
+        return encoded, rest
+
+
+def _flexible_pattern(encoded: bytes) -> bytes:
+    """A pattern for these bytes in which the variable fields may have any value."""
+    made: list[bytes] = []
+    position = 0
+    for found in _VARIABLE_FIELDS.finditer(encoded):
+        number, padding = found.groups()
+        made += [re.escape(encoded[position : found.start()]), re.escape(number or padding)]
+        made.append(rb"\d+" if number else rb'"[^"\\]*"')
+        position = found.end()
+    return b"".join([*made, re.escape(encoded[position:])])
+
+
+def _replace_text(value: Any, key: str, text: str, other: str) -> Any:
+    """The value with this text under this key replaced."""
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return {
+            name: other if name == key and member == text else _replace_text(member, key, text, other)
+            for name, member in members.items()
+        }
+    if isinstance(value, list):
+        return [_replace_text(member, key, text, other) for member in cast("list[Any]", value)]
+    return value

@@ -1,0 +1,152 @@
+"""Detects the API of a request body: by its shape, then by its model name; a wire comes before its dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from segue.errors import InputError
+from segue.models import identify
+from segue.wire.json_values import json_type_name
+from segue.wire.openai_responses.required_fields import is_openai_item
+
+__all__ = ["detect_source", "find_contradicting_api"]
+
+# Top-level keys hint at an API; what messages and tools look like decides.
+_CHAT_KEYS = frozenset(
+    {
+        "max_completion_tokens",
+        "reasoning_effort",
+        "response_format",
+        "parallel_tool_calls",
+        "frequency_penalty",
+        "presence_penalty",
+        "logit_bias",
+        "logprobs",
+        "stream_options",
+        "functions",
+        "n",
+        "seed",
+        "stop",
+        "random_seed",
+        "safe_prompt",
+        "prompt_mode",
+        "enable_thinking",
+        "thinking_budget",
+    }
+)
+_ANTHROPIC_KEYS = frozenset({"system", "stop_sequences", "top_k", "anthropic_version", "mcp_servers"})
+_BEDROCK_KEYS = frozenset(
+    {"modelId", "inferenceConfig", "toolConfig", "additionalModelRequestFields", "guardrailConfig", "performanceConfig"}
+)
+_BEDROCK_BLOCKS = frozenset(
+    {"toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent", "citationsContent", "searchResult"}
+    | {"image", "document", "video", "audio"}
+)
+_CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal", "document_url"})
+_ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "server_tool_use", "image"})
+_CHAT_FAMILIES = {"kimi": "kimi", "mistral": "mistral", "deepseek": "deepseek", "qwen": "qwen"}
+# Keys that hold the conversation in one API only.
+_ROOT_KEYS = {"input": "openai-responses", "contents": "gemini"}
+# API → wire whose body shape it has; any other has the shape of openai-chat.
+_BASE_APIS = {name: name for name in ("anthropic", "bedrock", *_ROOT_KEYS.values())} | {
+    "azure-foundry": "openai-responses"
+}
+# AZF-01, AZF-02
+_FOUNDRY_KEYS = frozenset({"agent_reference", "agent"})
+
+
+def detect_source(body: Mapping[str, Any]) -> str:
+    """The name of the wire that a body is written in."""
+    root = _api_by_root_key(body)
+    if root is not None:
+        return "azure-foundry" if root == "openai-responses" and _is_foundry(body) else root
+    if not isinstance(body.get("messages"), list):
+        if given := [key for key in ("messages", *_ROOT_KEYS) if key in body]:
+            raise InputError(f"a list was expected, not {json_type_name(body[given[0]])}", path=given[0])
+        *roots, last = (f"`{key}`" for key in ("messages", *_ROOT_KEYS))
+        missing = f"no {', '.join(roots)} or {last}"
+        raise InputError(f"{missing}: not a request body of a known API; name `source` if it is one")
+    found = set(_certain_apis(body)) or set(_likely_apis(body))
+    if len(found) > 1:
+        raise InputError(f"the body has features of {' and '.join(sorted(found))}; name `source`")
+    if "bedrock" in found:
+        return "bedrock"
+    model = body.get("model")
+    family = identify(model if isinstance(model, str) else None).family
+    if "anthropic" in found or (not found and family == "claude"):
+        return "anthropic"
+    return _CHAT_FAMILIES.get(family, "openai-chat")
+
+
+def find_contradicting_api(body: Mapping[str, Any], api: str) -> str | None:
+    """The wire that a body certainly belongs to, where that is not the wire of `api`; else None."""
+    expected = _BASE_APIS.get(api, "openai-chat")
+    found: set[str] = set()
+    root = _api_by_root_key(body)
+    for sign in _certain_apis(body) if root is None else (root,):
+        if sign == expected:
+            return None
+        found.add(sign)
+    return min(found, default=None)
+
+
+def _api_by_root_key(body: Mapping[str, Any]) -> str | None:
+    """The API whose conversation key the body has, if it has no `messages`."""
+    if "messages" in body:
+        return None
+    return next((api for key, api in _ROOT_KEYS.items() if isinstance(body.get(key), str | list | dict)), None)
+
+
+def _is_foundry(body: Mapping[str, Any]) -> bool:
+    """Whether a Responses body names an agent or has items that only Foundry makes."""
+    if any(isinstance(body.get(key), dict) for key in _FOUNDRY_KEYS):
+        return True
+    return any(not is_openai_item(str(item.get("type")), {}) for item in _objects(body.get("input")))
+
+
+def _likely_apis(body: Mapping[str, Any]) -> Iterator[str]:
+    if _CHAT_KEYS & body.keys():
+        yield "openai-chat"
+    if any(
+        _is_untyped_text(part) for message in _objects(body["messages"]) for part in _objects(message.get("content"))
+    ):
+        yield "bedrock"
+    elif _ANTHROPIC_KEYS & body.keys():
+        yield "anthropic"
+
+
+def _certain_apis(body: Mapping[str, Any]) -> Iterator[str]:
+    """One API name for each feature that only that API has."""
+    if _BEDROCK_KEYS & body.keys():
+        yield "bedrock"
+    for tool in _objects(body.get("tools")):
+        if "input_schema" in tool:
+            yield "anthropic"
+        elif isinstance(tool.get("function"), dict):
+            yield "openai-chat"
+    for message in _objects(body.get("messages")):
+        yield from _certain_apis_of_message(message)
+
+
+def _certain_apis_of_message(message: Mapping[str, Any]) -> Iterator[str]:
+    if str(message.get("role")) in ("tool", "function", "developer") or message.get("tool_calls"):
+        yield "openai-chat"
+    for part in _objects(message.get("content")):
+        kind = str(part.get("type"))
+        if "type" not in part and _BEDROCK_BLOCKS & part.keys():
+            yield "bedrock"
+        if kind in _CHAT_PARTS:
+            yield "openai-chat"
+        elif kind in _ANTHROPIC_BLOCKS:
+            yield "anthropic"
+
+
+def _is_untyped_text(part: Mapping[str, Any]) -> bool:
+    """A text part without `type`."""
+    return list(part) == ["text"]
+
+
+def _objects(value: object) -> Iterator[Mapping[str, Any]]:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return (cast("dict[str, Any]", item) for item in items if isinstance(item, dict))

@@ -1,0 +1,79 @@
+"""The fast path of a wire: typed parsing and rendering of conversations without unusual content.
+
+The parser accepts only what is usual in bodies of its API: an unexpected key, type or value raises, and the full
+pipeline is used instead. The renderer returns exactly the items that the full pipeline would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from segue.canonical.fast import FastEvent, FastHistory
+from segue.canonical.request import Request
+from segue.canonical.type_warmup import warm_type
+from segue.render.fast import FastRenderOptions
+
+__all__ = ["FastPath", "decode_members"]
+
+_ABSENT = Raw()
+_members_decoder = msgspec.json.Decoder(dict[str, Raw])
+
+
+def _always_true(_given: object) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class FastPath:
+    """`conversation_key` is the key of a body that holds the messages, `items_type` the type of their list.
+
+    `body_keys` are its usual other keys; any other key only costs a second decoding of the body.
+    """
+
+    conversation_key: str
+    items_type: Any
+    body_keys: frozenset[str]
+    parse: Callable[[list[Any]], FastHistory]
+    render: Callable[[FastHistory, Sequence[FastEvent], FastRenderOptions], list[Any]]
+    """Gets the conversation, its events to render, and how to render them."""
+    can_pass_through: Callable[[list[Any]], bool] = _always_true
+    """Whether the items may be sent same-API as they are, for conditions that a sample of them cannot show."""
+    supports_request: Callable[[Request], bool] = _always_true
+    """Whether the rest of the request permits parsing the conversation on its own."""
+
+    def split_body(self, data: bytes) -> tuple[list[Any], dict[str, Raw]]:
+        """The typed items of a body, and its other fields undecoded."""
+        try:
+            body = self._body_decoder.decode(data)
+        except msgspec.ValidationError:
+            rest = decode_members(data)
+            return self.decode_items(rest.pop(self.conversation_key, _ABSENT)), rest
+        rest = {name: value for name in self.body_keys if (value := getattr(body, name)) is not _ABSENT}
+        return getattr(body, self.conversation_key), rest
+
+    def decode_items(self, items: Raw) -> list[Any]:
+        """The typed items of a body that is split already."""
+        return self._items_decoder.decode(items)
+
+    @cached_property
+    def _body_decoder(self) -> msgspec.json.Decoder[Any]:
+        fields = [(name, Raw, _ABSENT) for name in sorted(self.body_keys)]
+        body = msgspec.defstruct(
+            "Body", [(self.conversation_key, warm_type(self.items_type)), *fields], forbid_unknown_fields=True, gc=False
+        )
+        return msgspec.json.Decoder(body)
+
+    @cached_property
+    def _items_decoder(self) -> msgspec.json.Decoder[list[Any]]:
+        return msgspec.json.Decoder(warm_type(self.items_type))
+
+
+def decode_members(data: bytes) -> dict[str, Raw]:
+    """The members of a JSON object, each value undecoded."""
+    return _members_decoder.decode(data)

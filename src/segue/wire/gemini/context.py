@@ -1,0 +1,67 @@
+"""The render context: projected ids and names, and which calls are sent with an id.
+
+A call and its result both have an id or neither has one (GEM-11). Older models pair by position and get none; same-API
+calls keep one if they had one.
+"""
+
+from __future__ import annotations
+
+from segue.canonical.blocks import ToolCall, ToolResponse
+from segue.models import Model
+from segue.wire.base import RenderContext
+from segue.wire.gemini.capabilities import capabilities_of
+from segue.wire.gemini.fields import JsonObject, get_field
+
+__all__ = ["GeminiContext"]
+
+
+class GeminiContext:
+    """State of one rendering. `project_call` must be called before `project_response` of its result."""
+
+    __slots__ = (
+        "_projected",
+        "_call_names",
+        "_same_ids",
+        "_new_ids",
+        "fetch",
+        "ids",
+        "render_context",
+        "report",
+        "project_name",
+        "capabilities",
+    )
+
+    def __init__(self, render_context: RenderContext, model: Model, *, new_ids: bool = False) -> None:
+        self.render_context = render_context
+        self.ids = render_context.ids
+        self.project_name = render_context.names.render
+        self.report = render_context.report
+        self.fetch = render_context.fetch
+        self.capabilities = capabilities_of(model)
+        self._new_ids = new_ids
+        self._projected: dict[str, tuple[str | None, str]] = {}
+        self._call_names: dict[str, str] = {}
+        self._same_ids: set[str] = set()
+
+    def project_call(self, call: ToolCall, own: JsonObject | None) -> tuple[str | None, str]:
+        """The projected id (or None) and name of a call. `own` is its original fragment, if Gemini made it."""
+        had_no_id = own is not None and not get_field(own, "id")
+        writes_id = self.capabilities.call_ids or own is not None
+        bare = had_no_id and not (self._new_ids and self.capabilities.call_ids)
+        made = self.ids.render(call.id) if writes_id and not bare else None
+        if own is not None and made == (get_field(own, "id") or None):
+            self._same_ids.add(call.id)
+        self._call_names[call.id] = call.name
+        self._projected[call.id] = made, self.project_name(call.name)
+        return self._projected[call.id]
+
+    def project_response(self, response: ToolResponse, own: JsonObject | None) -> tuple[str | None, str]:
+        """The same for a result (GEM-13). Without its call in the body, the result's own id and name are used."""
+        call_id, name = self._projected.get(response.call_id) or (None, self.project_name(response.name or ""))
+        given = get_field(own, "name") if own is not None else None
+        if given and given != self._call_names.get(response.call_id, given):
+            message = f"renamed the function response {given!r}: its name must match its call"
+            self.report.add("name", message, call_id=response.call_id, subject=given)
+        if own is not None and (response.call_id in self._same_ids or response.call_id not in self._projected):
+            return get_field(own, "id") or None, name
+        return call_id, name

@@ -1,0 +1,183 @@
+"""Stream renderer: events to `GenerateContentResponse` chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from segue.canonical.blocks import Block, Thinking, ToolCall
+from segue.canonical.json import encode_json
+from segue.canonical.request import Usage
+from segue.models import identify
+from segue.wire.base import RenderContext
+from segue.wire.events import (
+    BlockEnd,
+    BlockStart,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    ReplyStart,
+    TextDelta,
+    ThinkingDelta,
+    UsageUpdate,
+    WholeBlock,
+)
+from segue.wire.framing import encode_sse
+from segue.wire.gemini.context import GeminiContext
+from segue.wire.gemini.fields import (
+    JsonObject,
+    get_field,
+)
+from segue.wire.gemini.items import API, is_signature_of_next, render_parts
+from segue.wire.gemini.reply import (
+    blocks_for_client,
+    has_content,
+    needs_signature,
+    placeholder_signature,
+    render_error,
+    render_finish,
+    render_usage,
+)
+from segue.wire.gemini.stream_in import PER_CHUNK_FIELDS, GeminiReader
+from segue.wire.stream_renderer import BlockOrder, StreamRenderer
+
+__all__ = ["GeminiReader", "GeminiRenderer"]
+
+_DELTA_HEAD = b'data: {"candidates":[{"content":{"parts":[{"text":'
+
+
+class GeminiRenderer(StreamRenderer):
+    """Events to chunks. Calls are sent whole (GEM-25), the last ones in the final chunk: clients would send back an
+    empty text that follows a call."""
+
+    def __init__(self, render_context: RenderContext, model: str | None) -> None:
+        super().__init__(render_context, model)
+        self._wire_context = GeminiContext(render_context, identify(None))
+        self._order = BlockOrder()
+        self._response_fields: JsonObject = {}
+        self._same_api = False
+        self._delta_tails: dict[bool, bytes] = {}
+        self._open_tails: dict[int, bytes] = {}
+        self._signature: Thinking | None = None
+        self._has_calls = False
+        self._pending_parts: list[JsonObject] = []
+        self._has_content = False
+        self._usage: Usage | None = None
+
+    def render(self, events: Iterable[Event]) -> bytes:
+        chunks: list[bytes] = []
+        for event in events:
+            if type(event) is TextDelta and event.index == self._order.current:
+                self._render_delta(event, chunks)
+                continue
+            for one in self._order.reorder((event,)):
+                if isinstance(one, (TextDelta, ThinkingDelta, InputDelta)):
+                    self._render_delta(one, chunks)
+                else:
+                    chunks += self._render_event(one)
+        return b"".join(chunks)
+
+    def _render_delta(self, event: TextDelta | ThinkingDelta | InputDelta, chunks: list[bytes]) -> None:
+        tail = self._open_tails.get(event.index)
+        if tail is not None and event.text:
+            if self._pending_parts:
+                chunks.append(self._flush_parts())
+            self._has_content = True
+            chunks.append(b"%b%b%b" % (_DELTA_HEAD, encode_json(event.text), tail))
+
+    def _render_event(
+        self, event: ReplyStart | BlockStart | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
+    ) -> Iterable[bytes]:
+        match event:
+            case ReplyStart():
+                self._on_opened(event)
+            case BlockStart():
+                self._on_start(event)
+            case BlockEnd():
+                grown = self._open_tails.pop(event.index, None) is not None
+                # Reasoning without text is rendered here only to report that it was dropped.
+                if not grown or (isinstance(event.block, Thinking) and not event.block.text):
+                    return self._render_block(event.block)
+            case WholeBlock():
+                return self._render_block(event.block)
+            case UsageUpdate():
+                self._usage = event.usage
+            case Finished():
+                return self._render_finish(event)
+            case Failed():
+                return [self._flush_parts(), encode_sse(encode_json(render_error(event.error)))]
+        return ()
+
+    def _on_opened(self, event: ReplyStart) -> None:
+        native = event.native if event.native is not None and event.native.api == API else None
+        self._same_api = native is not None
+        model = event.model or self.model
+        around = {**({"modelVersion": model} if model else {}), **({"responseId": event.id} if event.id else {})}
+        kept: Mapping[str, Any] = native.fragment if native is not None else {}
+        self._response_fields = {**around, **{key: value for key, value in kept.items() if key not in PER_CHUNK_FIELDS}}
+        behind = encode_json(self._response_fields)[1:]
+        behind = (b"," if len(behind) > 1 else b"") + behind
+        content = b'}],"role":"model"},"index":0}]' + behind + b"\n\n"
+        self._delta_tails = {False: content, True: b',"thought":true' + content}
+
+    def _render_chunk(self, candidate: JsonObject, **beside: object) -> bytes:
+        return encode_sse(encode_json({"candidates": [candidate], **beside, **self._response_fields}))
+
+    def _flush_parts(self) -> bytes:
+        parts, self._pending_parts = self._pending_parts, []
+        return self._render_chunk({"content": {"parts": parts, "role": "model"}, "index": 0}) if parts else b""
+
+    def _on_start(self, event: BlockStart) -> None:
+        """Same-API blocks that were not streamed, signed blocks and calls are sent whole; others as deltas."""
+        block = event.block
+        if isinstance(block, ToolCall) or self._signature is not None:
+            return
+        own = self._same_api or (isinstance(block, Thinking) and block.origin.provider == API)
+        if not own or (block.native is not None and not block.native.fragment):
+            self._open_tails[event.index] = self._delta_tails[isinstance(block, Thinking)]
+
+    def _render_block(self, block: Block) -> Iterator[bytes]:
+        if isinstance(block, ToolCall) and block.broken:
+            self.report.add("dropped", f"incomplete call of {block.name} dropped: it was cut off", subject=block.name)
+            return
+        for one in [block] if self._same_api else blocks_for_client(block, self.context):
+            if isinstance(one, Thinking) and is_signature_of_next(one):
+                yield from self._queue_parts([])
+                self._signature = one
+                continue
+            if isinstance(one, ToolCall) and one.kind != "hosted":
+                first = not self._has_calls and not self._same_api
+                if first and self._signature is None and needs_signature(one):
+                    self._signature = placeholder_signature()
+                self._has_calls = True
+            yield from self._queue_parts([one])
+
+    def _queue_parts(self, blocks: list[Block]) -> Iterator[bytes]:
+        """Queue the parts of these blocks, the first one signed; they are sent with the next block or the end."""
+        signature, self._signature = self._signature, None
+        parts = render_parts([*([signature] if signature is not None else []), *blocks], self._wire_context)
+        if parts:
+            if self._pending_parts:
+                yield self._flush_parts()
+            self._pending_parts = parts
+            self._has_content = True
+
+    def _render_finish(self, event: Finished) -> Iterator[bytes]:
+        yield from self._queue_parts([])
+        parts, self._pending_parts = self._pending_parts, []
+        usage: JsonObject = {} if self._usage is None else {"usageMetadata": render_usage(self._usage)}
+        cause = event.cause if self._same_api else None
+        if (
+            self._same_api
+            and cause is None
+            and not self._has_content
+            and get_field(self._response_fields, "promptFeedback")
+        ):
+            yield encode_sse(encode_json({**usage, **self._response_fields}))
+            return
+        candidate: JsonObject = {"finishReason": render_finish(event.finish, cause), "index": 0}
+        if parts or self._has_content or has_content(event.finish):
+            # The vendor's client treats a chunk without content as a failed reply.
+            candidate = {"content": {"parts": parts or [{"text": ""}], "role": "model"}, **candidate}
+        yield self._render_chunk(candidate, **usage)

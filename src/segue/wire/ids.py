@@ -1,0 +1,255 @@
+"""Projects canonical ids to ids of the target: injective over the transcript, equal for a call and its result.
+
+Ids are assigned in transcript order. The first holder of an id keeps it; a later collision gets the projection of its
+canonical id, then a salt counted up. So earlier ids never depend on later messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from hashlib import sha256
+from string import ascii_letters, digits
+from typing import Protocol
+
+from msgspec import Struct
+
+from segue.canonical.blocks import Message, ToolCall, calls_of
+from segue.canonical.fast import FastHistory, FastPathUnsupportedError
+from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
+from segue.errors import ProjectionError
+from segue.render.transcript import Transcript
+
+__all__ = ["HasId", "IdMap", "IdScheme", "kimi_scheme", "mistral_scheme", "nine_character_hash", "prefix_scheme"]
+
+_CANONICAL_PREFIX = "hist_tool_"
+_HASHED_LENGTH = 24
+_ALPHANUMERIC = ascii_letters + digits
+_NINE_COUNT = len(_ALPHANUMERIC) ** 9
+_PAIRS = [first + second for second in _ALPHANUMERIC for first in _ALPHANUMERIC]
+_PAIR_COUNT = len(_PAIRS)
+
+_compile = cache(re.compile)
+
+
+class HasId(Protocol):
+    """Anything with a canonical call id."""
+
+    @property
+    def id(self) -> str: ...
+
+
+class _BareCall(Struct, frozen=True, gc=False):
+    id: str
+
+
+class IdScheme(Struct, frozen=True):
+    """How a target's ids are made and which it accepts. The `name` that `make` gets is the projected tool name."""
+
+    name: str
+    pattern: str
+    make: Callable[[HasId, str, int, int], str]
+    indexed: bool = False
+    """True if ids contain an index that must be unique over all tools; a taken index is counted up."""
+    prefix: str | None = None
+    """Set where an id is always this prefix plus the suffix of a hashed canonical id."""
+
+    def accepts(self, raw_id: str) -> bool:
+        return _compile(self.pattern).fullmatch(raw_id) is not None
+
+
+def _suffix(call_id: str) -> str:
+    return call_id[len(_CANONICAL_PREFIX) :] if is_canonical(call_id) else short_hash(call_id)
+
+
+def prefix_scheme(name: str, prefix: str, *, limit: int, pattern: str) -> IdScheme:
+    """`prefix` plus the canonical suffix, or plus a hash of the suffix where that is too long."""
+
+    def make(call: HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
+        suffix = _suffix(call.id)
+        if salt:
+            suffix = short_hash(f"{suffix}|{salt}")
+        elif len(prefix) + len(suffix) > limit:
+            suffix = short_hash(suffix)
+        return prefix + suffix
+
+    whole = len(prefix) + _HASHED_LENGTH <= limit
+    return IdScheme(name, pattern, make, prefix=prefix if whole else None)
+
+
+def kimi_scheme() -> IdScheme:
+    """`functions.{tool}:{index}`, the index counted over the whole transcript (KIM-01)."""
+
+    def make(_call: HasId, tool_name: str, ordinal: int, salt: int) -> str:
+        return f"functions.{tool_name}:{ordinal + salt}"
+
+    return IdScheme("kimi", r"(?:functions\.)?\$?[a-zA-Z0-9_-]+:\d+", make, indexed=True)
+
+
+def mistral_scheme(*, pattern: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
+    """Nine letters and digits (MIS-01); some models accept other ids that they made themselves (MIS-02)."""
+
+    def make(call: HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
+        return nine_character_hash(f"{call.id}|{salt}")
+
+    return IdScheme("mistral", pattern, make)
+
+
+def nine_character_hash(text: str) -> str:
+    """Nine letters and digits from a hash of the text."""
+    number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big") % _NINE_COUNT
+    number, first = divmod(number, _PAIR_COUNT)
+    number, second = divmod(number, _PAIR_COUNT)
+    number, third = divmod(number, _PAIR_COUNT)
+    number, fourth = divmod(number, _PAIR_COUNT)
+    return f"{_PAIRS[first]}{_PAIRS[second]}{_PAIRS[third]}{_PAIRS[fourth]}{_ALPHANUMERIC[number]}"
+
+
+class IdMap:
+    """The projected ids of one request. Calls of a later reply are added with `assign`."""
+
+    def __init__(
+        self,
+        scheme: IdScheme,
+        *,
+        provider: str,
+        policy: str = "auto",
+        unique_per_turn: bool = False,
+        allow_duplicates: bool = False,
+    ) -> None:
+        self._scheme = scheme
+        self._provider = provider
+        self._policy = policy
+        self._unique_per_turn = unique_per_turn
+        self._allow_duplicates = allow_duplicates
+        self._projected: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._indexes: set[int] = set()
+        self._ordinal = 0
+        self._first_free = 0
+
+    @classmethod
+    def project(cls, transcript: Transcript, scheme: IdScheme, project_name: Callable[[str], str]) -> IdMap:
+        """Assigns an id to every call of a transcript."""
+        made = cls(
+            scheme,
+            provider=transcript.constraints.provider,
+            policy=transcript.policy.ids,
+            unique_per_turn=transcript.constraints.unique_ids == "turn",
+            allow_duplicates=transcript.constraints.unique_ids == "never",
+        )
+        made.add_messages(transcript.messages, project_name)
+        return made
+
+    def add_messages(self, messages: Iterable[Message], project_name: Callable[[str], str]) -> None:
+        for message in messages:
+            calls = calls_of(message)
+            if not calls:
+                continue
+            in_turn: set[str] = set()
+            for call in calls:
+                name = project_name(call.name) if call.kind != "hosted" else call.name
+                in_turn.add(self.assign(call, name, in_turn))
+
+    def assign(self, call: ToolCall, tool_name: str, in_turn: set[str] | None = None) -> str:
+        """The id of a call, assigned the first time and kept."""
+        known = self._projected.get(call.id)
+        if known is not None:
+            return known
+        ordinal, self._ordinal = self._ordinal, self._ordinal + 1
+        made = self._raw_id(call, tool_name, in_turn or set()) or self._make_id(call, tool_name, ordinal)
+        self._projected[call.id] = made
+        if _is_conflated(call) and call.kind == "hosted":
+            # A hosted item has no separate result that refers to it, so its id does not count as taken.
+            return made
+        self._taken.add(made)
+        if self._scheme.indexed:
+            self._indexes.add(_index_of(made))
+        return made
+
+    def _raw_id(self, call: ToolCall, tool_name: str, in_turn: set[str]) -> str | None:
+        """The raw id where policy, target and uniqueness allow it."""
+        same_provider = call.origin.provider == self._provider
+        if self._policy == "canonical" or not (same_provider or self._policy == "native"):
+            return None
+        # OAI-RESP-21, AZF-05: an item id used for want of a call id; no result item may refer to it.
+        if _is_conflated(call) and call.kind != "hosted":
+            return None
+        # A real item id does not link call and result; only other text in its place does.
+        misplaced = call.origin.item_id if raw_id_or_none(call.origin.item_id) is None else None
+        raw_id = call.origin.raw_id or (misplaced if same_provider else None)
+        if raw_id is None or not self._accepts(raw_id, tool_name):
+            return None
+        if self._allow_duplicates and same_provider:
+            return raw_id
+        return None if raw_id in (in_turn if self._unique_per_turn and same_provider else self._taken) else raw_id
+
+    def _accepts(self, raw_id: str, tool_name: str) -> bool:
+        """Whether the target accepts this raw id for a tool of this name."""
+        if not self._scheme.accepts(raw_id):
+            return False
+        return not self._scheme.indexed or raw_id.removeprefix("functions.").rsplit(":", 1)[0] == tool_name
+
+    def _make_id(self, call: HasId, tool_name: str, ordinal: int) -> str:
+        if self._scheme.indexed:
+            index = max(ordinal, self._first_free)
+            while index in self._indexes:
+                index += 1
+            # Ordinals only grow, and every index between this ordinal and the one found is taken.
+            self._first_free = index + 1
+            return self._scheme.make(call, tool_name, index, 0)
+        for salt in range(len(self._taken) + 1):
+            made = self._scheme.make(call, tool_name, ordinal, salt)
+            if made not in self._taken:
+                return made
+        raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
+
+    def assign_fast(self, plain: FastHistory, provider: str) -> list[str]:
+        """The ids of a fast-path conversation: its raw ids are all different, so either all are kept or none is."""
+        if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
+            raw_ids = [raw_id for raw_id in plain.raw_ids if raw_id is not None]
+            if raw_ids:
+                if not all(map(self._accepts, raw_ids, plain.names)):
+                    raise FastPathUnsupportedError
+                return raw_ids
+        if (prefix := self._scheme.prefix) is not None:
+            return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in plain.ids]
+        make = self._scheme.make
+        calls = enumerate(zip(plain.ids, plain.names, strict=True))
+        made = [make(_BareCall(call_id), name, ordinal, 0) for ordinal, (call_id, name) in calls]
+        if len(set(made)) < len(made):
+            raise FastPathUnsupportedError
+        return made
+
+    def copy_empty(self) -> IdMap:
+        """An empty map with the same scheme and policy."""
+        return IdMap(
+            self._scheme,
+            provider=self._provider,
+            policy=self._policy,
+            unique_per_turn=self._unique_per_turn,
+            allow_duplicates=self._allow_duplicates,
+        )
+
+    def render(self, call_id: str) -> str:
+        """The projected id of an assigned call; raises `ProjectionError` for any other."""
+        try:
+            return self._projected[call_id]
+        except KeyError:
+            raise ProjectionError(f"{call_id} is not a call of this transcript") from None
+
+    def __contains__(self, call_id: str) -> bool:
+        return call_id in self._projected
+
+    @property
+    def scheme(self) -> str:
+        return self._scheme.name
+
+
+def _is_conflated(call: ToolCall) -> bool:
+    return call.origin.identity == "conflated"
+
+
+def _index_of(wire_id: str) -> int:
+    return int(wire_id.rsplit(":", 1)[1])

@@ -1,0 +1,33 @@
+"""Same-API merging: the original fragment is kept and only changed fields are written over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["merge_changes", "rewrite_known", "unmodelled_fields"]
+
+
+def merge_changes(fragment: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The fragment with the difference between two renderings of its modelled fields applied; key order is kept."""
+    body = dict(fragment)
+    for key in [*before, *after]:
+        if before.get(key) == after.get(key):
+            continue
+        if key in after:
+            body[key] = after[key]
+        else:
+            body.pop(key, None)
+    return body
+
+
+def unmodelled_fields(fragment: Mapping[str, Any], modelled: frozenset[str]) -> dict[str, Any]:
+    """The fields of a fragment that no canonical field models."""
+    return {key: value for key, value in fragment.items() if key not in modelled}
+
+
+def rewrite_known(fragment: Mapping[str, Any], rendered: dict[str, Any], modelled: frozenset[str]) -> dict[str, Any]:
+    """The fragment with its modelled fields replaced by the rendered ones; other fields and the key order stay."""
+    body = {key: rendered.get(key, value) for key, value in fragment.items() if key in rendered or key not in modelled}
+    body.update(rendered)
+    return body

@@ -1,0 +1,222 @@
+"""The fast path: plain conversations ⇄ `messages`, without the full pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from segue.canonical.blocks import join_texts
+from segue.canonical.fast import (
+    Content,
+    FastEvent,
+    FastHistory,
+    FastPathUnsupportedError,
+    FastTurn,
+    FastUserMessage,
+    parse_argument_texts,
+    require_text,
+)
+from segue.canonical.json import encode_json_text
+from segue.render.fast import FastRenderOptions
+from segue.wire.fast_path import FastPath
+from segue.wire.openai_chat.dialect import ChatDialect
+from segue.wire.openai_chat.request import body_keys
+
+__all__ = ["chat_fast_path"]
+
+# Common keys of bodies that have no canonical field.
+_COMMON_KEYS = frozenset(
+    {"logit_bias", "logprobs", "metadata", "modalities", "n", "prediction", "prompt_cache_key", "safety_identifier"}
+    | {"service_tier", "store", "stream_options", "top_logprobs", "verbosity", "web_search_options"}
+)
+
+
+class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _Thinking(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True, gc=False):
+    """Reasoning as a content part (Mistral)."""
+
+    thinking: str | list[_Text]
+    signature: str | None = None
+
+
+_Content: TypeAlias = str | list[_Text]
+_EmptyList: TypeAlias = Annotated[list[Any], Meta(max_length=0)] | None
+
+
+class _Function(Struct, forbid_unknown_fields=True, gc=False):
+    name: str
+    arguments: str | dict[str, Any]
+
+
+class _Call(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    id: str
+    type: Literal["function"]
+    function: _Function
+    index: int | None = None
+
+
+class _System(Struct, tag_field="role", tag="system", forbid_unknown_fields=True, gc=False):
+    content: _Content
+
+
+class _Developer(Struct, tag_field="role", tag="developer", forbid_unknown_fields=True, gc=False):
+    content: _Content
+
+
+class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
+    content: _Content
+
+
+class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """The keys after `tool_calls` are those that SDKs write even if they are empty."""
+
+    content: str | list[_Text | _Thinking] | UnsetType | None = UNSET
+    reasoning_content: str | None = None
+    tool_calls: list[_Call] | None = None
+    reasoning: str | None = None
+    refusal: None = None
+    annotations: _EmptyList = None
+    audio: None = None
+    function_call: None = None
+
+
+class _Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, gc=False):
+    tool_call_id: str
+    content: _Content
+    name: str | UnsetType = UNSET
+
+
+_Message: TypeAlias = _System | _Developer | _User | _Assistant | _Result
+
+
+def chat_fast_path(dialect: ChatDialect) -> FastPath:
+    """The fast path of a dialect."""
+    return FastPath(
+        conversation_key="messages",
+        items_type=list[_Message],
+        body_keys=(body_keys(dialect) | _COMMON_KEYS) - {"messages"},
+        parse=partial(_parse, dialect=dialect),
+        render=partial(_render, dialect=dialect),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def _parse(items: list[_Message], *, dialect: ChatDialect) -> FastHistory:
+    head = next((place for place, item in enumerate(items) if not isinstance(item, _System | _Developer)), 0)
+    events: list[FastEvent] = []
+    starts: list[int] = []
+    calls: list[_Call] = []
+    answers: list[int] = []
+    place = head
+    while place < len(items):
+        item = items[place]
+        starts.append(place)
+        place += 1
+        if isinstance(item, _Assistant):
+            content, thoughts = _parse_reply(item, dialect)
+            tool_calls, start = item.tool_calls, len(calls)
+            if tool_calls:
+                calls += tool_calls
+                answers += range(place, place := place + len(tool_calls))
+            # OAI-CHAT-07, OAI-CHAT-11
+            elif content is None or tool_calls is not None:
+                raise FastPathUnsupportedError
+            form = (type(item.content), item.reasoning is None) if content is None else item.reasoning is None
+            events.append(FastTurn(content, start, len(calls), thoughts, form))
+        elif isinstance(item, _User):
+            events.append(FastUserMessage(require_text(_content_texts(item.content))))
+        else:
+            raise FastPathUnsupportedError
+    if place > len(items):
+        raise FastPathUnsupportedError
+    history = FastHistory(events, starts, [], [], [], [], system_count=head)
+    _parse_columns(history, calls, [items[place] for place in answers], dialect)
+    return history
+
+
+def _parse_columns(history: FastHistory, calls: list[_Call], answers: list[_Message], dialect: ChatDialect) -> None:
+    results = [answer for answer in answers if isinstance(answer, _Result)]
+    history.raw_ids = [call.id for call in calls]
+    if [result.tool_call_id for result in results] != history.raw_ids:
+        raise FastPathUnsupportedError
+    history.names = [call.function.name for call in calls]
+    result_names = [result.name for result in results]
+    named = zip(result_names, history.names, strict=True)
+    if result_names.count(UNSET) < len(result_names) and any(
+        given is not UNSET and given != name for given, name in named
+    ):
+        raise FastPathUnsupportedError
+    given = [call.function.arguments for call in calls]
+    texts = [text for text in given if isinstance(text, str)]
+    history.arguments = parse_argument_texts(texts)
+    if len(texts) < len(given):
+        if not dialect.object_arguments:
+            raise FastPathUnsupportedError
+        read = iter(history.arguments)
+        history.arguments = [next(read) if isinstance(value, str) else value for value in given]
+    contents = [result.content for result in results]
+    history.results = [text if isinstance(text, str) else require_text(_content_texts(text)) for text in contents]
+
+
+def _content_texts(content: _Content) -> Content:
+    return content if isinstance(content, str) else [part.text for part in content]
+
+
+def _parse_reply(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, int]:
+    """The content of a reply, and the number of its reasoning blocks."""
+    content, thoughts = item.content, 0
+    text = item.reasoning_content if item.reasoning_content is not None else item.reasoning
+    if text is not None:
+        # KIM-04: an empty text counts as reasoning where the key itself is required.
+        thoughts = int(bool(text) or dialect.reasoning_key is not None)
+    if not content:
+        return None, thoughts
+    if isinstance(content, str):
+        return require_text(content), thoughts
+    texts = [part.text for part in content if isinstance(part, _Text)]
+    if len(texts) < len(content) and not dialect.reasoning_parts:
+        raise FastPathUnsupportedError
+    return (require_text(texts) if texts else None), thoughts + len(content) - len(texts)
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+def _render(
+    history: FastHistory, events: Sequence[FastEvent], _ways: FastRenderOptions, *, dialect: ChatDialect
+) -> list[_Message]:
+    items: list[_Message] = []
+    ids = history.sent_ids
+    functions = [
+        _Function(name, encode_json_text(value)) for name, value in zip(history.names, history.arguments, strict=True)
+    ]
+    calls = [_Call(sent_id, "function", function) for sent_id, function in zip(ids, functions, strict=True)]
+    contents = [text if isinstance(text, str) else _render_content(text, dialect) for text in history.results]
+    names = history.names if dialect.named_results else [UNSET] * len(ids)
+    results = [_Result(i, text, name) for i, text, name in zip(ids, contents, names, strict=True)]
+    for event in events:
+        if isinstance(event, FastUserMessage):
+            items.append(_User(_render_content(event.content, dialect)))
+            continue
+        content: Any = dialect.empty_content if event.content is None else _render_content(event.content, dialect)
+        start, stop = event.start, event.stop
+        items.append(_Assistant(content, event.placeholder, calls[start:stop] or None))
+        items += results[start:stop]
+    return items
+
+
+def _render_content(content: Content, dialect: ChatDialect) -> _Content:
+    """One text as a string, several as a list if the vendor accepts one."""
+    if isinstance(content, str):
+        return content
+    if not dialect.content_parts:
+        return join_texts(content)
+    return content[0] if len(content) == 1 else [_Text(text) for text in content]

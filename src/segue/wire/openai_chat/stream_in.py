@@ -1,0 +1,267 @@
+"""Stream parser: chat completion chunks to events, and to the equivalent whole completion."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Native, Origin, Text, Thinking
+from segue.canonical.json import to_plain_json
+from segue.canonical.request import Reply
+from segue.wire.base import ApiError
+from segue.wire.events import (
+    ReplyStart,
+)
+from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.openai_chat.dialect import ChatDialect
+from segue.wire.openai_chat.reply import (
+    parse_reply,
+)
+from segue.wire.openai_chat.stream_calls import CallAssembler
+from segue.wire.openai_shared import parse_error
+from segue.wire.stream_reader import ENDED_EARLY, PayloadReader, with_streamed_calls
+
+__all__ = ["MODELLED_DELTA_FIELDS", "PER_CHUNK_FIELDS", "ChatReader", "text_part"]
+
+PER_CHUNK_FIELDS = frozenset({"choices", "usage", "object", "error"})
+MODELLED_DELTA_FIELDS = frozenset(
+    {"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"}
+)
+_AUDIO_TEXT_FIELDS = ("data", "transcript")
+_ERROR_FINISH = "error"
+_REASONING_KEYS = ("reasoning_content", "reasoning")
+
+
+class ChatReader(PayloadReader):
+    """Chunks to events. Only the first choice is parsed; the others are counted."""
+
+    def __init__(self, turn_key: str, dialect: ChatDialect) -> None:
+        super().__init__(dialect.provider, turn_key)
+        self._dialect = dialect
+        self._envelope: JsonObject = {}
+        self._message: JsonObject = {"role": "assistant"}
+        self._unknown_fields: JsonObject = {}
+        self._logprobs: dict[str, list[Any]] = {}
+        self._calls_assembler = CallAssembler(self, dialect.provider)
+        self._text_run: tuple[str, int] | None = None
+        self._content: list[tuple[str, str]] = []
+        self._has_parts = False
+        self._other_choices: set[int] = set()
+        self._usage: object = None
+        self._finish_reason: object = None
+        self._whole_reply: Reply | None = None
+
+    def read(self, payload: JsonObject, name: str | None) -> None:
+        if self._whole_reply is not None:
+            return None
+        if self.has_split_surrogates:
+            payload = _replace_surrogates(payload, "choices")
+        choices = payload.get("choices")
+        if not isinstance(choices, list):
+            return self._read_without_choices(payload)
+        if payload.get("usage") is not None:
+            self._usage = payload["usage"]
+        if payload.get("error"):
+            self.failed = parse_error(0, payload)
+        if not self.opened or len(payload) > len(self._envelope) + 1:
+            self._open(payload)
+        for entry in cast("list[object]", choices):
+            choice = object_or_none(entry)
+            if choice is None:
+                continue
+            place = integer_or_none(choice.get("index")) or 0
+            if place:
+                self._other_choices.add(place)
+                continue
+            delta = object_or_none(choice.get("delta"))
+            if delta is None and object_or_none(choice.get("message")) is not None and not self.block_count:
+                return self._read_whole_reply(payload)
+            self._read_choice(
+                _replace_surrogates(choice, "delta") if self.has_split_surrogates else choice, delta or {}
+            )
+        return None
+
+    def _open(self, payload: JsonObject) -> None:
+        for key, value in payload.items():
+            # Azure's first chunk has no id and no model.
+            if key not in PER_CHUNK_FIELDS and value is not None and not self._envelope.get(key):
+                self._envelope[key] = value
+        if payload["choices"] and not self.opened:
+            envelope = self._envelope
+            model = string_or_none(envelope.get("model"))
+            self._calls_assembler.model = model
+            # The dict of unknown fields is shared: it is filled until the reply ends.
+            native = Native(
+                self._dialect.name, {**envelope, "choices": [{"message": self._unknown_fields}]}, intact=False
+            )
+            self.open(string_or_none(envelope.get("id")), model, integer_or_none(envelope.get("created")), native)
+
+    def _read_without_choices(self, payload: JsonObject) -> None:
+        """A payload without choices: an error, or nothing of interest."""
+        flat = payload.get("object") == "error" or isinstance(payload.get("detail"), list)
+        if flat or payload.get("error"):
+            self.failed = parse_error(0, payload)
+
+    def _read_whole_reply(self, payload: JsonObject) -> None:
+        body = cast("JsonObject", to_plain_json(payload)) if self.has_split_surrogates else payload
+        self.events = [event for event in self.events if not isinstance(event, ReplyStart)]
+        self._whole_reply = self.emit_reply(parse_reply(body, dialect=self._dialect))
+
+    def _read_choice(self, choice: JsonObject, delta: JsonObject) -> None:
+        if choice.get("finish_reason") is not None:
+            self._finish_reason = choice["finish_reason"]
+        if choice.get("error"):
+            self.failed = parse_error(0, choice)
+        # KIM-07
+        if choice.get("usage") is not None:
+            self._usage = choice["usage"]
+        for key in _REASONING_KEYS:
+            text = delta.get(key)
+            if isinstance(text, str) and (text or self._dialect.reasoning_key == key):
+                self._append_text("thinking", text)
+                self._message[key] = None
+                break
+        content = delta.get("content")
+        if isinstance(content, str) and content:
+            self._read_text(content, choice.get("logprobs"), alone=len(delta) == 1)
+        elif isinstance(content, list):
+            self._read_parts(cast("list[object]", content))
+        if isinstance(refusal := delta.get("refusal"), str) and refusal:
+            self._append_text("refusal", refusal)
+        if entries := delta.get("tool_calls"):
+            self._end_text_run()
+            self._calls_assembler.add_deltas(entries)
+        if (old := object_or_none(delta.get("function_call"))) is not None:
+            self._end_text_run()
+            self._calls_assembler.add_legacy_delta(old)
+        if not MODELLED_DELTA_FIELDS.issuperset(delta):
+            self._keep_unknown_fields(delta)
+
+    def _read_text(self, text: str, logprobs: object, *, alone: bool) -> None:
+        self._append_text("text", text, self._collect_logprobs(logprobs) if logprobs else None)
+        if alone and not logprobs and self._text_run is not None:
+            self.expect_similar("content", text, partial(self.add_text, self._text_run[1]))
+
+    def _read_parts(self, parts: list[object]) -> None:
+        """Content in parts: text, and reasoning where the vendor has it there."""
+        self._has_parts = True
+        for value in parts:
+            part = object_or_none(value) or {}
+            if isinstance(text := part.get("text"), str):
+                self._append_text("text", text)
+            elif (thought := part.get("thinking")) is not None:
+                inner = cast("list[object]", thought if isinstance(thought, list) else [thought])
+                for piece in inner:
+                    piece_text = piece if isinstance(piece, str) else (object_or_none(piece) or {}).get("text")
+                    self._append_text("thinking", piece_text if isinstance(piece_text, str) else "")
+
+    def _keep_unknown_fields(self, delta: JsonObject) -> None:
+        """Collect unknown fields: lists are extended, objects merged, other values replaced."""
+        beside = {key: value for key, value in delta.items() if key not in MODELLED_DELTA_FIELDS and value is not None}
+        for key, value in cast("JsonObject", to_plain_json(beside) if self.has_split_surrogates else beside).items():
+            kept = self._unknown_fields.get(key)
+            if isinstance(kept, list) and isinstance(value, list):
+                cast("list[Any]", kept).extend(cast("list[Any]", value))
+            elif isinstance(kept, dict) and isinstance(value, dict):
+                self._unknown_fields[key] = _merge_object(cast("JsonObject", kept), cast("JsonObject", value))
+            else:
+                self._unknown_fields[key] = [*cast("list[Any]", value)] if isinstance(value, list) else value
+
+    def _collect_logprobs(self, logprobs: object) -> JsonObject | None:
+        given = object_or_none(logprobs) or {}
+        for key, value in given.items():
+            if isinstance(value, list):
+                self._logprobs.setdefault(key, []).extend(cast("list[Any]", value))
+        return {"logprobs": given} if given else None
+
+    # -------------------------------------------------------------------------------------------------------- emitting
+
+    def _append_text(self, kind: str, text: str, beside: JsonObject | None = None) -> None:
+        run = self._text_run
+        if run is None or run[0] != kind:
+            self._end_text_run()
+            block = Thinking(origin=self._origin()) if kind == "thinking" else Text("", refusal=kind == "refusal")
+            run = self._text_run = (kind, self.start(block))
+        if kind == "thinking":
+            self.add_thinking(run[1], text)
+        else:
+            self.add_text(run[1], text, beside)
+
+    def _origin(self) -> Origin:
+        return Origin(self.provider, string_or_none(self._envelope.get("model")), identity="absent")
+
+    def _end_text_run(self) -> None:
+        if self._text_run is None:
+            return
+        kind, index = self._text_run
+        self._text_run = None
+        text = self.finish_text(index)
+        self._content.append((kind, text))
+        block = Thinking(text, origin=self._origin()) if kind == "thinking" else Text(text, refusal=kind == "refusal")
+        self.end(index, block)
+
+    def finish(self) -> Reply:
+        if self._whole_reply is not None:
+            return self._whole_reply
+        self._end_text_run()
+        ended = self._finish_reason is not None or self.done
+        if self.failed is None and self._finish_reason == _ERROR_FINISH:
+            self.failed = ApiError(0, f"the provider ended the reply with `{_ERROR_FINISH}`", kind=_ERROR_FINISH)
+        if not ended and self.failed is None:
+            self.failed = ENDED_EARLY
+        finished = ended and self.failed is None
+        calls = self._calls_assembler.end_all(finished=finished, truncated=self._finish_reason == "length")
+        reply = with_streamed_calls(parse_reply(self._body(), dialect=self._dialect), calls)
+        return self.emit_finish(msgspec.structs.replace(reply, other_choices=len(self._other_choices)))
+
+    def _body(self) -> JsonObject:
+        """The equivalent whole completion."""
+        message = {**self._message, **self._unknown_fields}
+        texts: dict[str, str] = {}
+        for kind in {kind for kind, _ in self._content}:
+            texts[kind] = "".join(text for run, text in self._content if run == kind)
+        for key in _REASONING_KEYS:
+            if key in message:
+                message[key] = texts.get("thinking", "")
+        if self._has_parts:
+            message["content"] = [text_part(kind, text) for kind, text in self._content if kind != "refusal"]
+        else:
+            message["content"] = texts.get("text")
+        if "refusal" in texts:
+            message["refusal"] = texts["refusal"]
+        entries = list(self._calls_assembler.entries())
+        if calls := [entry for legacy, entry in entries if not legacy]:
+            message["tool_calls"] = calls
+        for _, old in (pair for pair in entries if pair[0]):
+            message["function_call"] = old
+        choice: JsonObject = {"index": 0, "message": message, "finish_reason": self._finish_reason}
+        if self._logprobs:
+            choice["logprobs"] = self._logprobs
+        body: JsonObject = {**self._envelope, "object": "chat.completion", "choices": [choice]}
+        return body if self._usage is None else {**body, "usage": self._usage}
+
+
+def _merge_object(kept: JsonObject, more: JsonObject) -> JsonObject:
+    """Merge a partial object (audio): data and transcript are appended, the id stays."""
+    grown = {**kept}
+    for key, value in more.items():
+        before = grown.get(key)
+        if key in _AUDIO_TEXT_FIELDS and isinstance(before, str) and isinstance(value, str):
+            grown[key] = before + value
+        elif value is not None and not (key == "id" and before):
+            grown[key] = value
+    return grown
+
+
+def _replace_surrogates(value: JsonObject, except_key: str) -> JsonObject:
+    """Replace lone surrogates except under `except_key`, whose texts may be joined with their other half."""
+    made = cast("JsonObject", to_plain_json({key: member for key, member in value.items() if key != except_key}))
+    return {**made, except_key: value[except_key]} if except_key in value else made
+
+
+def text_part(kind: str, text: str) -> JsonObject:
+    if kind == "thinking":
+        return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+    return {"type": "text", "text": text}

@@ -1,0 +1,228 @@
+"""Stream renderer: events to chat completion chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from segue.canonical.blocks import Block, Text, Thinking, ToolCall
+from segue.canonical.ids import short_hash
+from segue.canonical.json import encode_json
+from segue.canonical.request import Request, Usage
+from segue.wire.base import ApiError, RenderContext
+from segue.wire.events import (
+    BlockEnd,
+    BlockStart,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    ReplyStart,
+    TextDelta,
+    ThinkingDelta,
+    UsageUpdate,
+    WholeBlock,
+)
+from segue.wire.framing import encode_sse
+from segue.wire.json_values import JsonObject, object_or_none
+from segue.wire.openai_chat.calls import render_call
+from segue.wire.openai_chat.dialect import ChatContext, ChatDialect
+from segue.wire.openai_chat.items import render_assistant
+from segue.wire.openai_chat.reply import (
+    blocks_for_client,
+    render_finish,
+    render_usage,
+)
+from segue.wire.openai_chat.stream_in import MODELLED_DELTA_FIELDS, PER_CHUNK_FIELDS, ChatReader, text_part
+from segue.wire.stream_renderer import BlockOrder, StreamRenderer
+
+__all__ = ["ChatReader", "ChatRenderer"]
+
+_DELTA_TAIL = b',"logprobs":null,"finish_reason":null}]}\n\n'
+
+
+class ChatRenderer(StreamRenderer):
+    """Events to chunks. Usage is sent if the client requested it, or in the last chunk if the vendor always does so."""
+
+    def __init__(
+        self, render_context: RenderContext, dialect: ChatDialect, model: str | None, request: Request | None
+    ) -> None:
+        super().__init__(render_context, model)
+        self._dialect = dialect
+        self._wire_context = ChatContext(dialect, render_context)
+        self._request = request
+        self._head = b""
+        self._envelope: JsonObject = {}
+        self._response_fields: Mapping[str, Any] = {}
+        self._same_api = False
+        self._call_numbers: dict[int, int] = {}
+        self._call_keys: dict[int, tuple[str, str]] = {}
+        self._legacy_calls: set[int] = set()
+        self._held_calls: set[int] = set()
+        self._refusals: set[int] = set()
+        self._needs_separator = self._has_text = False
+        self._usage: Usage | None = None
+        self._order = BlockOrder()
+
+    def render(self, events: Iterable[Event]) -> bytes:
+        chunks: list[bytes] = []
+        for event in events if self._dialect.streamed_calls else self._order.reorder(events):
+            if isinstance(event, TextDelta):
+                chunks.append(self._render_text(event))
+            elif isinstance(event, InputDelta):
+                if event.index not in self._held_calls:
+                    chunks.append(self._render_chunk(self._arguments_delta(event)))
+            elif isinstance(event, ThinkingDelta):
+                chunks.append(self._render_chunk(self._reasoning_delta(event.text)))
+            else:
+                chunks += self._render_event(event)
+        return b"".join(chunks)
+
+    def _render_event(
+        self, event: ReplyStart | BlockStart | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
+    ) -> Iterable[bytes]:
+        match event:
+            case ReplyStart():
+                yield self._render_opened(event)
+            case BlockStart():
+                if isinstance(event.block, ToolCall):
+                    yield from self._render_call_start(event.index, event.block)
+                else:
+                    self._on_start(event)
+            case BlockEnd():
+                if event.index in self._held_calls and isinstance(event.block, ToolCall):
+                    yield from self._render_whole_call(event.index, event.block)
+            case WholeBlock():
+                yield from self._render_block(event.block)
+            case UsageUpdate():
+                self._usage = event.usage
+            case Finished():
+                yield from self._render_unknown_fields()
+                yield from self._render_finish(event)
+            case Failed():
+                yield from self._render_unknown_fields()
+                yield encode_sse(encode_json(self._render_error(event.error)))
+
+    def _render_chunk(self, delta: JsonObject) -> bytes:
+        return self._head + encode_json(delta) + _DELTA_TAIL
+
+    def _render_opened(self, event: ReplyStart) -> bytes:
+        self._same_api = event.native is not None and event.native.api == self._dialect.name
+        around: Mapping[str, Any] = event.native.fragment if self._same_api and event.native is not None else {}
+        reply_id = event.id if self._same_api else None
+        self._envelope = {
+            "id": reply_id or "chatcmpl-" + short_hash(f"{event.id}|{event.model}"),
+            "object": "chat.completion.chunk",
+            "created": event.created or 0,
+            "model": event.model or self.model,
+        }
+        known = PER_CHUNK_FIELDS | self._envelope.keys()
+        self._envelope.update({key: value for key, value in around.items() if key not in known})
+        self._response_fields = around
+        self._head = b"data: " + encode_json(self._envelope)[:-1] + b',"choices":[{"index":0,"delta":'
+        return self._render_chunk({"role": "assistant", "content": ""})
+
+    def _on_start(self, event: BlockStart) -> None:
+        if isinstance(event.block, Text) and event.block.refusal and self._dialect.refusals:
+            self._refusals.add(event.index)
+        if isinstance(event.block, Thinking):
+            self._needs_separator = True
+
+    def _render_text(self, event: TextDelta) -> bytes:
+        if event.index in self._refusals:
+            return self._render_chunk({"refusal": event.text})
+        text = event.text
+        if self._needs_separator:
+            # Texts before and after another block become one string; a blank line separates them.
+            text = f"\n\n{text}" if self._has_text and not self._same_api else text
+            self._needs_separator = False
+        self._has_text = True
+        if event.extras is not None and self._same_api:
+            choice = {"index": 0, "delta": {"content": text}, **event.extras, "finish_reason": None}
+            return encode_sse(encode_json({**self._envelope, "choices": [choice]}))
+        return self._render_chunk({"content": text})
+
+    def _reasoning_delta(self, text: str) -> JsonObject:
+        if self._dialect.reasoning_parts:
+            return {"content": [text_part("thinking", text)]}
+        return {self._dialect.reasoning_key or "reasoning_content": text}
+
+    def _render_call_start(self, index: int, call: ToolCall) -> Iterable[bytes]:
+        self._needs_separator = True
+        if not self._dialect.streamed_calls or (call.kind == "custom" and not self._dialect.custom_tools):
+            self._held_calls.add(index)
+            return
+        name = self._wire_context.project_name(call.name)
+        if self._is_legacy(call):
+            self._legacy_calls.add(index)
+            yield self._render_chunk({"function_call": {"name": name, "arguments": ""}})
+            return
+        place = self._call_numbers[index] = len(self._call_numbers)
+        key, field = self._call_keys[index] = (
+            ("custom", "input") if call.kind == "custom" else ("function", "arguments")
+        )
+        entry = {"index": place, "id": self.ids.render(call.id), "type": key, key: {"name": name, field: ""}}
+        yield self._render_chunk({"tool_calls": [entry]})
+
+    def _is_legacy(self, call: ToolCall) -> bool:
+        """Whether this was a legacy `function_call`, which has no id."""
+        own = self._same_api and self._dialect.legacy_calls and call.origin.provider == self._dialect.provider
+        return own and call.origin.identity == "absent"
+
+    def _arguments_delta(self, event: InputDelta) -> JsonObject:
+        if event.index in self._legacy_calls:
+            return {"function_call": {"arguments": event.text}}
+        key, field = self._call_keys[event.index]
+        return {"tool_calls": [{"index": self._call_numbers[event.index], key: {field: event.text}}]}
+
+    def _render_whole_call(self, index: int, call: ToolCall) -> Iterable[bytes]:
+        if call.broken:
+            self.report.add("dropped", f"incomplete call of {call.name} dropped: it was cut off", subject=call.name)
+            return
+        place = self._call_numbers[index] = len(self._call_numbers)
+        yield self._render_chunk({"tool_calls": [{"index": place, **render_call(call, self._wire_context)}]})
+
+    def _render_block(self, block: Block) -> Iterable[bytes]:
+        self._needs_separator = True
+        message = render_assistant(blocks_for_client([block], self._wire_context), self._wire_context, None)
+        message.pop("role")
+        if message.get("content"):
+            yield self._render_text(TextDelta(-1, str(message["content"])))
+
+    def _render_unknown_fields(self) -> Iterable[bytes]:
+        """Same-API: the unknown fields of the message (annotations, images, audio)."""
+        choices = self._response_fields.get("choices")
+        first = object_or_none(cast("list[object]", choices)[0]) if isinstance(choices, list) and choices else None
+        message = object_or_none((first or {}).get("message")) or {}
+        if unknown := {
+            key: value for key, value in message.items() if key not in MODELLED_DELTA_FIELDS and value not in (None, [])
+        }:
+            yield self._render_chunk(unknown)
+
+    def _render_finish(self, event: Finished) -> Iterable[bytes]:
+        reason = render_finish(
+            event.finish,
+            has_calls=bool(self._call_numbers or self._legacy_calls),
+            error_reason=self._dialect.error_finish,
+        )
+        if self._legacy_calls and reason == "tool_calls":
+            reason = "function_call"
+        choice: JsonObject = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": reason}
+        body: JsonObject = {**self._envelope, "choices": [choice]}
+        usage = None if self._usage is None else render_usage(self._usage)
+        if usage is not None and self._dialect.usage_at_end:
+            body["usage"] = usage
+        yield encode_sse(encode_json(body))
+        if usage is not None and not self._dialect.usage_at_end and self._includes_usage():
+            yield encode_sse(encode_json({**self._envelope, "choices": [], "usage": usage}))
+        yield encode_sse(b"[DONE]")
+
+    def _includes_usage(self) -> bool:
+        """Whether the client requested usage; clients of other APIs always get it."""
+        native = self._request.native if self._request is not None else None
+        if native is None or native.api != self._dialect.name:
+            return True
+        return bool((object_or_none(native.fragment.get("stream_options")) or {}).get("include_usage"))
+
+    def _render_error(self, error: ApiError) -> JsonObject:
+        return self._dialect.render_error(error)

@@ -1,0 +1,195 @@
+"""Dialects, valid item ids, namespaced tool names, and the parse and render contexts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from segue.canonical.blocks import Native, ToolCall
+from segue.canonical.ids import raw_id_or_none, short_hash
+from segue.canonical.json import parse_argument_text
+from segue.render.report import Report
+from segue.wire.base import RenderContext
+from segue.wire.json_values import JsonObject
+from segue.wire.openai_responses.required_fields import has_required_fields, is_openai_item
+from segue.wire.openai_shared import OPENAI_APIS
+
+__all__ = [
+    "NAMESPACE_SEPARATOR",
+    "OPENAI",
+    "ParseContext",
+    "ResponsesContext",
+    "ResponsesDialect",
+    "derive_id",
+    "join_name",
+    "parse_arguments",
+    "split_name",
+]
+
+# ------------------------------------------------------------------------------------------------------------ item ids
+
+_DERIVED_MARK = "hist"
+
+
+def _id_pattern(prefix: str) -> re.Pattern[str]:
+    return re.compile(rf"(?=.{{1,64}}\Z)(?![^_]*_{_DERIVED_MARK}(?:_|\Z)){prefix}[A-Za-z0-9_-]*")
+
+
+# OAI-RESP-02, OAI-RESP-03
+_PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs", "message": "msg"}
+_ID_PATTERNS = {kind: _id_pattern(prefix) for kind, prefix in _PREFIXES.items()}
+_ANY_ID_PATTERN = _id_pattern("")
+
+
+def _is_valid_id(kind: str, item_id: object) -> bool:
+    """Whether the API accepts an item with this id. Ids that segue derived for clients are unknown to it."""
+    return isinstance(item_id, str) and _ID_PATTERNS.get(kind, _ANY_ID_PATTERN).fullmatch(item_id) is not None
+
+
+def derive_id(prefix: str, *seed: str) -> str:
+    """A deterministic item id for a client, recognisable as not the provider's own.
+
+    Without dashes, which the service has been observed to reject.
+    """
+    return f"{prefix}_{_DERIVED_MARK}_{short_hash('|'.join(seed)).replace('-', '_')}"
+
+
+# --------------------------------------------------------------------------------------------------------------- names
+
+NAMESPACE_SEPARATOR = "::"
+
+
+def join_name(namespace: str, name: str) -> str:
+    """The full name of a tool in a namespace. The separator is valid in neither part, so it can be split again."""
+    return f"{namespace}{NAMESPACE_SEPARATOR}{name}"
+
+
+def split_name(name: str) -> tuple[str | None, str]:
+    """Namespace (or None) and bare name."""
+    namespace, joint, bare = name.partition(NAMESPACE_SEPARATOR)
+    return (namespace, bare) if joint else (None, name)
+
+
+def parse_arguments(value: object) -> tuple[Any, str | None]:
+    """The value of JSON in a string, and the exact text if it is not valid JSON."""
+    return parse_argument_text(value) if isinstance(value, str) else ({} if value is None else value, None)
+
+
+# ------------------------------------------------------------------------------------------------------------ dialects
+
+
+class ResponsesDialect(Struct, frozen=True):
+    """One vendor on this wire. `name` is the API name of its items."""
+
+    name: str
+    provider: str
+    is_valid_id: Callable[[str, object], bool] = _is_valid_id
+    """Whether an item of this type may be sent with this id."""
+    accepts_item: Callable[[str, JsonObject], bool] = is_openai_item
+    """Whether an item of a typed, hosted or unknown type may be sent as it is."""
+    accepts_part: Callable[[JsonObject], bool] | None = None
+    """Whether a content part may be sent as it is, where the API has a closed list of part types."""
+    file_apis: frozenset[str] = OPENAI_APIS
+    """The APIs that share the same uploaded files."""
+    vendor_options: bool = False
+    """Whether this is OpenAI itself, with the options that both of its APIs share."""
+    response_prefix: str = "resp"
+    is_response_id: Callable[[str], bool] = bool
+    """Whether this is a valid id of a stored response."""
+    validate_tool: Callable[[JsonObject], None] | None = None
+    """Raises `InputError` with the path if a hosted tool is not declared as the vendor requires."""
+    repair_item: Callable[[JsonObject, str, Report], JsonObject] | None = None
+    """Repairs an item of this type for the vendor; returns the same object if it is valid."""
+    repair_body: Callable[[JsonObject, Report], JsonObject] | None = None
+    """The same for a same-API body."""
+
+
+OPENAI = ResponsesDialect("openai-responses", "openai", vendor_options=True)
+
+
+# ---------------------------------------------------------------------------------------------------------- contexts
+
+
+class ParseContext(Struct):
+    """State while the items of one body are parsed.
+
+    `joined_names`: bare name to namespaced name, if only one namespace has such a tool; `hosted_call_ids`: calls that
+    the provider runs although their output is an item of its own; `all_answered`: every call has an output with its id,
+    so an output without an id belongs to no call; `has_references`: item references may stand for stored outputs;
+    `continues`: stored items precede the body; `repeated_output_ids`: ids of several outputs; `shell_call_ids`: item id
+    to call id, for outputs of the local shell.
+    """
+
+    model: str | None = None
+    stored: bool = True
+    joined_names: dict[str, str] = {}
+    hosted_call_ids: frozenset[str] = frozenset()
+    all_answered: bool = False
+    has_references: bool = False
+    continues: bool = False
+    shell_call_ids: dict[str, str] = {}
+    repeated_output_ids: frozenset[str] = frozenset()
+    seen_item_ids: set[str] = set()
+    approval_ids: set[str] = set()
+    open_searches: int = 0
+    seen_call_ids: set[tuple[str, str]] = set()
+    dialect: ResponsesDialect = OPENAI
+
+    def accepts_id(self, kind: str, item: JsonObject) -> bool:
+        """Whether the item id is absent, or valid and new. OAI-RESP-13: each id once."""
+        item_id = item.get("id")
+        # The only id of a local shell output is the id of its call.
+        if item_id is None or kind == "local_shell_call_output":
+            return True
+        if not isinstance(item_id, str) or not self.dialect.is_valid_id(kind, item_id) or item_id in self.seen_item_ids:
+            return False
+        self.seen_item_ids.add(item_id)
+        return True
+
+    def native(self, fragment: JsonObject, intact: bool = True) -> Native:
+        return Native(self.dialect.name, fragment, intact)
+
+    def is_valid_item(self, kind: str, item: JsonObject) -> bool:
+        """Whether an item has the required fields of its type, and the API accepts that type."""
+        return has_required_fields(kind, item) and self.dialect.accepts_item(kind, item)
+
+    def has_call(self, item: JsonObject) -> bool:
+        """Whether the call of an output precedes it, or may be stored with the provider (OAI-RESP-05)."""
+        call_id = raw_id_or_none(item.get("call_id"))
+        elsewhere = self.continues or not (self.seen_call_ids or self.open_searches)
+        return call_id is None or elsewhere or ("call", call_id) in self.seen_call_ids
+
+    def is_first_use(self, kind: str, item: JsonObject) -> bool:
+        """Whether this is the first call, or the first output, with this call id (OAI-RESP-25)."""
+        call_id = raw_id_or_none(item.get("call_id"))
+        if call_id is None:
+            return True
+        name = ("output" if kind.endswith("_output") else "call", call_id)
+        known = name in self.seen_call_ids
+        self.seen_call_ids.add(name)
+        return not known
+
+
+class ResponsesContext:
+    """The render context: projected ids and names, the calls by id, and the item ids in use."""
+
+    __slots__ = ("calls", "dialect", "fetch", "ids", "typed_call_ids", "report", "project_name", "used_item_ids")
+
+    def __init__(
+        self, dialect: ResponsesDialect, render_context: RenderContext, calls: Iterable[ToolCall] = ()
+    ) -> None:
+        self.dialect = dialect
+        self.ids = render_context.ids
+        self.project_name = render_context.names.render
+        self.report = render_context.report
+        self.fetch = render_context.fetch
+        self.calls = {call.id: call for call in calls}
+        self.typed_call_ids: frozenset[str] = frozenset()
+        self.used_item_ids: set[str] = set()
+
+    def own_native(self, native: Native | None) -> Native | None:
+        """The native fragment if it belongs to this API."""
+        return native if native is not None and native.api == self.dialect.name else None

@@ -1,0 +1,255 @@
+"""The fast path: plain conversations ⇄ `input` items, without the full pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from segue.canonical.fast import (
+    Content,
+    FastEvent,
+    FastHistory,
+    FastPathUnsupportedError,
+    FastTurn,
+    FastUserMessage,
+    parse_argument_texts,
+    require_text,
+)
+from segue.canonical.json import encode_json_text
+from segue.canonical.request import Request
+from segue.render.fast import FastRenderOptions
+from segue.wire.fast_path import FastPath
+from segue.wire.openai_responses.calls import OUTPUT_LIMIT
+from segue.wire.openai_responses.context import NAMESPACE_SEPARATOR, ResponsesDialect
+from segue.wire.openai_responses.request import BODY_KEYS
+
+__all__ = ["responses_lane"]
+
+# Common keys of bodies that have no canonical field.
+_USUAL_KEYS = frozenset(
+    {
+        "agent_reference",
+        "background",
+        "include",
+        "max_tool_calls",
+        "metadata",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "reasoning",
+    }
+    | {"service_tier", "store", "stream_options", "text", "top_logprobs", "truncation"}
+)
+_Nothing: TypeAlias = Annotated[list[Any], Meta(max_length=0)] | None
+
+
+class _Part(Struct, tag_field="type", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    text: str
+
+
+class _InputText(_Part, tag="input_text"):
+    pass
+
+
+class _OutputText(_Part, tag="output_text"):
+    annotations: _Nothing = None
+    logprobs: _Nothing = None
+
+
+class _Summary(Struct, tag_field="type", tag="summary_text", forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _Item(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """Any item. A message may omit its type, so a tagged union is not possible."""
+
+    type: Literal["message", "function_call", "function_call_output", "reasoning"] | UnsetType = UNSET
+    role: Literal["user", "assistant", "system", "developer"] | UnsetType = UNSET
+    call_id: str | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    arguments: str | UnsetType = UNSET
+    output: str | list[_InputText] | UnsetType = UNSET
+    content: str | list[_InputText | _OutputText] | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+    status: Literal["completed"] | UnsetType | None = UNSET
+    summary: list[_Summary] | UnsetType = UNSET
+    encrypted_content: str | UnsetType | None = UNSET
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def _read(items: list[_Item]) -> FastHistory:
+    ids = [item.id for item in items if item.id is not UNSET]
+    if len(set(ids)) < len(ids):
+        raise FastPathUnsupportedError
+    history = FastHistory([], [], [], [], [], [])
+    calls: list[_Item] = []
+    outputs: list[_Item] = []
+    head = next((place for place, item in enumerate(items) if item.role not in ("system", "developer")), 0)
+    history.system_count = place = head
+    while place < len(items):
+        item = items[place]
+        history.starts.append(place)
+        if item.role == "user":
+            history.events.append(FastUserMessage(require_text(_words(item, _InputText))))
+            place += 1
+        else:
+            place = _read_turn(items, place, history, calls, outputs)
+    _read_columns(history, calls, outputs)
+    return history
+
+
+def _words(item: _Item, kind: type[_Part]) -> Content:
+    """The texts of a message; parts of any other type are left to the full pipeline."""
+    content = item.content
+    if content is UNSET or item.type not in (UNSET, "message"):
+        raise FastPathUnsupportedError
+    if isinstance(content, str):
+        return content
+    if any(type(part) is not kind for part in content):
+        raise FastPathUnsupportedError
+    return [part.text for part in content]
+
+
+def _read_turn(items: list[_Item], place: int, history: FastHistory, calls: list[_Item], outputs: list[_Item]) -> int:
+    """Parse one reply and the outputs of its calls; returns the position after them."""
+    start, began = len(calls), place
+    texts: list[str] = []
+    thoughts = sealed = named = torn = 0
+    while place < len(items):
+        item = items[place]
+        if item.type == "function_call":
+            calls.append(item)
+        elif item.role == "assistant":
+            content = require_text(_words(item, _OutputText))
+            if len(calls) > start:
+                raise FastPathUnsupportedError
+            texts += [content] if isinstance(content, str) else content
+        elif item.type == "reasoning" and item.summary is not UNSET:
+            thoughts += 1
+            sealed += bool(item.encrypted_content)
+            named += item.id is not UNSET
+            torn += place + 1 == len(items) or items[place + 1].type == "reasoning"
+        else:
+            break
+        place += 1
+    stop = len(calls)
+    if place == began or not (texts or start < stop):
+        raise FastPathUnsupportedError
+    end = place + stop - start
+    outputs += items[place:end]
+    form = (sealed == thoughts, sealed > 0, named == thoughts, named > 0, torn > 0)
+    history.events.append(FastTurn(texts or None, start, stop, thoughts, form))
+    return end
+
+
+def _read_columns(history: FastHistory, calls: list[_Item], outputs: list[_Item]) -> None:
+    raw_ids = [call.call_id for call in calls if call.call_id is not UNSET]
+    names = [call.name for call in calls if call.name is not UNSET]
+    arguments = [call.arguments for call in calls if call.arguments is not UNSET]
+    if not len(raw_ids) == len(names) == len(arguments) == len(calls):
+        raise FastPathUnsupportedError
+    kinds = {output.type for output in outputs}
+    if [output.call_id for output in outputs] != raw_ids or not kinds <= {"function_call_output"}:
+        raise FastPathUnsupportedError
+    history.raw_ids, history.names = [*raw_ids], names
+    history.arguments = parse_argument_texts(arguments)
+    given = [output.output for output in outputs]
+    history.results = [text if isinstance(text, str) else _texts(text) for text in given]
+
+
+def _texts(parts: list[_InputText] | UnsetType) -> Content:
+    if parts is UNSET:
+        raise FastPathUnsupportedError
+    return require_text([part.text for part in parts])
+
+
+def _goes_home(items: list[_Item], dialect: ResponsesDialect) -> bool:
+    """Whether all item ids (OAI-RESP-13) and output lengths are valid as they are."""
+    if dialect.repair_item is not None and not all(map(_is_whole, items)):
+        return False
+    if max([len(item.output) for item in items if isinstance(item.output, str)], default=0) > OUTPUT_LIMIT:
+        return False
+    ids = [(str(item.type or "message"), item.id) for item in items if item.id is not UNSET]
+    return len(set(ids)) == len(ids) and all(dialect.is_valid_id(kind, item_id) for kind, item_id in ids)
+
+
+def _is_whole(item: _Item) -> bool:
+    """Whether an item has all fields that any dialect requires, and no nulls."""
+    if item.status is None or item.encrypted_content is None or (item.role == "assistant" and item.type is UNSET):
+        return False
+    if item.role != "assistant" or not isinstance(item.content, list):
+        return True
+    return all(part.annotations is not None for part in item.content if isinstance(part, _OutputText))
+
+
+def _suits(request: Request) -> bool:
+    """Whether no tool is in a namespace: bare names could mean another tool."""
+    return not any(NAMESPACE_SEPARATOR in tool.name for tool in request.tools)
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+class _Message(Struct, gc=False):
+    role: str
+    content: str | list[_InputText]
+
+
+class _Answer(_Message, tag_field="type", tag="message", gc=False):
+    """A message with an explicit type."""
+
+
+class _FunctionCall(Struct, tag_field="type", tag="function_call", gc=False):
+    call_id: str
+    name: str
+    arguments: str
+
+
+class _FunctionOutput(Struct, tag_field="type", tag="function_call_output", gc=False):
+    call_id: str
+    output: str | list[_InputText]
+
+
+def _write(
+    history: FastHistory, events: Sequence[FastEvent], _ways: FastRenderOptions, answer: type[_Message]
+) -> list[Any]:
+    items: list[Any] = []
+    ids = history.sent_ids
+    texts = [encode_json_text(arguments) for arguments in history.arguments]
+    calls = [_FunctionCall(i, name, text) for i, name, text in zip(ids, history.names, texts, strict=True)]
+    contents = [text if isinstance(text, str) else _parts(text) for text in history.results]
+    if max(map(len, contents), default=0) > OUTPUT_LIMIT:
+        raise FastPathUnsupportedError
+    outputs = [_FunctionOutput(i, text) for i, text in zip(ids, contents, strict=True)]
+    for event in events:
+        if isinstance(event, FastUserMessage):
+            items.append(_Message("user", _parts(event.content)))
+            continue
+        content = [event.content] if isinstance(event.content, str) else event.content or []
+        items += [answer("assistant", text) for text in content]
+        items += calls[event.start : event.stop]
+        items += outputs[event.start : event.stop]
+    return items
+
+
+def _parts(content: Content) -> str | list[_InputText]:
+    """One text as a string, several as a list."""
+    if isinstance(content, str):
+        return content
+    return content[0] if len(content) == 1 else [_InputText(text) for text in content]
+
+
+def responses_lane(dialect: ResponsesDialect) -> FastPath:
+    return FastPath(
+        conversation_key="input",
+        items_type=list[_Item],
+        body_keys=frozenset(key for key in BODY_KEYS | _USUAL_KEYS if "." not in key) - {"input"},
+        parse=_read,
+        render=partial(_write, answer=_Message if dialect.repair_item is None else _Answer),
+        can_pass_through=partial(_goes_home, dialect=dialect),
+        supports_request=_suits,
+    )

@@ -1,0 +1,317 @@
+"""Stream renderer: canonical events to API events, one item after another.
+
+Consecutive texts are parts of one message, which is done when another item begins. Same-API blocks that were not
+streamed are held until they end and sent as the original item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Text, Thinking, ToolCall
+from segue.canonical.json import encode_json
+from segue.canonical.request import Request, Usage
+from segue.wire.base import ApiError, RenderContext
+from segue.wire.events import (
+    BlockEnd,
+    BlockStart,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    ReplyStart,
+    TextDelta,
+    ThinkingDelta,
+    UsageUpdate,
+    WholeBlock,
+)
+from segue.wire.framing import encode_sse
+from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.openai_responses.calls import render_call
+from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
+from segue.wire.openai_responses.reply import (
+    REPLY_KEYS,
+    derive_response_id,
+    render_ending,
+    render_envelope,
+    render_part,
+    render_status,
+)
+from segue.wire.openai_responses.stream_replay import (
+    CONTENT_EVENTS,
+    INPUT_EVENTS,
+    SUMMARY_EVENTS,
+    clear_content,
+    is_complete_item,
+    render_block_items,
+    replay_events,
+)
+from segue.wire.openai_responses.stream_writer import OpenItem, ResponseWriter
+from segue.wire.stream_deltas import TextBuffer
+from segue.wire.stream_renderer import BlockOrder, StreamRenderer
+
+__all__ = ["ResponsesRenderer"]
+
+
+class ResponsesRenderer(StreamRenderer):
+    def __init__(
+        self, render_context: RenderContext, dialect: ResponsesDialect, model: str | None, request: Request | None
+    ) -> None:
+        super().__init__(render_context, model)
+        self._dialect = dialect
+        self._wire_context = ResponsesContext(dialect, render_context)
+        self._message_count = len(request.messages) if request is not None else 0
+        self._order = BlockOrder()
+        self._writer = ResponseWriter()
+        self._same_api = False
+        self._open_message: OpenItem | None = None
+        self._open_items: dict[int, OpenItem] = {}
+        self._inputs: dict[int, TextBuffer] = {}
+        self._pending_thinking: dict[int, Thinking] = {}
+        self._usage: Usage | None = None
+
+    def render(self, events: Iterable[Event]) -> bytes:
+        chunks: list[bytes] = []
+        for event in events:
+            if (
+                type(event) is TextDelta
+                and event.index == self._order.current
+                and event.index in self._writer.delta_templates
+            ):
+                chunks.append(self._render_delta(event))
+                continue
+            for one in self._order.reorder((event,)):
+                if not isinstance(one, (TextDelta, InputDelta, ThinkingDelta)):
+                    chunks += self._render_event(one)
+                elif one.index in self._writer.delta_templates:
+                    chunks.append(self._render_delta(one))
+                elif isinstance(one, ThinkingDelta):
+                    chunks += self._begin_thinking(one)
+        return b"".join(chunks)
+
+    def _render_event(
+        self, event: ReplyStart | BlockStart | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
+    ) -> Iterable[bytes]:
+        match event:
+            case ReplyStart():
+                return self._render_opened(event)
+            case BlockStart():
+                return self._render_start(event)
+            case BlockEnd():
+                return self._render_end(event)
+            case WholeBlock():
+                return self._render_whole(event.index, event.block)
+            case UsageUpdate():
+                self._usage = event.usage
+                return ()
+            case Finished():
+                return self._render_finish(event)
+            case Failed():
+                return self._render_failure(event.error)
+
+    def _render_delta(self, event: TextDelta | InputDelta | ThinkingDelta) -> bytes:
+        if isinstance(event, InputDelta):
+            self._inputs[event.index].append(event.text)
+        elif isinstance(event, TextDelta) and event.extras is not None and self._same_api:
+            return self._writer.delta(event.index, event.text, encode_json(event.extras)[1:-1] + b",")
+        return self._writer.delta(event.index, event.text)
+
+    # ---------------------------------------------------------------------------------------------------- the response
+
+    def _render_opened(self, event: ReplyStart) -> Iterator[bytes]:
+        native = self._wire_context.own_native(event.native)
+        self._same_api = native is not None
+        seed = (event.id or "", event.model or "", str(event.created or ""), str(self._message_count))
+        made = derive_response_id(event.id, self._dialect, *seed)
+        reply_id = event.id if self._same_api and event.id else made
+        around = render_envelope(reply_id, event.created, event.model or self.model)
+        kept: Mapping[str, Any] = native.fragment if native is not None else {}
+        yield self._writer.open({**around, **{key: value for key, value in kept.items() if key not in REPLY_KEYS}})
+
+    def _render_finish(self, event: Finished) -> Iterator[bytes]:
+        yield from self._close_message("incomplete" if render_status(event.finish) == "incomplete" else "completed")
+        ending = render_ending(event.finish, event.cause if self._same_api else None)
+        yield self._writer.end(ending, self._usage)
+
+    def _render_failure(self, error: ApiError) -> Iterator[bytes]:
+        if not self._writer.response:
+            payload = {
+                "type": "error",
+                "code": error.code or error.kind,
+                "message": error.message,
+                "param": error.param,
+            }
+            yield encode_sse(encode_json({**payload, "sequence_number": 0}), "error")
+            return
+        yield from self._close_message("incomplete")
+        inner = {"code": error.code or "server_error", "message": error.message}
+        yield self._writer.end({"status": "failed", "error": inner}, self._usage)
+
+    # ----------------------------------------------------------------------------------------------------------- items
+
+    def _is_sent_whole(self, block: Block) -> bool:
+        """Whether a block is sent whole: a same-API block whose item was complete from the start."""
+        native = self._wire_context.own_native(block.native)
+        return self._same_api and (native is None or is_complete_item(native.fragment))
+
+    def _render_start(self, event: BlockStart) -> Iterator[bytes]:
+        block = event.block
+        if self._is_sent_whole(block):
+            return
+        if isinstance(block, Text):
+            yield from self._begin_text(event.index, block)
+        elif isinstance(block, Thinking):
+            self._pending_thinking[event.index] = block
+        else:
+            yield from self._begin_call(event.index, block)
+
+    def _render_end(self, event: BlockEnd) -> Iterator[bytes]:
+        index, block = event.index, event.block
+        if isinstance(block, Text):
+            yield from self._end_text(index, block)
+        elif index in self._open_items:
+            begun = self._open_items.pop(index)
+            if isinstance(block, ToolCall):
+                yield from self._end_call(begun, block, self._inputs.pop(index).text())
+            else:
+                yield from self._end_thinking(begun, block)
+        elif isinstance(block, ToolCall) or self._same_api:
+            yield from self._render_whole(index, block)
+
+    # ------------------------------------------------------------------------------------------------------------ text
+
+    def _begin_text(self, index: int, block: Text) -> Iterator[bytes]:
+        native = self._wire_context.own_native(block.native)
+        fragment = cast("JsonObject", native.fragment) if native is not None else {}
+        own_id = string_or_none(fragment.get("id"))
+        message = self._open_message
+        if message is None or (own_id is not None and own_id != message.id):
+            yield from self._close_message("completed")
+            item_id = own_id or self._writer.derive_id("msg", index)
+            bare: JsonObject = {"id": item_id, "type": "message", "role": "assistant"}
+            message = OpenItem(item_id, {**fragment, **bare, "status": "in_progress", "content": []})
+            yield self._writer.add_item(message)
+            self._open_message = message
+        at = {"item_id": message.id, "output_index": message.index, "content_index": len(message.parts)}
+        name = "refusal" if block.refusal else "output_text"
+        part = render_part(msgspec.structs.replace(block, text=""))
+        yield self._writer.event("content_part.added", **at, part=part)
+        self._writer.start_deltas(index, f"{name}.delta", at, b"" if block.refusal else b'"logprobs":[],')
+        self._open_items[index] = message
+
+    def _end_text(self, index: int, block: Text) -> Iterator[bytes]:
+        if index not in self._open_items:
+            yield from self._begin_text(index, block)
+            yield self._writer.delta(index, block.text)
+        message = self._open_items.pop(index)
+        at = {"item_id": message.id, "output_index": message.index, "content_index": len(message.parts)}
+        part = self._render_part(block, message)
+        given = part.get("annotations")
+        for number, annotation in enumerate(cast("list[object]", given) if isinstance(given, list) else []):
+            yield self._writer.event(
+                "output_text.annotation.added", **at, annotation_index=number, annotation=annotation
+            )
+        if block.refusal:
+            yield self._writer.event("refusal.done", **at, refusal=block.text)
+        else:
+            yield self._writer.event("output_text.done", **at, text=block.text, logprobs=part.get("logprobs") or [])
+        yield self._writer.event("content_part.done", **at, part=part)
+        message.parts.append(part)
+
+    def _render_part(self, block: Text, message: OpenItem) -> JsonObject:
+        """The part of a message; same-API the original one."""
+        native = self._wire_context.own_native(block.native)
+        content = native.fragment.get("content") if native is not None else None
+        part = object_or_none(cast("list[object]", content)[0]) if isinstance(content, list) and content else None
+        if native is not None:
+            message.fragment = {**message.fragment, **native.fragment}
+        return part if part is not None else render_part(block)
+
+    def _close_message(self, state: str) -> Iterator[bytes]:
+        message, self._open_message = self._open_message, None
+        if message is not None:
+            given = message.fragment.get("status")
+            state = given if given not in (None, "in_progress") else state
+            yield self._writer.end_item(
+                message, {**message.fragment, "id": message.id, "status": state, "content": message.parts}
+            )
+
+    # ------------------------------------------------------------------------------------------------------- reasoning
+
+    def _begin_thinking(self, event: ThinkingDelta) -> Iterator[bytes]:
+        block = self._pending_thinking.pop(event.index, None)
+        if block is None:
+            return
+        yield from self._close_message("completed")
+        native = self._wire_context.own_native(block.native)
+        fragment: Mapping[str, Any] = native.fragment if native is not None else {}
+        item_id = string_or_none(fragment.get("id")) or self._writer.derive_id("rs", event.index)
+        begun = self._open_items[event.index] = OpenItem(item_id, {"id": item_id, "type": "reasoning", "summary": []})
+        yield self._writer.add_item(begun)
+        part, text, _, numbered, kind = CONTENT_EVENTS if fragment.get("content") else SUMMARY_EVENTS
+        at = {"item_id": item_id, "output_index": begun.index, numbered: 0}
+        yield self._writer.event(f"{part}.added", **at, part={"type": kind, "text": ""})
+        self._writer.start_deltas(event.index, f"{text}.delta", at)
+        begun.fragment = {"content": True} if fragment.get("content") else {}
+        yield self._writer.delta(event.index, event.text)
+
+    def _end_thinking(self, begun: OpenItem, block: Thinking) -> Iterator[bytes]:
+        part, text, listed, numbered, kind = CONTENT_EVENTS if begun.fragment else SUMMARY_EVENTS
+        at = {"item_id": begun.id, "output_index": begun.index, numbered: 0}
+        content_part = {"type": kind, "text": block.text}
+        yield self._writer.event(f"{text}.done", **at, text=block.text)
+        yield self._writer.event(f"{part}.done", **at, part=content_part)
+        native = self._wire_context.own_native(block.native)
+        made: JsonObject = dict(native.fragment) if native is not None else {"type": "reasoning", "summary": []}
+        if native is None:
+            made[listed] = [content_part]
+        yield self._writer.end_item(begun, {"id": begun.id, **made, **({"id": begun.id} if native is not None else {})})
+
+    # ----------------------------------------------------------------------------------------------------------- calls
+
+    def _begin_call(self, index: int, call: ToolCall) -> Iterator[bytes]:
+        yield from self._close_message("completed")
+        bare = render_call(msgspec.structs.replace(call, arguments={}, arguments_text=None), self._wire_context)
+        item = self._with_item_id(bare, call, index)
+        name, key = INPUT_EVENTS[item["type"]]
+        item[key] = ""
+        if item["type"] == "function_call":
+            item["status"] = "in_progress"
+        begun = self._open_items[index] = OpenItem(item["id"], item)
+        yield self._writer.add_item(begun)
+        self._inputs[index] = TextBuffer()
+        at: JsonObject = {"item_id": item["id"], "output_index": begun.index}
+        self._writer.start_deltas(index, f"{name}.delta", at)
+
+    def _with_item_id(self, item: JsonObject, call: ToolCall, index: int) -> JsonObject:
+        native = self._wire_context.own_native(call.native)
+        own_id = string_or_none(native.fragment.get("id")) if native is not None else None
+        prefix = "ctc" if item["type"] == "custom_tool_call" else "fc"
+        return {
+            "id": own_id or self._writer.derive_id(prefix, index),
+            **{key: item[key] for key in item if key != "id"},
+        }
+
+    def _end_call(self, begun: OpenItem, call: ToolCall, text: str) -> Iterator[bytes]:
+        name, key = INPUT_EVENTS[begun.fragment["type"]]
+        native = self._wire_context.own_native(call.native)
+        kept = dict(native.fragment) if native is not None else {}
+        item: JsonObject = {**kept, **begun.fragment, key: text}
+        if item["type"] == "function_call":
+            item["status"] = "incomplete" if call.broken else "completed"
+        yield self._writer.event(f"{name}.done", item_id=begun.id, output_index=begun.index, **{key: text})
+        yield self._writer.end_item(begun, item)
+
+    # ------------------------------------------------------------------------------------------------------ whole items
+
+    def _render_whole(self, index: int, block: Block) -> Iterator[bytes]:
+        for item in render_block_items(block, self._writer.derive_id("", index), self._wire_context):
+            yield from self._close_message("completed")
+            begun = OpenItem(string_or_none(item.get("id")) or "", clear_content(item))
+            yield self._writer.add_item(begun)
+            for name, fields in replay_events(item):
+                yield self._writer.event(name, item_id=begun.id, output_index=begun.index, **fields)
+            yield self._writer.end_item(begun, item)

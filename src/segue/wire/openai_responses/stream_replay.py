@@ -1,0 +1,115 @@
+"""Replays complete items as a stream: the empty item, and the events that fill it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias, cast
+
+from segue.canonical.blocks import Block, ToolCall, ToolResponse
+from segue.canonical.json import encode_json_text
+from segue.wire.json_values import JsonObject, object_or_none
+from segue.wire.openai_responses.calls import FUNCTION_TYPES, project_call_item
+from segue.wire.openai_responses.context import ResponsesContext
+from segue.wire.openai_responses.hosted_types import HOSTED_TYPES, is_embedded
+from segue.wire.openai_responses.items import item_kind_or_none
+from segue.wire.openai_responses.reply import render_item
+
+__all__ = [
+    "CONTENT_EVENTS",
+    "INPUT_EVENTS",
+    "SUMMARY_EVENTS",
+    "clear_content",
+    "is_complete_item",
+    "render_block_items",
+    "replay_events",
+]
+
+ReplayEvent: TypeAlias = tuple[str, JsonObject]
+"""The name of an event, and its fields apart from the item."""
+
+INPUT_EVENTS = {
+    "function_call": ("function_call_arguments", "arguments"),
+    "custom_tool_call": ("custom_tool_call_input", "input"),
+}
+"""Event name and key of the text of a call."""
+
+# Event names of a part and its text, the list key, the index key, and the part type.
+SUMMARY_EVENTS = ("reasoning_summary_part", "reasoning_summary_text", "summary", "summary_index", "summary_text")
+CONTENT_EVENTS = ("content_part", "reasoning_text", "content", "content_index", "reasoning_text")
+_TEXT_EVENTS = ("content_part", "output_text", "content", "content_index", "output_text")
+
+_STREAMED_TYPES = ("message", "reasoning", *FUNCTION_TYPES)
+
+
+def is_complete_item(item: Mapping[str, Any]) -> bool:
+    """Whether an item has its content already, or is of a type that is not streamed."""
+    kind = item_kind_or_none(cast("JsonObject", item)) or "message"
+    if kind in INPUT_EVENTS:
+        return bool(item.get(INPUT_EVENTS[kind][1]))
+    if kind not in ("message", "reasoning"):
+        return True
+    listed = [item.get(key) for key in ("content", "summary")]
+    parts = [part for given in listed if isinstance(given, list) for part in cast("list[object]", given)]
+    return any((object_or_none(part) or {}).get(key) for part in parts for key in ("text", "refusal"))
+
+
+def render_block_items(block: Block, suffix: str, context: ResponsesContext) -> list[JsonObject]:
+    """The items of a block; same-API the original one, with projected call id and name."""
+    native = context.own_native(block.native)
+    if native is None or item_kind_or_none(cast("JsonObject", native.fragment)) is None:
+        state = "incomplete" if isinstance(block, ToolCall) and block.broken else "completed"
+        return render_item(block, suffix, state, context)
+    item = cast("JsonObject", native.fragment)
+    if isinstance(block, ToolResponse):
+        embedded = is_embedded(block) and not HOSTED_TYPES[item["type"]].output_only
+        return [] if embedded else [item]
+    if isinstance(block, ToolCall) and block.kind != "hosted":
+        return [project_call_item(item, block, context)]
+    return [item]
+
+
+def clear_content(item: JsonObject) -> JsonObject:
+    """The item without content, for `output_item.added`."""
+    kind = item.get("type", "message")
+    if kind not in _STREAMED_TYPES:
+        return item
+    empty: JsonObject = {key: [] for key in ("content", "summary") if isinstance(item.get(key), list)}
+    if kind in FUNCTION_TYPES:
+        empty[INPUT_EVENTS[kind][1]] = ""
+    if item.get("status") is not None:
+        empty["status"] = "in_progress"
+    return {**item, **empty}
+
+
+def replay_events(item: JsonObject) -> Iterator[ReplayEvent]:
+    """The events between `output_item.added` and `output_item.done`."""
+    match item.get("type", "message"):
+        case "message":
+            yield from _replay_parts(item, *_TEXT_EVENTS)
+        case "reasoning":
+            yield from _replay_parts(item, *SUMMARY_EVENTS)
+            yield from _replay_parts(item, *CONTENT_EVENTS)
+        case kind if kind in FUNCTION_TYPES:
+            name, key = INPUT_EVENTS[kind]
+            given = item.get(key)
+            text = given if isinstance(given, str) else "" if given is None else encode_json_text(given)
+            yield f"{name}.delta", {"delta": text}
+            yield f"{name}.done", {key: text}
+        case _:
+            pass
+
+
+def _replay_parts(
+    item: JsonObject, part: str, text: str, listed: str, numbered: str, kind: str
+) -> Iterator[ReplayEvent]:
+    given = item.get(listed)
+    for number, entry in enumerate(cast("list[object]", given) if isinstance(given, list) else []):
+        one = object_or_none(entry)
+        if one is None or one.get("type") != kind or not isinstance(one.get("text"), str):
+            continue
+        place: JsonObject = {numbered: number}
+        beside: JsonObject = {"logprobs": []} if kind == "output_text" else {}
+        yield f"{part}.added", {**place, "part": {**one, "text": ""}}
+        yield f"{text}.delta", {**place, "delta": one["text"], **beside}
+        yield f"{text}.done", {**place, "text": one["text"], **beside}
+        yield f"{part}.done", {**place, "part": one}

@@ -1,0 +1,145 @@
+"""Assistant messages and reasoning items ⇄ `Text` and `Thinking`.
+
+A message with several parts becomes as many blocks, each with the item reduced to that part as its fragment; same-API,
+neighbours that were one item are joined again.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Native, Origin, Text, Thinking
+from segue.canonical.ids import raw_id_or_none
+from segue.errors import InputError
+from segue.wire.json_values import JsonObject, json_type_name, object_or_none, string_or_none
+from segue.wire.merge import rewrite_known
+from segue.wire.openai_responses.context import ParseContext, ResponsesContext
+from segue.wire.openai_responses.parts import parse_parts
+from segue.wire.openai_responses.required_fields import has_valid_status
+
+__all__ = [
+    "MESSAGE_KEYS",
+    "assistant_message",
+    "is_valid_message",
+    "join_parts",
+    "parse_assistant_message",
+    "parse_reasoning",
+    "render_reasoning",
+    "render_text",
+]
+
+_CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call"})
+MESSAGE_KEYS = frozenset({"type", "id", "role", "content", "status", *_CHAT_KEYS})
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_assistant_message(item: JsonObject, context: ParseContext) -> list[Block]:
+    """One block for each part, each with the item reduced to that part as its fragment."""
+    if item.get("tool_calls"):
+        # OAI-RESP-14
+        raise InputError("`tool_calls` belongs to Chat Completions; use `function_call` items", path="tool_calls")
+    content, lawful = item.get("content"), is_valid_message(item)
+    if isinstance(content, str):
+        return [Text(content, native=context.native(item, lawful))]
+    if content is None:
+        return [Text("", native=context.native(item, intact=False))]
+    if not isinstance(content, list):
+        raise InputError(f"a string or a list of parts was expected, not {json_type_name(content)}", path="content")
+    parts = parse_parts(cast("list[object]", content), "output", "content", context.dialect)
+    if not parts:
+        return [Text("", native=context.native(item, lawful))]
+    # One invalid part makes the whole item not intact.
+    intact = lawful and all(part.native is not None and part.native.intact for part in parts)
+    blocks: list[Block] = []
+    for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
+        if len(parts) == 1:
+            native, place = context.native(item, intact), None
+        else:
+            native, place = context.native({**item, "content": [part]}, intact), {"part": [index, len(parts)]}
+        blocks.append(msgspec.structs.replace(block, native=native, extra=place))
+    return blocks
+
+
+def is_valid_message(item: JsonObject) -> bool:
+    # OAI-RESP-14: Chat Completions keys are rejected with any value.
+    return has_valid_status("message", item) and _CHAT_KEYS.isdisjoint(item)
+
+
+def parse_reasoning(item: JsonObject, context: ParseContext) -> Thinking:
+    """The encrypted content is kept; the item id is the signature if the provider has stored the item."""
+    texts = [
+        text
+        for key in ("summary", "content")
+        for part in (cast("list[object]", item[key]) if isinstance(item.get(key), list) else [])
+        if (text := string_or_none((object_or_none(part) or {}).get("text")))
+    ]
+    item_id = raw_id_or_none(item.get("id"))
+    sealed = string_or_none(item.get("encrypted_content")) or None
+    # OAI-RESP-10: reasoning in plain text is not looked up in the store.
+    stored = context.stored or (isinstance(item.get("content"), list) and bool(item["content"]))
+    known = item_id is not None and stored and context.dialect.is_valid_id("reasoning", item_id)
+    return Thinking(
+        "\n\n".join(texts),
+        signature=item_id if known else None,
+        encrypted=sealed,
+        origin=Origin(
+            context.dialect.provider, context.model, item_id=item_id, identity="natural" if item_id else "absent"
+        ),
+        native=context.native(
+            item, isinstance(item.get("summary"), list) and _is_text_or_none(item, "encrypted_content")
+        ),
+    )
+
+
+def _is_text_or_none(item: JsonObject, key: str) -> bool:
+    return item.get(key) is None or isinstance(item[key], str)
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def assistant_message(text: str) -> JsonObject:
+    # The only form of assistant text that needs no id.
+    return {"role": "assistant", "content": text}
+
+
+def render_text(block: Text, home: Native | None, context: ResponsesContext) -> JsonObject:
+    if block.refusal:
+        context.report.add("text", "refusal rendered as assistant text", subject="refusal")
+    return (
+        assistant_message(block.text)
+        if home is None
+        else rewrite_known(home.fragment, assistant_message(block.text), MESSAGE_KEYS)
+    )
+
+
+def render_reasoning(block: Thinking, home: Native | None) -> JsonObject:
+    summary = [{"type": "summary_text", "text": block.text}] if block.text else []
+    if home is not None:
+        rest = {key: value for key, value in home.fragment.items() if key != "encrypted_content" or block.encrypted}
+        return {**rest, "summary": home.fragment["summary"] if isinstance(rest.get("summary"), list) else summary}
+    rendered: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": block.encrypted}
+    return rendered if block.origin.item_id is None else {"id": block.origin.item_id, **rendered}
+
+
+def _part_position(block: Block, context: ResponsesContext) -> tuple[int, int] | None:
+    """The index of this part in its item, and the number of parts."""
+    home = context.own_native(block.native)
+    match block.extra:
+        case {"part": [int(index), int(count)]} if home is not None and home.intact:
+            return index, count
+        case _:
+            return None
+
+
+def join_parts(item: JsonObject, before: Block, block: Block, context: ResponsesContext) -> JsonObject | None:
+    """The item with the part of `block` appended if both blocks were parts of it, else None."""
+    last, place = _part_position(before, context), _part_position(block, context)
+    if last is None or place is None or place != (last[0] + 1, last[1]) or block.native is None:
+        return None
+    fragment = block.native.fragment
+    return {**item, "content": [*item["content"], *fragment["content"]]}

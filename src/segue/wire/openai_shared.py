@@ -1,0 +1,298 @@
+"""Shared by OpenAI's two APIs: options by model, vendor options, media data, and error bodies."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Media, Native
+from segue.canonical.json import encode_json_text
+from segue.canonical.request import Effort, Options, Reasoning
+from segue.models import Model
+from segue.render.report import Report
+from segue.wire.base import ApiError, Fetch
+from segue.wire.effort import budget_effort
+from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.user_id import OPENAI_USER_PATTERN, hash_invalid_user_id
+
+__all__ = [
+    "AUDIO_FORMATS",
+    "AUDIO_TYPES",
+    "OPENAI_APIS",
+    "TOOL_KEYS",
+    "VENDOR_OPTIONS",
+    "convert_budget",
+    "data_url",
+    "drop_options",
+    "fetch_media",
+    "fit_options_to_model",
+    "has_openai_file",
+    "image_detail",
+    "is_gpt",
+    "is_openai_native",
+    "is_reasoning_model",
+    "parse_error",
+    "parse_vendor_options",
+    "render_error",
+    "render_vendor_options",
+    "split_data_url",
+]
+
+
+# -------------------------------------------------------------------------------------------------------------- models
+
+_EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high", "xhigh", "max")
+_REJECTED_WHILE_REASONING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "stop")
+
+
+def is_gpt(model: Model) -> bool:
+    return model.family == "gpt" and model.line != "o"
+
+
+def is_reasoning_model(model: Model) -> bool:
+    """Whether the model is a known reasoning model; those named `…-chat-latest` are not."""
+    if model.family != "gpt" or model.name.endswith("chat-latest"):
+        return False
+    return model.line == "o" or model.at_least(5)
+
+
+def is_openai_native(native: Native | None) -> bool:
+    """Whether a fragment comes from one of OpenAI's two APIs, which accept the same schemas."""
+    return native is not None and native.api in OPENAI_APIS
+
+
+# Names of options in reports where they differ from the canonical name.
+_REPORT_NAMES = {"parallel": "parallel_tool_calls"}
+
+
+def drop_options(options: Options, report: Report, why: str, *names: str) -> Options:
+    """The options without these names; each that was set is reported with the reason."""
+    present = [name for name in names if getattr(options, name) is not None]
+    for name in present:
+        key = _REPORT_NAMES.get(name, name)
+        report.add("adjusted", f"{key} dropped: {why}", subject=key)
+    return msgspec.structs.replace(options, **dict.fromkeys(present)) if present else options
+
+
+def fit_options_to_model(options: Options, model: Model, report: Report) -> Options:
+    """The options without those that OpenAI rejects for this model; for unknown models nothing is dropped."""
+    options = hash_invalid_user_id(options, OPENAI_USER_PATTERN, report)
+    if is_reasoning_model(model):
+        options = drop_options(options, report, "reasoning models reject it", *_REJECTED_WHILE_REASONING)
+    reasoning = options.reasoning
+    if reasoning is None:
+        return options
+    if reasoning.enabled is False or reasoning.effort == "none":
+        return _disable_reasoning(options, model, report)
+    if _cannot_reason(model):
+        return drop_options(options, report, "the model does not support reasoning", "reasoning")
+    return _fit_effort(options, reasoning, model, report)
+
+
+def _cannot_reason(model: Model) -> bool:
+    return model.family == "llama" or (model.family == "gpt" and bool(model.version) and not is_reasoning_model(model))
+
+
+def _disable_reasoning(options: Options, model: Model, report: Report) -> Options:
+    """Disables reasoning with the effort `none` where the model has it; models without reasoning get no field."""
+    if _cannot_reason(model):
+        return msgspec.structs.replace(options, reasoning=None)
+    if not model.name or (is_gpt(model) and model.at_least(5, 1)):
+        return options
+    why = (
+        "reasoning cannot be disabled on this model"
+        if is_reasoning_model(model)
+        else "not every model can disable reasoning"
+    )
+    return drop_options(options, report, why, "reasoning")
+
+
+def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Report) -> Options:
+    effort = reasoning.effort or (None if reasoning.budget is None else budget_effort(reasoning.budget))
+    if effort == "none":
+        off = msgspec.structs.replace(reasoning, enabled=False, effort=effort, budget=None)
+        return _disable_reasoning(msgspec.structs.replace(options, reasoning=off), model, report)
+    by_default = is_reasoning_model(model) and not (is_gpt(model) and model.at_least(5, 1))
+    if effort is None and reasoning.enabled and not reasoning.adaptive and not by_default:
+        report.add(
+            "adjusted",
+            "reasoning effort set to medium: the target enables reasoning by its effort",
+            subject="reasoning",
+        )
+        return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort="medium"))
+    known = _supported_efforts(model) if is_reasoning_model(model) else _EFFORTS
+    if effort is None or effort in known:
+        return options
+    nearest = next((step for step in reversed(known) if _EFFORTS.index(step) < _EFFORTS.index(effort)), known[0])
+    report.add(
+        "adjusted", f"reasoning effort set to {nearest}: the model does not support {effort}", subject="reasoning"
+    )
+    return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort=nearest))
+
+
+def convert_budget(options: Options, report: Report) -> Options:
+    """The options with a reasoning budget converted to an effort, for targets without budgets."""
+    reasoning = options.reasoning
+    if reasoning is None or reasoning.budget is None or reasoning.effort is not None or reasoning.enabled is False:
+        return options
+    effort = budget_effort(reasoning.budget)
+    report.add(
+        "adjusted", f"reasoning budget of {reasoning.budget} tokens converted to effort {effort}", subject="reasoning"
+    )
+    return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort=effort))
+
+
+def _supported_efforts(model: Model) -> tuple[Effort, ...]:
+    if not is_gpt(model):
+        return _EFFORTS[1:4]
+    if not model.at_least(5, 1):
+        return _EFFORTS[:4]
+    return _EFFORTS[1:] if model.at_least(5, 6) else _EFFORTS[1:5] if model.at_least(5, 2) else _EFFORTS[1:4]
+
+
+# --------------------------------------------------------------------------------------------------------------- tools
+
+# Flat (Responses), or under a key of their kind (Chat).
+_TOOL_FIELDS = frozenset({"name", "description", "parameters", "strict", "format"})
+TOOL_KEYS = _TOOL_FIELDS | {"type"} | {f"{kind}.{key}" for kind in ("function", "custom") for key in _TOOL_FIELDS}
+
+
+# ------------------------------------------------------------------------------------------------------------- options
+
+# Options that only OpenAI's two APIs have, with the type of the value.
+_VENDOR_OPTION_TYPES: dict[str, type] = {
+    "store": bool,
+    "metadata": dict,
+    "service_tier": str,
+    "prompt_cache_key": str,
+    "prompt_cache_retention": str,
+    "verbosity": str,
+    "user": str,
+    "safety_identifier": str,
+}
+VENDOR_OPTIONS = {name: name for name in _VENDOR_OPTION_TYPES}
+
+
+def parse_vendor_options(body: Mapping[str, Any]) -> JsonObject | None:
+    """The vendor options of a body, which has all of them at its top level."""
+    found = {name: body[name] for name, kind in _VENDOR_OPTION_TYPES.items() if isinstance(body.get(name), kind)}
+    return found or None
+
+
+def render_vendor_options(options: Options, user_key: str) -> JsonObject:
+    """The vendor options for a body. `user_key` is the key for a user id that came from another vendor's API."""
+    fields = dict(options.vendor_options or {})
+    if options.user is None:
+        return {name: value for name, value in fields.items() if name not in ("user", "safety_identifier")}
+    leading = next((key for key in ("safety_identifier", "user") if key in fields), user_key)
+    return {**fields, leading: options.user}
+
+
+# --------------------------------------------------------------------------------------------------------------- media
+
+OPENAI_APIS = frozenset({"openai-chat", "openai-responses"})
+
+
+def image_detail(detail: object) -> JsonObject | None:
+    """The `detail` of an image, where it is not left to the model."""
+    return {"detail": detail} if detail in ("low", "high", "original") else None
+
+
+def has_openai_file(media: Media) -> bool:
+    """Whether the media is a file uploaded to OpenAI."""
+    return media.file_id is not None and is_openai_native(media.native)
+
+
+AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+AUDIO_FORMATS = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
+
+
+def split_data_url(url: str) -> tuple[str | None, str | None]:
+    """Media type and base64 of a data URL."""
+    if not url.startswith("data:"):
+        return None, None
+    head, comma, data = url.partition(",")
+    if not comma or not head.endswith(";base64"):
+        return None, None
+    return head[len("data:") :].split(";", 1)[0] or None, data
+
+
+def data_url(mime: str, data: str) -> str:
+    return f"data:{mime};base64,{data}"
+
+
+def fetch_media(media: Media, fetch: Fetch | None) -> tuple[str | None, str | None]:
+    """Base64 data and media type; a URL is fetched where the caller gave `fetch`."""
+    if media.data is not None or media.url is None or fetch is None:
+        return media.data, media.mime
+    content, mime = fetch(media.url)
+    return b64encode(content).decode(), media.mime or mime
+
+
+# -------------------------------------------------------------------------------------------------------------- errors
+
+_ERROR_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+# HTTP status by error code, for errors without a status (in a failed reply).
+_STATUS_BY_CODE = {
+    "server_error": 500,
+    "internal_error": 500,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "invalid_api_key": 401,
+    "model_not_found": 404,
+    "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+}
+
+
+def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
+    """Parses an error, also one without envelope, with a list of problems, or of only a string."""
+    inner = body.get("error", body)
+    fields = object_or_none(inner) or {"message": inner}
+    message = fields.get("message") or fields.get("detail")
+    code, param = fields.get("code"), fields.get("param")
+    status = status or _STATUS_BY_CODE.get(str(code), code if isinstance(code, int) and 400 <= code < 600 else 0)
+    usual = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return ApiError(
+        status,
+        _message_text(message) or "the provider gave no reason",
+        kind=string_or_none(fields.get("type")) or usual,
+        code=None if code is None else str(code),
+        param=None if param is None else str(param),
+        details=_parse_details(fields.get("details")),
+    )
+
+
+def _parse_details(found: object) -> tuple[JsonObject, ...]:
+    listed = cast("list[object]", found) if isinstance(found, list) else []
+    return tuple(detail for detail in map(object_or_none, listed) if detail is not None)
+
+
+def _message_text(message: object) -> str:
+    """The text of a message; of a list of problems, path and reason of each."""
+    found = object_or_none(message)
+    if found is not None:
+        return _message_text(found.get("detail")) if "detail" in found else _problem_text(found)
+    if isinstance(message, list):
+        return "; ".join(map(_message_text, cast("list[object]", message)))
+    return "" if message is None else str(message)
+
+
+def _problem_text(found: JsonObject) -> str:
+    place = cast("list[object]", found["loc"]) if isinstance(found.get("loc"), list) else []
+    where = ".".join(str(step) for step in place if step != "body")
+    reason = str(found.get("msg") or found.get("message") or encode_json_text(found))
+    return f"{where}: {reason}" if where else reason
+
+
+def render_error(error: ApiError) -> JsonObject:
+    return {"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.code}}

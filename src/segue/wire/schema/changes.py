@@ -1,0 +1,50 @@
+"""Records the changes made to a schema and where, and reports each kind of change once."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from segue.render.report import Kind, Report
+
+__all__ = ["Location", "SchemaChanges"]
+
+_MAX_SHOWN = 3
+
+
+class SchemaChanges:
+    """`widened` counts the changes after which a schema accepts more values; equivalent rewriting does not count."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, list[str]] = {}
+        self.widened = 0
+
+    def add(self, message: str, path: str, *, widens: bool = True) -> None:
+        self._paths.setdefault(message, []).append(path or "the top")
+        self.widened += widens
+
+    def __contains__(self, message: str) -> bool:
+        return message in self._paths
+
+    def extend(self, other: SchemaChanges) -> None:
+        for message, places in other._paths.items():
+            self._paths.setdefault(message, []).extend(places)
+        self.widened += other.widened
+
+    def report(self, report: Report, *, subject: str, kind: Kind) -> None:
+        for message, found in self._paths.items():
+            places = list(dict.fromkeys(found))
+            more = f" and {len(places) - _MAX_SHOWN} more" if len(places) > _MAX_SHOWN else ""
+            report.add(kind, f"schema: {message} (at {', '.join(places[:_MAX_SHOWN])}{more})", subject=subject)
+
+
+class Location(Struct, frozen=True):
+    """A place in the schema: its path, its depth, and the definitions it was reached through."""
+
+    path: str = ""
+    level: int = 0
+    objects: int = 0
+    trail: tuple[str, ...] = ()
+
+    def child(self, step: str, *, objects: int = 0) -> Location:
+        path = f"{self.path}.{step}" if self.path else step
+        return Location(path, self.level + 1, self.objects + objects, self.trail)

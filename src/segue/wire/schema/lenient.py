@@ -1,0 +1,171 @@
+"""Renders a schema for a target that accepts nearly all of JSON Schema: only rejected parts are rewritten."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from segue.wire.schema.changes import SchemaChanges
+from segue.wire.schema.description import add_to_description, describe_keyword, describe_schema
+from segue.wire.schema.document import ROOT, Document, find_dependents, format_pointer, iter_references
+from segue.wire.schema.json_schema import ANNOTATIONS, SCHEMA_LISTS, SCHEMA_MAPS, SINGLE_SCHEMAS, Node, Schema, types_of
+from segue.wire.schema.rules import SchemaRules
+
+__all__ = ["render_lenient"]
+
+# These keywords may be a boolean in every draft.
+_BOOLEAN_ALLOWED = frozenset({"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items"})
+# A wider schema in these keywords makes the whole schema narrower.
+_INVERTING = frozenset({"not", "if", "oneOf", "contains"})
+_NOT_IN_DRAFT_7 = ("minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties")
+
+
+def render_lenient(document: Document, rules: SchemaRules, changes: SchemaChanges) -> Node:
+    """If a definition was widened, render again, so that no inverting keyword such as `not` refers to it."""
+    attempt = SchemaChanges()
+    writer = _Renderer(document, rules, attempt, frozenset())
+    node = writer.render()
+    if writer.widened:
+        attempt = SchemaChanges()
+        node = _Renderer(document, rules, attempt, find_dependents(document, writer.widened)).render()
+    changes.extend(attempt)
+    return node
+
+
+class _Renderer:
+    def __init__(self, document: Document, rules: SchemaRules, changes: SchemaChanges, weak: frozenset[str]) -> None:
+        self._document = document
+        self._rules = rules
+        self._changes = changes
+        self._defs_key = "definitions" if rules.draft == "7" else "$defs"
+        self._pending_defs: list[str] = []
+        self._seen_defs: set[str] = set()
+        self._widened_definitions = weak
+        self.widened: set[str] = set()
+
+    def render(self) -> Node:
+        root = self._render_definition(ROOT, "")
+        defs: Node = {}
+        for name in self._pending_defs:  # grows during iteration
+            defs[name] = self._render_definition(name, f"$defs.{name}")
+        kept = self._used_definitions(root, defs)
+        return {**root, self._defs_key: kept} if kept else root
+
+    def _used_definitions(self, root: Node, defs: Node) -> Node:
+        """The definitions that are still referred to."""
+        prefix = format_pointer("", key=self._defs_key)
+        found = list(iter_references(root))
+        seen = set(found)
+        for pointer in found:  # grows during iteration
+            new = set(iter_references(defs.get(pointer.removeprefix(prefix), {}))) - seen
+            seen |= new
+            found += sorted(new)
+        return {name: node for name, node in defs.items() if f"{prefix}{name}" in seen}
+
+    def _render_definition(self, name: str, path: str) -> Node:
+        lost = self._changes.widened
+        node = self._render_node(self._document.find(name), path)
+        if self._changes.widened > lost:
+            self.widened.add(name)
+        return node
+
+    def _render_node(self, schema: Schema, path: str) -> Node:
+        if isinstance(schema, bool):
+            return {} if schema else {"not": {}}
+        lost = self._changes.widened
+        node: Node = {}
+        texts: list[str] = []
+        for key, value in schema.items():
+            before = self._changes.widened
+            location = f"{path}.{key}" if path else key
+            node[key] = (
+                self._render_properties(value, texts, location)
+                if key == "properties"
+                else self._render_keyword(key, value, location)
+            )
+            if key in _INVERTING and self._changes.widened > before:
+                node.pop(key)
+        for key in schema.keys() & _INVERTING - node.keys():
+            self._replace_inverting(node, key, schema, texts, path)
+        if len(node.get("properties", ())) < len(schema.get("properties", ())):
+            node.pop("additionalProperties", None)
+        if self._changes.widened > lost:
+            for key in ("unevaluatedProperties", "unevaluatedItems"):
+                self._move_to_description(node, key, schema, texts, path)
+        if self._rules.items_required and "items" not in node and "array" in (types_of(node) or ()):
+            node["items"] = {}
+        if self._rules.draft == "7":
+            self._convert_to_draft_7(node, schema, texts, path)
+        return add_to_description(node, texts)
+
+    def _render_keyword(self, key: str, value: Any, path: str) -> Any:
+        if key == "$ref":
+            if value in self._document.defs and value not in self._seen_defs:
+                self._seen_defs.add(value)
+                self._pending_defs.append(value)
+            self._changes.widened += value in self._widened_definitions
+            return format_pointer(value, key=self._defs_key)
+        if key in SCHEMA_MAPS:
+            return {name: self._render_node(inner, f"{path}.{name}") for name, inner in value.items()}
+        if key in SCHEMA_LISTS:
+            return [self._render_node(inner, f"{path}[{index}]") for index, inner in enumerate(value)]
+        if key in SINGLE_SCHEMAS:
+            return value if isinstance(value, bool) and key in _BOOLEAN_ALLOWED else self._render_node(value, path)
+        return value
+
+    def _replace_inverting(self, node: Node, key: str, schema: Node, texts: list[str], path: str) -> None:
+        """Replace an inverting keyword whose schema was widened, which would narrow the whole schema."""
+        if key == "oneOf":
+            members = [self._render_node(member, path) for member in schema[key]]
+            self._changes.add("`oneOf` replaced by `anyOf`", path)
+            if "anyOf" in schema:
+                node["allOf"] = [*node.get("allOf", []), {"anyOf": members}]
+            else:
+                node["anyOf"] = members
+        elif key == "contains" and "maxContains" not in schema:
+            node[key] = self._render_node(schema[key], path)
+        else:
+            self._changes.add(f"`{key}` moved to the description", path)
+            texts.append(describe_keyword(key, schema[key]))
+            if key == "if":
+                texts += [
+                    describe_keyword(part, schema[part])
+                    for part in ("then", "else")
+                    if node.pop(part, None) is not None
+                ]
+
+    def _move_to_description(self, node: Node, key: str, schema: Node, texts: list[str], path: str) -> None:
+        if node.pop(key, True) is not True:
+            texts.append(describe_keyword(key, schema[key]))
+            self._changes.add(f"`{key}` moved to the description", path)
+
+    def _render_properties(self, properties: dict[str, Schema], texts: list[str], path: str) -> Node:
+        """Property names that the target rejects move to the description."""
+        wanted = self._rules.property_names
+        kept: Node = {}
+        for name, inner in properties.items():
+            if wanted is None or re.fullmatch(wanted, name):
+                kept[name] = self._render_node(inner, f"{path}.{name}")
+            else:
+                texts.append(f"also takes {name}: {describe_schema(inner, 1)}")
+                self._changes.add("a property name that the target rejects moved to the description", f"{path}.{name}")
+        return kept
+
+    def _convert_to_draft_7(self, node: Node, schema: Node, texts: list[str], path: str) -> None:
+        if node.get("minContains") == 0:
+            del node["minContains"]
+            node.pop("contains", None)
+        for key in _NOT_IN_DRAFT_7:
+            self._move_to_description(node, key, schema, texts, path)
+        if "prefixItems" in node:
+            if "items" in node:
+                node["additionalItems"] = node["items"]
+            node["items"] = node.pop("prefixItems")
+        needs: Node = {name: {"required": names} for name, names in node.pop("dependentRequired", {}).items()}
+        for name, inner in node.pop("dependentSchemas", {}).items():
+            needs[name] = {"allOf": [needs[name], inner]} if name in needs else inner
+        if needs:
+            node["dependencies"] = needs
+        if "$ref" in node and node.keys() - ANNOTATIONS - {"$ref"}:
+            # Siblings of `$ref` are ignored in draft 7.
+            node["allOf"] = [{"$ref": node.pop("$ref")}, *node.get("allOf", [])]

@@ -1,0 +1,262 @@
+"""Renders a schema for a target with a subset: every node becomes a typed node, an `anyOf` of those, or a reference.
+
+Unsupported keywords move to the description; the node then accepts more values than before, never fewer. Only a strict
+subset may be unable to express a schema: `UnsupportedSchemaError`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from segue.wire.schema.changes import Location, SchemaChanges
+from segue.wire.schema.containers import ARRAY_PARTS, OBJECT_PARTS, ContainerRenderer
+from segue.wire.schema.description import add_to_description, describe_keyword, describe_schema
+from segue.wire.schema.document import Document, find_recursive, format_pointer
+from segue.wire.schema.json_schema import (
+    ANNOTATIONS,
+    COMBINATORS,
+    TYPES,
+    Node,
+    Schema,
+    applies_to,
+    json_type_of,
+    types_of,
+    unique_values,
+)
+from segue.wire.schema.keywords import BOUNDS, KeywordRenderer
+from segue.wire.schema.merge import Merger, enum_values
+from segue.wire.schema.node_types import find_value_types, has_type, is_finite
+from segue.wire.schema.rules import SchemaRules, UnsupportedSchemaError
+
+__all__ = ["render_subset"]
+
+_MAX_DEPTH = 40
+_MAX_TRAIL = 50
+_HANDLED = OBJECT_PARTS | ARRAY_PARTS | BOUNDS | ANNOTATIONS | {"type", "enum", "const"}
+
+
+def render_subset(document: Document, rules: SchemaRules, changes: SchemaChanges) -> Node:
+    """Recursion is unrolled twice if the size budget allows, else once."""
+    for again in (1, 0):
+        attempt = SchemaChanges()
+        writer = _Renderer(document, rules, attempt, again)
+        node = writer.render()
+        if writer.budget >= 0 or again == 0:
+            changes.extend(attempt)
+            return node
+    raise AssertionError("the last attempt returns")
+
+
+class _Renderer:
+    def __init__(self, document: Document, rules: SchemaRules, changes: SchemaChanges, again: int) -> None:
+        self._document = document
+        self._rules = rules
+        self._changes = changes
+        self._keywords = KeywordRenderer(rules, changes)
+        self._containers = ContainerRenderer(rules, changes, self._keywords, self._render_node)
+        self._repeats = again
+        self._merger = Merger(document, changes)
+        self._recursive = find_recursive(document)
+        self._pending_defs: list[str] = []
+        self._seen_defs: set[str] = set()
+        # How much a schema may grow when references are inlined.
+        self.budget = 500 + 4 * document.size
+
+    def render(self) -> Node:
+        root = self._render_node(self._document.root, Location(trail=("#",)))
+        defs: Node = {}
+        for name in self._pending_defs:  # grows during iteration
+            defs[name] = self._render_node(self._document.find(name), Location(f"$defs.{name}", trail=(name,)))
+        if self._rules.property_limit is not None and self._containers.property_count > self._rules.property_limit:
+            raise UnsupportedSchemaError(f"it has more than {self._rules.property_limit} properties")
+        if self._rules.must_terminate and "required" in root and not is_finite(root, {**defs, "#": root}, set(), 0):
+            texts = [describe_keyword("required", root.pop("required"))]
+            self._changes.add("`required` moved to the description: the recursion never ends", "")
+            root = add_to_description(root, texts)
+        return {**root, "$defs": defs} if defs else root
+
+    # -------------------------------------------------------------------------------------------------- structure
+
+    def _render_node(self, schema: Schema, location: Location) -> Node:
+        self.budget -= 1
+        if isinstance(schema, bool):
+            return self._render_any_value({}, [] if schema else ["no value fits here"])
+        outer = {key: value for key, value in schema.items() if key in ANNOTATIONS}
+        inner = {key: value for key, value in schema.items() if key not in ANNOTATIONS}
+        if self.budget < 0 or location.level > _MAX_DEPTH or location.objects >= self._rules.depth:
+            self._changes.add("too large or too deep: any value is accepted there", location.path)
+            return self._render_any_value(outer, [describe_schema(inner, 1)])
+        if inner.keys() == {"$ref"}:
+            return self._render_reference(inner["$ref"], outer, location)
+        if inner.keys() == {"allOf"} and len(inner["allOf"]) == 1 and isinstance(inner["allOf"][0], dict):
+            return self._render_node({**inner["allOf"][0], **outer}, location)
+        if inner.keys() in ({"anyOf"}, {"oneOf"}):
+            (key,) = inner
+            if key == "oneOf":
+                self._changes.add("`oneOf` replaced by `anyOf`", location.path)
+            members = [member for member in cast("list[Schema]", inner[key]) if member is not False]
+            return self._render_any_of([self._render_node(member, location) for member in members], outer, location)
+        named = _inlined_definitions(inner)
+        endless = next((name for name in named if location.trail.count(name) > self._repeats), None)
+        if endless is not None:
+            return self._render_reference(endless, outer, location)
+        location = replace(location, trail=(*location.trail, *named))
+        branches = self._merger.branches(inner, location.path) if inner.keys() & COMBINATORS else [inner]
+        return self._render_any_of(
+            [node for branch in branches for node in self._render_typed_nodes(branch, location)], outer, location
+        )
+
+    def _render_reference(self, name: str, outer: Node, location: Location) -> Node:
+        rules, target = self._rules, self._document.find(name)
+        far = len(location.trail) > _MAX_TRAIL
+        if rules.refs == "defs" and (rules.recursion or name not in self._recursive):
+            if not outer.keys() - rules.ref_siblings or name in self._recursive or far:
+                if name != "#" and name not in self._seen_defs:
+                    self._seen_defs.add(name)
+                    self._pending_defs.append(name)
+                return {"$ref": format_pointer(name), **{key: outer[key] for key in rules.ref_siblings & outer.keys()}}
+        elif location.trail.count(name) > self._repeats or far:
+            self._changes.add("recursion cut off: any value is accepted there", location.path)
+            return self._render_any_value(outer, [f"{name if name != '#' else 'the whole'} again"])
+        self._changes.add("references inlined", location.path, widens=False)
+        location = replace(location, trail=(*location.trail, name))
+        return self._render_node(target if isinstance(target, bool) else {**target, **outer}, location)
+
+    def _render_any_of(self, nodes: list[Node], outer: Node, location: Location) -> Node:
+        """One node for these alternatives, with the annotations of all."""
+        flat: list[Node] = []
+        for node in nodes:
+            flat += node["anyOf"] if node.keys() == {"anyOf"} else [node]
+        flat = self._use_nullable(unique_values(flat))
+        if not flat:
+            return self._render_any_value(outer, ["no value fits here"])
+        if len(flat) == 1:
+            return self._add_annotations(flat[0], outer, location)
+        siblings = self._add_annotations({}, outer, location, several=True)
+        if siblings.keys() - self._rules.any_of_siblings:
+            text = siblings.get("description")
+            return {"anyOf": [add_to_description(flat[0], [text] if text else []), *flat[1:]]}
+        if self._rules.exclusive_siblings:
+            flat, siblings = _drop_repeated_siblings(flat, siblings)
+        return {**siblings, "anyOf": flat}
+
+    def _use_nullable(self, nodes: list[Node]) -> list[Node]:
+        """OpenAPI has no type `null`; another alternative becomes `nullable` instead."""
+        others = [node for node in nodes if node != {"type": "NULL"}]
+        if not self._rules.openapi or len(others) == len(nodes) or not others:
+            return nodes
+        return [{**others[0], "nullable": True}, *others[1:]]
+
+    def _add_annotations(self, node: Node, outer: Node, location: Location, *, several: bool = False) -> Node:
+        """The node with a schema's annotations; unsupported ones move to the description."""
+        texts = [] if "description" not in node else [node["description"]]
+        kept: Node = {
+            key: outer[key] for key in ("title", "description") if key in outer and key in self._keywords.accepted
+        }
+        several = several or (self._rules.type_lists == "bare" and len(types_of(node) or ()) > 1)
+        for key in [key for key in outer if key not in ("title", "description")]:
+            if key in self._keywords.accepted and not several and has_type(outer[key], types_of(node)):
+                kept[key] = outer[key]
+            elif text := describe_keyword(key, outer[key]):
+                texts.append(text)
+                self._changes.add(f"`{key}` moved to the description", location.path, widens=False)
+        rest = {key: value for key, value in node.items() if key != "description"}
+        return add_to_description({**rest, **kept}, texts)
+
+    def _render_any_value(self, outer: Node, texts: list[str]) -> Node:
+        if self._rules.closed_objects:
+            raise UnsupportedSchemaError("a part of it accepts any value")
+        node: Node = {}
+        if self._rules.any_value == "types":
+            node = {"type": list(TYPES)}
+        elif self._rules.any_value == "branches":
+            simple = [{"type": kind.upper()} for kind in TYPES if kind not in ("array", "null")]
+            node = {"anyOf": [{**simple[0], "nullable": True}, *simple[1:]]}
+            node["anyOf"].append({"type": "ARRAY", "items": {"anyOf": [{**simple[0], "nullable": True}, *simple[1:]]}})
+        text = outer.get("description")
+        return self._describe_node(node, [*([text] if text else []), *texts])
+
+    def _describe_node(self, node: Node, texts: list[str]) -> Node:
+        if "anyOf" in node and "description" not in self._rules.any_of_siblings:
+            return {"anyOf": [add_to_description(node["anyOf"][0], texts), *node["anyOf"][1:]]}
+        return add_to_description(node, texts)
+
+    # ------------------------------------------------------------------------------------------------ typed nodes
+
+    def _render_typed_nodes(self, branch: Node, location: Location) -> list[Node]:
+        """One alternative without combinators, as nodes with a `type`."""
+        values, types = enum_values(branch), types_of(branch)
+        if values is not None:
+            values = [value for value in values if has_type(value, types)]
+            types = find_value_types(values, types)
+        elif types is None:
+            if self._rules.closed_objects:
+                raise UnsupportedSchemaError("a part of it accepts any value")
+            if self._rules.any_value == "empty":
+                return [self._render_typed_node(branch, None, None, location)]
+            types = list(TYPES)
+        takes_null = self._rules.openapi and "null" in types
+        groups = self._group_types(branch, [kind for kind in types if not (takes_null and kind == "null")], values)
+        nodes = [self._render_typed_node(branch, group, values, location) for group in groups]
+        return [*nodes, {"type": "NULL"}] if takes_null else nodes
+
+    def _group_types(self, branch: Node, types: list[str], values: list[Any] | None) -> list[list[str]]:
+        """Group the types that can share a node."""
+        apart = [[kind] for kind in types]
+        match self._rules.type_lists:
+            case "none":
+                return apart
+            case "bare":
+                if values is not None:
+                    return apart
+                bare = [kind for kind in types if not any(applies_to(key, [kind]) for key in branch.keys() - {"type"})]
+                return [[kind] for kind in types if kind not in bare] + ([bare] if bare else [])
+            case "scalars" | "free":
+                if values is not None and not {json_type_of(value) for value in values} <= self._rules.enum_types:
+                    return apart
+                if self._rules.type_lists == "free" or not {"object", "array"} & set(types):
+                    return [types] if types else []
+                scalars = [kind for kind in types if kind not in ("object", "array")]
+                return [[kind] for kind in types if kind not in scalars] + ([scalars] if scalars else [])
+
+    def _render_typed_node(
+        self, branch: Node, types: list[str] | None, values: list[Any] | None, location: Location
+    ) -> Node:
+        node: Node = {}
+        texts: list[str] = []
+        if types is not None:
+            type_names = [kind.upper() for kind in types] if self._rules.openapi else types
+            node["type"] = type_names[0] if len(types) == 1 else type_names
+        if values is not None:
+            self._keywords.add_enum(
+                node, branch, [value for value in values if has_type(value, types)], texts, location
+            )
+        has = branch.keys()
+        if (types is None and has & OBJECT_PARTS) or "object" in (types or ()):
+            self._containers.add_object(node, branch, texts, location)
+        if (types is None and has & ARRAY_PARTS) or "array" in (types or ()):
+            self._containers.add_array(node, branch, texts, location)
+        for key in branch:
+            if key in BOUNDS and applies_to(key, types):
+                self._keywords.add_bound(node, key, branch[key], types, texts, location)
+            elif key not in _HANDLED and applies_to(key, types):
+                self._keywords.add(node, key, branch[key], types, texts, location)
+        self._keywords.drop_contradictions(node, texts, location)
+        outer = {key: value for key, value in branch.items() if key in ANNOTATIONS}
+        return self._add_annotations(add_to_description(node, texts), outer, location)
+
+
+def _drop_repeated_siblings(members: list[Node], siblings: Node) -> tuple[list[Node], Node]:
+    """Drop keys from the `anyOf` members that its siblings repeat; descriptions move to the siblings."""
+    texts = [member["description"] for member in members if "description" in member]
+    kept = [{key: value for key, value in member.items() if key not in siblings} for member in members]
+    return unique_values(kept), add_to_description(siblings, texts if "description" in siblings else [])
+
+
+def _inlined_definitions(node: Node) -> list[str]:
+    """The definitions that merging a combination would inline."""
+    names = [node["$ref"]] if "$ref" in node else []
+    members = [member for key in ("allOf", "anyOf", "oneOf") for member in cast("list[Schema]", node.get(key, []))]
+    return names + [name for member in members if not isinstance(member, bool) for name in _inlined_definitions(member)]

@@ -1,0 +1,144 @@
+"""Payload reader for streams of keyed blocks (Anthropic, Bedrock): open blocks, their end, and the reply."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Text, Thinking, ToolCall
+from segue.canonical.request import Reply
+from segue.wire.json_values import JsonObject
+from segue.wire.stream_deltas import parse_input
+from segue.wire.stream_reader import ENDED_EARLY, PayloadReader
+
+__all__ = ["BlockReader", "OpenBlock"]
+
+_LENGTH_REASONS = ("max_tokens", "model_context_window_exceeded")
+
+
+class OpenBlock:
+    """A block that has not ended. `block_index` is its index in the events, -1 before it has one.
+
+    `initial_input` is input in the start event, `has_input` whether deltas of it followed. Input of a hosted call is
+    collected in `input_parts`; `truncated_input` is the whole input where it was truncated.
+    """
+
+    __slots__ = (
+        "has_input",
+        "call",
+        "truncated_input",
+        "fragment",
+        "initial_input",
+        "key",
+        "input_parts",
+        "block_index",
+        "stopped",
+    )
+
+    def __init__(self, key: object, fragment: JsonObject) -> None:
+        self.key = key
+        self.fragment = fragment
+        self.block_index = -1
+        self.call: ToolCall | None = None
+        self.initial_input = ""
+        self.has_input = False
+        self.input_parts: list[Any] = []
+        self.truncated_input: str | None = None
+        self.stopped = False
+
+
+OpenBlockT = TypeVar("OpenBlockT", bound=OpenBlock)
+
+
+class BlockReader(PayloadReader, Generic[OpenBlockT]):
+    """`open_blocks` has the open blocks by key, `closed_keys` the keys of those that have ended."""
+
+    def __init__(self, provider: str, turn_key: str) -> None:
+        super().__init__(provider, turn_key)
+        self.open_blocks: dict[object, OpenBlockT] = {}
+        self.closed_keys: set[object] = set()
+        self.whole_reply: Reply | None = None
+        self._emitted: list[OpenBlockT] = []
+        self._blocks: dict[int, Block] = {}
+
+    # Implemented by each API's reader.
+
+    @abstractmethod
+    def stop_reason(self) -> object:
+        """The stop reason, once it has arrived."""
+
+    @abstractmethod
+    def build_block(self, slot: OpenBlockT, *, ended: bool) -> Block | None:
+        """Completes the fragment of a block as in an unstreamed reply, and parses it."""
+
+    @abstractmethod
+    def build_reply(self, content: list[JsonObject]) -> Reply: ...
+
+    # Shared.
+
+    def set_block_index(self, slot: OpenBlockT, block_index: int) -> None:
+        slot.block_index = block_index
+        self._emitted.append(slot)
+
+    def add_block_input(self, slot: OpenBlockT, text: str) -> None:
+        slot.has_input = True
+        if slot.call is not None:
+            self.add_input(slot.block_index, text)
+        else:
+            slot.input_parts.append(text)
+
+    def block_input(self, slot: OpenBlockT, *, ended: bool) -> object:
+        """The complete input of a call."""
+        text = "".join(slot.input_parts) if slot.call is None else self.finish_text(slot.block_index)
+        value, broken = parse_input(text, ended=ended)
+        slot.truncated_input = text if broken else None
+        return value
+
+    def stop_block(self, slot: OpenBlockT) -> None:
+        if slot.call is not None and not slot.has_input and not slot.initial_input:
+            # The stop reason decides whether it has no arguments or was truncated before them.
+            slot.stopped = True
+        else:
+            self.end_block(slot)
+
+    def end_stopped_blocks(self) -> None:
+        for slot in [slot for slot in self.open_blocks.values() if slot.stopped]:
+            self.end_block(slot)
+
+    def end_block(self, slot: OpenBlockT, *, ended: bool = True) -> None:
+        del self.open_blocks[slot.key]
+        self.closed_keys.add(slot.key)
+        block = self.build_block(slot, ended=ended)
+        if block is None:
+            return
+        if isinstance(block, ToolCall):
+            block = self.assign_id(block) if slot.call is None else msgspec.structs.replace(block, id=slot.call.id)
+            if slot.truncated_input is not None:
+                block = msgspec.structs.replace(block, arguments=None, arguments_text=slot.truncated_input, broken=True)
+        if slot.block_index < 0:
+            self.set_block_index(slot, self.emit_whole(block))
+        else:
+            self.end(slot.block_index, cast("Text | Thinking | ToolCall", block))
+        self._blocks[slot.block_index] = block
+
+    def is_at_end(self) -> bool:
+        return self.done or self.stop_reason() is not None
+
+    def end_open_blocks(self, *, finished: bool) -> None:
+        """Ends all open blocks. If the reply hit its length limit, the last one is truncated."""
+        full = self.stop_reason() in _LENGTH_REASONS
+        for slot in list(self.open_blocks.values()):
+            last = slot is next(reversed(self.open_blocks.values()))
+            self.end_block(slot, ended=finished and not (full and last))
+
+    def finish(self) -> Reply:
+        if self.whole_reply is not None:
+            return self.whole_reply
+        if not self.is_at_end() and self.failed is None:
+            self.failed = ENDED_EARLY
+        self.end_open_blocks(finished=self.failed is None)
+        reply = self.build_reply([slot.fragment for slot in self._emitted])
+        blocks = tuple(self._blocks[place] for place in range(self.block_count))
+        return self.emit_finish(msgspec.structs.replace(reply, blocks=blocks))

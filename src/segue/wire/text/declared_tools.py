@@ -1,0 +1,176 @@
+"""Declared tools: parses untyped argument text by the type that the tool declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias, cast
+
+from segue.canonical.json import parse_argument_text
+from segue.canonical.request import Tool
+from segue.wire.json_values import object_or_none
+from segue.wire.text.lenient_json import InvalidJsonError, parse_lenient
+
+__all__ = ["DeclaredTools", "NestedElements"]
+
+NestedElements: TypeAlias = "str | list[tuple[str, NestedElements]]"
+
+_ALL_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+
+
+class DeclaredTools:
+    """The tools declared to a model. With None, every name is valid and values are typed by their text."""
+
+    def __init__(self, tools: Iterable[Tool] | None = None) -> None:
+        self._schemas = None if tools is None else {tool.name: tool.parameters or {} for tool in tools}
+
+    @property
+    def is_given(self) -> bool:
+        return self._schemas is not None
+
+    def can_call(self, name: str) -> bool:
+        return self._schemas is None or name in self._schemas
+
+    def has_parameter(self, name: str, key: str) -> bool:
+        """True if the tool declares this parameter."""
+        return key in (object_or_none(self._schema(name).get("properties")) or {})
+
+    def has_required(self, name: str, arguments: Mapping[str, Any]) -> bool | None:
+        """True if all required parameters are present; None if the tool declares none as required."""
+        required = self._schema(name).get("required")
+        if not isinstance(required, list) or not required:
+            return None
+        return all(key in arguments for key in cast("list[object]", required))
+
+    def parse_argument(self, name: str, key: str, text: str) -> Any:
+        """Parse an argument written as plain text."""
+        schema = self._schema(name)
+        found = object_or_none((object_or_none(schema.get("properties")) or {}).get(key))
+        return _parse_untyped(text) if found is None else _parse_as(_accepted_types(found, schema), text)
+
+    def parse_nested(self, name: str, key: str, value: NestedElements) -> Any:
+        """Parse an argument written as nested elements with plain text inside."""
+        schema = self._schema(name)
+        found = object_or_none((object_or_none(schema.get("properties")) or {}).get(key))
+        return _parse_nested(value, found, schema)
+
+    def find_type_mismatches(self, name: str, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """The arguments whose value has none of the declared types, each with those types."""
+        schema = self._schema(name)
+        known = object_or_none(schema.get("properties")) or {}
+        found: list[tuple[str, str]] = []
+        for key, value in arguments.items():
+            one = object_or_none(known.get(key))
+            types = _ALL_TYPES if one is None else frozenset(map(str.lower, _accepted_types(one, schema)))
+            if types <= _ALL_TYPES and not _has_type(value, types):
+                found.append((key, " or ".join(sorted(types))))
+        return found
+
+    def _schema(self, name: str) -> Mapping[str, Any]:
+        return (self._schemas or {}).get(name) or {}
+
+
+def _parse_as(types: frozenset[str], text: str) -> Any:
+    if types == frozenset({"string"}):
+        return text
+    if "string" in types:
+        value = _parse_untyped(text)
+        return value if _json_type(value) in types or (type(value) is int and "number" in types) else text
+    try:
+        return parse_lenient(text.strip())
+    except InvalidJsonError:
+        return text
+
+
+def _parse_nested(value: NestedElements, schema: Mapping[str, Any] | None, root: Mapping[str, Any]) -> Any:
+    types = _ALL_TYPES if schema is None else _accepted_types(schema, root)
+    if isinstance(value, str):
+        if not value.strip() and len(types) == 1 and not types.isdisjoint(("array", "object")):
+            return [] if "array" in types else {}
+        return _parse_untyped(value) if schema is None else _parse_as(types, value)
+    schemas = [] if schema is None else [schema, *_subschemas(schema, root)]
+    if "object" not in types or ("array" in types and all(key == "item" for key, _ in value)):
+        items = next((found for one in schemas if (found := object_or_none(one.get("items"))) is not None), None)
+        return [_parse_nested(inner, items, root) for _, inner in value]
+    known: dict[str, Any] = {}
+    for one in schemas:
+        known |= object_or_none(one.get("properties")) or {}
+    return {key: _parse_nested(inner, object_or_none(known.get(key)), root) for key, inner in value}
+
+
+# Some chat templates print these values as Python constants (TPL-03).
+_PYTHON_CONSTANTS = {"True": True, "False": False, "None": None}
+
+
+def _parse_untyped(text: str) -> Any:
+    """Parse an untyped value as JSON, unless the result is a string."""
+    bare = text.strip()
+    if bare in _PYTHON_CONSTANTS:
+        return _PYTHON_CONSTANTS[bare]
+    value, exact = parse_argument_text(bare) if bare else (None, "")
+    return text if exact is not None or isinstance(value, str) else value
+
+
+def _has_type(value: object, types: frozenset[str]) -> bool:
+    if _json_type(value) in types or (type(value) is int and "number" in types):
+        return True
+    return isinstance(value, float) and value.is_integer() and "integer" in types
+
+
+def _json_type(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _accepted_types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[str]:
+    """The types that a schema accepts; all types if it names none."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    waiting = [schema]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        kind, values = one.get("type"), one.get("enum")
+        if isinstance(kind, str):
+            found.add(kind)
+        elif isinstance(kind, list):
+            found.update(str(name) for name in cast("list[object]", kind))
+        elif "const" in one:
+            found.add(_json_type(one["const"]))
+        elif isinstance(values, list):
+            found.update(_json_type(value) for value in cast("list[object]", values))
+        elif options := _subschemas(one, root):
+            waiting += options
+        else:
+            return _ALL_TYPES
+    return frozenset(found) or _ALL_TYPES
+
+
+def _subschemas(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The schemas in `anyOf`, `oneOf`, `allOf` and `$ref`."""
+    options: list[Mapping[str, Any]] = []
+    for key in ("anyOf", "oneOf", "allOf"):
+        listed = schema.get(key)
+        if isinstance(listed, list):
+            options += [object_or_none(option) or {} for option in cast("list[object]", listed)]
+    name = schema.get("$ref")
+    if isinstance(name, str) and name.startswith("#/"):
+        place: object = root
+        for step in name[2:].split("/"):
+            place = (object_or_none(place) or {}).get(step.replace("~1", "/").replace("~0", "~"))
+        options.append(object_or_none(place) or {})
+    return options

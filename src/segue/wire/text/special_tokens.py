@@ -1,0 +1,276 @@
+"""Parsing of text between special tokens. Tokens have a kind, and each kind may have several variants.
+
+A token inside a string, or inside a value with an end token of its own, does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any, cast
+
+from segue.wire.json_values import JsonObject
+from segue.wire.text.base import BrokenCall, FoundCall, Match, Opener, Region, Segment
+from segue.wire.text.declared_tools import DeclaredTools
+from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
+from segue.wire.text.reader import Reading, RegionReader
+
+__all__ = ["TokenReader", "TokenSet", "build_call", "parse_call", "token_opener"]
+
+# A quote opens a string only where a value or a key may begin; an apostrophe in a word does not.
+_BEFORE_STRING = frozenset("{[,:")
+_AFTER_STRING = frozenset({*"}],:", ""})
+_STRINGS = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in "\"'"}
+
+
+class TokenSet:
+    """Special tokens by kind. The patterns are compiled on first use, since most formats are never used."""
+
+    def __init__(self, kinds: Mapping[str, str | Iterable[str]]) -> None:
+        self._tokens_by_kind = {kind: (one,) if isinstance(one, str) else tuple(one) for kind, one in kinds.items()}
+        self._kinds = {token: kind for kind, tokens in self._tokens_by_kind.items() for token in tokens}
+        self.max_length = max(map(len, self._kinds), default=1)
+        self.first_chars, self.second_chars = (
+            "".join({one[place] for one in self._kinds if one[place:]}) for place in (0, 1)
+        )
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self._alternatives)
+
+    @cached_property
+    def structure_pattern(self) -> re.Pattern[str]:
+        return re.compile(f"({self._alternatives})|[{{}}\\[\\]\"']")
+
+    @property
+    def _alternatives(self) -> str:
+        return "|".join(map(re.escape, sorted(self._kinds, key=len, reverse=True))) or "(?!)"
+
+    @cached_property
+    def _prefixes(self) -> frozenset[str]:
+        return frozenset(one[:length] for one in self._kinds for length in range(1, len(one)))
+
+    def kind(self, token: str) -> str:
+        return self._kinds[token]
+
+    def select(self, *kinds: str) -> TokenSet:
+        return TokenSet({kind: self._tokens_by_kind.get(kind, ()) for kind in kinds})
+
+    def without(self, kind: str) -> TokenSet:
+        return TokenSet({other: tokens for other, tokens in self._tokens_by_kind.items() if other != kind})
+
+    def extended(self, more: Mapping[str, str]) -> TokenSet:
+        return TokenSet({**self._tokens_by_kind, **more})
+
+    def can_begin(self, text: str, place: int = 0) -> bool:
+        """True if the text from here on is an incomplete token."""
+        return len(text) - place < self.max_length and text[place:] in self._prefixes
+
+    def find_partial(self, text: str, place: int) -> int:
+        """The place of an incomplete token at the end of the text, else the end."""
+        for start in range(max(place, len(text) - self.max_length + 1), len(text)):
+            if text[start:] in self._prefixes:
+                return start
+        return len(text)
+
+
+class TokenReader(RegionReader):
+    """A region read token by token: `tokens` are all that it uses, `opening` begin a call, `closing` end one."""
+
+    tokens: TokenSet
+    opening: TokenSet
+    closing: TokenSet
+
+    def peek_token(self, tokens: TokenSet) -> Reading[str]:
+        """The kind of the next token, or an empty string."""
+        while not self.ended and (self._offset == len(self._text) or tokens.can_begin(self._text, self._offset)):
+            yield
+        found = tokens.pattern.match(self._text, self._offset)
+        return "" if found is None else tokens.kind(found[0])
+
+    def take_token(self, tokens: TokenSet) -> Reading[str]:
+        """Consume the next token if it is one of these, and return its kind."""
+        kind = yield from self.peek_token(tokens)
+        found = tokens.pattern.match(self._text, self._offset)
+        self.take(0 if found is None else found.end() - self._offset)
+        return kind
+
+    def take_until_token(self, tokens: TokenSet, within: int | None = None) -> Reading[str]:
+        """Consume the text before the next token and return its kind; empty if none comes `within` the limit."""
+        left = within
+        while True:
+            found = self._search(tokens.pattern, tokens, self._offset)
+            stop = self._complete_end(tokens, self._offset) if found is None else found.start()
+            length = stop - self._offset
+            if left is not None and length > left:
+                self.take(left)
+                return ""
+            left = None if left is None else left - length
+            self.take(length)
+            if found is not None:
+                return tokens.kind(found[0])
+            if self.ended:
+                return ""
+            yield
+
+    def take_balanced(self, strings: Mapping[str, TokenSet] | None = None) -> Reading[bool]:
+        """Consume a list or an object and return whether it is complete; outside of strings it may hold no token.
+
+        `strings` maps kinds of tokens that begin a string to the tokens that end it.
+        """
+        depth, place = 0, self._offset
+        while True:
+            found = self._search(self.tokens.structure_pattern, self.tokens, place)
+            if found is None:
+                self.take(self._complete_end(self.tokens, place) - self._offset)
+                if self.ended:
+                    return False
+                yield
+                place = self._offset
+                continue
+            sign, start, place = found[0], found.start(), found.end()
+            ends = (strings or {}).get(self.tokens.kind(sign)) if found[1] else None
+            if found[1] and ends is None:
+                self.take(start - self._offset)
+                return False
+            if ends is not None or sign in _STRINGS:
+                if ends is None and not self._can_open_string(start):
+                    continue
+                self.take(place - self._offset)
+                if not (yield from self._take_valid_string(sign if ends is None else ends)):
+                    return False
+                place = self._offset
+            else:
+                depth += 1 if sign in "{[" else -1
+                if depth <= 0:
+                    self.take(place - self._offset)
+                    return True
+
+    def _take_valid_string(self, ends: str | TokenSet) -> Reading[bool]:
+        """Consume a string and return whether it is complete and followed by valid JSON.
+
+        If not, rewind to a call that begins inside of it.
+        """
+        start = self.checkpoint
+        if isinstance(ends, str):
+            is_whole = yield from self.take_string(ends)
+        else:
+            is_whole = bool((yield from self.take_until_token(ends)) and (yield from self.take_token(ends)))
+        if is_whole:
+            yield from self.skip_space()
+            is_whole = (yield from self.peek_char()) in _AFTER_STRING or bool((yield from self.peek_token(self.tokens)))
+        if not is_whole:
+            begun = self.opening.pattern.search(self.text_since(start))
+            if begun is not None:
+                self.rewind(start)
+                self.take(begun.start())
+        return is_whole
+
+    def take_string(self, quote: str) -> Reading[bool]:
+        """Consume a string after its first quote; return whether it is terminated."""
+        while True:
+            found = _STRINGS[quote].match(self._text, self._offset)
+            self.take(0 if found is None else found.end() - self._offset)
+            if self._text.startswith(quote, self._offset):
+                self.take(1)
+                return True
+            if self.ended:
+                self.take(len(self._text) - self._offset)
+                return False
+            yield
+
+    def take_value(self) -> Reading[str | None]:
+        """Consume a lenient JSON value; None if it is not terminated.
+
+        A value other than a list, object or string extends to the next token.
+        """
+        yield from self.skip_space()
+        start = self.checkpoint
+        if (yield from self.peek_token(self.tokens)):
+            return ""
+        sign = yield from self.peek_char()
+        if sign in ("{", "["):
+            is_whole = yield from self.take_balanced()
+        elif sign in _STRINGS:
+            self.take(1)
+            is_whole = yield from self._take_valid_string(sign)
+        else:
+            is_whole = bool((yield from self.take_until_token(self.tokens)))
+        return self.text_since(start) if is_whole else None
+
+    def take_closers(self, *stages: TokenSet) -> Reading[None]:
+        """Consume the tokens that close a call, as far as they are present."""
+        for stage in stages:
+            before = self.checkpoint
+            yield from self.skip_space()
+            if not (yield from self.take_token(stage)):
+                self.rewind(before)
+
+    def take_broken_call(self, reason: str) -> Reading[list[Segment]]:
+        """Return the text up to the next token as a broken call, with that token if it closes the call."""
+        yield from self.take_until_token(self.tokens)
+        yield from self.take_token(self.closing)
+        return [self.build_broken_call(reason)]
+
+    def _search(self, pattern: re.Pattern[str], tokens: TokenSet, place: int) -> re.Match[str] | None:
+        """The next match, unless the text may end inside a token there."""
+        found = pattern.search(self._text, place)
+        if found is None or self.ended or found.start() <= len(self._text) - tokens.max_length:
+            return found
+        return found if found.start() < tokens.find_partial(self._text, place) else None
+
+    def _complete_end(self, tokens: TokenSet, place: int) -> int:
+        return len(self._text) if self.ended else tokens.find_partial(self._text, place)
+
+    def _can_open_string(self, place: int) -> bool:
+        """True if a string may begin at this quote, judged by the character before it."""
+        while place and self._text[place - 1].isspace():
+            place -= 1
+        if place:
+            return self._text[place - 1] in _BEFORE_STRING
+        before = next((text for text in reversed(self._taken) if not text.isspace() and text), "")
+        return before.rstrip()[-1:] in _BEFORE_STRING
+
+
+def token_opener(tokens: TokenSet, region: Callable[[DeclaredTools], Region]) -> Opener:
+    """An opener for a region that begins with any of these tokens."""
+
+    def match(text: str, place: int, _at_line_start: bool, ended: bool) -> Match:
+        if not ended and tokens.can_begin(text, place):
+            return "perhaps"
+        return "no" if tokens.pattern.match(text, place) is None else region
+
+    return Opener(tokens.first_chars, match, tokens.second_chars)
+
+
+def parse_call(name: str, text: str, raw_text: str, raw_id: str | None = None) -> Segment:
+    """A call from its name and JSON arguments; empty text means no arguments."""
+    bare = text.strip()
+    try:
+        value = parse_lenient(bare) if bare else None
+    except InvalidJsonError as error:
+        return BrokenCall(raw_text, f"arguments: {error}")
+    return build_call(name, value, raw_text, raw_id, find_repeated_key(bare, value))
+
+
+def build_call(
+    name: str, arguments: Any, raw_text: str, raw_id: str | None = None, repeated_key: str | None = None
+) -> Segment:
+    """A call from its name and parsed arguments; a string is parsed as JSON once more, or kept as free text."""
+    name = name.strip()
+    if not name or len(name.split()) > 1:
+        return BrokenCall(raw_text, "no tool name")
+    if isinstance(arguments, str):
+        try:
+            inner = parse_lenient(arguments.strip())
+        except InvalidJsonError:
+            inner = None
+        if not isinstance(inner, dict):
+            return FoundCall(name, None, arguments, raw_id, raw_text)
+        parsed = cast("JsonObject", inner)
+        repeated_key = repeated_key or find_repeated_key(arguments, parsed)
+        arguments = parsed
+    return FoundCall(
+        name, {} if arguments is None else arguments, raw_id=raw_id, raw_text=raw_text, repeated_key=repeated_key
+    )

@@ -1,0 +1,226 @@
+"""`xml`: calls as tags. One parser for all variants; Qwen3-Coder's is rendered by default (TPL-03, 05, 06).
+
+    <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>         Qwen3-Coder, Qwen 3.5
+    <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>             GLM
+    <function_calls><invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>…     Claude, MiniMax
+
+The tags of MiniMax M3 are different; `minimax` parses them.
+
+A value ends at its closing tag if the call continues after it; complete tags inside the value are part of it. Values
+are not encoded, except that a tag of this format inside a value is escaped with a backslash after its `<`. Whether a
+value is text or JSON follows from the declared schema; if the parameter is not declared, or accepts both, from its
+text. Quoted names are decoded: entities in attributes, JSON elsewhere.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from segue.wire.text.base import FoundCall, Opener, Segment, literals_opener
+from segue.wire.text.hermes import read_tagged_calls
+from segue.wire.text.lenient_json import InvalidJsonError, parse_lenient
+from segue.wire.text.reader import Reading, RegionReader
+
+__all__ = ["ESCAPABLE_TAG", "OPENER", "unescape_value"]
+
+
+class _TagSet(Struct, frozen=True):
+    """The tags of one variant. `parameter` begins a parameter, `value` its value where that has its own tag."""
+
+    head: str
+    parameter: str
+    value_end: str
+    end: str
+    name_style: Literal["plain", "attribute", "element"]
+    value: str = ""
+
+    @property
+    def value_tags(self) -> tuple[str, str, str, str]:
+        """The tags that are tracked inside a value."""
+        return (self.value or self.parameter, self.value_end, self.head, self.end)
+
+
+def _invoke_tags(prefix: str) -> _TagSet:
+    return _TagSet(
+        head=f"<{prefix}invoke name=",
+        parameter=f"<{prefix}parameter name=",
+        value_end=f"</{prefix}parameter>",
+        end=f"</{prefix}invoke>",
+        name_style="attribute",
+    )
+
+
+_FUNCTION_TAGS = _TagSet("<function=", "<parameter=", "</parameter>", "</function>", "plain")
+_ARG_KEY_TAGS = _TagSet("<tool_call>", "<arg_key>", "</arg_value>", "</tool_call>", "element", "<arg_value>")
+_HEADS = {spelling.head: spelling for spelling in (_FUNCTION_TAGS, _invoke_tags(""), _invoke_tags("antml:"))}
+_WRAPPERS = tuple(
+    f"<{name}>"
+    for name in ("tool_call", "function_calls", "antml:function_calls", "minimax:tool_call", "seed:tool_call")
+)
+_CLOSERS = tuple(f"</{wrapper[1:]}" for wrapper in _WRAPPERS)
+_OPENERS = (*_WRAPPERS, *_HEADS)
+_NEXT_CALL = re.compile("|".join(map(re.escape, _OPENERS)))
+_VALUE_PATTERNS = {
+    spelling.head: re.compile("|".join(map(re.escape, spelling.value_tags)))
+    for spelling in (*_HEADS.values(), _ARG_KEY_TAGS)
+}
+_TOOL_NAME = re.compile(r"[\w.:/-]*+")
+_IN_TAG = re.compile(r"[^<>]*+")
+_ATTRIBUTE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)').*""", re.DOTALL)
+ESCAPABLE_TAG = re.compile(
+    r"<(\\*+)(?=/?(?:\w+:)?(?:parameter|function|invoke|arg_key|arg_value|tool_call|function_calls)\b)"
+)
+_NO_END = "unterminated call"
+
+
+def unescape_value(value: str) -> str:
+    return ESCAPABLE_TAG.sub(lambda found: f"<{found[1][1:]}", value) if "<\\" in value else value
+
+
+class _Calls(RegionReader):
+    """One call, or several between the same tags."""
+
+    _strip_newlines = True
+    _repeated_key: str | None = None
+
+    def read(self) -> Reading[list[Segment]]:
+        wrapper = yield from self.take_marker(*_WRAPPERS)
+        # Seed writes no line breaks around values, so those at the ends belong to the value.
+        self._strip_newlines = wrapper != "<seed:tool_call>"
+        segments: list[Segment] = []
+        while True:
+            yield from self.skip_space()
+            head = yield from self.take_marker(*_HEADS)
+            begun = len(self.text_since(0))
+            if head:
+                call = yield from self._read_named_call(_HEADS[head])
+            elif segments or "tool_call" not in wrapper:
+                return [*segments, self.build_broken_call("no call after the tag")]
+            elif (yield from self.peek("{", "[")):
+                return (yield from read_tagged_calls(self, f"</{wrapper[1:]}", _NEXT_CALL))
+            else:
+                name = yield from self.take_match(_TOOL_NAME)
+                call = (yield from self._read_call(_ARG_KEY_TAGS, name)) if name else "no call after the tag"
+            if isinstance(call, str):
+                return [*segments, self.build_broken_call(call, _NEXT_CALL if self.ended else None, begun)]
+            more = yield from self._take_closing(wrapper)
+            segments.append(FoundCall(*call, raw_text=self.flush_taken(), repeated_key=self._repeated_key))
+            if not more:
+                return segments
+
+    def _take_closing(self, wrapper: str) -> Reading[bool]:
+        """Consume the closing tag; return whether another call between the same tags follows instead."""
+        end = self.checkpoint
+        yield from self.skip_space()
+        if not (yield from self.take_marker(*_CLOSERS)):
+            more = bool(wrapper) and bool((yield from self.peek(*_HEADS)))
+            self.rewind(end)
+            return more
+        return False
+
+    def _read_named_call(self, spelling: _TagSet) -> Reading[tuple[str, Any] | str]:
+        name = yield from self._read_name(spelling)
+        return (yield from self._read_call(spelling, name)) if name else "no tool name"
+
+    def _read_call(self, spelling: _TagSet, name: str) -> Reading[tuple[str, Any] | str]:
+        """Name and arguments of a call, or the reason why it is not valid. GLM's end tag is that of the wrapper."""
+        arguments: dict[str, Any] = {}
+        self._repeated_key = None
+        while True:
+            yield from self.skip_space()
+            found = yield from self.peek(spelling.parameter, spelling.end, *_CLOSERS)
+            if found != spelling.parameter:
+                break
+            self.take(len(found))
+            key = yield from self._read_name(spelling)
+            if key is None or not (yield from self._take_value_tag(spelling)):
+                return _NO_END if self.ended else "parameter without a name"
+            value = yield from self._read_value(spelling, name)
+            if value is None:
+                return _NO_END
+            if spelling.name_style == "plain" and self._strip_newlines:
+                value = value.removeprefix("\n").removesuffix("\n")
+            self._repeated_key = key if key in arguments else self._repeated_key
+            arguments[key] = self.declared.parse_argument(name, key, unescape_value(value))
+        if not found:
+            if not arguments or not (yield from self.at_end()):
+                return _NO_END
+            # An unterminated call may be cut off between two parameters. One missing tag is accepted.
+            whole = self.declared.has_required(name, arguments)
+            if not (spelling is _ARG_KEY_TAGS if whole is None else whole):
+                return _NO_END
+        elif found == spelling.end and spelling is not _ARG_KEY_TAGS:
+            self.take(len(found))
+        return name, arguments
+
+    def _read_name(self, spelling: _TagSet) -> Reading[str | None]:
+        """Consume the rest of a tag that holds a name."""
+        text = yield from self.take_match(_IN_TAG)
+        closing = "</arg_key>" if spelling.name_style == "element" else ">"
+        if not (yield from self.take_marker(closing)):
+            return None
+        if spelling.name_style != "attribute":
+            return _unquote(text.strip())
+        found = _ATTRIBUTE.fullmatch(text)
+        return html.unescape(text.strip() if found is None else found[1] or found[2] or "")
+
+    def _take_value_tag(self, spelling: _TagSet) -> Reading[bool]:
+        if not spelling.value:
+            return True
+        yield from self.skip_space()
+        return bool((yield from self.take_marker(spelling.value)))
+
+    def _read_value(self, spelling: _TagSet, name: str) -> Reading[str | None]:
+        """Read a value and its closing tag, which may be missing before the next parameter or the end of the call."""
+        opening, closing, head, _end = spelling.value_tags
+        start, closed = self.checkpoint, -1
+        values = calls = 0
+        while token := (yield from self.take_until(_VALUE_PATTERNS[spelling.head], max(map(len, spelling.value_tags)))):
+            here = self.checkpoint
+            self.take(len(token))
+            if token == opening:
+                key = "" if spelling.value else (yield from self._read_name(spelling))
+                if key and not values and not calls and self.declared.has_parameter(name, key):
+                    return self._end_value(start, here, closed)
+                values += key is not None
+            elif token == head:
+                calls += 1
+            elif token == closing and values:
+                values, closed = values - 1, here
+            elif token == closing:
+                yield from self.skip_space()
+                behind = yield from self.peek(spelling.parameter, spelling.end, *_CLOSERS)
+                if behind or (yield from self.at_end()):
+                    return "".join(self._taken[start:here])
+            elif calls:
+                calls -= 1
+            else:
+                yield from self.skip_space()
+                wrapped = bool((yield from self.peek(*_CLOSERS))) if spelling is not _ARG_KEY_TAGS else False
+                if wrapped or (yield from self.at_end()):
+                    return self._end_value(start, here, closed)
+        return None
+
+    def _end_value(self, start: int, here: int, closed: int) -> str:
+        """End the value here, or at a closing tag right before that was attributed to a tag inside the value."""
+        self.rewind(here)
+        if closed >= 0 and not self.text_since(closed + 1).strip():
+            here = closed
+        return "".join(self._taken[start:here])
+
+
+def _unquote(name: str) -> str:
+    if name[:1] not in ('"', "'"):
+        return name
+    try:
+        value = parse_lenient(name)
+    except InvalidJsonError:
+        return name
+    return value if isinstance(value, str) else name
+
+
+OPENER: Opener = literals_opener(_OPENERS, _Calls)
