@@ -21,9 +21,9 @@ from segue.canonical.ids import (
 )
 from segue.models import identify
 from tests.conversations.build import (
-    answers,
     anthropic,
-    asks,
+    anthropic_assistant,
+    anthropic_user,
     call,
     calls,
     chat,
@@ -256,8 +256,8 @@ def test_diagnostics_have_all_required_fields() -> None:
     """§10: ids seen and emitted, dedupe decisions, reasons of synthetic completions, the format, whose fault."""
     body = anthropic(
         user("Go."),
-        answers(use("toolu_1"), use("toolu_2")),
-        asks(result("toolu_1", "one"), result("toolu_1", "two"), result("toolu_9", "three")),
+        anthropic_assistant(use("toolu_1"), use("toolu_2")),
+        anthropic_user(result("toolu_1", "one"), result("toolu_1", "two"), result("toolu_9", "three")),
     )
     report = segue.convert(body, source="anthropic", target="openai-chat").report
     assert len(report.seen) >= 2

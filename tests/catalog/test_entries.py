@@ -6,7 +6,7 @@ from collections import Counter
 
 from segue.wire.catalog.entry import check_payload, load_entries
 from segue.wire.catalog.registry import SHAPES, get_entry
-from tests.catalog.originals import HERE, catalogue, samples
+from tests.catalog.vendor_catalog import HERE, catalogue, samples
 
 _IDENTITY = {"fabricated": "absent"}
 

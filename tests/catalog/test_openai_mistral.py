@@ -19,7 +19,7 @@ from segue.wire.catalog.paths import get_path
 from segue.wire.catalog.registry import get_entry
 from segue.wire.registry import WIRES
 from tests.catalog.expected_openai_mistral import EXPECTED
-from tests.catalog.originals import Sample, samples
+from tests.catalog.vendor_catalog import Sample, samples
 from tests.each import for_each
 
 SAMPLES = [sample for sample in samples() if sample.provider in ("openai", "mistral")]

@@ -17,7 +17,7 @@ from segue.wire.catalog.entry import Entry, check_payload
 from segue.wire.catalog.field_codecs import response_text
 from segue.wire.catalog.paths import get_path
 from segue.wire.catalog.registry import SHAPES, get_entry
-from tests.catalog.other_providers import EXPECTED, Said
+from tests.catalog.expected_other_providers import EXPECTED, Expected
 from tests.each import for_each
 
 _SAMPLES = Path(__file__).parent / "samples"
@@ -61,16 +61,16 @@ def _id_of(block: Block) -> str | None:
     return block.id if isinstance(block, ToolCall) else block.call_id if isinstance(block, ToolResponse) else None
 
 
-def _summarize(blocks: list[Block]) -> list[Said]:
+def _summarize(blocks: list[Block]) -> list[Expected]:
     """Blocks in the form of the expectations; default values that these omit are left out."""
-    summary: list[Said] = []
+    summary: list[Expected] = []
     signature: str | None = None
     for block in blocks:
         match block:
             case Thinking():
                 signature = block.signature
             case ToolCall():
-                said_so: Said = {"call": block.name, "arguments": block.arguments, "kind": block.kind}
+                said_so: Expected = {"call": block.name, "arguments": block.arguments, "kind": block.kind}
                 usual = {"signature": None, "parent": None, "awaited": True, "text": None}
                 more = {
                     "signature": signature,
@@ -88,11 +88,16 @@ def _summarize(blocks: list[Block]) -> list[Said]:
     return summary
 
 
-def _summarize_response(block: ToolResponse) -> Said:
+def _summarize_response(block: ToolResponse) -> Expected:
     content = block.content or ()
     media = [(one.mime, one.data, one.url, one.file_id) for one in content if isinstance(one, Media)]
     opaque = [one.kind for one in content if isinstance(one, Opaque)]
-    summary: Said = {"words": response_text(block), "name": block.name, "hosted": block.hosted, "error": block.error}
+    summary: Expected = {
+        "words": response_text(block),
+        "name": block.name,
+        "hosted": block.hosted,
+        "error": block.error,
+    }
     more = {"media": media, "opaque": opaque, "outcome": block.outcome}
     return summary | {key: value for key, value in more.items() if value}
 
@@ -270,7 +275,7 @@ def test_a_required_field_that_is_missing_is_named(sample: Sample) -> None:
         ("bedrock", "ToolResult", {"toolResult": {"toolUseId": "a", "content": ["x"]}}, "toolResult.content[0]"),
     ],
 )
-def test_a_wrong_type_is_named(provider: str, wire_type: str, payload: Said, path: str) -> None:
+def test_a_wrong_type_is_named(provider: str, wire_type: str, payload: Expected, path: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_item(payload, provider, wire_type)
     assert caught.value.path == path
@@ -279,7 +284,7 @@ def test_a_wrong_type_is_named(provider: str, wire_type: str, payload: Said, pat
 # --------------------------------------------------------------------------------------------------- beyond the samples
 
 
-def _parse_and_summarize(payload: Said, provider: str) -> list[Said]:
+def _parse_and_summarize(payload: Expected, provider: str) -> list[Expected]:
     return _summarize(parse_item(payload, provider))
 
 

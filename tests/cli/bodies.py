@@ -8,7 +8,7 @@ import msgspec
 
 QUESTION = {"role": "user", "content": "How is the weather in Lisbon?"}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Lisbon"}'}}
-ASKS = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+CALL_MESSAGE = {"role": "assistant", "content": None, "tool_calls": [CALL]}
 RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "sunny"}
 
 
@@ -16,11 +16,11 @@ def chat(*messages: Any, **more: Any) -> bytes:
     return msgspec.json.encode({"messages": [QUESTION, *messages], **more})
 
 
-GOOD = chat(ASKS, RESULT)
+GOOD = chat(CALL_MESSAGE, RESULT)
 # Lawful, with a key that some deployments refuse.
-RISKY = chat({**ASKS, "mood": "sunny"}, RESULT)
+RISKY = chat({**CALL_MESSAGE, "mood": "sunny"}, RESULT)
 # The call is never answered.
-OPEN = chat(ASKS, {"role": "user", "content": "Never mind."})
+OPEN = chat(CALL_MESSAGE, {"role": "user", "content": "Never mind."})
 
 
 def long_chat(megabytes: int) -> bytes:
@@ -29,7 +29,7 @@ def long_chat(megabytes: int) -> bytes:
     for number in range(megabytes * 10):
         call = {**CALL, "id": f"call_{number}"}
         rounds += [
-            {**ASKS, "tool_calls": [call]},
+            {**CALL_MESSAGE, "tool_calls": [call]},
             {**RESULT, "tool_call_id": f"call_{number}", "content": "w" * 100_000},
         ]
     return chat(*rounds)

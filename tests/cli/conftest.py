@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.kept import Kept
+from tests.cli.store_cli import StoreCli
 
 
 @pytest.fixture
-def store_cli(tmp_path: Path) -> Generator[Kept]:
+def store_cli(tmp_path: Path) -> Generator[StoreCli]:
     """A store folder, on a memory file system if there is one."""
     if not os.access("/dev/shm", os.W_OK):
-        yield Kept(tmp_path)
+        yield StoreCli(tmp_path)
         return
     folder = Path(tempfile.mkdtemp(prefix="segue-", dir="/dev/shm"))
-    yield Kept(folder)
+    yield StoreCli(folder)
     shutil.rmtree(folder)

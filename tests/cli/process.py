@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tests.cli.warm import run_warm
+from tests.cli.fork_server import run_forked
 
 SEGUE = (sys.executable, "-m", "segue")
 _QUIET = {"PYTHONUTF8": "1"}
 _INHERITED = ("PATH", "HOME", "TMPDIR", "PYTHONPATH", "SYSTEMROOT")
 
 
-class Ended(NamedTuple):
+class ProcessResult(NamedTuple):
     code: int
     out: bytes
     err: str
@@ -36,27 +36,27 @@ def environment(**variables: str) -> dict[str, str]:
     return {name: os.environ[name] for name in _INHERITED if name in os.environ} | _QUIET | variables
 
 
-def run(*arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
+def run(*arguments: str, stdin: bytes = b"", **variables: str) -> ProcessResult:
     """Runs the command in a forked process with all modules loaded, on files."""
     if any(name.startswith("PYTHON") for name in variables):  # only a new interpreter reads them
         return run_new(*arguments, stdin=stdin, **variables)
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
         given.write(stdin)
         given.seek(0)
-        code = run_warm(arguments, environment(**variables), (given.fileno(), out.fileno(), err.fileno()))
+        code = run_forked(arguments, environment(**variables), (given.fileno(), out.fileno(), err.fileno()))
         out.seek(0)
         err.seek(0)
-        return Ended(code, out.read(), err.read().decode())
+        return ProcessResult(code, out.read(), err.read().decode())
 
 
-def run_new(*arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
+def run_new(*arguments: str, stdin: bytes = b"", **variables: str) -> ProcessResult:
     """Runs the command in a new interpreter, on pipes."""
     ended = subprocess.run(
         [*SEGUE, *arguments], input=stdin, capture_output=True, env=environment(**variables), timeout=100, check=False
     )
-    return Ended(ended.returncode, ended.stdout, ended.stderr.decode())
+    return ProcessResult(ended.returncode, ended.stdout, ended.stderr.decode())
 
 
-def is_one_line(ended: Ended, code: int = 2) -> bool:
+def is_one_line_error(ended: ProcessResult, code: int = 2) -> bool:
     """Whether a command failed with this code, no stdout and one stderr line with the program name."""
     return ended.code == code and not ended.out and ended.err.startswith("segue: ") and ended.err.count("\n") == 1

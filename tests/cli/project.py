@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from segue.emulator import Emulator
-from tests.cli.process import Ended, run, run_new
+from tests.cli.process import ProcessResult, run, run_new
 
 KEY = "sk-test-0123456789"
 
@@ -36,10 +36,10 @@ class Project:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
 
-    def run(self, *arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
+    def run(self, *arguments: str, stdin: bytes = b"", **variables: str) -> ProcessResult:
         return run(*arguments, stdin=stdin, **{**self.variables, **variables})
 
-    def run_new(self, *arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
+    def run_new(self, *arguments: str, stdin: bytes = b"", **variables: str) -> ProcessResult:
         return run_new(*arguments, stdin=stdin, **{**self.variables, **variables})
 
     def configure_providers(self, **emulators: Emulator) -> None:

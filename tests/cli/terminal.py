@@ -9,18 +9,18 @@ import struct
 import termios
 from concurrent.futures import ThreadPoolExecutor
 
+from tests.cli.fork_server import run_forked
 from tests.cli.process import environment
-from tests.cli.warm import run_warm
 
 
-def in_terminal(*arguments: str, columns: int = 100, **variables: str) -> str:
+def run_in_terminal(*arguments: str, columns: int = 100, **variables: str) -> str:
     """The output in a terminal, escape sequences included."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     with ThreadPoolExecutor(1) as reader:
         shown = reader.submit(_all_of, ours)
         try:
-            run_warm(arguments, environment(**{"TERM": "xterm-256color", **variables}), (theirs, theirs, theirs))
+            run_forked(arguments, environment(**{"TERM": "xterm-256color", **variables}), (theirs, theirs, theirs))
         finally:
             os.close(theirs)
         return shown.result().decode().replace("\r\n", "\n")

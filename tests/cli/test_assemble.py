@@ -7,7 +7,7 @@ import json
 import pytest
 
 from segue.wire.framing import encode_aws_message
-from tests.cli.process import is_one_line, run
+from tests.cli.process import is_one_line_error, run
 
 CHAT = ("assemble", "--api", "openai-chat")
 CALL = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}}
@@ -85,13 +85,13 @@ def test_truncated_stream_is_printed_and_fails(stop):
 
 def test_provider_error_is_reported():
     ended = run(*CHAT, stdin=b'data: {"error": {"message": "overloaded", "type": "server_error"}}\n\n')
-    assert is_one_line(ended, 1)
+    assert is_one_line_error(ended, 1)
     assert "overloaded" in ended.err
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", b"{}", b"data: {\n\n", b"\x00\x01\x02\x03" * 9, b"[1, 2]"])
 def test_input_without_stream_is_usage_error(data):
-    assert is_one_line(run(*CHAT, stdin=data))
+    assert is_one_line_error(run(*CHAT, stdin=data))
 
 
 def test_calls_in_text():

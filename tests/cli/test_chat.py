@@ -23,7 +23,7 @@ from segue.emulator import Emulator
 from segue.store.sqlite import SqliteStore
 from segue.wire.formats import TOOL_FORMATS
 from tests.cli.process import SEGUE, environment
-from tests.cli.seat import ALT_ENTER, CTRL_C, CTRL_D, CTRL_T, ENTER, PROMPT, Seat
+from tests.cli.terminal_session import ALT_ENTER, CTRL_C, CTRL_D, CTRL_T, ENTER, PROMPT, TerminalSession
 from tests.interrupts import default_interrupt, ignored_interrupt
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
@@ -53,8 +53,8 @@ class Room:
         self.variables |= {f"{name}_API_KEY": "any", f"{name}_BASE_URL": made.base_url}
         return made
 
-    def chat(self, *arguments: str, columns: int = 100, bare: bool = False, **variables: str) -> Seat:
-        seat = Seat(
+    def chat(self, *arguments: str, columns: int = 100, bare: bool = False, **variables: str) -> TerminalSession:
+        seat = TerminalSession(
             *([] if bare else ["chat", *arguments]),
             environment=environment(**{**self.variables, **variables}),
             folder=self.work,

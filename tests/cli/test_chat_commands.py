@@ -15,8 +15,8 @@ from segue.cli.chat_ui.commands import COMMANDS, find
 from segue.emulator import Emulator
 from segue.errors import InputError
 from segue.store.sqlite import SqliteStore
-from tests.cli.process import Ended, environment, run
-from tests.cli.warm import run_warm
+from tests.cli.fork_server import run_forked
+from tests.cli.process import ProcessResult, environment, run
 
 CLAUDE = "anthropic/claude-sonnet-4-5"
 WANTED = (
@@ -39,7 +39,7 @@ class Pipe:
             "MOONSHOT_BASE_URL": kimi.base_url,
         }
 
-    def __call__(self, *lines: str, flags: tuple[str, ...] = ("-m", CLAUDE)) -> Ended:
+    def __call__(self, *lines: str, flags: tuple[str, ...] = ("-m", CLAUDE)) -> ProcessResult:
         return run("chat", *flags, stdin="".join(f"{line}\n" for line in lines).encode(), **self.variables)
 
     def text(self, *lines: str) -> str:
@@ -239,7 +239,7 @@ def test_closed_reader_ends_the_chat_quietly(pipe: Pipe):
     given = pipe.folder / "lines"
     given.write_text("hello\nagain\n")
     with given.open("rb") as stdin, (pipe.folder / "err").open("w+b") as err:
-        code = run_warm(
+        code = run_forked(
             ["chat", "-m", CLAUDE], environment(**pipe.variables), (stdin.fileno(), write_end, err.fileno())
         )
         os.close(write_end)

@@ -8,7 +8,7 @@ import pytest
 
 import segue
 from tests.cli.bodies import CALL, GOOD, OPEN, RISKY, chat
-from tests.cli.process import is_one_line, run
+from tests.cli.process import is_one_line_error, run
 
 OPENAI = ("check", "--api", "openai-chat")
 
@@ -68,17 +68,17 @@ def test_a_file_is_read(tmp_path):
 def test_missing_api_error_lists_apis():
     for arguments in (["check"], ["check", "--api", "gpt4"]):
         ended = run(*arguments, stdin=GOOD)
-        assert is_one_line(ended)
+        assert is_one_line_error(ended)
         assert all(row.name in ended.err for row in segue.formats() if row.kind != "text")
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xef\xbb\xbf{}", b"\x00\x01", b'"\xff"'])
 def test_uncheckable_body_is_usage_error(body):
-    assert is_one_line(run(*OPENAI, stdin=body))
+    assert is_one_line_error(run(*OPENAI, stdin=body))
 
 
 def test_body_of_another_api_is_usage_error():
-    assert is_one_line(run("check", "--api", "openai-chat", stdin=b'{"contents": []}'))
+    assert is_one_line_error(run("check", "--api", "openai-chat", stdin=b'{"contents": []}'))
 
 
 CUT_OFF = chat(
@@ -97,9 +97,9 @@ def test_a_profile_adds_the_rules_of_a_server():
 
 def test_unknown_profile_error_lists_profiles():
     ended = run(*OPENAI, "--profile", "lighthouse", stdin=GOOD)
-    assert is_one_line(ended)
+    assert is_one_line_error(ended)
     assert all(name in ended.err for name in ("vllm", "llama.cpp", "groq", "ollama"))
 
 
 def test_profile_of_another_api_is_usage_error():
-    assert is_one_line(run("check", "--api", "kimi", "--profile", "vllm", stdin=GOOD))
+    assert is_one_line_error(run("check", "--api", "kimi", "--profile", "vllm", stdin=GOOD))

@@ -12,9 +12,9 @@ import pytest
 
 from segue.cli import app
 from segue.cli.completion import SHELLS
-from tests.cli.kept import Kept
 from tests.cli.process import environment, run
 from tests.cli.project import Project
+from tests.cli.store_cli import StoreCli
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_models_are_offered_with_those_of_the_user(project: Project):
 
 
 def test_ids_are_offered_the_last_written_first(project: Project):
-    store_cli = Kept(project.store.parent)
+    store_cli = StoreCli(project.store.parent)
     first, second = store_cli.add_conversation(), store_cli.add_conversation()
     assert complete(project, "segue export ") == [second, first]
     assert complete(project, f"segue run -s {first}") == [first]

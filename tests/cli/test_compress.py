@@ -13,11 +13,11 @@ from segue.canonical.compress import STRATEGIES, MessageChange
 from segue.cli import compress
 from segue.store.conversation import StoredConversation
 from segue.view.format import format_notes
-from tests.cli.kept import Kept
 from tests.cli.process import run
+from tests.cli.store_cli import StoreCli
 
 
-def long_talk(store_cli: Kept) -> str:
+def long_talk(store_cli: StoreCli) -> str:
     """Four exchanges with a long result each."""
     with store_cli.store() as store:
         tools = [{"name": "read", "input_schema": {"type": "object"}}]
@@ -32,7 +32,7 @@ def long_talk(store_cli: Kept) -> str:
             return chat.id
 
 
-def body(store_cli: Kept, id: str) -> str:
+def body(store_cli: StoreCli, id: str) -> str:
     return store_cli("export", id, "--format", "anthropic").out
 
 
@@ -40,7 +40,7 @@ def test_the_choices_are_the_strategies_there_are():
     assert tuple(STRATEGIES) == compress.STRATEGIES
 
 
-def test_compressed_conversation_fits_and_can_be_undone(store_cli: Kept):
+def test_compressed_conversation_fits_and_can_be_undone(store_cli: StoreCli):
     id = long_talk(store_cli)
     before = body(store_cli, id)
     ended = store_cli("compress", id, "--strategy", "truncate-results", "--budget", "2500")
@@ -55,7 +55,7 @@ def test_compressed_conversation_fits_and_can_be_undone(store_cli: Kept):
     assert body(store_cli, id) == before
 
 
-def test_dry_run_prints_the_same_and_changes_nothing(store_cli: Kept):
+def test_dry_run_prints_the_same_and_changes_nothing(store_cli: StoreCli):
     id = long_talk(store_cli)
     events = store_cli("log", "show", id, "--all", "--json").out
     asked = ("compress", id, "--strategy", "drop-oldest", "--budget", "3000", "--json")
@@ -67,7 +67,7 @@ def test_dry_run_prints_the_same_and_changes_nothing(store_cli: Kept):
     assert done["reached"]
 
 
-def test_summary_fits_one_screen(store_cli: Kept):
+def test_summary_fits_one_screen(store_cli: StoreCli):
     with store_cli.store() as store, StoredConversation.create(store, Conversation()) as chat:
         for number in range(300):
             chat.add_user(f"question {number}")
@@ -89,7 +89,7 @@ def test_scattered_changes_fit_one_screen():
     assert len(list(format_notes(notes[:20]))) == 20
 
 
-def test_unreachable_budget_exits_1_with_reason(store_cli: Kept):
+def test_unreachable_budget_exits_1_with_reason(store_cli: StoreCli):
     id = long_talk(store_cli)
     ended = store_cli("compress", id, "--strategy", "truncate-results", "--budget", "1")
     assert ended.code == 1
@@ -97,7 +97,7 @@ def test_unreachable_budget_exits_1_with_reason(store_cli: Kept):
     assert len(ended.err.splitlines()) == 1
 
 
-def test_fitting_conversation_is_unchanged(store_cli: Kept):
+def test_fitting_conversation_is_unchanged(store_cli: StoreCli):
     id = long_talk(store_cli)
     before = store_cli("log", "show", id, "--all", "--json").json["seq"]
     ended = store_cli("compress", id, "--strategy", "dense", "--budget", "1000000")
@@ -106,7 +106,7 @@ def test_fitting_conversation_is_unchanged(store_cli: Kept):
     assert store_cli("log", "show", id, "--all", "--json").json["seq"] == before
 
 
-def test_middle_is_summarized_by_a_program(store_cli: Kept):
+def test_middle_is_summarized_by_a_program(store_cli: StoreCli):
     id = long_talk(store_cli)
     script = "import sys; said = sys.stdin.read(); print('In the middle', said.count('## User'), 'users spoke.')"
     program = shlex.join([sys.executable, "-c", script])
@@ -116,7 +116,7 @@ def test_middle_is_summarized_by_a_program(store_cli: Kept):
 
 
 @pytest.mark.parametrize("program", ["false", "true", "/no/such/program", "'"])
-def test_empty_summary_compresses_nothing(store_cli: Kept, program: str):
+def test_empty_summary_compresses_nothing(store_cli: StoreCli, program: str):
     id = long_talk(store_cli)
     before = body(store_cli, id)
     ended = store_cli("compress", id, "--strategy", "middle-out", "--budget", "5000", "--summarise", program)
@@ -138,12 +138,12 @@ def test_empty_summary_compresses_nothing(store_cli: Kept, program: str):
         ["--undo"],
     ],
 )
-def test_contradictory_options_are_usage_errors(store_cli: Kept, arguments: list[str]):
+def test_contradictory_options_are_usage_errors(store_cli: StoreCli, arguments: list[str]):
     ended = store_cli("compress", store_cli.add_conversation(), *arguments)
     assert (ended.code, ended.is_one_line_error) == (2, True)
 
 
-def test_as_a_process(store_cli: Kept):
+def test_as_a_process(store_cli: StoreCli):
     id = long_talk(store_cli)
     ended = run("compress", id, "--strategy", "dense", "--budget", "9999999", SEGUE_STORE=str(store_cli.path))
     assert (ended.code, ended.err) == (0, "")

@@ -10,7 +10,7 @@ from segue.cli import config, trust_store
 from segue.cli.settings import Price, Settings
 from segue.cli.streams import BadInputError
 from tests.cli.bodies import GOOD
-from tests.cli.process import is_one_line
+from tests.cli.process import is_one_line_error
 from tests.cli.project import Project
 
 
@@ -268,5 +268,5 @@ def test_a_route_by_rules_needs_some(project: Project, monkeypatch):
 def test_bad_config_file_is_usage_error(project: Project):
     project.write_config('modell = "x"')
     ended = project.run("convert", "--from", "openai-chat", "--to", "anthropic", stdin=GOOD)
-    assert is_one_line(ended)
+    assert is_one_line_error(ended)
     assert f"{project.file}: modell is not a setting" in ended.err

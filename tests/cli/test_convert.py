@@ -16,8 +16,8 @@ from click.testing import CliRunner
 import segue
 from segue.cli import app
 from segue.cli.convert import POLICIES
-from tests.cli.bodies import ASKS, GOOD, OPEN, QUESTION, RESULT, chat, long_chat
-from tests.cli.process import SEGUE, environment, is_one_line, run, run_new
+from tests.cli.bodies import CALL_MESSAGE, GOOD, OPEN, QUESTION, RESULT, chat, long_chat
+from tests.cli.process import SEGUE, environment, is_one_line_error, run, run_new
 
 TO = ("convert", "--to", "anthropic")
 
@@ -142,22 +142,22 @@ def test_a_report_to_a_device_leaves_the_device_alone():
 def test_bad_input_leaves_an_old_report_untouched(tmp_path):
     report = tmp_path / "report.json"
     report.write_text("old")
-    assert is_one_line(run(*TO, "--report", str(report), stdin=b"{"))
+    assert is_one_line_error(run(*TO, "--report", str(report), stdin=b"{"))
     assert report.read_text() == "old"
     assert list(tmp_path.iterdir()) == [report]
 
 
 @pytest.mark.parametrize("place", ["", "missing/report.json"])
 def test_a_report_that_cannot_be_written_leaves_stdout_empty(tmp_path, place):
-    assert is_one_line(run(*TO, "--report", str(tmp_path / place), stdin=GOOD))
+    assert is_one_line_error(run(*TO, "--report", str(tmp_path / place), stdin=GOOD))
 
 
 def test_a_report_on_a_full_disk_is_one_line_and_1():
-    assert is_one_line(run(*TO, "--report", "/dev/full", stdin=GOOD), code=1)
+    assert is_one_line_error(run(*TO, "--report", "/dev/full", stdin=GOOD), code=1)
 
 
 def test_a_report_may_not_replace_its_input(body_file):
-    assert is_one_line(run(*TO, "--report", str(body_file), str(body_file)))
+    assert is_one_line_error(run(*TO, "--report", str(body_file), str(body_file)))
     assert body_file.read_bytes() == GOOD
 
 
@@ -190,7 +190,7 @@ def test_on_a_terminal_repairs_are_summed_up_where_there_are_any(body, output):
 
 def test_to_is_required_and_the_formats_are_listed():
     ended = run("convert", stdin=GOOD)
-    assert is_one_line(ended)
+    assert is_one_line_error(ended)
     assert "--to" in ended.err
     assert all(row.name in ended.err for row in segue.formats() if row.kind != "text")
 
@@ -198,25 +198,25 @@ def test_to_is_required_and_the_formats_are_listed():
 @pytest.mark.parametrize("option", ["--to", "--from"])
 def test_unknown_format_error_lists_formats(option):
     ended = run("convert", "--to", "kimi", option, "gpt4", stdin=GOOD)
-    assert is_one_line(ended)
+    assert is_one_line_error(ended)
     assert option in ended.err
     assert "'gpt4'" in ended.err
     assert all(row.name in ended.err for row in segue.formats() if row.kind != "text")
 
 
 def test_second_file_is_rejected(body_file):
-    assert is_one_line(run(*TO, str(body_file), str(body_file)))
+    assert is_one_line_error(run(*TO, str(body_file), str(body_file)))
 
 
 def test_a_missing_file_is_named():
     ended = run(*TO, "missing.json")
-    assert is_one_line(ended)
+    assert is_one_line_error(ended)
     assert "missing.json" in ended.err
 
 
 def test_a_folder_is_no_file(tmp_path):
     ended = run(*TO, str(tmp_path))
-    assert is_one_line(ended)
+    assert is_one_line_error(ended)
     assert "directory" in ended.err
 
 
@@ -265,14 +265,14 @@ CARELESS = {
 
 @pytest.mark.parametrize("body", CARELESS.values(), ids=CARELESS.keys())
 def test_invalid_input_is_usage_error(body):
-    assert is_one_line(run(*TO, stdin=body))
+    assert is_one_line_error(run(*TO, stdin=body))
 
 
 @pytest.mark.parametrize("source", ["anthropic", "openai-chat"])
 def test_a_body_of_another_api_is_refused(source):
     wrong = {"anthropic": GOOD, "openai-chat": run(*TO, stdin=GOOD).out}[source]
     ended = run("convert", "--from", source, "--to", "kimi", stdin=wrong)
-    assert is_one_line(ended)
+    assert is_one_line_error(ended)
 
 
 def test_windows_line_ends_are_blanks():
@@ -294,4 +294,4 @@ def test_the_output_is_the_next_input():
     assert [message["role"] for message in back["messages"]] == ["user", "assistant", "tool"]
     assert back["messages"][0] == QUESTION
     assert back["messages"][2]["content"] == RESULT["content"]
-    assert back["messages"][1]["tool_calls"][0]["function"]["name"] == ASKS["tool_calls"][0]["function"]["name"]
+    assert back["messages"][1]["tool_calls"][0]["function"]["name"] == CALL_MESSAGE["tool_calls"][0]["function"]["name"]

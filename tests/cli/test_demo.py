@@ -14,8 +14,8 @@ from click.testing import CliRunner
 import segue
 from segue.cli import app, demo_journey
 from segue.emulator import Emulator, client
-from tests.cli.process import is_one_line, run
-from tests.cli.terminal import in_terminal
+from tests.cli.process import is_one_line_error, run
+from tests.cli.terminal import run_in_terminal
 
 RECORDING = Path(__file__).parents[2] / "docs" / "demo.svg"
 NAMES = [row.name for row in segue.formats() if row.kind != "text"]
@@ -171,35 +171,35 @@ def test_the_recording_is_written_beside_json_too(tmp_path):
 )
 def test_unwritable_recording_is_rejected_first(file, said):
     ended = run("demo", "--svg", file)
-    assert is_one_line(ended), ended
+    assert is_one_line_error(ended), ended
     assert ended.err == f"segue: can't write {file}: {said}\n"
 
 
 def test_a_terminal_gets_colour():
-    assert "\x1b[" in in_terminal("demo", "--pace", "0")
+    assert "\x1b[" in run_in_terminal("demo", "--pace", "0")
 
 
 @pytest.mark.parametrize(
     ("arguments", "variables"), [(["--plain"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})]
 )
 def test_text_is_the_same_without_color(arguments, variables):
-    plain = in_terminal("demo", "--pace", "0", *arguments, **variables)
+    plain = run_in_terminal("demo", "--pace", "0", *arguments, **variables)
     assert "\x1b" not in plain
-    bare = re.sub(r"\x1b\[[\d;]*m", "", in_terminal("demo", "--pace", "0"))
+    bare = re.sub(r"\x1b\[[\d;]*m", "", run_in_terminal("demo", "--pace", "0"))
     assert bare == plain
     assert not [line for line in plain.splitlines() if line != line.rstrip()]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])
 def test_no_line_is_wider_than_the_terminal(columns):
-    lines = in_terminal("demo", "--pace", "0", "--plain", columns=columns).splitlines()
+    lines = run_in_terminal("demo", "--pace", "0", "--plain", columns=columns).splitlines()
     assert max(map(len, lines)) <= min(columns, 100)
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
 @pytest.mark.parametrize("way", [[], ["--naive"]], ids=["usual", "naive"])
 def test_essential_text_is_complete_at_any_width(columns, way):
-    shown = in_terminal("demo", "--pace", "0", "--plain", *way, columns=columns)
+    shown = run_in_terminal("demo", "--pace", "0", "--plain", *way, columns=columns)
     lines = shown.splitlines()
     assert lines[0].startswith("segue demo --naive ─" if way else "segue demo ─")
     assert "10 providers, forward and back; " in " ".join(shown.split())

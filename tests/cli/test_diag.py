@@ -17,15 +17,15 @@ from segue.store.events import MessageAdded, ReplyBroken
 from segue.wire.registry import WIRES
 from tests.cli.bodies import OPEN
 from tests.cli.client_logs import ClaudeCode, Codex, text
-from tests.cli.kept import Kept, json_lines
 from tests.cli.process import run
-from tests.store.voices import reply_body
+from tests.cli.store_cli import StoreCli, json_lines
+from tests.store.reply_bodies import reply_body
 
 KEY = "sk-ant-api03-" + "a1B2" * 8
 
 
 @pytest.mark.parametrize("api", WIRES)
-def test_any_turn_renders_for_any_target(store_cli: Kept, api: str):
+def test_any_turn_renders_for_any_target(store_cli: StoreCli, api: str):
     id = store_cli.add_conversation()
     for turn, calls in (("0", 0), ("1", 1), ("turn-1", 1), ("2", 1)):
         output = store_cli("diag", id, turn, "--to", api, "--json").json
@@ -36,7 +36,7 @@ def test_any_turn_renders_for_any_target(store_cli: Kept, api: str):
     assert ended.lines[-1] == f"accepted: {api} would accept this request"
 
 
-def test_turn_is_the_request_sent_after_it(store_cli: Kept):
+def test_turn_is_the_request_sent_after_it(store_cli: StoreCli):
     id = store_cli.add_conversation()
     with store_cli.store() as store, StoredConversation(store, id) as chat:
         before = chat.render("anthropic", "claude-sonnet-4-5").body
@@ -54,7 +54,7 @@ def add_exchange(chat: StoredConversation, prompt: str, target: str, model: str)
     chat.add_reply(reply_body(target, text=f"to {prompt}"))
 
 
-def test_turn_ends_at_its_rewind(store_cli: Kept):
+def test_turn_ends_at_its_rewind(store_cli: StoreCli):
     with store_cli.store() as store, StoredConversation.create(store, Conversation()) as chat:
         for prompt in ("one", "two", "three"):
             add_exchange(chat, prompt, "anthropic", "claude-sonnet-4-5")
@@ -100,7 +100,7 @@ def imports() -> dict[str, tuple[bytes, str, str]]:
 
 
 @pytest.mark.parametrize("name", ["body", "claude", "codex"])
-def test_the_turns_of_an_import_are_its_replies(store_cli: Kept, name: str):
+def test_the_turns_of_an_import_are_its_replies(store_cli: StoreCli, name: str):
     data, target, model = imports()[name]
     id = store_cli("import", stdin=data).out.strip()
     assert store_cli("diag", id).lines[1].startswith(f"conversation {id}, 2 turns; now, ")
@@ -112,7 +112,7 @@ def test_the_turns_of_an_import_are_its_replies(store_cli: Kept, name: str):
 
 
 @pytest.mark.parametrize("strategy", ["drop-oldest", "truncate-results", "dense", "middle-out"])
-def test_compressions_are_reported(store_cli: Kept, strategy: str):
+def test_compressions_are_reported(store_cli: StoreCli, strategy: str):
     with store_cli.store() as store, StoredConversation.create(store, Conversation()) as chat:
         for _ in range(6):
             chat.add_user("Read it")
@@ -131,7 +131,7 @@ def test_compressions_are_reported(store_cli: Kept, strategy: str):
     assert "  compressed: " not in store_cli("diag", chat.id).out
 
 
-def test_finding_layers_are_named(store_cli: Kept):
+def test_finding_layers_are_named(store_cli: StoreCli):
     id = store_cli("import", stdin=OPEN).out.strip()
     ended = store_cli("diag", id, "--to", "anthropic")
     place = ended.lines.index(f"{LAYERS['canonical']}:")
@@ -146,7 +146,7 @@ def test_finding_layers_are_named(store_cli: Kept):
         assert any(finding["message"] in line for line in ended.lines[place:])
 
 
-def test_default_target_is_the_last_used(store_cli: Kept):
+def test_default_target_is_the_last_used(store_cli: StoreCli):
     output = store_cli("diag", store_cli.add_conversation(), "--json").json
     assert (output["target"], output["model"]) == ("anthropic", "claude-sonnet-4-5")
     nobody = store_cli.add_events(MessageAdded(Message("human", (Text("hi"),))))
@@ -155,7 +155,7 @@ def test_default_target_is_the_last_used(store_cli: Kept):
     assert "--to" in ended.err
 
 
-def test_store_facts_are_reported(store_cli: Kept):
+def test_store_facts_are_reported(store_cli: StoreCli):
     id = store_cli.add_conversation()
     with store_cli.store() as store:
         with StoredConversation(store, id) as chat:
@@ -184,7 +184,7 @@ def test_store_facts_are_reported(store_cli: Kept):
 WAITING = {"type": "tool_use", "name": "read_file", "input": {"path": "x"}}
 
 
-def test_diag_writes_nothing_and_ends_no_call(store_cli: Kept):
+def test_diag_writes_nothing_and_ends_no_call(store_cli: StoreCli):
     id = store_cli("import", stdin=json.dumps({"messages": json.loads(OPEN)["messages"][:2]}).encode()).out.strip()
     before = store_cli("log", "show", id, "--all", "--json").out
     output = store_cli("diag", id, "--to", "gemini", "--json").json
@@ -221,7 +221,9 @@ def change_id(body: Any) -> None:
 
 
 @pytest.mark.parametrize(("spoil", "layer"), [(drop_result, "rendering"), (change_id, "projection")])
-def test_invalid_body_exits_1_with_its_layer(store_cli: Kept, monkeypatch: pytest.MonkeyPatch, spoil: Any, layer: Any):
+def test_invalid_body_exits_1_with_its_layer(
+    store_cli: StoreCli, monkeypatch: pytest.MonkeyPatch, spoil: Any, layer: Any
+):
     id = store_cli.add_conversation()
     break_rendering(monkeypatch, spoil)
     ended = store_cli("diag", id)
@@ -236,7 +238,7 @@ def test_invalid_body_exits_1_with_its_layer(store_cli: Kept, monkeypatch: pytes
 # -------------------------------------------------------------------------------------------------------------- secrets
 
 
-def test_nothing_secret_is_in_it(store_cli: Kept):
+def test_nothing_secret_is_in_it(store_cli: StoreCli):
     call = {
         "type": "tool_use",
         "id": "toolu_1",
@@ -264,7 +266,7 @@ def test_nothing_secret_is_in_it(store_cli: Kept):
     assert str(store_cli.folder) not in store_cli("diag", id).out
 
 
-def test_secret_named_values_are_redacted(store_cli: Kept):
+def test_secret_named_values_are_redacted(store_cli: StoreCli):
     secrets = ["s3ssion-abc", "hunter2hunter", "m3tadata"]
     arguments = {"headers": {"Cookie": f"session={secrets[0]}"}, "command": f"mysql --password {secrets[1]} db"}
     body = {
@@ -284,7 +286,7 @@ def test_secret_named_values_are_redacted(store_cli: Kept):
             assert not [secret for secret in secrets if secret in out]
 
 
-def test_quoted_findings_are_sanitized(store_cli: Kept):
+def test_quoted_findings_are_sanitized(store_cli: StoreCli):
     evil = "\x1b[2Jname\nrefused: x"
     call = {"id": "call_1", "type": "function", "function": {"name": evil, "arguments": "{}"}}
     body = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [call]}]}
@@ -295,7 +297,7 @@ def test_quoted_findings_are_sanitized(store_cli: Kept):
 
 
 @pytest.mark.parametrize("turn", ["3", "turn-9", "x", "-1", "1.5"])
-def test_missing_turn_is_usage_error(store_cli: Kept, turn: str):
+def test_missing_turn_is_usage_error(store_cli: StoreCli, turn: str):
     ended = (
         store_cli("diag", store_cli.add_conversation(), "--", turn)
         if turn.startswith("-")
@@ -304,7 +306,7 @@ def test_missing_turn_is_usage_error(store_cli: Kept, turn: str):
     assert (ended.code, ended.is_one_line_error) == (2, True)
 
 
-def test_as_a_process(store_cli: Kept):
+def test_as_a_process(store_cli: StoreCli):
     ended = run("diag", store_cli.add_conversation(), SEGUE_STORE=str(store_cli.path))
     assert (ended.code, ended.err) == (0, "")
     assert ended.lines[0].startswith(f"segue {metadata.version('segue')}, Python ")

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import segue.emulator
-from tests.cli.kept import Kept
 from tests.cli.project import Project
+from tests.cli.store_cli import StoreCli
 
 KEY = "sk-doctor-0123456789"
 
@@ -148,7 +148,7 @@ def test_a_file_where_a_folder_should_be_is_named(project: Project, tmp_path: Pa
 
 
 def test_store_size_or_error_is_reported(project: Project):
-    Kept(project.store.parent).add_conversation()
+    StoreCli(project.store.parent).add_conversation()
     output = project.run("doctor", "--json").json
     assert output["store"] == {"place": str(project.store), "exists": True, "conversations": 1}
     project.store.write_bytes(b"not a database" * 100)

@@ -17,8 +17,8 @@ import msgspec
 import pytest
 
 from segue.emulator.client import build_request
-from tests.cli.process import SEGUE, Ended, environment, is_one_line, run
-from tests.emulator.over_http import APIS, body_of
+from tests.cli.process import SEGUE, ProcessResult, environment, is_one_line_error, run
+from tests.emulator.http_requests import APIS, body_of
 from tests.interrupts import default_interrupt, ignored_interrupt
 from tests.ports import free_port
 
@@ -50,7 +50,7 @@ class Running:
     def line(self, name: str = "err") -> str:
         return self._lines[name].get(timeout=PATIENCE).decode()
 
-    def ended(self, number: signal.Signals | None = None) -> Ended:
+    def ended(self, number: signal.Signals | None = None) -> ProcessResult:
         """What it left behind, after this signal."""
         if number is not None:
             self.process.send_signal(number)
@@ -60,7 +60,7 @@ class Running:
         rest = {name: b"".join(lines.queue) for name, lines in self._lines.items()}
         # An interrupt ends the line in which the terminal shows it.
         err = rest["err"].removesuffix(b"\n") if code == INTERRUPTED else rest["err"]
-        return Ended(code, rest["out"], err.decode())
+        return ProcessResult(code, rest["out"], err.decode())
 
 
 @contextmanager
@@ -280,7 +280,7 @@ def test_closed_reader_ends_the_emulator() -> None:
 )
 def test_contradictory_emulate_options_are_usage_errors(arguments: list[str], expected: str) -> None:
     ended = run("emulate", *arguments)
-    assert is_one_line(ended), ended
+    assert is_one_line_error(ended), ended
     assert expected in ended.err
 
 
@@ -297,7 +297,7 @@ def test_a_bad_script_is_named_with_its_line(tmp_path: Path, text: bytes, expect
     script = tmp_path / "tune.txt"
     script.write_bytes(text)
     ended = run("emulate", "anthropic", "--script", str(script))
-    assert is_one_line(ended), ended
+    assert is_one_line_error(ended), ended
     assert expected in ended.err
 
 
@@ -305,7 +305,7 @@ def test_occupied_port_is_one_line_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = run("emulate", "anthropic", "--port", str(port))
-    assert is_one_line(ended), ended
+    assert is_one_line_error(ended), ended
     assert f"can't listen on 127.0.0.1:{port}: the address is already in use\n" in ended.err
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.cli.bodies import GOOD
-from tests.cli.process import is_one_line, run
+from tests.cli.process import is_one_line_error, run
 
 TEXT = b'I look.\n<tool_call>{"name": "f", "arguments": {"x": 1,}}</tool_call>\n<tool_call>{"name"'
 UNTYPED = b"<tool_call><function=f><parameter=x>10</parameter></function></tool_call>"
@@ -41,11 +41,11 @@ def test_text_without_calls_stays_text():
     "arguments", [("--format", "nope"), ("--tools", "missing.json"), ("--format",), ("missing.txt",)]
 )
 def test_impossible_arguments_are_usage_errors(arguments):
-    assert is_one_line(run("extract", *arguments, stdin=TEXT))
+    assert is_one_line_error(run("extract", *arguments, stdin=TEXT))
 
 
 def test_text_that_is_no_text():
-    assert is_one_line(run("extract", stdin=b"abc \xff\xfe"))
+    assert is_one_line_error(run("extract", stdin=b"abc \xff\xfe"))
 
 
 @pytest.fixture
@@ -98,4 +98,4 @@ def test_user_config_is_the_fallback(in_project, tmp_path):
 )
 def test_invalid_setting_is_usage_error(in_project, settings):
     in_project(settings)
-    assert is_one_line(run(*CONVERT, stdin=GOOD))
+    assert is_one_line_error(run(*CONVERT, stdin=GOOD))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import segue
-from tests.cli.process import is_one_line, run
-from tests.cli.terminal import in_terminal
+from tests.cli.process import is_one_line_error, run
+from tests.cli.terminal import run_in_terminal
 
 
 def test_every_row_of_the_registry_is_a_line():
@@ -27,13 +27,13 @@ def test_json_is_a_list_of_rows():
 
 
 def test_a_terminal_gets_colour():
-    shown = in_terminal("formats")
+    shown = run_in_terminal("formats")
     assert "\x1b[" in shown
     assert all(row.name in shown and row.default_model in shown for row in segue.formats())
 
 
 def test_no_color_is_honoured():
-    assert "\x1b[" not in in_terminal("formats", NO_COLOR="1")
+    assert "\x1b[" not in run_in_terminal("formats", NO_COLOR="1")
 
 
 def test_model_name_is_parsed():
@@ -76,5 +76,5 @@ def test_profiles_are_listed():
 
 def test_one_list_at_a_time():
     ended = run("formats", "--types", "--model", "claude-sonnet-4-5")
-    assert is_one_line(ended)
+    assert is_one_line_error(ended)
     assert "--model and --types" in ended.err

@@ -15,18 +15,18 @@ from segue.store.events import Renamed
 from segue.store.replay import replay_events
 from segue.view.format import format_result
 from segue.wire.registry import WIRES
-from tests.cli.bodies import ASKS, GOOD, OPEN, QUESTION, RESULT
+from tests.cli.bodies import CALL_MESSAGE, GOOD, OPEN, QUESTION, RESULT
 from tests.cli.client_logs import ClaudeCode, Codex, text, use
-from tests.cli.kept import Kept, json_lines
-from tests.cli.process import SEGUE, environment, is_one_line, run
+from tests.cli.process import SEGUE, environment, is_one_line_error, run
+from tests.cli.store_cli import StoreCli, json_lines
 
 
-def messages_of(store_cli: Kept, id: str) -> tuple[Message, ...]:
+def messages_of(store_cli: StoreCli, id: str) -> tuple[Message, ...]:
     with store_cli.store() as store:
         return replay_events(store.events(id)).chat.messages
 
 
-def import_messages(store_cli: Kept, data: bytes, *options: str) -> list[str]:
+def import_messages(store_cli: StoreCli, data: bytes, *options: str) -> list[str]:
     """The imported messages, one line per block."""
     ended = store_cli("import", *options, stdin=data)
     assert ended.code == 0, ended.err
@@ -50,7 +50,7 @@ def import_messages(store_cli: Kept, data: bytes, *options: str) -> list[str]:
 # ------------------------------------------------------------------------------------------------------------ bodies
 
 
-def test_imported_body_is_stored_and_its_id_printed(store_cli: Kept):
+def test_imported_body_is_stored_and_its_id_printed(store_cli: StoreCli):
     ended = store_cli("import", "--title", "Weather", stdin=GOOD)
     assert (ended.code, ended.err) == (0, "")
     [row] = store_cli("log", "--json").json
@@ -59,13 +59,13 @@ def test_imported_body_is_stored_and_its_id_printed(store_cli: Kept):
 
 
 @pytest.mark.parametrize("api", WIRES)
-def test_body_of_every_api_round_trips(store_cli: Kept, api: str):
+def test_body_of_every_api_round_trips(store_cli: StoreCli, api: str):
     body = segue.convert(GOOD, target=api).data
     id = store_cli("import", "--from", api, stdin=body).out.strip()
     assert json.loads(store_cli("export", id, "--format", api).out) == json.loads(body)
 
 
-def test_api_is_detected_and_model_kept(store_cli: Kept):
+def test_api_is_detected_and_model_kept(store_cli: StoreCli):
     body = segue.convert(GOOD, target="anthropic", model="claude-sonnet-4-5").data
     output = store_cli("import", "--json", stdin=body).json
     assert (output["kind"], output["messages"], output["left_out"]) == ("body", 3, {})
@@ -73,16 +73,16 @@ def test_api_is_detected_and_model_kept(store_cli: Kept):
     assert row["model"] == "claude-sonnet-4-5"
 
 
-def test_pending_calls_stay_pending(store_cli: Kept):
-    body = json.dumps({"messages": [QUESTION, ASKS]}).encode()
+def test_pending_calls_stay_pending(store_cli: StoreCli):
+    body = json.dumps({"messages": [QUESTION, CALL_MESSAGE]}).encode()
     id = store_cli("import", stdin=body).out.strip()
     with store_cli.store() as store:
         assert len(replay_events(store.events(id)).chat.pending) == 1
         assert store.lease(id) is None
 
 
-def test_a_list_of_messages_and_lines_of_messages_are_the_same(store_cli: Kept):
-    messages = [QUESTION, ASKS, RESULT]
+def test_a_list_of_messages_and_lines_of_messages_are_the_same(store_cli: StoreCli):
+    messages = [QUESTION, CALL_MESSAGE, RESULT]
     wanted = import_messages(store_cli, json.dumps({"messages": messages}).encode())
     assert import_messages(store_cli, json.dumps(messages).encode()) == wanted
     assert import_messages(store_cli, json_lines(messages)) == wanted
@@ -90,7 +90,7 @@ def test_a_list_of_messages_and_lines_of_messages_are_the_same(store_cli: Kept):
     assert import_messages(store_cli, json_lines(messages), "--from", "kimi") == wanted
 
 
-def test_lines_of_different_apis_are_detected(store_cli: Kept):
+def test_lines_of_different_apis_are_detected(store_cli: StoreCli):
     contents = segue.convert(GOOD, target="gemini").body["contents"]
     items = segue.convert(GOOD, target="openai-responses").body["input"]
     for lines in (contents, items):
@@ -102,7 +102,7 @@ def test_lines_of_different_apis_are_detected(store_cli: Kept):
 # ----------------------------------------------------------------------------------------------------------- exports
 
 
-def test_export_round_trips_all_events(store_cli: Kept):
+def test_export_round_trips_all_events(store_cli: StoreCli):
     id = store_cli.add_conversation()
     store_cli("compress", id, "--strategy", "drop-oldest", "--budget", "10")
     exported = store_cli("export", id, "--format", "json").out
@@ -115,7 +115,7 @@ def test_export_round_trips_all_events(store_cli: Kept):
     assert len(messages_of(store_cli, copy)) == 4
 
 
-def test_given_title_overrides_and_moves_no_event(store_cli: Kept):
+def test_given_title_overrides_and_moves_no_event(store_cli: StoreCli):
     exported = store_cli("export", store_cli.add_conversation(), "--format", "json").out
     copy = store_cli("import", "--title", "Mine", stdin=exported.encode()).out.strip()
     with store_cli.store() as store:
@@ -123,7 +123,7 @@ def test_given_title_overrides_and_moves_no_event(store_cli: Kept):
         assert store.get(copy).seq == len(json.loads(exported)["events"]) + 1
 
 
-def test_conversation_dump_is_imported(store_cli: Kept):
+def test_conversation_dump_is_imported(store_cli: StoreCli):
     chat = segue.Conversation.from_body(GOOD)
     assert len(import_messages(store_cli, chat.dump())) == 3
 
@@ -131,7 +131,7 @@ def test_conversation_dump_is_imported(store_cli: Kept):
 # ------------------------------------------------------------------------------------------------------- Claude Code
 
 
-def test_claude_code_blocks_on_lines_of_their_own_are_one_reply(store_cli: Kept):
+def test_claude_code_blocks_on_lines_of_their_own_are_one_reply(store_cli: StoreCli):
     log = ClaudeCode()
     log.other(type="file-history-snapshot", messageId="m", snapshot={}, isSnapshotUpdate=False)
     log.other(type="ai-title", aiTitle="Reading", sessionId="s")
@@ -150,7 +150,7 @@ def test_claude_code_blocks_on_lines_of_their_own_are_one_reply(store_cli: Kept)
     assert (row["title"], row["model"], row["messages"]) == ("Reading", "claude-opus-4-6", 4)
 
 
-def test_claude_code_results_of_parallel_calls_are_all_there(store_cli: Kept):
+def test_claude_code_results_of_parallel_calls_are_all_there(store_cli: StoreCli):
     """Each hangs below its own call: the way up from the last one passes only that."""
     log = ClaudeCode()
     log.user("Read a, b and c")
@@ -169,7 +169,7 @@ def test_claude_code_results_of_parallel_calls_are_all_there(store_cli: Kept):
     assert segue.check(body, "anthropic")
 
 
-def test_claude_code_abandoned_branches_are_skipped(store_cli: Kept):
+def test_claude_code_abandoned_branches_are_skipped(store_cli: StoreCli):
     log = ClaudeCode()
     first = log.user("One")
     log.reply("msg_1", text("Left."), below=first)
@@ -181,7 +181,7 @@ def test_claude_code_abandoned_branches_are_skipped(store_cli: Kept):
     assert "not imported: 2 lines on branches" in store_cli("import", stdin=json_lines(log.lines)).err
 
 
-def test_claude_code_subagents_are_conversations_of_their_own(store_cli: Kept):
+def test_claude_code_subagents_are_conversations_of_their_own(store_cli: StoreCli):
     log = ClaudeCode()
     log.user("Main")
     main = log.last
@@ -193,7 +193,7 @@ def test_claude_code_subagents_are_conversations_of_their_own(store_cli: Kept):
     assert import_messages(store_cli, json_lines(side)) == ["human: Side", "ai: Side answer"]
 
 
-def test_claude_code_compaction_is_the_starting_point(store_cli: Kept):
+def test_claude_code_compaction_is_the_starting_point(store_cli: StoreCli):
     log = ClaudeCode()
     log.user("Old")
     log.reply("msg_1", text("Old answer"))
@@ -204,7 +204,7 @@ def test_claude_code_compaction_is_the_starting_point(store_cli: Kept):
     assert import_messages(store_cli, json_lines(log.lines)) == ["human: This is the summary", "ai: New answer"]
 
 
-def test_claude_code_keeps_what_a_compaction_preserves(store_cli: Kept):
+def test_claude_code_keeps_what_a_compaction_preserves(store_cli: StoreCli):
     log = ClaudeCode()
     log.user("Old")
     log.reply("msg_1", text("Old answer"))
@@ -216,7 +216,7 @@ def test_claude_code_keeps_what_a_compaction_preserves(store_cli: Kept):
     assert import_messages(store_cli, json_lines(log.lines)) == ["human: Summary", "human: Kept over", "ai: New answer"]
 
 
-def test_claude_code_error_lines_are_not_replies(store_cli: Kept):
+def test_claude_code_error_lines_are_not_replies(store_cli: StoreCli):
     log = ClaudeCode()
     log.user("Hi")
     log.reply("x", text("API Error: 529"), isApiErrorMessage=True)
@@ -226,7 +226,7 @@ def test_claude_code_error_lines_are_not_replies(store_cli: Kept):
     assert import_messages(store_cli, json_lines(log.lines)) == ["human: Hi", "human: Again", "ai: Hello"]
 
 
-def test_claude_code_repeated_reply_lines_add_nothing(store_cli: Kept):
+def test_claude_code_repeated_reply_lines_add_nothing(store_cli: StoreCli):
     log = ClaudeCode()
     log.user("Hi")
     log.reply("msg_1", text("I read."))
@@ -241,7 +241,7 @@ def test_claude_code_repeated_reply_lines_add_nothing(store_cli: Kept):
     ]
 
 
-def test_claude_code_prints_the_same_without_parents(store_cli: Kept):
+def test_claude_code_prints_the_same_without_parents(store_cli: StoreCli):
     assistant: Any = {"type": "assistant", "session_id": "s", "parent_tool_use_id": None}
     user: Any = {**assistant, "type": "user"}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "A"}
@@ -256,7 +256,7 @@ def test_claude_code_prints_the_same_without_parents(store_cli: Kept):
     assert import_messages(store_cli, json_lines(lines)) == ["ai: I read.", "call toolu_1", "result toolu_1: A"]
 
 
-def test_claude_code_sessions_may_be_long(store_cli: Kept):
+def test_claude_code_sessions_may_be_long(store_cli: StoreCli):
     """Twenty thousand entries: a quadratic import would not end in time."""
     log = ClaudeCode()
     for number in range(5_000):
@@ -270,7 +270,7 @@ def test_claude_code_sessions_may_be_long(store_cli: Kept):
 # ------------------------------------------------------------------------------------------------------------- Codex
 
 
-def test_codex_items_are_the_conversation_and_events_are_not(store_cli: Kept):
+def test_codex_items_are_the_conversation_and_events_are_not(store_cli: StoreCli):
     log = Codex(base_instructions={"text": "You are Codex."}, model_provider="openai")
     log.line("turn_context", model="gpt-5.5", cwd="/work")
     log.user("List the files")
@@ -290,7 +290,7 @@ def test_codex_items_are_the_conversation_and_events_are_not(store_cli: Kept):
     assert segue.check(body, "openai-responses")
 
 
-def test_codex_rolled_back_turns_are_skipped(store_cli: Kept):
+def test_codex_rolled_back_turns_are_skipped(store_cli: StoreCli):
     log = Codex()
     log.user("<environment_context>cwd</environment_context>")
     log.user("One")
@@ -304,7 +304,7 @@ def test_codex_rolled_back_turns_are_skipped(store_cli: Kept):
     assert lines[1:] == ["human: One", "ai: Answer one", "human: Four"]
 
 
-def test_codex_compaction_is_the_starting_point(store_cli: Kept):
+def test_codex_compaction_is_the_starting_point(store_cli: StoreCli):
     log = Codex()
     log.user("One")
     log.answer("Answer one")
@@ -321,7 +321,7 @@ def test_codex_compaction_is_the_starting_point(store_cli: Kept):
     assert import_messages(store_cli, json_lines(log.lines)) == ["human: Short", "ai: Answer two"]
 
 
-def test_codex_oldest_logs_have_their_items_bare(store_cli: Kept):
+def test_codex_oldest_logs_have_their_items_bare(store_cli: StoreCli):
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]}
     call = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c"}
     head = {"id": "s", "timestamp": "2025-07-01T00:00:00Z", "instructions": "Be brief."}
@@ -332,17 +332,17 @@ def test_codex_oldest_logs_have_their_items_bare(store_cli: Kept):
 # ----------------------------------------------------------------------------------------------------- when and what
 
 
-def times(store_cli: Kept, id: str) -> list[str]:
+def times(store_cli: StoreCli, id: str) -> list[str]:
     return [event["at"] for event in store_cli("log", "show", id, "--all", "--json").json["events"]]
 
 
-def list_imported(store_cli: Kept, data: bytes, *arguments: str) -> Any:
+def list_imported(store_cli: StoreCli, data: bytes, *arguments: str) -> Any:
     id = store_cli("import", *arguments, stdin=data).out.strip()
     [row] = [row for row in store_cli("log", "--json").json if row["id"] == id]
     return row
 
 
-def test_a_session_of_claude_code_is_as_old_as_it_is(store_cli: Kept):
+def test_a_session_of_claude_code_is_as_old_as_it_is(store_cli: StoreCli):
     log = ClaudeCode()
     log.user("Read", timestamp="2025-10-01T08:00:00.000Z")
     log.reply("msg_1", text("I read."), timestamp="2025-10-01T08:00:05.000Z")
@@ -359,7 +359,7 @@ def test_a_session_of_claude_code_is_as_old_as_it_is(store_cli: Kept):
     assert [line.split()[0] for line in store_cli("log").lines[1:]] == [today, row["id"]]
 
 
-def test_a_session_of_codex_is_as_old_as_it_is(store_cli: Kept):
+def test_a_session_of_codex_is_as_old_as_it_is(store_cli: StoreCli):
     log = Codex()
     log.user("List")
     log.call("call_1", "a.txt")
@@ -372,7 +372,7 @@ def test_a_session_of_codex_is_as_old_as_it_is(store_cli: Kept):
 
 
 @pytest.mark.parametrize("stamp", ["yesterday", "", 5, None, "9999-01-01T00:00:00Z"])
-def test_missing_or_future_time_becomes_now(store_cli: Kept, stamp: Any):
+def test_missing_or_future_time_becomes_now(store_cli: StoreCli, stamp: Any):
     log = ClaudeCode()
     log.user("Hi", timestamp=stamp)
     log.reply("msg_1", text("Hello"), timestamp=stamp)
@@ -381,7 +381,7 @@ def test_missing_or_future_time_becomes_now(store_cli: Kept, stamp: Any):
     assert row["updated"][:4] == row["created"][:4] != "9999"
 
 
-def test_export_keeps_its_times(store_cli: Kept):
+def test_export_keeps_its_times(store_cli: StoreCli):
     with store_cli.store() as store:
         old = store.create("old", at=1_600_000_000_000_001)
         store.append(old, 1, [Renamed("a"), Renamed("b")], at=[1_600_000_001_000_000, 1_600_000_002_123_456])
@@ -397,7 +397,7 @@ def test_export_keeps_its_times(store_cli: Kept):
         assert [record.event for record in store.events(copies[1])] == [record.event for record in store.events(old)]
 
 
-def test_export_without_times_uses_the_conversation_time(store_cli: Kept):
+def test_export_without_times_uses_the_conversation_time(store_cli: StoreCli):
     exported = json.loads(store_cli("export", store_cli.add_conversation(), "--format", "json").out)
     for event in exported["events"]:
         del event["at"]
@@ -408,7 +408,7 @@ def test_export_without_times_uses_the_conversation_time(store_cli: Kept):
     assert list_imported(store_cli, json.dumps(exported).encode())["messages"] == 4
 
 
-def test_the_titles_of_other_sessions_are_not_this_ones(store_cli: Kept):
+def test_the_titles_of_other_sessions_are_not_this_ones(store_cli: StoreCli):
     log = ClaudeCode()
     log.other(type="summary", summary="Another session", leafUuid="elsewhere")
     log.other(type="ai-title", aiTitle="Nor this", sessionId="other")
@@ -420,7 +420,7 @@ def test_the_titles_of_other_sessions_are_not_this_ones(store_cli: Kept):
     assert list_imported(store_cli, json_lines(log.lines))["title"] == "This session"
 
 
-def test_session_title_is_the_first_user_text(store_cli: Kept):
+def test_session_title_is_the_first_user_text(store_cli: StoreCli):
     log = Codex()
     log.user("<environment_context>\n<cwd>/work</cwd></environment_context>")
     log.user("# AGENTS.md instructions for /work")
@@ -449,7 +449,7 @@ TORN = [b'{"type":"assist', b'{"type":"user","message":{"content":"\xc3']
 
 
 @pytest.mark.parametrize("torn", TORN)
-def test_truncated_log_is_imported_up_to_the_cut(store_cli: Kept, torn: bytes):
+def test_truncated_log_is_imported_up_to_the_cut(store_cli: StoreCli, torn: bytes):
     log = ClaudeCode()
     log.user("Hi")
     log.reply("msg_1", text("Hello"))
@@ -464,7 +464,7 @@ def test_truncated_log_is_imported_up_to_the_cut(store_cli: Kept, torn: bytes):
     assert store_cli("import", stdin=json_lines([{"messages": [QUESTION]}]) + torn).code == 0
 
 
-def test_a_line_has_one_number(store_cli: Kept):
+def test_a_line_has_one_number(store_cli: StoreCli):
     ended = store_cli("import", stdin=json_lines([QUESTION]) + b'{"role": oops}\n' + json_lines([QUESTION]))
     assert ended.is_one_line_error
     assert "line 2: " in ended.err
@@ -472,7 +472,7 @@ def test_a_line_has_one_number(store_cli: Kept):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_import_is_reported_when_stdout_is_full(store_cli: Kept):
+def test_import_is_reported_when_stdout_is_full(store_cli: StoreCli):
     def full(*arguments: str, stdin: bytes = b"") -> tuple[int, str]:
         with Path("/dev/full").open("wb") as out:
             variables = environment(SEGUE_STORE=str(store_cli.path))
@@ -532,7 +532,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_unreadable_input_names_its_place_and_writes_nothing(store_cli: Kept, name: str):
+def test_unreadable_input_names_its_place_and_writes_nothing(store_cli: StoreCli, name: str):
     data, words = WRONG[name]
     file = store_cli.write_file("log.jsonl", data)
     ended = store_cli("import", file)
@@ -542,7 +542,7 @@ def test_unreadable_input_names_its_place_and_writes_nothing(store_cli: Kept, na
     assert not store_cli.path.exists()
 
 
-def test_failed_store_keeps_no_partial_import(store_cli: Kept, monkeypatch: pytest.MonkeyPatch):
+def test_failed_store_keeps_no_partial_import(store_cli: StoreCli, monkeypatch: pytest.MonkeyPatch):
     from segue.errors import StoreError
     from segue.store.sqlite import SqliteStore
 
@@ -558,22 +558,22 @@ def test_failed_store_keeps_no_partial_import(store_cli: Kept, monkeypatch: pyte
     assert len(store_cli("log", "--json").json) == 1
 
 
-def test_client_log_has_its_own_api(store_cli: Kept):
+def test_client_log_has_its_own_api(store_cli: StoreCli):
     ended = store_cli("import", "--from", "kimi", stdin=json_lines(CLAUDE.lines))
     assert (ended.code, ended.is_one_line_error) == (2, True)
     assert "Claude Code" in ended.err
     assert store_cli("import", "--from", "anthropic", stdin=json_lines(CLAUDE.lines)).code == 0
 
 
-def test_as_a_process(store_cli: Kept):
+def test_as_a_process(store_cli: StoreCli):
     ended = run("import", stdin=OPEN, SEGUE_STORE=str(store_cli.path))
     assert ended.code == 0
-    assert is_one_line(run("import", stdin=b"{", SEGUE_STORE=str(store_cli.path)))
+    assert is_one_line_error(run("import", stdin=b"{", SEGUE_STORE=str(store_cli.path)))
     shown = run("log", "show", ended.out.decode().strip(), SEGUE_STORE=str(store_cli.path))
     assert b"Never mind." in shown.out
 
 
-def test_dropped_credentials_are_reported(store_cli: Kept):
+def test_dropped_credentials_are_reported(store_cli: StoreCli):
     server = {"type": "url", "url": "https://me:hunter2@x/?token=t0ken", "name": "n", "authorization_token": "t0ken"}
     body = {"model": "claude-sonnet-4-5", "mcp_servers": [server], "messages": [QUESTION]}
     data = json.dumps(body).encode()
@@ -603,7 +603,7 @@ def test_dropped_credentials_are_reported(store_cli: Kept):
         (b"{}", "no `messages`, `input` or `contents`: not a request body of a known API"),
     ],
 )
-def test_import_faults_are_reported(store_cli: Kept, body: bytes, words: str):
+def test_import_faults_are_reported(store_cli: StoreCli, body: bytes, words: str):
     ended = store_cli("import", stdin=body)
     assert (ended.code, ended.is_one_line_error) == (2, True)
     assert f"stdin: {words}" in ended.err

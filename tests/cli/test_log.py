@@ -17,9 +17,9 @@ from segue.canonical.blocks import Message, Text, Thinking
 from segue.canonical.request import Reply
 from segue.store import sqlite
 from segue.store.events import Completed, MessageAdded, ReplyBroken, Rewound, Sent, Unknown
-from tests.cli.kept import Kept, fill
-from tests.cli.process import SEGUE, environment, is_one_line, run
-from tests.cli.terminal import in_terminal
+from tests.cli.process import SEGUE, environment, is_one_line_error, run
+from tests.cli.store_cli import StoreCli, create_conversations
+from tests.cli.terminal import run_in_terminal
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def human(text: str) -> MessageAdded:
 # -------------------------------------------------------------------------------------------------------------- list
 
 
-def test_list_is_newest_first_with_all_columns(store_cli: Kept):
+def test_list_is_newest_first_with_all_columns(store_cli: StoreCli):
     first = store_cli.add_conversation()
     second = store_cli.add_events(human("An untitled one, by its opening words"))
     ended = store_cli("log")
@@ -57,7 +57,7 @@ def test_list_is_newest_first_with_all_columns(store_cli: Kept):
     assert "An untitled one, by its opening words" in ended.lines[1]
 
 
-def test_json_lists_the_same(store_cli: Kept):
+def test_json_lists_the_same(store_cli: StoreCli):
     id = store_cli.add_conversation()
     [row] = store_cli("log", "--json").json
     assert (row["id"], row["title"], row["messages"], row["model"]) == (id, "Shopping", 4, "claude-sonnet-4-5")
@@ -66,9 +66,9 @@ def test_json_lists_the_same(store_cli: Kept):
     assert store_cli("log", "list", "--json").json == [row]
 
 
-def test_pages_follow_each_other_without_a_gap(store_cli: Kept):
+def test_pages_follow_each_other_without_a_gap(store_cli: StoreCli):
     with store_cli.store() as store:
-        made = fill(store, 7)
+        made = create_conversations(store, 7)
     seen: list[str] = []
     before: list[str] = []
     for size in (3, 3, 1):
@@ -83,7 +83,7 @@ def test_pages_follow_each_other_without_a_gap(store_cli: Kept):
     assert store_cli("log", "--json", "--before", seen[-1]).json == []
 
 
-def test_listing_creates_no_store(store_cli: Kept):
+def test_listing_creates_no_store(store_cli: StoreCli):
     assert (store_cli("log").code, store_cli("log").out) == (0, "")
     assert store_cli("log", "--json").json == []
     assert store_cli("log", "search", "x").code == 0
@@ -94,9 +94,9 @@ def test_listing_creates_no_store(store_cli: Kept):
     assert not store_cli.path.exists()
 
 
-def test_ten_thousand_conversations_list_at_once(store_cli: Kept):
+def test_ten_thousand_conversations_list_at_once(store_cli: StoreCli):
     with store_cli.store() as store:
-        made = fill(store, 10_000)
+        made = create_conversations(store, 10_000)
     with counted_rows() as rows:
         page = store_cli("log")
     assert len(page.lines) == 51
@@ -107,7 +107,7 @@ def test_ten_thousand_conversations_list_at_once(store_cli: Kept):
     assert len(rows) == 1
 
 
-def test_titles_are_sanitized(store_cli: Kept):
+def test_titles_are_sanitized(store_cli: StoreCli):
     with store_cli.store() as store:
         store.create("\x1b[2J\x07evil\nsecond line\u202e")
     ended = store_cli("log")
@@ -118,7 +118,7 @@ def test_titles_are_sanitized(store_cli: Kept):
 # -------------------------------------------------------------------------------------------------------------- show
 
 
-def test_messages_are_shown_in_order(store_cli: Kept):
+def test_messages_are_shown_in_order(store_cli: StoreCli):
     id = store_cli.add_conversation()
     ended = store_cli("log", "show", id)
     assert ended.code == 0
@@ -129,7 +129,7 @@ def test_messages_are_shown_in_order(store_cli: Kept):
     assert "· sent to anthropic (claude-sonnet-4-5)" in ended.lines
 
 
-def test_json_shows_the_events(store_cli: Kept):
+def test_json_shows_the_events(store_cli: StoreCli):
     id = store_cli.add_conversation()
     output = store_cli("log", "show", id, "--all", "--json").json
     assert output["id"] == id
@@ -139,7 +139,7 @@ def test_json_shows_the_events(store_cli: Kept):
     assert last == output["events"][-1]
 
 
-def test_unique_id_prefix_is_enough(store_cli: Kept):
+def test_unique_id_prefix_is_enough(store_cli: StoreCli):
     id = store_cli.add_conversation()
     assert store_cli("log", "show", id[:10]).code == 0
     missing = store_cli("log", "show", "zzz")
@@ -152,7 +152,7 @@ def test_unique_id_prefix_is_enough(store_cli: Kept):
     assert "twin-a, twin-b" in several.err
 
 
-def test_last_counts_messages_only(store_cli: Kept):
+def test_last_counts_messages_only(store_cli: StoreCli):
     events = [event for number in range(40) for event in (human(f"words {number}"), *[Sent("kimi")] * 9)]
     id = store_cli.add_events(*events)
     ended = store_cli("log", "show", id, "--last", "30")
@@ -161,7 +161,7 @@ def test_last_counts_messages_only(store_cli: Kept):
     assert len([line for line in store_cli("log", "show", id, "--all").lines if line.startswith("words")]) == 40
 
 
-def test_of_a_hundred_thousand_messages_only_the_last_are_read(store_cli: Kept):
+def test_of_a_hundred_thousand_messages_only_the_last_are_read(store_cli: StoreCli):
     # Without the store's own doors: a hundred thousand events that differ in nothing but their numbers.
     id = store_cli.add_events(*[human("the same words again")])
     with store_cli.store() as store, store._write_session() as session:
@@ -184,7 +184,7 @@ def test_of_a_hundred_thousand_messages_only_the_last_are_read(store_cli: Kept):
     assert max(counts) <= 200
 
 
-def test_long_results_are_cut_without_full_flag(store_cli: Kept):
+def test_long_results_are_cut_without_full_flag(store_cli: StoreCli):
     result = Message("tool", (Text("unused"),))
     id = store_cli.add_conversation()
     with store_cli.store() as store:
@@ -197,7 +197,7 @@ def test_long_results_are_cut_without_full_flag(store_cli: Kept):
     assert "line 99" in store_cli("log", "show", other, "--full").out
 
 
-def test_non_text_content_is_shown_as_a_line(store_cli: Kept):
+def test_non_text_content_is_shown_as_a_line(store_cli: StoreCli):
     broken = Reply((Text("half an answ"),), finish="error")
     id = store_cli.add_events(human("a"), ReplyBroken(broken), Rewound("turn-1"), Unknown("from-the-future", {"x": 1}))
     lines = store_cli("log", "show", id).lines
@@ -206,7 +206,7 @@ def test_non_text_content_is_shown_as_a_line(store_cli: Kept):
     assert "· from-the-future: written by a newer version of segue" in lines
 
 
-def test_messages_are_sanitized(store_cli: Kept):
+def test_messages_are_sanitized(store_cli: StoreCli):
     evil = "\x1b]0;owned\x07\x1b[2J text\r\x08\u202eabc\n\tindented"
     id = store_cli.add_events(MessageAdded(Message("ai", (Thinking(evil), Text(evil)))))
     shown = store_cli("log", "show", id, "--full").out
@@ -214,14 +214,14 @@ def test_messages_are_sanitized(store_cli: Kept):
     assert "\tindented" in shown
 
 
-def test_all_and_last_are_exclusive(store_cli: Kept):
+def test_all_and_last_are_exclusive(store_cli: StoreCli):
     assert store_cli("log", "show", store_cli.add_conversation(), "--all", "--last", "3").is_one_line_error
 
 
 # ------------------------------------------------------------------------------------------------------------ search
 
 
-def test_search_shows_matching_messages(store_cli: Kept):
+def test_search_shows_matching_messages(store_cli: StoreCli):
     id = store_cli.add_conversation()
     store_cli.add_events(human("something else"))
     ended = store_cli("log", "search", "buy", "bread")
@@ -232,7 +232,7 @@ def test_search_shows_matching_messages(store_cli: Kept):
     assert [hit["shown"]["text"][a:b] for a, b in hit["shown"]["marks"]] == ["Buy", "bread"]
 
 
-def test_no_hit_is_not_a_failure(store_cli: Kept):
+def test_no_hit_is_not_a_failure(store_cli: StoreCli):
     store_cli.add_conversation()
     ended = store_cli("log", "search", "xylophone")
     assert (ended.code, ended.out, ended.err) == (0, "", "segue: nothing found\n")
@@ -241,7 +241,7 @@ def test_no_hit_is_not_a_failure(store_cli: Kept):
 # --------------------------------------------------------------------------------------------------- path and delete
 
 
-def test_path_is_printed_without_password(store_cli: Kept):
+def test_path_is_printed_without_password(store_cli: StoreCli):
     assert store_cli("log", "path").out == f"{store_cli.path}\n"
     assert store_cli("log", "path", "--json").json == {"path": str(store_cli.path), "exists": False}
     ended = run("log", "path", SEGUE_STORE="postgresql://me:secret@host:5/db?password=secret")
@@ -251,7 +251,7 @@ def test_path_is_printed_without_password(store_cli: Kept):
     assert run("log", "path", SEGUE_STORE="~/x/../y.db").out.decode() == f"{(Path.home() / 'y.db').resolve()}\n"
 
 
-def test_delete_through_a_pipe_needs_no_prompt(store_cli: Kept):
+def test_delete_through_a_pipe_needs_no_prompt(store_cli: StoreCli):
     id = store_cli.add_conversation()
     ended = store_cli("log", "delete", id)
     assert (ended.code, ended.is_one_line_error) == (2, True)
@@ -259,7 +259,7 @@ def test_delete_through_a_pipe_needs_no_prompt(store_cli: Kept):
     assert store_cli("log", "show", id).code == 0
 
 
-def test_delete_is_all_or_nothing(store_cli: Kept):
+def test_delete_is_all_or_nothing(store_cli: StoreCli):
     one, two, three = store_cli.add_conversation(), store_cli.add_conversation(), store_cli.add_conversation()
     assert store_cli("log", "delete", one, "nonsense", "--yes").code == 2
     assert store_cli("log", "delete", one, two, one, "--yes").out == f"{one}\n{two}\n"
@@ -271,7 +271,7 @@ def test_delete_is_all_or_nothing(store_cli: Kept):
     ("answer", "gone"),
     [(b"y\n", True), (b"YES\n", True), (b"maybe\ny\n", True), (b"n\n", False), (b"\n", False), (b"\x04", False)],
 )
-def test_delete_on_a_terminal_asks_for_confirmation(store_cli: Kept, answer: bytes, gone: bool):
+def test_delete_on_a_terminal_asks_for_confirmation(store_cli: StoreCli, answer: bytes, gone: bool):
     id = store_cli.add_conversation()
     ours, theirs = pty.openpty()
     variables = environment(SEGUE_STORE=str(store_cli.path))
@@ -296,11 +296,11 @@ def test_non_store_file_exits_1(tmp_path: Path):
     file.write_bytes(b"this is something else, and long enough to be looked at" * 100)
     before = file.read_bytes()
     for arguments in (["log"], ["log", "show", "x"], ["diag", "x"], ["compress", "x", "--undo"]):
-        assert is_one_line(run(*arguments, SEGUE_STORE=str(file)), code=1)
+        assert is_one_line_error(run(*arguments, SEGUE_STORE=str(file)), code=1)
     assert file.read_bytes() == before
 
 
-def test_temporary_failure_exits_75(store_cli: Kept):
+def test_temporary_failure_exits_75(store_cli: StoreCli):
     id = store_cli.add_conversation()
     with store_cli.store() as store:
         store.acquire(id, "somebody", 1000)
@@ -337,21 +337,21 @@ def test_store_location_comes_from_config(tmp_path: Path, monkeypatch: pytest.Mo
             user_store.locate()
 
 
-def test_a_terminal_sees_colours_and_a_pipe_none(store_cli: Kept):
+def test_a_terminal_sees_colours_and_a_pipe_none(store_cli: StoreCli):
     id = store_cli.add_conversation()
-    assert "\x1b[" in in_terminal("log", SEGUE_STORE=str(store_cli.path))
-    assert "\x1b[" in in_terminal("log", "show", id, SEGUE_STORE=str(store_cli.path))
+    assert "\x1b[" in run_in_terminal("log", SEGUE_STORE=str(store_cli.path))
+    assert "\x1b[" in run_in_terminal("log", "show", id, SEGUE_STORE=str(store_cli.path))
     assert b"\x1b[" not in run("log", "show", id, SEGUE_STORE=str(store_cli.path)).out
 
 
 @pytest.mark.parametrize(
     "arguments", [["log", "shwo"], ["log", "--nonsense"], ["log", "show"], ["log", "--limit", "0"]]
 )
-def test_a_usage_error_is_one_line(store_cli: Kept, arguments: list[str]):
+def test_a_usage_error_is_one_line(store_cli: StoreCli, arguments: list[str]):
     ended = store_cli(*arguments)
     assert (ended.code, ended.is_one_line_error) == (2, True)
 
 
-def test_help_names_the_commands_and_the_options_of_the_list(store_cli: Kept):
+def test_help_names_the_commands_and_the_options_of_the_list(store_cli: StoreCli):
     output = store_cli("log", "--help").out
     assert all(word in output for word in ("list", "show", "search", "path", "delete", "--limit", "--before", "--json"))

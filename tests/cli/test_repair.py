@@ -8,7 +8,7 @@ import pytest
 
 import segue
 from tests.cli.bodies import GOOD, OPEN, RISKY
-from tests.cli.process import is_one_line, run
+from tests.cli.process import is_one_line_error, run
 
 OPENAI = ("repair", "--api", "openai-chat")
 
@@ -43,8 +43,8 @@ def test_json_holds_body_changes_and_report():
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"messages": 3}', b'{"messages": [{"role": "usr"}]}'])
 def test_unrepairable_body_is_usage_error(body):
-    assert is_one_line(run(*OPENAI, stdin=body))
+    assert is_one_line_error(run(*OPENAI, stdin=body))
 
 
 def test_an_api_is_required():
-    assert is_one_line(run("repair", stdin=GOOD))
+    assert is_one_line_error(run("repair", stdin=GOOD))

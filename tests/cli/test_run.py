@@ -20,9 +20,9 @@ import segue.emulator
 from segue.emulator import Emulator
 from segue.store.conversation import StoredConversation
 from segue.store.sqlite import SqliteStore
-from tests.cli.process import SEGUE, environment, is_one_line
+from tests.cli.process import SEGUE, environment, is_one_line_error
 from tests.cli.project import KEY, Project
-from tests.cli.terminal import in_terminal
+from tests.cli.terminal import run_in_terminal
 from tests.interrupts import default_interrupt, ignored_interrupt
 
 READ = 'say I look.\ncall read_file {"path": "notes.txt"}\n---\nsay There is bread: {read_file}\n'
@@ -125,14 +125,14 @@ def test_jsonl_is_every_event_in_its_order(project: Project, start_emulator):
 
 
 def test_json_and_jsonl_exclude_each_other(project: Project):
-    assert is_one_line(project.run("run", "--json", "--jsonl", "x"))
+    assert is_one_line_error(project.run("run", "--json", "--jsonl", "x"))
 
 
 def test_control_characters_are_sanitized_on_a_terminal_only(project: Project, start_emulator):
     escape = "say \x1b]0;owned\x07\x1b[31mred\u202e\n"
     start_emulator(escape)
     variables: dict[str, Any] = {**project.variables, "NO_COLOR": "1"}
-    shown = in_terminal("run", *MODEL, "-q", "Hi", **variables)
+    shown = run_in_terminal("run", *MODEL, "-q", "Hi", **variables)
     assert "\x1b" not in shown
     assert "\x07" not in shown
     assert "\u202e" not in shown
@@ -144,7 +144,7 @@ def test_control_characters_are_sanitized_on_a_terminal_only(project: Project, s
 def test_call_lines_are_sanitized_on_a_terminal(project: Project, start_emulator):
     start_emulator('call read_file {"path": "a\\u202eb\\u001bc"}\n---\nsay Done.\n')
     variables: dict[str, Any] = {**project.variables, "NO_COLOR": "1"}
-    shown = in_terminal("run", *MODEL, "Hi", **variables)
+    shown = run_in_terminal("run", *MODEL, "Hi", **variables)
     assert "read_file" in shown
     assert "\u202e" not in shown
     assert "\x1b" not in shown
@@ -162,7 +162,7 @@ def test_a_model_that_is_not_there_is_looked_for_where_models_are_listed(project
     with segue.emulator.start("mistral") as emulator:
         place: dict[str, Any] = {"MISTRAL_API_KEY": "k", "MISTRAL_BASE_URL": emulator.base_url}
         ended = project.run("run", "-m", "mistral/claude-9-nope", "-q", "Hi", **place)
-    assert is_one_line(ended, 1)
+    assert is_one_line_error(ended, 1)
     assert "segue models mistral lists" in ended.err
     assert "doctor" not in ended.err
 
@@ -203,7 +203,7 @@ def test_stdin_comes_after_the_prompt(project: Project, start_emulator):
     for words in (("-", "x"), ("x", "-")):
         project.run("run", *MODEL, *words, stdin=b"given")
         assert user_text(emulator) == "x\n\ngiven"
-        assert is_one_line(project.run("run", *MODEL, *words, stdin=b""))
+        assert is_one_line_error(project.run("run", *MODEL, *words, stdin=b""))
     project.run("run", *MODEL, "3", "-", "2")
     assert user_text(emulator) == "3 - 2"
     project.run("run", *MODEL, "Alone", stdin=b" \n")
@@ -212,12 +212,12 @@ def test_stdin_comes_after_the_prompt(project: Project, start_emulator):
 
 @pytest.mark.parametrize("given", [b"", b"  \n", b"\xff\xfe\x00", b"caf\xe9"])
 def test_missing_or_binary_prompt_is_rejected(project: Project, given):
-    assert is_one_line(project.run("run", stdin=given))
+    assert is_one_line_error(project.run("run", stdin=given))
     assert not project.store.exists()
 
 
 def test_binary_behind_a_prompt_is_refused(project: Project):
-    assert is_one_line(project.run("run", "Explain", stdin=b"\x00\x01"))
+    assert is_one_line_error(project.run("run", "Explain", stdin=b"\x00\x01"))
 
 
 def test_system_is_given_as_text_or_in_a_file(project: Project, start_emulator):
@@ -236,7 +236,7 @@ def test_system_is_given_as_text_or_in_a_file(project: Project, start_emulator):
     project.run("run", *MODEL, "-c", "--system", "Speak Danish.", "Hi")
     assert "Speak Danish." in system()
     assert "French" not in system()
-    assert is_one_line(project.run("run", *MODEL, "--system", "@missing.txt", "Hi"))
+    assert is_one_line_error(project.run("run", *MODEL, "--system", "@missing.txt", "Hi"))
 
 
 def test_tools_can_be_declared_as_prompt_text(project: Project, start_emulator):
@@ -250,7 +250,7 @@ def test_tools_can_be_declared_as_prompt_text(project: Project, start_emulator):
         project.run("run", *MODEL, "--tool-format", "hermess", "Hi"),
         project.run("run", "Hi", SEGUE_TOOL_FORMAT="x"),
     ):
-        assert is_one_line(given)
+        assert is_one_line_error(given)
         assert "known formats: auto, openai" in given.err
 
 
@@ -271,8 +271,8 @@ def test_the_tools_can_be_chosen(project: Project, start_emulator):
     assert names_of(emulator) == ["glob", "read_file"]
     project.run("run", *MODEL, "--no-tools", "Hi")
     assert names_of(emulator) == []
-    assert is_one_line(project.run("run", *MODEL, "--tools", "globb", "Hi"))
-    assert is_one_line(project.run("run", *MODEL, "--tools", "glob", "--no-tools", "Hi"))
+    assert is_one_line_error(project.run("run", *MODEL, "--tools", "globb", "Hi"))
+    assert is_one_line_error(project.run("run", *MODEL, "--tools", "glob", "--no-tools", "Hi"))
 
 
 def test_call_without_rule_is_denied_to_the_model(project: Project, start_emulator):
@@ -314,7 +314,7 @@ def test_a_projects_rule_allows_only_when_its_file_is_trusted(project: Project, 
 def test_a_bad_rule_is_refused(project: Project, start_emulator):
     start_emulator("say Yes.\n")
     ended = project.run("run", *MODEL, "--allow", "shell(", "Hi")
-    assert is_one_line(ended)
+    assert is_one_line_error(ended)
     assert ended.err.startswith("segue: --allow: ")
     project.write_config('[tools]\ndeny = ["shell("]\n')
     for command in (("run", *MODEL, "Hi"), ("doctor",)):
@@ -457,7 +457,7 @@ def test_nothing_is_kept_without_a_store(project: Project, start_emulator):
     "flags", [("-c",), ("-s", "zzz"), ("--fork",), ("-c", "-s", "x"), ("-c", "--no-store"), ("-s", "x", "--no-store")]
 )
 def test_missing_conversation_cannot_be_resumed(project: Project, flags):
-    assert is_one_line(project.run("run", *MODEL, *flags, "Hi"))
+    assert is_one_line_error(project.run("run", *MODEL, *flags, "Hi"))
 
 
 # ------------------------------------------------------------------------------------------------------------ the model
@@ -540,7 +540,7 @@ def test_a_conversation_that_fills_the_context_is_made_to_fit(project: Project, 
 
 @pytest.mark.parametrize("name", ["antropic/claude", "nobody", "anthropic/"])
 def test_unknown_model_is_usage_error(project: Project, name):
-    assert is_one_line(project.run("run", "-m", name, "Hi"))
+    assert is_one_line_error(project.run("run", "-m", name, "Hi"))
     assert not project.store.exists()
 
 
@@ -549,7 +549,7 @@ def test_unknown_model_is_usage_error(project: Project, name):
 
 def test_a_model_without_a_key_fails_and_names_the_variable(project: Project):
     ended = project.run("run", *MODEL, "-q", "Hi")
-    assert is_one_line(ended, 1)
+    assert is_one_line_error(ended, 1)
     assert "ANTHROPIC_API_KEY" in ended.err
 
 
@@ -582,7 +582,7 @@ def test_a_refused_key_fails_and_is_not_shown(project: Project, start_emulator):
 def test_temporary_failure_exits_75(project: Project, start_emulator):
     start_emulator("error 429 Slow down (retry after 100)\n")
     ended = project.run("run", *MODEL, "-q", "Hi")
-    assert is_one_line(ended, 75)
+    assert is_one_line_error(ended, 75)
 
 
 def test_leased_conversation_exits_75(project: Project, start_emulator):
@@ -591,7 +591,7 @@ def test_leased_conversation_exits_75(project: Project, start_emulator):
     with load_conversation(project) as chat:
         chat.rename("Mine")
         ended = project.run("run", *MODEL, "-q", "-c", "Second")
-        assert is_one_line(ended, 75)
+        assert is_one_line_error(ended, 75)
         assert "held by" in ended.err
         chat.close()
         assert project.run("run", *MODEL, "-q", "-c", "Second").code == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.process import is_one_line
+from tests.cli.process import is_one_line_error
 from tests.cli.project import Project
 
 PRINTED = ['  tools.allow = ["shell"]', '  mcp.files = {"command":["mcp-files"]}']
@@ -80,12 +80,12 @@ def test_a_store_of_a_file_that_is_not_trusted_is_not_made_nor_read(project: Pro
 
 
 def test_without_a_file_there_is_nothing_to_trust(project: Project):
-    assert is_one_line(project.run("trust"))
-    assert is_one_line(project.run("trust", "missing.toml"))
+    assert is_one_line_error(project.run("trust"))
+    assert is_one_line_error(project.run("trust", "missing.toml"))
 
 
 def test_a_file_that_can_not_be_read_is_not_trusted(project: Project):
     project.write_config("modell = 3")
     ended = project.run("trust")
-    assert is_one_line(ended)
+    assert is_one_line_error(ended)
     assert "did you mean model?" in ended.err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .case import Body, Case
+from tests.conformance.case import Body, Case
 
 TOOL: Body = {"name": "f", "input_schema": {"type": "object"}}
 TEXT: Body = {"type": "text", "text": "t"}

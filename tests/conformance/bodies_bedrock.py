@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .case import Body, Case
+from tests.conformance.case import Body, Case
 
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 NEWEST = "anthropic.claude-opus-4-6-v1:0"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .case import Body, Case
+from tests.conformance.case import Body, Case
 
 USER: Body = {"role": "user", "content": "q"}
 
@@ -11,7 +11,7 @@ def call(call_id: object = "call_1", name: object = "f", arguments: object = "{}
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def asks(*calls: Body, **more: object) -> Body:
+def assistant_calls(*calls: Body, **more: object) -> Body:
     return {"role": "assistant", "content": None, "tool_calls": list(calls or (call(),)), **more}
 
 
@@ -31,52 +31,56 @@ LONG = "c" * 41
 IMAGE: Body = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
 TEXT: Body = {"type": "text", "text": "r"}
 SYSTEM: Body = {"role": "system", "content": "s"}
-OK = body(asks(), result())
+OK = body(assistant_calls(), result())
 
 CASES = (
     Case(
         "OAI-CHAT-01",
         "too long",
-        body(asks(call(LONG)), result(LONG)),
-        body(asks(call(LONG[1:])), result(LONG[1:])),
+        body(assistant_calls(call(LONG)), result(LONG)),
+        body(assistant_calls(call(LONG[1:])), result(LONG[1:])),
         ("messages[1].tool_calls[0].id",),
     ),
     Case(
         "OAI-CHAT-01",
         "missing",
-        body(asks({"type": "function", "function": {"name": "f", "arguments": "{}"}}, call("b")), result("b")),
-        body(asks(call("a"), call("b")), result("b"), result("a")),
+        body(
+            assistant_calls({"type": "function", "function": {"name": "f", "arguments": "{}"}}, call("b")), result("b")
+        ),
+        body(assistant_calls(call("a"), call("b")), result("b"), result("a")),
         ("messages[1].tool_calls[0].id",),
     ),
-    Case("OAI-CHAT-01", "a number", body(asks(call(1))), OK, ("messages[1].tool_calls[0].id",)),
-    Case("OAI-CHAT-01", "empty", body(asks(call(""))), OK, ("messages[1].tool_calls[0].id",)),
-    Case("OAI-CHAT-03", "user too early", body(asks(), USER), OK, ("messages[1].tool_calls[0]",)),
-    Case("OAI-CHAT-03", "at the end", body(asks()), OK, ("messages[1].tool_calls[0]",)),
-    Case("OAI-CHAT-03", "system, then never", body(asks(), SYSTEM, USER), OK, ("messages[1].tool_calls[0]",)),
+    Case("OAI-CHAT-01", "a number", body(assistant_calls(call(1))), OK, ("messages[1].tool_calls[0].id",)),
+    Case("OAI-CHAT-01", "empty", body(assistant_calls(call(""))), OK, ("messages[1].tool_calls[0].id",)),
+    Case("OAI-CHAT-03", "user too early", body(assistant_calls(), USER), OK, ("messages[1].tool_calls[0]",)),
+    Case("OAI-CHAT-03", "at the end", body(assistant_calls()), OK, ("messages[1].tool_calls[0]",)),
+    Case(
+        "OAI-CHAT-03", "system, then never", body(assistant_calls(), SYSTEM, USER), OK, ("messages[1].tool_calls[0]",)
+    ),
     Case(
         "OAI-CHAT-03",
         "one of two",
-        body(asks(call("a"), call("b")), result("a"), USER),
-        body(asks(call("a"), call("b")), result("b"), result("a"), USER),
+        body(assistant_calls(call("a"), call("b")), result("a"), USER),
+        body(assistant_calls(call("a"), call("b")), result("b"), result("a"), USER),
         ("messages[1].tool_calls[1]",),
     ),
     Case("OAI-CHAT-04", "no call", body(result()), OK, ("messages[1]",)),
-    Case("OAI-CHAT-04", "other id", body(asks(), result(), result("x")), OK, ("messages[3].tool_call_id",)),
-    Case("OAI-CHAT-04", "empty id", body(asks(), result(), result("")), OK, ("messages[3].tool_call_id",)),
-    Case("OAI-CHAT-04", "null id", body(asks(), result(), result(None)), OK, ("messages[3].tool_call_id",)),
+    Case("OAI-CHAT-04", "other id", body(assistant_calls(), result(), result("x")), OK, ("messages[3].tool_call_id",)),
+    Case("OAI-CHAT-04", "empty id", body(assistant_calls(), result(), result("")), OK, ("messages[3].tool_call_id",)),
+    Case("OAI-CHAT-04", "null id", body(assistant_calls(), result(), result(None)), OK, ("messages[3].tool_call_id",)),
     Case(
         "OAI-CHAT-04",
         "after the answer",
-        body(asks(), result(), {"role": "assistant", "content": "a"}, result()),
-        body(asks(), result(), {"role": "assistant", "content": "a"}, asks(), result()),
+        body(assistant_calls(), result(), {"role": "assistant", "content": "a"}, result()),
+        body(assistant_calls(), result(), {"role": "assistant", "content": "a"}, assistant_calls(), result()),
         ("messages[4]",),
     ),
-    Case("OAI-CHAT-05", "twice", body(asks(), result(), result()), OK, ("messages[3].tool_call_id",)),
+    Case("OAI-CHAT-05", "twice", body(assistant_calls(), result(), result()), OK, ("messages[3].tool_call_id",)),
     Case(
         "OAI-CHAT-06",
         "two calls, one id",
-        body(asks(call("a"), call("a")), result("a")),
-        body(asks(call("a")), result("a"), asks(call("a")), result("a")),
+        body(assistant_calls(call("a"), call("a")), result("a")),
+        body(assistant_calls(call("a")), result("a"), assistant_calls(call("a")), result("a")),
         ("messages[1].tool_calls[1].id",),
     ),
     Case(
@@ -104,14 +108,14 @@ CASES = (
     Case(
         "OAI-CHAT-08",
         "replayed",
-        body(asks(call(name="ns.tool")), result()),
-        body(asks(call(name="ns_tool-1")), result()),
+        body(assistant_calls(call(name="ns.tool")), result()),
+        body(assistant_calls(call(name="ns_tool-1")), result()),
         ("messages[1].tool_calls[0].function.name",),
     ),
     Case(
         "OAI-CHAT-08",
         "a dot on a reasoning model",
-        body(asks(call(name="ns.tool")), result()),
+        body(assistant_calls(call(name="ns.tool")), result()),
         OK,
         ("messages[1].tool_calls[0].function.name",),
         "risk",
@@ -144,22 +148,22 @@ CASES = (
     Case(
         "OAI-CHAT-09",
         "empty",
-        body(asks(call(name="")), result()),
+        body(assistant_calls(call(name="")), result()),
         OK,
         ("messages[1].tool_calls[0].function.name",),
     ),
     Case(
         "OAI-CHAT-09",
         "no function",
-        body(asks({"id": "call_1", "type": "function"}), result()),
+        body(assistant_calls({"id": "call_1", "type": "function"}), result()),
         OK,
         ("messages[1].tool_calls[0].function.name",),
     ),
     Case(
         "OAI-CHAT-10",
         "an object",
-        body(asks(call(arguments={"a": 1})), result()),
-        body(asks(call(arguments='{"a": ')), result()),
+        body(assistant_calls(call(arguments={"a": 1})), result()),
+        body(assistant_calls(call(arguments='{"a": ')), result()),
         ("messages[1].tool_calls[0].function.arguments",),
     ),
     Case(
@@ -172,44 +176,56 @@ CASES = (
     Case(
         "OAI-CHAT-11",
         "assistant without parts",
-        body(asks(content=[]), result()),
-        body(asks(content=""), result()),
+        body(assistant_calls(content=[]), result()),
+        body(assistant_calls(content=""), result()),
         ("messages[1].content",),
     ),
     Case(
         "OAI-CHAT-11",
         "tool null",
-        body(asks(), result(content=None)),
-        body(asks(), result(content="")),
+        body(assistant_calls(), result(content=None)),
+        body(assistant_calls(), result(content="")),
         ("messages[2].content",),
     ),
     Case(
         "OAI-CHAT-11",
         "tool without parts",
-        body(asks(), result(content=[])),
-        body(asks(), result(content=[TEXT])),
+        body(assistant_calls(), result(content=[])),
+        body(assistant_calls(), result(content=[TEXT])),
         ("messages[2].content",),
     ),
     Case(
         "OAI-CHAT-12",
         "image",
-        body(asks(), result(content=[TEXT, IMAGE])),
-        body(asks(), result(content=[TEXT]), {"role": "user", "content": [IMAGE]}),
+        body(assistant_calls(), result(content=[TEXT, IMAGE])),
+        body(assistant_calls(), result(content=[TEXT]), {"role": "user", "content": [IMAGE]}),
         ("messages[2].content[1]",),
     ),
-    Case("OAI-CHAT-13", "flag", body(asks(), result(is_error=True)), OK, ("messages[2].is_error",), "risk"),
+    Case("OAI-CHAT-13", "flag", body(assistant_calls(), result(is_error=True)), OK, ("messages[2].is_error",), "risk"),
     Case(
         "OAI-CHAT-15",
         "before the results",
-        body(asks(), SYSTEM, result()),
-        body(asks(), result(), SYSTEM),
+        body(assistant_calls(), SYSTEM, result()),
+        body(assistant_calls(), result(), SYSTEM),
         ("messages[2]",),
     ),
     Case(
         "OAI-CHAT-15",
         "among the results",
-        body(asks(call("a"), call("b")), result("a"), {"role": "developer", "content": "d"}, SYSTEM, result("b")),
-        body(asks(call("a"), call("b")), result("a"), result("b"), {"role": "developer", "content": "d"}, SYSTEM),
+        body(
+            assistant_calls(call("a"), call("b")),
+            result("a"),
+            {"role": "developer", "content": "d"},
+            SYSTEM,
+            result("b"),
+        ),
+        body(
+            assistant_calls(call("a"), call("b")),
+            result("a"),
+            result("b"),
+            {"role": "developer", "content": "d"},
+            SYSTEM,
+        ),
         ("messages[3]", "messages[4]"),
     ),
     Case(
@@ -247,28 +263,30 @@ CASES = (
     Case(
         "OAI-CHAT-21",
         "custom input",
-        body(asks({"id": "call_1", "type": "custom", "custom": {"name": "f", "input": {}}}), result()),
-        body(asks({"id": "call_1", "type": "custom", "custom": {"name": "f", "input": "free text"}}), result()),
+        body(assistant_calls({"id": "call_1", "type": "custom", "custom": {"name": "f", "input": {}}}), result()),
+        body(
+            assistant_calls({"id": "call_1", "type": "custom", "custom": {"name": "f", "input": "free text"}}), result()
+        ),
         ("messages[1].tool_calls[0].custom.input",),
     ),
     Case(
         "OAI-CHAT-21",
         "other type",
-        body(asks({**call(), "type": "magic"}), result()),
+        body(assistant_calls({**call(), "type": "magic"}), result()),
         OK,
         ("messages[1].tool_calls[0].type",),
     ),
     Case(
         "OAI-CHAT-21",
         "no type",
-        body(asks({"id": "call_1", "function": {"name": "f", "arguments": "{}"}}), result()),
+        body(assistant_calls({"id": "call_1", "function": {"name": "f", "arguments": "{}"}}), result()),
         OK,
         ("messages[1].tool_calls[0].type",),
     ),
     Case(
         "OAI-CHAT-21",
         "a type of its own",
-        body(asks({"id": "call_1", "type": "magic", "magic": {"name": "f"}}), result()),
+        body(assistant_calls({"id": "call_1", "type": "magic", "magic": {"name": "f"}}), result()),
         OK,
         ("messages[1].tool_calls[0].type",),
         "risk",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .bodies_chat import IMAGE, SYSTEM, USER, asks, body, call, result, tool
-from .case import Body, Case
+from tests.conformance.bodies_chat import IMAGE, SYSTEM, USER, assistant_calls, body, call, result, tool
+from tests.conformance.case import Body, Case
 
 CHAT, REASONER, R1, V3, V4 = (
     "deepseek-chat",
@@ -14,13 +14,13 @@ CHAT, REASONER, R1, V3, V4 = (
 )
 ANSWER: Body = {"role": "assistant", "content": "a"}
 THOUGHT: Body = {**ANSWER, "reasoning_content": "t"}
-HISTORY = (asks(), result())
+HISTORY = (assistant_calls(), result())
 ON: Body = {"type": "enabled"}
 OK = body(*HISTORY)
 
 
 def thinks(*calls: Body, **more: object) -> Body:
-    return asks(*calls, reasoning_content="", **more)
+    return assistant_calls(*calls, reasoning_content="", **more)
 
 
 CASES = (
@@ -28,7 +28,7 @@ CASES = (
     Case(
         "DS-01",
         "null",
-        body(asks(reasoning_content=None), result()),
+        body(assistant_calls(reasoning_content=None), result()),
         body(*HISTORY, THOUGHT, USER),
         ("messages[1].reasoning_content",),
         model=REASONER,
@@ -57,17 +57,17 @@ CASES = (
     ),
     Case("DS-02", "no model named", OK, body(thinks(), result()), ("messages[1].reasoning_content",), "risk"),
     Case("DS-04", "R1", body(THOUGHT, USER), body(ANSWER, USER), ("messages[1].reasoning_content",), model=R1),
-    Case("DS-05", "user too early", body(asks(), USER), OK, ("messages[1].tool_calls[0]",), model=CHAT),
+    Case("DS-05", "user too early", body(assistant_calls(), USER), OK, ("messages[1].tool_calls[0]",), model=CHAT),
     Case(
         "DS-05",
         "one of two",
-        body(asks(call("a"), call("b")), result("b")),
-        body(asks(call("a"), call("b")), result("b"), result("a")),
+        body(assistant_calls(call("a"), call("b")), result("b")),
+        body(assistant_calls(call("a"), call("b")), result("b"), result("a")),
         ("messages[1].tool_calls[0]",),
         model=CHAT,
     ),
-    Case("DS-05", "system inside", body(asks(), SYSTEM, result()), OK, ("messages[2]",), model=CHAT),
-    Case("DS-05", "no id", body(asks(call(None)), USER), OK, ("messages[1].tool_calls[0].id",), model=CHAT),
+    Case("DS-05", "system inside", body(assistant_calls(), SYSTEM, result()), OK, ("messages[2]",), model=CHAT),
+    Case("DS-05", "no id", body(assistant_calls(call(None)), USER), OK, ("messages[1].tool_calls[0].id",), model=CHAT),
     Case("DS-06", "no call", body(result()), OK, ("messages[1]",), model=CHAT),
     Case("DS-06", "other id", body(*HISTORY, result("x")), OK, ("messages[3].tool_call_id",), model=CHAT),
     Case(
@@ -112,7 +112,7 @@ CASES = (
     Case(
         "DS-10",
         "called",
-        body(asks(call(name="a b")), result()),
+        body(assistant_calls(call(name="a b")), result()),
         OK,
         ("messages[1].tool_calls[0].function.name",),
         model=CHAT,
@@ -122,7 +122,7 @@ CASES = (
     Case(
         "OAI-CHAT-06",
         "shared",
-        body(asks(call("a"), call("a")), result("a")),
+        body(assistant_calls(call("a"), call("a")), result("a")),
         OK,
         ("messages[1].tool_calls[1].id",),
         "risk",
@@ -139,7 +139,7 @@ CASES = (
     Case(
         "OAI-CHAT-09",
         "shared",
-        body(asks(call(name="")), result()),
+        body(assistant_calls(call(name="")), result()),
         OK,
         ("messages[1].tool_calls[0].function.name",),
         model=CHAT,
@@ -147,7 +147,7 @@ CASES = (
     Case(
         "OAI-CHAT-10",
         "shared",
-        body(asks(call(arguments={})), result()),
+        body(assistant_calls(call(arguments={})), result()),
         OK,
         ("messages[1].tool_calls[0].function.arguments",),
         model=CHAT,
@@ -160,9 +160,26 @@ CASES = (
         ("messages[1].content",),
         model=CHAT,
     ),
-    Case("OAI-CHAT-11", "tool", body(asks(), result(content=None)), OK, ("messages[2].content",), model=CHAT),
-    Case("OAI-CHAT-12", "shared", body(asks(), result(content=[IMAGE])), OK, ("messages[2].content[0]",), model=CHAT),
-    Case("OAI-CHAT-13", "shared", body(asks(), result(is_error=True)), OK, ("messages[2].is_error",), "risk", CHAT),
+    Case(
+        "OAI-CHAT-11", "tool", body(assistant_calls(), result(content=None)), OK, ("messages[2].content",), model=CHAT
+    ),
+    Case(
+        "OAI-CHAT-12",
+        "shared",
+        body(assistant_calls(), result(content=[IMAGE])),
+        OK,
+        ("messages[2].content[0]",),
+        model=CHAT,
+    ),
+    Case(
+        "OAI-CHAT-13",
+        "shared",
+        body(assistant_calls(), result(is_error=True)),
+        OK,
+        ("messages[2].is_error",),
+        "risk",
+        CHAT,
+    ),
     Case("OAI-CHAT-16", "none", body(tools=[]), body(tools=[tool()]), ("tools",)),
     Case(
         "OAI-CHAT-16",
@@ -181,7 +198,7 @@ CASES = (
     Case(
         "OAI-CHAT-21",
         "no type",
-        body(asks({"id": "call_1", "function": {"name": "f", "arguments": "{}"}}), result()),
+        body(assistant_calls({"id": "call_1", "function": {"name": "f", "arguments": "{}"}}), result()),
         OK,
         ("messages[1].tool_calls[0].type",),
         "risk",

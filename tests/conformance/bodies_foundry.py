@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import bodies_responses as r
-from .case import Body, Case
+from tests.conformance import bodies_responses as r
+from tests.conformance.case import Body, Case
 
 ENTROPY = "0123456789abcdef00" + "a" * 32
 AGENT: Body = {"type": "agent_reference", "name": "a"}
@@ -15,26 +15,26 @@ SAYS: Body = {
 TOOL: Body = {"type": "function", "name": "f", "parameters": {"type": "object"}}
 
 
-def name(prefix: str, number: int = 0) -> str:
+def make_id(prefix: str, number: int = 0) -> str:
     """An id as the service makes them."""
     return f"{prefix}_{number:x}{ENTROPY[1:]}"
 
 
 def thinks(number: int = 0, **more: object) -> Body:
-    return {"type": "reasoning", "id": name("rs", number), "summary": [], **more}
+    return {"type": "reasoning", "id": make_id("rs", number), "summary": [], **more}
 
 
 def sealed(number: int = 0) -> Body:
     return thinks(number, encrypted_content="gAAAAx")
 
 
-def says(*parts: object, role: str = "user") -> Body:
+def message(*parts: object, role: str = "user") -> Body:
     return {"type": "message", "role": role, "content": list(parts)}
 
 
 def mcp(number: int = 0, **more: object) -> Body:
     label: Body = {"server_label": "s", "name": "f", "arguments": "{}"}
-    return {"type": "mcp_call", "id": name("mcp", number), **label, **more}
+    return {"type": "mcp_call", "id": make_id("mcp", number), **label, **more}
 
 
 body, call, result, without, USER = r.body, r.call, r.result, r.without, r.USER
@@ -66,7 +66,7 @@ CASES = (
     Case("AZF-03", "input", {"input": 1}, {"input": "q"}, ("input",)),
     Case("AZF-03", "instructions", body(instructions=1), body(instructions=None), ("instructions",)),
     Case("AZF-03", "model is null", body(model=None), body(model="gpt-5.6"), ("model",)),
-    Case("AZF-03", "a part of another role", body(says({"type": "audio"})), OK, ("input[1].content[0].type",)),
+    Case("AZF-03", "a part of another role", body(message({"type": "audio"})), OK, ("input[1].content[0].type",)),
     Case("AZF-03", "a tool of no type", body(tools=[without(TOOL, "type")]), body(tools=[TOOL]), ("tools[0].type",)),
     Case(
         "AZF-03",
@@ -99,14 +99,14 @@ CASES = (
     Case(
         "AZF-04",
         "no annotations",
-        body(says({"type": "output_text", "text": "x"}, role="assistant")),
+        body(message({"type": "output_text", "text": "x"}, role="assistant")),
         body(SAYS),
         ("input[1].content[0].annotations",),
     ),
     Case(
         "AZF-05",
         "an answer to a call of an MCP server",
-        body(mcp(), result(name("mcp"))),
+        body(mcp(), result(make_id("mcp"))),
         body(mcp(output="r")),
         ("input[2]",),
         model="gpt-4.1",
@@ -130,13 +130,13 @@ CASES = (
         "AZF-07",
         "an id of another service",
         body(previous_response_id="resp_1"),
-        body(previous_response_id=name("caresp")),
+        body(previous_response_id=make_id("caresp")),
         ("previous_response_id",),
     ),
     Case(
         "AZF-07",
         "an id of something else",
-        body(previous_response_id=name("msg")),
+        body(previous_response_id=make_id("msg")),
         body(previous_response_id="caresp_" + "a" * 48),
         ("previous_response_id",),
     ),
@@ -172,14 +172,14 @@ CASES = (
     Case(
         "OAI-RESP-02",
         "the call's id",
-        body(call(id=name("cmp")), result(), **r.APART),
-        body(call(id=name("fc")), result(), **r.APART),
+        body(call(id=make_id("cmp")), result(), **r.APART),
+        body(call(id=make_id("fc")), result(), **r.APART),
         ("input[1].id",),
     ),
     Case(
         "OAI-RESP-03",
         "the reasoning's id",
-        body({**thinks(), "id": name("msg")}, SAYS),
+        body({**thinks(), "id": make_id("msg")}, SAYS),
         body(*REPLY),
         ("input[1].id",),
     ),
@@ -187,8 +187,8 @@ CASES = (
     Case("OAI-RESP-05", "no call", body(result()), OK, ("input[1]",)),
     Case("OAI-RESP-05", "an output before its call", body(result(), call()), OK, ("input[1]",), "risk"),
     Case("OAI-RESP-07", "reasoning alone", body(thinks()), body(*REPLY), ("input[1]",)),
-    Case("OAI-RESP-08", "a call's id", body(call(id=name("fc")), result()), OK, ("input[1].id",), "risk"),
-    Case("OAI-RESP-09", "a message's id", body({**SAYS, "id": name("msg")}), body(SAYS), ("input[1].id",), "risk"),
+    Case("OAI-RESP-08", "a call's id", body(call(id=make_id("fc")), result()), OK, ("input[1].id",), "risk"),
+    Case("OAI-RESP-09", "a message's id", body({**SAYS, "id": make_id("msg")}), body(SAYS), ("input[1].id",), "risk"),
     Case("OAI-RESP-10", "nothing is stored", body(*REPLY, store=False), body(*REPLY), ("input[1]",)),
     Case(
         "OAI-RESP-11",
@@ -199,12 +199,12 @@ CASES = (
         "risk",
     ),
     Case("OAI-RESP-13", "an id twice", body(*REPLY, *REPLY), body(*REPLY, thinks(1), SAYS), ("input[3].id",)),
-    Case("OAI-RESP-14", "a role that the schema has", body(says(r.TEXT, role="tool")), OK, ("input[1].role",)),
+    Case("OAI-RESP-14", "a role that the schema has", body(message(r.TEXT, role="tool")), OK, ("input[1].role",)),
     Case(
         "OAI-RESP-15",
         "a part of another role",
-        body(says({"type": "input_text", "text": "x"}, role="assistant")),
-        body(says({"type": "input_text", "text": "x"})),
+        body(message({"type": "input_text", "text": "x"}, role="assistant")),
+        body(message({"type": "input_text", "text": "x"})),
         ("input[1].content[0].type",),
     ),
     Case(
@@ -233,15 +233,15 @@ CASES = (
     Case(
         "OAI-RESP-21",
         "an approval that nobody asked for",
-        body({"type": "mcp_approval_response", "approval_request_id": name("mcpr"), "approve": True}),
+        body({"type": "mcp_approval_response", "approval_request_id": make_id("mcpr"), "approve": True}),
         body(
-            {**without(mcp(), "type"), "type": "mcp_approval_request", "id": name("mcpr")},
-            {"type": "mcp_approval_response", "approval_request_id": name("mcpr"), "approve": True},
+            {**without(mcp(), "type"), "type": "mcp_approval_request", "id": make_id("mcpr")},
+            {"type": "mcp_approval_response", "approval_request_id": make_id("mcpr"), "approve": True},
             model="gpt-4.1",
         ),
         ("input[1].approval_request_id",),
     ),
-    Case("OAI-RESP-24", "no input", {}, {"previous_response_id": name("caresp")}, ("input",)),
+    Case("OAI-RESP-24", "no input", {}, {"previous_response_id": make_id("caresp")}, ("input",)),
     Case("OAI-RESP-24", "messages", body(messages=[]), OK, ("messages",)),
     Case(
         "OAI-RESP-25",

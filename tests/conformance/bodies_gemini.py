@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .case import Body, Case
+from tests.conformance.case import Body, Case
 
 SIGNATURE = "c2lnbmVkIQ=="
 SKIP = "skip_thought_signature_validator"

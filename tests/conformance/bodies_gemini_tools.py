@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .bodies_gemini import OK, body, call, declares, model, response, user
-from .case import Body, Case
+from tests.conformance.bodies_gemini import OK, body, call, declares, model, response, user
+from tests.conformance.case import Body, Case
 
 SCHEMA: Body = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}
 PARAMETER = "tools[0].functionDeclarations[0].parameters.properties.a"

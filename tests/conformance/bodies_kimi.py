@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .bodies_chat import IMAGE, SYSTEM, TEXT, USER, asks, body, call, result, tool
-from .case import Body, Case
+from tests.conformance.bodies_chat import IMAGE, SYSTEM, TEXT, USER, assistant_calls, body, call, result, tool
+from tests.conformance.case import Body, Case
 
 F0 = "functions.f:0"
 F1 = "functions.f:1"
-HISTORY = (asks(call(F0)), result(F0))
+HISTORY = (assistant_calls(call(F0)), result(F0))
 OK = body(*HISTORY)
 NAMELESS: Body = {"role": "tool", "content": "r"}
 K2 = "kimi-k2-0905-preview"
@@ -15,16 +15,16 @@ K3 = "kimi-k3"
 
 
 def thinks(*calls: Body) -> Body:
-    return asks(*calls, reasoning_content=".")
+    return assistant_calls(*calls, reasoning_content=".")
 
 
 CASES = (
-    Case("KIM-01", "no id", body(asks(call(""))), OK, ("messages[1].tool_calls[0].id",)),
+    Case("KIM-01", "no id", body(assistant_calls(call(""))), OK, ("messages[1].tool_calls[0].id",)),
     Case(
         "KIM-01",
         "foreign",
-        body(asks(call("call_abc")), result("call_abc")),
-        body(asks(call("f:0"), call(F1)), result("f:0"), result(F1)),
+        body(assistant_calls(call("call_abc")), result("call_abc")),
+        body(assistant_calls(call("f:0"), call(F1)), result("f:0"), result(F1)),
         ("messages[1].tool_calls[0].id",),
         "risk",
         K2,
@@ -32,13 +32,13 @@ CASES = (
     Case(
         "KIM-01",
         "of another tool",
-        body(asks(call("functions.g:0")), result("functions.g:0")),
+        body(assistant_calls(call("functions.g:0")), result("functions.g:0")),
         OK,
         ("messages[1].tool_calls[0].id",),
         "risk",
     ),
-    Case("KIM-02", "user too early", body(asks(call(F0)), USER), OK, ("messages[1].tool_calls[0]",)),
-    Case("KIM-02", "system inside", body(asks(call(F0)), SYSTEM, result(F0)), OK, ("messages[2]",)),
+    Case("KIM-02", "user too early", body(assistant_calls(call(F0)), USER), OK, ("messages[1].tool_calls[0]",)),
+    Case("KIM-02", "system inside", body(assistant_calls(call(F0)), SYSTEM, result(F0)), OK, ("messages[2]",)),
     Case(
         "KIM-02",
         "fewer than calls",
@@ -101,23 +101,23 @@ CASES = (
     Case(
         "KIM-04",
         "null",
-        body(asks(call(F0), reasoning_content=None), result(F0), model="kimi-k2.5"),
-        body(asks(call(F0), reasoning_content=""), result(F0), model="kimi-k2.5"),
+        body(assistant_calls(call(F0), reasoning_content=None), result(F0), model="kimi-k2.5"),
+        body(assistant_calls(call(F0), reasoning_content=""), result(F0), model="kimi-k2.5"),
         ("messages[1].reasoning_content",),
     ),
     Case(
         "KIM-05",
         "empty",
         body({"role": "assistant", "content": ""}),
-        body(asks(call(F0), content=""), result(F0)),
+        body(assistant_calls(call(F0), content=""), result(F0)),
         ("messages[1].content",),
     ),
     Case("KIM-05", "null", body({"role": "assistant"}), OK, ("messages[1].content",)),
     Case(
         "KIM-06",
         "beside calls",
-        body(asks(call(F0), content=[{"type": "text", "text": ""}]), result(F0)),
-        body(asks(call(F0), content=[TEXT]), result(F0)),
+        body(assistant_calls(call(F0), content=[{"type": "text", "text": ""}]), result(F0)),
+        body(assistant_calls(call(F0), content=[TEXT]), result(F0)),
         ("messages[1].content[0].text",),
     ),
     Case(
@@ -140,7 +140,7 @@ CASES = (
     Case(
         "OAI-CHAT-06",
         "shared",
-        body(asks(call(F0), call(F0)), result(F0)),
+        body(assistant_calls(call(F0), call(F0)), result(F0)),
         body(*HISTORY, *HISTORY),
         ("messages[1].tool_calls[1].id",),
     ),
@@ -169,16 +169,18 @@ CASES = (
     Case(
         "OAI-CHAT-10",
         "shared",
-        body(asks(call(F0, arguments={})), result(F0)),
+        body(assistant_calls(call(F0, arguments={})), result(F0)),
         OK,
         ("messages[1].tool_calls[0].function.arguments",),
     ),
-    Case("OAI-CHAT-11", "shared", body(asks(call(F0)), result(F0, None)), OK, ("messages[2].content",)),
-    Case("OAI-CHAT-12", "shared", body(asks(call(F0)), result(F0, [IMAGE])), OK, ("messages[2].content[0]",)),
+    Case("OAI-CHAT-11", "shared", body(assistant_calls(call(F0)), result(F0, None)), OK, ("messages[2].content",)),
+    Case(
+        "OAI-CHAT-12", "shared", body(assistant_calls(call(F0)), result(F0, [IMAGE])), OK, ("messages[2].content[0]",)
+    ),
     Case(
         "OAI-CHAT-13",
         "shared",
-        body(asks(call(F0)), result(F0, is_error=True)),
+        body(assistant_calls(call(F0)), result(F0, is_error=True)),
         OK,
         ("messages[2].is_error",),
         "risk",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from .bodies_chat import IMAGE, SYSTEM, TEXT, USER, asks, body, call, result, tool
-from .case import Body, Case
+from tests.conformance.bodies_chat import IMAGE, SYSTEM, TEXT, USER, assistant_calls, body, call, result, tool
+from tests.conformance.case import Body, Case
 
 A, B, C = "abcdefgh1", "abcdefgh2", "abcdefgh3"
 ANSWER: Body = {"role": "assistant", "content": "a"}
 PREFIX: Body = {"role": "assistant", "content": "a", "prefix": True}
 THINKING: Body = {"type": "thinking", "thinking": [{"type": "text", "text": "t"}]}
-HISTORY = (asks(call(A)), result(A))
+HISTORY = (assistant_calls(call(A)), result(A))
 OK = body(*HISTORY)
 SCHEMA: Body = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 V3, V7, V11, V13, V15 = (
@@ -30,14 +30,14 @@ CASES = (
     Case(
         "MIS-01",
         "call",
-        body(asks(call("call_1")), result("call_1")),
+        body(assistant_calls(call("call_1")), result("call_1")),
         OK,
         ("messages[1].tool_calls[0].id", "messages[2].tool_call_id"),
     ),
     Case(
         "MIS-01",
         "v13",
-        body(asks(call("a" * 10)), result("a" * 10)),
+        body(assistant_calls(call("a" * 10)), result("a" * 10)),
         OK,
         ("messages[1].tool_calls[0].id", "messages[2].tool_call_id"),
         model=V13,
@@ -45,66 +45,72 @@ CASES = (
     Case(
         "MIS-01",
         "line break",
-        body(asks(call(f"{A}\n")), result(f"{A}\n")),
+        body(assistant_calls(call(f"{A}\n")), result(f"{A}\n")),
         OK,
         ("messages[1].tool_calls[0].id", "messages[2].tool_call_id"),
     ),
     Case(
         "MIS-02",
         "the word",
-        body(asks(call("null")), result("null")),
+        body(assistant_calls(call("null")), result("null")),
         OK,
         ("messages[1].tool_calls[0].id", "messages[2].tool_call_id"),
     ),
     Case(
         "MIS-02",
         "missing",
-        body(asks({"function": {"name": "f", "arguments": "{}"}}), {"role": "tool", "content": "r"}),
+        body(assistant_calls({"function": {"name": "f", "arguments": "{}"}}), {"role": "tool", "content": "r"}),
         OK,
         ("messages[1].tool_calls[0].id", "messages[2].tool_call_id"),
     ),
     Case(
         "MIS-02",
         "a number",
-        body(asks(call(1)), result("")),
+        body(assistant_calls(call(1)), result("")),
         OK,
         ("messages[1].tool_calls[0].id", "messages[2].tool_call_id"),
     ),
     Case(
-        "MIS-03", "none", body(asks(call(A)), ANSWER, USER), body(*HISTORY, ANSWER, USER), ("messages[1].tool_calls",)
+        "MIS-03",
+        "none",
+        body(assistant_calls(call(A)), ANSWER, USER),
+        body(*HISTORY, ANSWER, USER),
+        ("messages[1].tool_calls",),
     ),
     Case(
         "MIS-03",
         "at the end",
-        body(asks(call(A), call(B)), result(A)),
-        body(asks(call(A), call(B)), result(B), result(A)),
+        body(assistant_calls(call(A), call(B)), result(A)),
+        body(assistant_calls(call(A), call(B)), result(B), result(A)),
         ("messages[1].tool_calls",),
     ),
-    Case("MIS-03", "user too early", body(asks(call(A)), USER), OK, ("messages[1].tool_calls",)),
+    Case("MIS-03", "user too early", body(assistant_calls(call(A)), USER), OK, ("messages[1].tool_calls",)),
     Case(
         "MIS-03",
         "counted before v11",
-        body(asks(call(A), call(B)), result(A)),
+        body(assistant_calls(call(A), call(B)), result(A)),
         OK,
         ("messages[1].tool_calls",),
         model=V7,
     ),
     Case("MIS-03", "nothing called before v11", body(ANSWER, result(A)), OK, ("messages[2]",), model=V3),
-    Case("MIS-04", "other id", body(asks(call(A)), result(B)), OK, ("messages[2].tool_call_id",)),
+    Case("MIS-04", "other id", body(assistant_calls(call(A)), result(B)), OK, ("messages[2].tool_call_id",)),
     Case("MIS-04", "surplus", body(*HISTORY, result(B)), OK, ("messages[3].tool_call_id",), model=V11),
     Case("MIS-04", "nothing called", body(ANSWER, result(A)), OK, ("messages[2]",)),
-    Case("MIS-04", "before v11", body(asks(call(A)), result(B)), OK, ("messages[2].tool_call_id",), "risk", V7),
+    Case(
+        "MIS-04", "before v11", body(assistant_calls(call(A)), result(B)), OK, ("messages[2].tool_call_id",), "risk", V7
+    ),
     Case(
         "MIS-05",
         "twice",
         body(*HISTORY, result(A)),
-        body(*HISTORY, asks(call(A)), result(A)),
+        body(*HISTORY, assistant_calls(call(A)), result(A)),
         ("messages[3].tool_call_id",),
     ),
     Case(
         "MIS-05",
         "before v11",
-        body(asks(call(A), call(B)), result(A), result(A)),
+        body(assistant_calls(call(A), call(B)), result(A), result(A)),
         OK,
         ("messages[3].tool_call_id",),
         "risk",
@@ -113,14 +119,14 @@ CASES = (
     Case(
         "MIS-06",
         "in one message",
-        body(asks(call(A), call(A)), result(A)),
+        body(assistant_calls(call(A), call(A)), result(A)),
         body(*HISTORY, *HISTORY),
         ("messages[1].tool_calls[1].id",),
     ),
     Case(
         "MIS-06",
         "before v11",
-        body(asks(call(A), call(A)), result(A), result(A)),
+        body(assistant_calls(call(A), call(A)), result(A), result(A)),
         body(*HISTORY, *HISTORY),
         ("messages[1].tool_calls[1].id",),
         "risk",
@@ -155,9 +161,28 @@ CASES = (
         body({"role": "assistant", "content": [TEXT]}, USER),
         ("messages[1].content",),
     ),
-    Case("MIS-11", "both on v3", body(asks(call(A), content="t"), result(A)), OK, ("messages[1].content",), model=V3),
-    Case("MIS-12", "called", body(asks(call(A, "a.b")), result(A)), OK, ("messages[1].tool_calls[0].function.name",)),
-    Case("MIS-12", "no function", body(asks({"id": A}), result(A)), OK, ("messages[1].tool_calls[0].function.name",)),
+    Case(
+        "MIS-11",
+        "both on v3",
+        body(assistant_calls(call(A), content="t"), result(A)),
+        OK,
+        ("messages[1].content",),
+        model=V3,
+    ),
+    Case(
+        "MIS-12",
+        "called",
+        body(assistant_calls(call(A, "a.b")), result(A)),
+        OK,
+        ("messages[1].tool_calls[0].function.name",),
+    ),
+    Case(
+        "MIS-12",
+        "no function",
+        body(assistant_calls({"id": A}), result(A)),
+        OK,
+        ("messages[1].tool_calls[0].function.name",),
+    ),
     Case(
         "MIS-12",
         "declared",
@@ -168,8 +193,8 @@ CASES = (
     Case(
         "MIS-12",
         "in the result",
-        body(asks(call(A)), result(A, name="a b")),
-        body(asks(call(A)), result(A, name="f")),
+        body(assistant_calls(call(A)), result(A, name="a b")),
+        body(assistant_calls(call(A)), result(A, name="f")),
         ("messages[2].name",),
     ),
     Case("MIS-13", "no tools", body(tools=[]), body(tools=None), ("tools",)),
@@ -183,12 +208,14 @@ CASES = (
         ("messages[1].reasoning_content",),
     ),
     Case("MIS-13", "user", only({**USER, "name": "n"}), only(USER), ("messages[0].name",)),
-    Case("MIS-13", "error flag", body(asks(call(A)), result(A, is_error=True)), OK, ("messages[2].is_error",)),
+    Case(
+        "MIS-13", "error flag", body(assistant_calls(call(A)), result(A, is_error=True)), OK, ("messages[2].is_error",)
+    ),
     Case(
         "MIS-13",
         "call",
-        body(asks({**call(A), "extra_content": {}}), result(A)),
-        body(asks({**call(A), "index": 0}), result(A)),
+        body(assistant_calls({**call(A), "extra_content": {}}), result(A)),
+        body(assistant_calls({**call(A), "index": 0}), result(A)),
         ("messages[1].tool_calls[0].extra_content",),
     ),
     Case(
@@ -215,16 +242,16 @@ CASES = (
     Case(
         "MIS-14",
         "image in a result",
-        body(asks(call(A)), result(A, [TEXT, IMAGE])),
-        body(asks(call(A)), result(A, [TEXT])),
+        body(assistant_calls(call(A)), result(A, [TEXT, IMAGE])),
+        body(assistant_calls(call(A)), result(A, [TEXT])),
         ("messages[2].content[1].type",),
         model=V13,
     ),
     Case(
         "MIS-14",
         "image in a result on the newest",
-        body(asks(call(A)), result(A, [IMAGE])),
-        body(asks(call(A)), result(A, [TEXT])),
+        body(assistant_calls(call(A)), result(A, [IMAGE])),
+        body(assistant_calls(call(A)), result(A, [TEXT])),
         ("messages[2].content[0].type",),
         "risk",
         V15,
@@ -232,8 +259,8 @@ CASES = (
     Case(
         "MIS-14",
         "image in a result of a model that may be older",
-        body(asks(call(A)), result(A, [IMAGE])),
-        body(asks(call(A)), result(A, [TEXT])),
+        body(assistant_calls(call(A)), result(A, [IMAGE])),
+        body(assistant_calls(call(A)), result(A, [TEXT])),
         ("messages[2].content[0].type",),
         "risk",
         "mistral-large-latest",
@@ -289,7 +316,12 @@ CASES = (
     Case("MIS-15", "a lone result", only(result(A)), only(USER), ("messages[0]",)),
     Case("MIS-15", "calls first", only(*HISTORY, ANSWER, USER), only(ANSWER, USER), ("messages[0].tool_calls",)),
     Case(
-        "MIS-15", "open calls first", only(asks(call(A)), USER), only(ANSWER, USER), ("messages[0].tool_calls",), "risk"
+        "MIS-15",
+        "open calls first",
+        only(assistant_calls(call(A)), USER),
+        only(ANSWER, USER),
+        ("messages[0].tool_calls",),
+        "risk",
     ),
     Case("MIS-15", "a result first", only(result(A), ANSWER, USER), only(ANSWER, USER), ("messages[0]",), "risk"),
     Case(
@@ -302,15 +334,15 @@ CASES = (
     Case(
         "OAI-CHAT-10",
         "a list",
-        body(asks(call(A, arguments=[])), result(A)),
-        body(asks(call(A, arguments={"a": 1})), result(A)),
+        body(assistant_calls(call(A, arguments=[])), result(A)),
+        body(assistant_calls(call(A, arguments={"a": 1})), result(A)),
         ("messages[1].tool_calls[0].function.arguments",),
     ),
     Case(
         "OAI-CHAT-10",
         "null",
-        body(asks(call(A, arguments=None)), result(A)),
-        body(asks(call(A, arguments="")), result(A)),
+        body(assistant_calls(call(A, arguments=None)), result(A)),
+        body(assistant_calls(call(A, arguments="")), result(A)),
         ("messages[1].tool_calls[0].function.arguments",),
         "risk",
     ),
@@ -325,8 +357,8 @@ CASES = (
     Case(
         "OAI-CHAT-11",
         "tool null",
-        body(asks(call(A)), result(A, None)),
-        body(asks(call(A)), result(A, "")),
+        body(assistant_calls(call(A)), result(A, None)),
+        body(assistant_calls(call(A)), result(A, "")),
         ("messages[2].content",),
         "risk",
     ),
@@ -340,7 +372,7 @@ CASES = (
     Case(
         "OAI-CHAT-21",
         "custom call",
-        body(asks({"id": A, "type": "custom", "custom": {"name": "f", "input": "x"}}), result(A)),
+        body(assistant_calls({"id": A, "type": "custom", "custom": {"name": "f", "input": "x"}}), result(A)),
         OK,
         ("messages[1].tool_calls[0].type",),
     ),

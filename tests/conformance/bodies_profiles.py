@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from .bodies_chat import LONG, SYSTEM, USER, asks, body, call, result, tool
-from .case import Body, Case
+from tests.conformance.bodies_chat import LONG, SYSTEM, USER, assistant_calls, body, call, result, tool
+from tests.conformance.case import Body, Case
 
 ANSWER: Body = {"role": "assistant", "content": "a"}
-HISTORY = (asks(), result())
+HISTORY = (assistant_calls(), result())
 OK = body(*HISTORY)
 ARGUMENTS = ("messages[1].tool_calls[0].function.arguments",)
-TWO = (asks(call("a"), call("b")), result("a"), result("b"))
+TWO = (assistant_calls(call("a"), call("b")), result("a"), result("b"))
 FORCED: Body = {"tool_choice": "required", "tools": [tool()]}
 
 
 def with_arguments(arguments: object) -> Body:
-    return body(asks(call(arguments=arguments)), result())
+    return body(assistant_calls(call(arguments=arguments)), result())
 
 
 def sealed(**more: object) -> Body:
@@ -22,7 +22,7 @@ def sealed(**more: object) -> Body:
 
 
 def detailed(*details: Body) -> Body:
-    return asks(reasoning_details=list(details))
+    return assistant_calls(reasoning_details=list(details))
 
 
 GEMINI, CLAUDE, MISTRAL = "google/gemini-3-pro-preview", "anthropic/claude-sonnet-4.6", "mistral-small-2503"
@@ -43,7 +43,7 @@ CASES: dict[str, tuple[Case, ...]] = {
             body({**ANSWER, "name": "n"}),
             ("messages[1].annotations",),
         ),
-        Case("COMP-01", "error flag", body(asks(), result(is_error=True)), OK, ("messages[2].is_error",)),
+        Case("COMP-01", "error flag", body(assistant_calls(), result(is_error=True)), OK, ("messages[2].is_error",)),
         Case(
             "COMP-02",
             "llama",
@@ -74,11 +74,11 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case(
             "COMP-05",
             "no parts",
-            body(asks(content=[]), result()),
-            body(asks(content=""), result()),
+            body(assistant_calls(content=[]), result()),
+            body(assistant_calls(content=""), result()),
             ("messages[1].content",),
         ),
-        Case("COMP-05", "null", OK, body(asks(content=""), result()), ("messages[1].content",)),
+        Case("COMP-05", "null", OK, body(assistant_calls(content=""), result()), ("messages[1].content",)),
         Case(
             "COMP-05",
             "missing",
@@ -92,11 +92,11 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("COMP-07", "other id", body(*HISTORY, result("x")), OK, ("messages[3]",)),
         Case("COMP-07", "no id", body(*HISTORY, result(None)), OK, ("messages[3]",)),
         Case("COMP-08", "further up", body(*HISTORY, ANSWER, result()), OK, ("messages[4]",)),
-        Case("COMP-08", "system between", body(asks(), SYSTEM, result()), OK, ("messages[2]",)),
+        Case("COMP-08", "system between", body(assistant_calls(), SYSTEM, result()), OK, ("messages[2]",)),
         Case(
             "COMP-08",
             "one id",
-            body(asks(call("a"), call("a")), result("a")),
+            body(assistant_calls(call("a"), call("a")), result("a")),
             body(*TWO),
             ("messages[1].tool_calls[1].id",),
         ),
@@ -121,16 +121,16 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "z.ai": (
         Case("COMP-11", "no user", {"messages": [SYSTEM, ANSWER]}, {"messages": [SYSTEM, USER]}, ("messages",)),
-        Case("COMP-11", "unanswered", body(asks(), USER), OK, ("messages[1].tool_calls[0]",)),
+        Case("COMP-11", "unanswered", body(assistant_calls(), USER), OK, ("messages[1].tool_calls[0]",)),
         Case("COMP-11", "orphan", body(result()), OK, ("messages[1]",)),
-        Case("COMP-11", "system between", body(asks(), SYSTEM, result()), OK, ("messages[2]",)),
+        Case("COMP-11", "system between", body(assistant_calls(), SYSTEM, result()), OK, ("messages[2]",)),
         Case(
             "COMP-11", "used again", body(*HISTORY, *HISTORY), body(*HISTORY, *TWO), ("messages[3].tool_calls[0].id",)
         ),
         Case(
             "COMP-11",
             "one id",
-            body(asks(call("a"), call("a")), result("a")),
+            body(assistant_calls(call("a"), call("a")), result("a")),
             body(*TWO),
             ("messages[1].tool_calls[1].id",),
         ),
@@ -147,7 +147,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case(
             "COMP-15",
             "cut to one",
-            body(asks(call("x123456789"), call("y123456789")), result("x123456789"), result("y123456789")),
+            body(assistant_calls(call("x123456789"), call("y123456789")), result("x123456789"), result("y123456789")),
             body(*TWO),
             ("messages[1].tool_calls[1].id",),
             "risk",
@@ -156,14 +156,14 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case(
             "COMP-16",
             "custom",
-            body(asks({"id": "a", "type": "custom", "custom": {"name": "f", "input": ""}}), result("a")),
-            body(asks({"id": LONG, "function": {"name": "f", "arguments": "{}"}}), result(LONG)),
+            body(assistant_calls({"id": "a", "type": "custom", "custom": {"name": "f", "input": ""}}), result("a")),
+            body(assistant_calls({"id": LONG, "function": {"name": "f", "arguments": "{}"}}), result(LONG)),
             ("messages[1].tool_calls[0]",),
         ),
         Case(
             "COMP-16",
             "other type",
-            body(asks({**call("a"), "type": "tool"}), result("a")),
+            body(assistant_calls({**call("a"), "type": "tool"}), result("a")),
             body({**ANSWER, "tool_calls": []}),
             ("messages[1].tool_calls[0]",),
         ),
@@ -178,7 +178,13 @@ CASES: dict[str, tuple[Case, ...]] = {
             body(ANSWER, chat_template_kwargs={"enable_thinking": False}),
             ("messages[1]",),
         ),
-        Case("COMP-19", "result", body(asks(), {"role": "tool", "tool_call_id": "call_1"}), OK, ("messages[2]",)),
+        Case(
+            "COMP-19",
+            "result",
+            body(assistant_calls(), {"role": "tool", "tool_call_id": "call_1"}),
+            OK,
+            ("messages[2]",),
+        ),
         Case(
             "COMP-19",
             "assistant",

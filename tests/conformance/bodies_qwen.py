@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from .bodies_chat import IMAGE, SYSTEM, USER, asks, body, call, result, tool
-from .case import Body, Case
+from tests.conformance.bodies_chat import IMAGE, SYSTEM, USER, assistant_calls, body, call, result, tool
+from tests.conformance.case import Body, Case
 
 ANSWER: Body = {"role": "assistant", "content": "a"}
-HISTORY = (asks(), result())
+HISTORY = (assistant_calls(), result())
 OK = body(*HISTORY)
 ARGUMENTS = ("messages[1].tool_calls[0].function.arguments",)
 
 
 def with_arguments(arguments: object) -> Body:
-    return body(asks(call(arguments=arguments)), result())
+    return body(assistant_calls(call(arguments=arguments)), result())
 
 
 CASES = (
-    Case("QWEN-01", "user too early", body(asks(), USER), OK, ("messages[1].tool_calls[0]",)),
+    Case("QWEN-01", "user too early", body(assistant_calls(), USER), OK, ("messages[1].tool_calls[0]",)),
     Case(
         "QWEN-01",
         "at the end",
-        body(asks(call("a"), call("b")), result("a")),
-        body(asks(call("a"), call("b")), result("b"), result("a")),
+        body(assistant_calls(call("a"), call("b")), result("a")),
+        body(assistant_calls(call("a"), call("b")), result("b"), result("a")),
         ("messages[1].tool_calls[1]",),
     ),
-    Case("QWEN-01", "system inside", body(asks(), SYSTEM, result()), OK, ("messages[2]",)),
-    Case("QWEN-01", "no id", body(asks(call("")), USER), OK, ("messages[1].tool_calls[0].id",)),
+    Case("QWEN-01", "system inside", body(assistant_calls(), SYSTEM, result()), OK, ("messages[2]",)),
+    Case("QWEN-01", "no id", body(assistant_calls(call("")), USER), OK, ("messages[1].tool_calls[0].id",)),
     Case("QWEN-02", "no call", body(result()), OK, ("messages[1]",)),
     Case(
         "QWEN-02",
@@ -48,7 +48,7 @@ CASES = (
     Case(
         "OAI-CHAT-06",
         "shared",
-        body(asks(call("a"), call("a")), result("a")),
+        body(assistant_calls(call("a"), call("a")), result("a")),
         body(*HISTORY, *HISTORY),
         ("messages[1].tool_calls[1].id",),
         "risk",
@@ -63,14 +63,27 @@ CASES = (
         "risk",
     ),
     Case(
-        "OAI-CHAT-09", "shared", body(asks(call(name="")), result()), OK, ("messages[1].tool_calls[0].function.name",)
+        "OAI-CHAT-09",
+        "shared",
+        body(assistant_calls(call(name="")), result()),
+        OK,
+        ("messages[1].tool_calls[0].function.name",),
     ),
     Case(
         "OAI-CHAT-11", "assistant", body({"role": "assistant", "content": None}), OK, ("messages[1].content",), "risk"
     ),
-    Case("OAI-CHAT-11", "tool", body(asks(), result(content=None)), OK, ("messages[2].content",)),
-    Case("OAI-CHAT-12", "shared", body(asks(), result(content=[IMAGE])), OK, ("messages[2].content[0]",), "risk"),
-    Case("OAI-CHAT-13", "shared", body(asks(), result(is_error=True)), OK, ("messages[2].is_error",), "risk"),
+    Case("OAI-CHAT-11", "tool", body(assistant_calls(), result(content=None)), OK, ("messages[2].content",)),
+    Case(
+        "OAI-CHAT-12",
+        "shared",
+        body(assistant_calls(), result(content=[IMAGE])),
+        OK,
+        ("messages[2].content[0]",),
+        "risk",
+    ),
+    Case(
+        "OAI-CHAT-13", "shared", body(assistant_calls(), result(is_error=True)), OK, ("messages[2].is_error",), "risk"
+    ),
     Case(
         "OAI-CHAT-21",
         "free text",

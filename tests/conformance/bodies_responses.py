@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .case import Body, Case
+from tests.conformance.case import Body, Case
 
 USER: Body = {"role": "user", "content": "q"}
 SAYS: Body = {"role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]}
-SEAL = "gAAAAABo"
-THINKS: Body = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SEAL}
+ENCRYPTED = "gAAAAABo"
+THINKS: Body = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": ENCRYPTED}
 MEANT: Body = {"type": "item_reference", "id": "rs_1"}
 WHO: Body = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "f", "arguments": "{}", "server_label": "s"}
 YES: Body = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
@@ -79,7 +79,7 @@ def body(*items: object, **more: object) -> Body:
     return {"input": [USER, *items], **more}
 
 
-def says(*parts: object, role: str = "user") -> Body:
+def message(*parts: object, role: str = "user") -> Body:
     return body({"role": role, "content": list(parts)})
 
 
@@ -403,57 +403,61 @@ CASES = (
         "OAI-RESP-14",
         "compaction without content",
         body({"type": "compaction"}),
-        body({"type": "compaction", "encrypted_content": SEAL}),
+        body({"type": "compaction", "encrypted_content": ENCRYPTED}),
         ("input[1].encrypted_content",),
     ),
     Case(
         "OAI-RESP-15",
         "input_text of the assistant",
-        says(TEXT, role="assistant"),
+        message(TEXT, role="assistant"),
         body(SAYS),
         ("input[1].content[0].type",),
     ),
     Case(
         "OAI-RESP-15",
         "output_text of the user",
-        says({"type": "output_text", "text": "a"}),
-        says(TEXT, IMAGE),
+        message({"type": "output_text", "text": "a"}),
+        message(TEXT, IMAGE),
         ("input[1].content[0].type",),
     ),
     Case(
-        "OAI-RESP-15", "text as in chat", says({"type": "text", "text": "a"}), says(TEXT), ("input[1].content[0].type",)
+        "OAI-RESP-15",
+        "text as in chat",
+        message({"type": "text", "text": "a"}),
+        message(TEXT),
+        ("input[1].content[0].type",),
     ),
     Case(
         "OAI-RESP-15",
         "audio",
-        says({"type": "input_audio", "input_audio": {}}),
-        says(TEXT),
+        message({"type": "input_audio", "input_audio": {}}),
+        message(TEXT),
         ("input[1].content[0].type",),
         "risk",
     ),
     Case(
         "OAI-RESP-15",
         "image as in chat",
-        says({**IMAGE, "image_url": {"url": "u"}}),
-        says(IMAGE),
+        message({**IMAGE, "image_url": {"url": "u"}}),
+        message(IMAGE),
         ("input[1].content[0].image_url",),
     ),
     Case(
         "OAI-RESP-15",
         "no source",
-        says({"type": "input_file", "filename": "f"}),
-        says({"type": "input_file", "file_id": "file_1"}),
+        message({"type": "input_file", "filename": "f"}),
+        message({"type": "input_file", "file_id": "file_1"}),
         ("input[1].content[0]",),
     ),
-    Case("OAI-RESP-15", "no text", says({"type": "input_text"}), says(TEXT), ("input[1].content[0].text",)),
+    Case("OAI-RESP-15", "no text", message({"type": "input_text"}), message(TEXT), ("input[1].content[0].text",)),
     Case(
         "OAI-RESP-15",
         "no refusal",
-        says({"type": "refusal"}, role="assistant"),
-        says({"type": "refusal", "refusal": "no"}, role="assistant"),
+        message({"type": "refusal"}, role="assistant"),
+        message({"type": "refusal", "refusal": "no"}, role="assistant"),
         ("input[1].content[0].refusal",),
     ),
-    Case("OAI-RESP-15", "a string among parts", says("t"), says(TEXT), ("input[1].content[0]",)),
+    Case("OAI-RESP-15", "a string among parts", message("t"), message(TEXT), ("input[1].content[0]",)),
     Case("OAI-RESP-15", "null", body({"role": "assistant", "content": None}), body(SAYS), ("input[1].content",)),
     Case(
         "OAI-RESP-15",

@@ -13,7 +13,7 @@ class Case(NamedTuple):
     rule: str
     about: str
     violating: Body
-    lawful: Body
+    valid: Body
     paths: tuple[str, ...]
     severity: str = "reject"
     model: str | None = None

@@ -17,10 +17,9 @@ from segue.conformance.azure_foundry.body import BODY
 from segue.conformance.azure_foundry.items import ITEMS, OUTPUT_ONLY
 from segue.conformance.azure_foundry.rules import PREFIXES
 from segue.conformance.spec import find_mismatches
-
-from .bodies_foundry import CASES, ENTROPY, TOOL, body, name
-from .case import Case
-from .forms import damaged
+from tests.conformance.bodies_foundry import CASES, ENTROPY, TOOL, body, make_id
+from tests.conformance.case import Case
+from tests.conformance.spec_values import damaged_values
 
 vendor = pytest.importorskip("tests.conformance.vendor_foundry", reason="the server library is not installed")
 
@@ -52,7 +51,7 @@ def _compare(given: dict[str, Any]) -> None:
 
 
 @settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(given=damaged(BODY, vendor.NAMES))
+@given(given=damaged_values(BODY, vendor.NAMES))
 def test_library_rejections_are_checker_rejections(given: dict[str, Any]) -> None:
     _compare(given)
 
@@ -61,7 +60,7 @@ def test_library_rejections_are_checker_rejections(given: dict[str, Any]) -> Non
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_items_of_every_type(item: str, data: st.DataObject) -> None:
-    entry = data.draw(damaged(ITEMS[item], vendor.NAMES))
+    entry = data.draw(damaged_values(ITEMS[item], vendor.NAMES))
     _compare({"input": [{"type": item, **entry}]})
 
 
@@ -71,13 +70,13 @@ def test_items_of_every_type(item: str, data: st.DataObject) -> None:
 def test_tools_of_every_type(tool: str, data: st.DataObject) -> None:
     each = BODY.members["tools"].items
     assert each is not None
-    entry = data.draw(damaged(each.variants[tool], vendor.NAMES))
+    entry = data.draw(damaged_values(each.variants[tool], vendor.NAMES))
     _compare({"input": "q", "tools": [{"type": tool, **entry}]})
 
 
 @pytest.mark.parametrize("item", sorted(OUTPUT_ONLY))
 def test_reply_only_content_is_rejected_by_both(item: str) -> None:
-    given: dict[str, Any] = body({"type": item, "id": name("fc"), "call_id": "c", "arguments": "{}"})
+    given: dict[str, Any] = body({"type": item, "id": make_id("fc"), "call_id": "c", "arguments": "{}"})
     assert "Invalid discriminator" in vendor.refusal(given)
     assert "AZF-08" in _rejecting(given)
 
@@ -98,4 +97,4 @@ def test_ids_are_those_of_the_library(prefix: str, tail: str, joined: bool) -> N
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_valid_twins_pass_the_library(case: Case) -> None:
-    assert not vendor.refusal(case.lawful)
+    assert not vendor.refusal(case.valid)

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from segue import conformance
 from segue.conformance.json_schema import find_draft7_error, find_pattern_error
-
-from .bodies_mistral import CASES, V3, V7, V11, V13
+from tests.conformance.bodies_mistral import CASES, V3, V7, V11, V13
 
 vendor = pytest.importorskip("tests.conformance.vendor_mistral", reason="mistral-common is not installed")
 

@@ -10,9 +10,7 @@ import pytest
 
 from segue import conformance
 from segue.conformance import deepseek, kimi, openai_chat, profiles, qwen
-from tests.each import for_each
-
-from . import (
+from tests.conformance import (
     bodies_anthropic,
     bodies_bedrock,
     bodies_chat,
@@ -26,7 +24,8 @@ from . import (
     bodies_qwen,
     bodies_responses,
 )
-from .case import Case
+from tests.conformance.case import Case
+from tests.each import for_each
 
 RULEBOOK = json.loads((Path(__file__).parents[1] / "data" / "rules.json").read_text("utf-8"))
 PREFIX = {
@@ -66,7 +65,7 @@ def test_violation_is_reported_alone_and_in_place(api: str, case: Case) -> None:
 
 @every_case
 def test_valid_twin_is_clean(api: str, case: Case) -> None:
-    verdict = conformance.check_body(case.lawful, api, model=case.model)
+    verdict = conformance.check_body(case.valid, api, model=case.model)
     assert not verdict.violations, str(verdict)
     assert verdict
 
@@ -114,7 +113,7 @@ PROFILE_ROWS = [
 def test_profile_reports_its_violation_alone_and_in_place(profile: str, case: Case) -> None:
     verdict = conformance.check_body(case.violating, "openai-chat", model=case.model, profile=profile)
     assert [(v.rule, v.path, v.severity) for v in verdict] == [(case.rule, path, case.severity) for path in case.paths]
-    lawful = conformance.check_body(case.lawful, "openai-chat", model=case.model, profile=profile)
+    lawful = conformance.check_body(case.valid, "openai-chat", model=case.model, profile=profile)
     assert not lawful.violations, str(lawful)
 
 
@@ -152,11 +151,11 @@ def _chat_body(rule: str, example: Any) -> dict[str, object]:
     if "tools" in example or "tool_choice" in example:
         return c.body(**example)
     if isinstance(example, list):
-        return c.body(*([c.asks()] if example[0]["role"] == "tool" else []), *example)
+        return c.body(*([c.assistant_calls()] if example[0]["role"] == "tool" else []), *example)
     if "function" in example:
-        return c.body(c.asks({"id": "call_1", "type": "function", **example}))
+        return c.body(c.assistant_calls({"id": "call_1", "type": "function", **example}))
     message = {"role": "assistant", **example}
-    return c.body(*([c.asks(c.call("c"))] if message["role"] == "tool" else []), message)
+    return c.body(*([c.assistant_calls(c.call("c"))] if message["role"] == "tool" else []), message)
 
 
 def _anthropic_body(rule: str, example: Any) -> dict[str, object]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from .build import (
+from tests.conversations.build import (
     PDF,
     PNG,
     Body,
     Case,
     anthropic,
-    asks,
+    anthropic_user,
     bedrock,
-    by_converse,
+    converse_assistant,
+    converse_user,
     thought,
-    to_converse,
     tool_result,
     tool_spec,
     tool_use,
@@ -40,11 +40,11 @@ CASES = (
         "bedrock",
         "clean: one call, its result, an answer, a next question; system text and cache points",
         bedrock(
-            to_converse("Read a.", POINT),
-            by_converse("I read it.", tool_use("tooluse_k1", value={"path": "a"})),
-            to_converse(tool_result("tooluse_k1", "content of a")),
-            by_converse("It says: content of a."),
-            to_converse("Thanks. And b?"),
+            converse_user("Read a.", POINT),
+            converse_assistant("I read it.", tool_use("tooluse_k1", value={"path": "a"})),
+            converse_user(tool_result("tooluse_k1", "content of a")),
+            converse_assistant("It says: content of a."),
+            converse_user("Thanks. And b?"),
             model=CLAUDE,
             tools={"tools": [tool_spec(), POINT], "toolChoice": {"auto": {}}},
             system=[{"text": "Be brief."}, POINT],
@@ -58,14 +58,14 @@ CASES = (
         "bedrock",
         "signed and redacted reasoning of Claude before calls, thinking switched on (BED-11)",
         bedrock(
-            to_converse("Read a and b."),
-            by_converse(
+            converse_user("Read a and b."),
+            converse_assistant(
                 thought("Two files."),
                 {"reasoningContent": {"redactedContent": "c2VhbGVk"}},
                 tool_use("tooluse_1", value={"path": "a"}),
                 tool_use("tooluse_2", value={"path": "b"}),
             ),
-            to_converse(tool_result("tooluse_2", "B"), tool_result("tooluse_1", "A", status="success")),
+            converse_user(tool_result("tooluse_2", "B"), tool_result("tooluse_1", "A", status="success")),
             model=CLAUDE,
             inferenceConfig={"maxTokens": 4096},
             additionalModelRequestFields={"thinking": {"type": "enabled", "budget_tokens": 2048}},
@@ -77,11 +77,11 @@ CASES = (
         "bedrock",
         "the same reasoning goes to Nova: signatures are of one model (ANT-29)",
         bedrock(
-            to_converse("Read a."),
-            by_converse(thought("A file."), tool_use("tooluse_1", value={"path": "a"})),
-            to_converse(tool_result("tooluse_1", "A")),
-            by_converse(thought("Done."), "It says A."),
-            to_converse("Thanks. Again."),
+            converse_user("Read a."),
+            converse_assistant(thought("A file."), tool_use("tooluse_1", value={"path": "a"})),
+            converse_user(tool_result("tooluse_1", "A")),
+            converse_assistant(thought("Done."), "It says A."),
+            converse_user("Thanks. Again."),
             model=CLAUDE,
             additionalModelRequestFields={"thinking": {"type": "enabled", "budget_tokens": 2048}},
         ),
@@ -92,9 +92,9 @@ CASES = (
         "bedrock",
         "results of JSON, of JSON beside text, a picture, a document, an error (BED-09)",
         bedrock(
-            to_converse("Look at everything."),
-            by_converse(*(tool_use(f"tooluse_{n}", value={"path": str(n)}) for n in range(5))),
-            to_converse(
+            converse_user("Look at everything."),
+            converse_assistant(*(tool_use(f"tooluse_{n}", value={"path": str(n)}) for n in range(5))),
+            converse_user(
                 tool_result("tooluse_0", {"json": {"next": "14:05", "rows": [1, 1.0]}}),
                 tool_result("tooluse_1", {"json": {"next": "14:05"}}, "platform 3"),
                 tool_result("tooluse_2", "a picture", image()),
@@ -109,10 +109,12 @@ CASES = (
         "bedrock",
         "a result is missing, one is there twice, one is of nobody (BED-04, BED-05)",
         bedrock(
-            to_converse("Read a and b."),
-            by_converse(tool_use("tooluse_1", value={"path": "a"}), tool_use("tooluse_2", value={"path": "b"})),
-            to_converse(tool_result("tooluse_1", "A"), tool_result("tooluse_1", "A"), tool_result("tooluse_9", "lost")),
-            to_converse("Go on."),
+            converse_user("Read a and b."),
+            converse_assistant(tool_use("tooluse_1", value={"path": "a"}), tool_use("tooluse_2", value={"path": "b"})),
+            converse_user(
+                tool_result("tooluse_1", "A"), tool_result("tooluse_1", "A"), tool_result("tooluse_9", "lost")
+            ),
+            converse_user("Go on."),
             model=NOVA,
         ),
         {"bedrock": NOVA},
@@ -122,8 +124,8 @@ CASES = (
         "bedrock",
         "a tool that Nova ran itself, and what it cites",
         bedrock(
-            to_converse("Is there a strike?"),
-            by_converse(
+            converse_user("Is there a strike?"),
+            converse_assistant(
                 tool_use("tooluse_s1", "nova_grounding", {"query": "rail strike"}, type="server_tool_use"),
                 tool_result("tooluse_s1", "no strike announced", type="nova_grounding_result"),
                 {
@@ -133,7 +135,7 @@ CASES = (
                     }
                 },
             ),
-            to_converse("Thanks."),
+            converse_user("Thanks."),
             model="us.amazon.nova-2-lite-v1:0",
             tools={"tools": [{"systemTool": {"name": "nova_grounding"}}, tool_spec()]},
             additionalModelRequestFields={"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"}},
@@ -145,10 +147,10 @@ CASES = (
         "bedrock",
         "words in one message with results, which Llama refuses; the assistant speaks first (BED-06, BED-07)",
         bedrock(
-            by_converse("How can I help?"),
-            to_converse("Read a."),
-            by_converse(tool_use("tooluse_1", value={"path": "a"})),
-            to_converse(tool_result("tooluse_1", "A"), "What does it say?"),
+            converse_assistant("How can I help?"),
+            converse_user("Read a."),
+            converse_assistant(tool_use("tooluse_1", value={"path": "a"})),
+            converse_user(tool_result("tooluse_1", "A"), "What does it say?"),
             model=LLAMA,
         ),
         {"bedrock": LLAMA},
@@ -158,11 +160,11 @@ CASES = (
         "bedrock",
         "ids that Converse takes and Mistral's models refuse (BED-01, MIS-01), neighbours of one role (BED-10)",
         bedrock(
-            to_converse("Read a."),
-            to_converse("And b."),
-            by_converse(tool_use("tooluse_1", value={"path": "a"}), tool_use("abcDEF123", value={"path": "b"})),
-            to_converse(tool_result("tooluse_1", "A")),
-            to_converse(tool_result("abcDEF123", "B")),
+            converse_user("Read a."),
+            converse_user("And b."),
+            converse_assistant(tool_use("tooluse_1", value={"path": "a"}), tool_use("abcDEF123", value={"path": "b"})),
+            converse_user(tool_result("tooluse_1", "A")),
+            converse_user(tool_result("abcDEF123", "B")),
             model=MISTRAL,
         ),
         {"bedrock": MISTRAL},
@@ -172,13 +174,13 @@ CASES = (
         "bedrock",
         "documents beside results, without words, under odd names and twice under one (BED-07)",
         bedrock(
-            to_converse(document("My_report.v2.pdf")),
-            by_converse(tool_use("tooluse_1", value={"path": "a"})),
-            to_converse(
+            converse_user(document("My_report.v2.pdf")),
+            converse_assistant(tool_use("tooluse_1", value={"path": "a"})),
+            converse_user(
                 tool_result("tooluse_1", "A"), "Compare it with this.", document("sheet", "YSxiCjEsMgo=", "csv")
             ),
-            by_converse("They are equal."),
-            to_converse(
+            converse_assistant("They are equal."),
+            converse_user(
                 "And this?",
                 document("sheet", "YSxiCjMsNAo=", "csv"),
                 {
@@ -199,7 +201,7 @@ CASES = (
         "anthropic",
         "two untitled documents and no words, which Converse wants to have names and words",
         anthropic(
-            asks(
+            anthropic_user(
                 *({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}},) * 2
             )
         ),
@@ -209,13 +211,13 @@ CASES = (
         "bedrock",
         "blank texts, an empty message and no declared tool where there were calls (BED-03, BED-08)",
         bedrock(
-            to_converse("Read a.", "", " "),
-            by_converse("", tool_use("tooluse_1", value={"path": "a"})),
-            to_converse(tool_result("tooluse_1", "")),
-            by_converse(" "),
-            to_converse("Well?"),
-            by_converse(),
-            to_converse("Hello?"),
+            converse_user("Read a.", "", " "),
+            converse_assistant("", tool_use("tooluse_1", value={"path": "a"})),
+            converse_user(tool_result("tooluse_1", "")),
+            converse_assistant(" "),
+            converse_user("Well?"),
+            converse_assistant(),
+            converse_user("Hello?"),
             tools=None,
         ),
     ),
@@ -224,7 +226,7 @@ CASES = (
         "bedrock",
         "guarded text and picture, a search result, a film in Amazon's own storage",
         bedrock(
-            to_converse(
+            converse_user(
                 {"guardContent": {"text": {"text": "My card is 4111.", "qualifiers": ["guard_content"]}}},
                 {"guardContent": {"image": {"format": "png", "source": {"bytes": PNG}}}},
                 {
@@ -249,9 +251,9 @@ CASES = (
         "bedrock",
         "a failed call, told to a model that refuses `status` (BED-09)",
         bedrock(
-            to_converse("Read a."),
-            by_converse(tool_use("tooluse_1", value={"path": "a"})),
-            to_converse(tool_result("tooluse_1", "no such file", status="error")),
+            converse_user("Read a."),
+            converse_assistant(tool_use("tooluse_1", value={"path": "a"})),
+            converse_user(tool_result("tooluse_1", "no such file", status="error")),
             model="us.writer.palmyra-x5-v1:0",
         ),
         {"bedrock": "us.writer.palmyra-x5-v1:0"},

@@ -25,7 +25,7 @@ def kept(**entry: Any) -> Body:
     return {key: value for key, value in entry.items() if value is not GONE}
 
 
-def bare(body: Body) -> Body:
+def without_tools(body: Body) -> Body:
     """The same request without its tools."""
     return {key: value for key, value in body.items() if key != "tools"}
 
@@ -41,7 +41,7 @@ def user(content: Any) -> Body:
     return {"role": "user", "content": content}
 
 
-def says(content: Any, **more: Any) -> Body:
+def assistant(content: Any, **more: Any) -> Body:
     return {"role": "assistant", "content": content, **more}
 
 
@@ -96,15 +96,15 @@ def thinking(thought: str, signature: Any = "RXFRQkNnSVlBaElN") -> Body:
     return kept(type="thinking", thinking=thought, signature=signature)
 
 
-def asks(*blocks: Body) -> Body:
+def anthropic_user(*blocks: Body) -> Body:
     return {"role": "user", "content": list(blocks)}
 
 
-def answers(*blocks: Body) -> Body:
+def anthropic_assistant(*blocks: Body) -> Body:
     return {"role": "assistant", "content": list(blocks)}
 
 
-def declared(name: str = "read_file", **more: Any) -> Body:
+def anthropic_tool(name: str = "read_file", **more: Any) -> Body:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     return {"name": name, "description": f"The tool {name}.", "input_schema": schema, **more}
 
@@ -115,7 +115,7 @@ def anthropic(*messages: Body, model: str | None = "claude-sonnet-4-5", tools: A
         **body,
         "max_tokens": 1024,
         "messages": list(messages),
-        **kept(tools=[declared()] if tools is GONE else tools),
+        **kept(tools=[anthropic_tool()] if tools is GONE else tools),
         **more,
     }
 
@@ -184,16 +184,16 @@ def part_text(content: str, **more: Any) -> Body:
     return {"text": content, **more}
 
 
-def to_model(*parts: Any) -> Body:
+def gemini_user(*parts: Any) -> Body:
     """A user content; strings are text parts."""
     return {"role": "user", "parts": [part_text(one) if isinstance(one, str) else one for one in parts]}
 
 
-def by_model(*parts: Any) -> Body:
+def gemini_model(*parts: Any) -> Body:
     return {"role": "model", "parts": [part_text(one) if isinstance(one, str) else one for one in parts]}
 
 
-def declarations(*names: str) -> list[Body]:
+def gemini_tools(*names: str) -> list[Body]:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     return [
         {
@@ -205,7 +205,7 @@ def declarations(*names: str) -> list[Body]:
 
 
 def gemini(*contents: Body, tools: Any = GONE, **more: Any) -> Body:
-    return {"contents": list(contents), **kept(tools=declarations("read_file") if tools is GONE else tools), **more}
+    return {"contents": list(contents), **kept(tools=gemini_tools("read_file") if tools is GONE else tools), **more}
 
 
 # --------------------------------------------------------------------------------------------------------- Bedrock
@@ -228,12 +228,12 @@ def _converse(content: Any) -> list[Any]:
     return [{"text": one} if isinstance(one, str) else one for one in content]
 
 
-def to_converse(*content: Any) -> Body:
+def converse_user(*content: Any) -> Body:
     """A user message; strings are text blocks."""
     return {"role": "user", "content": _converse(content)}
 
 
-def by_converse(*content: Any) -> Body:
+def converse_assistant(*content: Any) -> Body:
     return {"role": "assistant", "content": _converse(content)}
 
 
@@ -251,7 +251,7 @@ def bedrock(*messages: Body, model: Any = GONE, tools: Any = GONE, **more: Any) 
 # ------------------------------------------------------------------------------------- Mistral, DeepSeek and Qwen
 
 
-def named(call_id: Any, content: Any, name: str = "read_file") -> Body:
+def named_tool_result(call_id: Any, content: Any, name: str = "read_file") -> Body:
     """A result with its tool's name, as Mistral's client sends it."""
     return kept(role="tool", tool_call_id=call_id, name=name, content=content)
 

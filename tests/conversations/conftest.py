@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from .made import Made
-from .table import CASES
+from tests.conversations.conversions import Conversions
+from tests.conversations.table import CASES
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: case.name)
-def made(request: pytest.FixtureRequest) -> Made:
-    return Made(request.param)
+def made(request: pytest.FixtureRequest) -> Conversions:
+    return Conversions(request.param)

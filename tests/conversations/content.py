@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from .build import (
+from tests.conversations.build import (
     GONE,
     PDF,
     PNG,
     Case,
-    answers,
     anthropic,
-    asks,
+    anthropic_assistant,
+    anthropic_user,
+    assistant,
     call,
     calls,
     chat,
     kimi,
     result,
-    says,
     system,
     text,
     tool,
@@ -42,8 +42,10 @@ CASES = (
         "a picture in a tool_result beside text, and one alone",
         anthropic(
             user("Look."),
-            answers(use("toolu_1", "screenshot"), use("toolu_2", "screenshot")),
-            asks(result("toolu_1", [text("The screen:"), IMAGE]), result("toolu_2", [IMAGE_URL]), text("What is it?")),
+            anthropic_assistant(use("toolu_1", "screenshot"), use("toolu_2", "screenshot")),
+            anthropic_user(
+                result("toolu_1", [text("The screen:"), IMAGE]), result("toolu_2", [IMAGE_URL]), text("What is it?")
+            ),
             tools=[],
         ),
     ),
@@ -78,7 +80,7 @@ CASES = (
         "anthropic",
         "documents by bytes, URL, text and file id, one of them in a result",
         anthropic(
-            asks(
+            anthropic_user(
                 text("Read these."),
                 {
                     "type": "document",
@@ -88,8 +90,8 @@ CASES = (
                 {"type": "document", "source": {"type": "url", "url": "https://papers.example/one.pdf"}},
                 {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "plain words"}},
             ),
-            answers(use("toolu_1", value={"path": "a.pdf"})),
-            asks(
+            anthropic_assistant(use("toolu_1", value={"path": "a.pdf"})),
+            anthropic_user(
                 result(
                     "toolu_1",
                     [{"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}}],
@@ -121,11 +123,11 @@ CASES = (
         chat(
             system(""),
             user(""),
-            says(""),
+            assistant(""),
             user("Go."),
             calls(call("call_1", "glob", ""), content=""),
             tool("call_1", ""),
-            says(None),
+            assistant(None),
             user([]),
             user("And?"),
         ),
@@ -136,9 +138,9 @@ CASES = (
         "the API itself may return empty text blocks, and refuses them (ANT-13)",
         anthropic(
             user("Go."),
-            answers(text(""), use("toolu_1", value={"path": "a"})),
-            asks(result("toolu_1", [text("")]), text("")),
-            answers(text("")),
+            anthropic_assistant(text(""), use("toolu_1", value={"path": "a"})),
+            anthropic_user(result("toolu_1", [text("")]), text("")),
+            anthropic_assistant(text("")),
             user("And?"),
         ),
     ),
@@ -146,7 +148,7 @@ CASES = (
         "white_space_only",
         "anthropic",
         "messages of white space alone (ANT-14)",
-        anthropic(user(" \n"), answers(text(" ")), user("Go."), system=" "),
+        anthropic(user(" \n"), anthropic_assistant(text(" ")), user("Go."), system=" "),
     ),
     Case(
         "empty_text_part_to_kimi",
@@ -156,7 +158,7 @@ CASES = (
             user("Go."),
             calls(call("functions.glob:0", "glob"), content=[{"type": "text", "text": ""}]),
             tool("functions.glob:0", "a b"),
-            says(""),
+            assistant(""),
             user("And?"),
         ),
     ),
@@ -166,8 +168,8 @@ CASES = (
         "results that are '', [], or have no content at all (ANT-17)",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", "touch"), use("toolu_2", "touch"), use("toolu_3", "touch")),
-            asks(result("toolu_1", ""), result("toolu_2", []), result("toolu_3")),
+            anthropic_assistant(use("toolu_1", "touch"), use("toolu_2", "touch"), use("toolu_3", "touch")),
+            anthropic_user(result("toolu_1", ""), result("toolu_2", []), result("toolu_3")),
         ),
     ),
     Case(
@@ -176,12 +178,12 @@ CASES = (
         "is_error has no counterpart on Chat: it is told in the text (OAI-CHAT-13)",
         anthropic(
             user("Go."),
-            answers(
+            anthropic_assistant(
                 use("toolu_1", value={"path": "a"}),
                 use("toolu_2", value={"path": "b"}),
                 use("toolu_3", value={"path": "c"}),
             ),
-            asks(
+            anthropic_user(
                 result("toolu_1", "No such file: a", is_error=True),
                 result("toolu_2", "B", is_error=False),
                 result("toolu_3", is_error=True),
@@ -194,8 +196,8 @@ CASES = (
         "an error holds text only (ANT-18)",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", "screenshot")),
-            asks(result("toolu_1", [text("It broke:"), IMAGE_URL], is_error=True)),
+            anthropic_assistant(use("toolu_1", "screenshot")),
+            anthropic_user(result("toolu_1", [text("It broke:"), IMAGE_URL], is_error=True)),
         ),
     ),
     Case(
@@ -212,7 +214,7 @@ CASES = (
         "refusal",
         "openai-chat",
         "an assistant message that is a refusal",
-        chat(user("Do it."), says(None, refusal="I can't help with that."), user("Then something else.")),
+        chat(user("Do it."), assistant(None, refusal="I can't help with that."), user("Then something else.")),
     ),
     Case(
         "search_results_and_references",
@@ -220,8 +222,10 @@ CASES = (
         "search_result and tool_reference blocks inside results, as Claude Code's ToolSearch sends them",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", "ToolSearch", {"query": "files"}), use("toolu_2", "search", {"query": "segue"})),
-            asks(
+            anthropic_assistant(
+                use("toolu_1", "ToolSearch", {"query": "files"}), use("toolu_2", "search", {"query": "segue"})
+            ),
+            anthropic_user(
                 result("toolu_1", [{"type": "tool_reference", "tool_name": "read_file"}]),
                 result(
                     "toolu_2",
@@ -244,7 +248,7 @@ CASES = (
         "citations on the assistant's text go home",
         anthropic(
             user("Who?"),
-            answers(
+            anthropic_assistant(
                 text(
                     "She did.",
                     citations=[
@@ -266,7 +270,11 @@ CASES = (
         "unknown_block",
         "anthropic",
         "a block that nobody knows yet: kept at home, told abroad",
-        anthropic(asks(text("Look."), {"type": "hologram", "depth": 3}), answers(text("I see.")), user("Good.")),
+        anthropic(
+            anthropic_user(text("Look."), {"type": "hologram", "depth": 3}),
+            anthropic_assistant(text("I see.")),
+            user("Good."),
+        ),
     ),
     Case(
         "half_an_emoji",
@@ -284,8 +292,10 @@ CASES = (
         "a web search that the provider ran, with its sealed results and a client's call behind it",
         anthropic(
             user("Search."),
-            answers(text("Searching."), SEARCH, FOUND, text("Found it."), use("toolu_1", value={"path": "a"})),
-            asks(result("toolu_1", "A")),
+            anthropic_assistant(
+                text("Searching."), SEARCH, FOUND, text("Found it."), use("toolu_1", value={"path": "a"})
+            ),
+            anthropic_user(result("toolu_1", "A")),
             tools=[
                 {"type": "web_search_20250305", "name": "web_search"},
                 {"name": "read_file", "input_schema": {"type": "object"}},
@@ -298,7 +308,7 @@ CASES = (
         "a provider-run tool that ended in an error object",
         anthropic(
             user("Search."),
-            answers(
+            anthropic_assistant(
                 SEARCH,
                 {
                     "type": "web_search_tool_result",
@@ -314,7 +324,7 @@ CASES = (
         "pause_turn",
         "anthropic",
         "the provider stopped in its own tool and is to go on (ANT-39)",
-        anthropic(user("Search."), answers(text("Searching."), SEARCH)),
+        anthropic(user("Search."), anthropic_assistant(text("Searching."), SEARCH)),
     ),
     Case(
         "mcp_blocks",
@@ -322,7 +332,7 @@ CASES = (
         "a tool that the provider called over MCP (ANT-10)",
         anthropic(
             user("Ask the server."),
-            answers(
+            anthropic_assistant(
                 {
                     "type": "mcp_tool_use",
                     "id": "mcptoolu_1",

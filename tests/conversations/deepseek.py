@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .build import Case, bare, call, calls, deepseek, function, says, tool, user
+from tests.conversations.build import Case, assistant, call, calls, deepseek, function, tool, user, without_tools
 
 REASONER = "deepseek-reasoner"
 ENABLED = {"type": "enabled"}
@@ -42,7 +42,7 @@ CASES = (
             user("Read a."),
             calls(call("call_00_a", "read_file", {"path": "a"}), reasoning_content="I need a."),
             tool("call_00_a", "A"),
-            says("It says A.", reasoning_content="That is short."),
+            assistant("It says A.", reasoning_content="That is short."),
             user("And b?"),
             model=REASONER,
         ),
@@ -51,12 +51,12 @@ CASES = (
         "deepseek_plain_answers",
         "deepseek",
         "no tools at all: answers with and without reasoning_content (DS-02, DS-04)",
-        bare(
+        without_tools(
             deepseek(
                 user("Hi."),
-                says("Hello.", reasoning_content="A greeting."),
+                assistant("Hello.", reasoning_content="A greeting."),
                 user("Nine times nine?"),
-                says("81."),
+                assistant("81."),
                 user("Sure?"),
                 model=REASONER,
             )
@@ -81,7 +81,7 @@ CASES = (
             user("Read a."),
             calls(call("call_00_a", "read_file", {"path": "a"}), reasoning_content="I need a."),
             tool("call_00_a", "A"),
-            says("It says A."),
+            assistant("It says A."),
             user("Good."),
             model="deepseek-v4-pro",
             thinking={"type": "disabled"},
@@ -91,11 +91,11 @@ CASES = (
         "deepseek_r1",
         "deepseek",
         "R1 wants no reasoning back, and no two speakers of one kind in a row (DS-04, DS-07)",
-        bare(
+        without_tools(
             deepseek(
                 user("Hi."),
                 user("Are you there?"),
-                says("Yes.", reasoning_content="They greet."),
+                assistant("Yes.", reasoning_content="They greet."),
                 user("Good."),
                 model="deepseek-r1",
             )
@@ -129,7 +129,7 @@ CASES = (
         "deepseek",
         "an answer that is to be continued, with the reasoning it begins with (DS-08)",
         deepseek(
-            user("Write it in Python."), says("```python\n", prefix=True, reasoning_content="Short."), stop=["```"]
+            user("Write it in Python."), assistant("```python\n", prefix=True, reasoning_content="Short."), stop=["```"]
         ),
     ),
 )

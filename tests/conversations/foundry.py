@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .build import (
+from tests.conversations.build import (
     GONE,
     Body,
     Case,
-    bare,
     custom_call,
     flat_function,
     function_call,
@@ -17,12 +16,13 @@ from .build import (
     output_text,
     reasoning,
     responses,
+    without_tools,
 )
 
 AGENT: Body = {"type": "agent_reference", "name": "harbour-desk", "version": "4"}
 
 
-def name(prefix: str, number: int = 1) -> str:
+def make_id(prefix: str, number: int = 1) -> str:
     """An id as the service makes them: AZF-07."""
     return f"{prefix}_{'0123456789abcdef00'}{number:032}"
 
@@ -33,10 +33,10 @@ def foundry(*items: Any, tools: Any = GONE, model: str | None = None, **more: An
 
 def agent(*items: Any, **more: Any) -> Body:
     """A body for an agent, which has its tools by itself."""
-    return {**bare(foundry(*items)), "agent_reference": AGENT, **more}
+    return {**without_tools(foundry(*items)), "agent_reference": AGENT, **more}
 
 
-def ran(stem: str, call_id: str, arguments: str, **more: Any) -> Body:
+def service_call(stem: str, call_id: str, arguments: str, **more: Any) -> Body:
     """A call that the service ran."""
     return {
         "type": f"{stem}_call",
@@ -48,7 +48,7 @@ def ran(stem: str, call_id: str, arguments: str, **more: Any) -> Body:
     }
 
 
-def gave(stem: str, call_id: str, given: Any, **more: Any) -> Body:
+def service_output(stem: str, call_id: str, given: Any, **more: Any) -> Body:
     return {
         "type": f"{stem}_call_output",
         "id": f"fzo_{call_id}",
@@ -76,9 +76,9 @@ CASES = (
         "clean: an agent by reference, and a call of a function that the client runs",
         agent(
             item("user", "Book a berth."),
-            function_call("call_1", "read_file", {"path": "a"}, id=name("fc"), status="completed"),
-            output("call_1", "free", id=name("fco")),
-            output_text("Berth 7 is free.", name("msg")),
+            function_call("call_1", "read_file", {"path": "a"}, id=make_id("fc"), status="completed"),
+            output("call_1", "free", id=make_id("fco")),
+            output_text("Berth 7 is free.", make_id("msg")),
             item("user", "Take it."),
         ),
     ),
@@ -101,7 +101,7 @@ CASES = (
             custom_call("call_2", "apply_patch", "*** Begin Patch"),
             output("call_1", "A"),
             output("call_2", "Done.", "custom_tool_call_output"),
-            output_text("Patched.", name("msg")),
+            output_text("Patched.", make_id("msg")),
             item("user", "Thanks."),
             tools=[flat_function(), {"type": "custom", "name": "apply_patch", "description": "Edits files."}],
             model="gpt-5",
@@ -131,13 +131,13 @@ CASES = (
         "encrypted reasoning of two turns: none goes back, and with it go the ids (AZF-06, OAI-RESP-08)",
         foundry(
             item("user", "Read a."),
-            reasoning(name("rs"), summary="I need the file."),
-            function_call("call_1", "read_file", {"path": "a"}, id=name("fc"), status="completed"),
+            reasoning(make_id("rs"), summary="I need the file."),
+            function_call("call_1", "read_file", {"path": "a"}, id=make_id("fc"), status="completed"),
             output("call_1", "A"),
-            output_text("It says A.", name("msg")),
+            output_text("It says A.", make_id("msg")),
             item("user", "And b?"),
-            reasoning(name("rs", 2), summary="The other one."),
-            function_call("call_2", "read_file", {"path": "b"}, id=name("fc", 2), status="completed"),
+            reasoning(make_id("rs", 2), summary="The other one."),
+            function_call("call_2", "read_file", {"path": "b"}, id=make_id("fc", 2), status="completed"),
             output("call_2", "B"),
             model="gpt-5",
         ),
@@ -148,11 +148,11 @@ CASES = (
         "what the service's own tools did, sent back: these items stand in replies alone (AZF-08)",
         agent(
             item("user", "Is berth N-14 safe?"),
-            ran("azure_ai_search", "call_1", '{"query": "berth rules"}', agent_reference=AGENT),
-            gave("azure_ai_search", "call_1", {"documents": [{"id": "d1", "title": "Rules"}]}),
-            ran("a2a_preview", "call_2", '{"message": "inspect hull"}', name="surveyor"),
-            gave("a2a_preview", "call_2", "sound", name="surveyor"),
-            ran("openapi", "call_3", '{"id": 7}', name="berths_getBerth"),
+            service_call("azure_ai_search", "call_1", '{"query": "berth rules"}', agent_reference=AGENT),
+            service_output("azure_ai_search", "call_1", {"documents": [{"id": "d1", "title": "Rules"}]}),
+            service_call("a2a_preview", "call_2", '{"message": "inspect hull"}', name="surveyor"),
+            service_output("a2a_preview", "call_2", "sound", name="surveyor"),
+            service_call("openapi", "call_3", '{"id": 7}', name="berths_getBerth"),
             {
                 "type": "openapi_call_output",
                 "id": "fz_3",
@@ -160,8 +160,8 @@ CASES = (
                 "name": "berths_getBerth",
                 "status": "failed",
             },
-            ran("bing_grounding", "call_4", "not json"),
-            output_text("It is.", name("msg")),
+            service_call("bing_grounding", "call_4", "not json"),
+            output_text("It is.", make_id("msg")),
             item("user", "Thanks."),
         ),
     ),
@@ -173,7 +173,7 @@ CASES = (
             item("user", "Plan the visit."),
             {
                 "type": "workflow_action",
-                "id": name("wfa"),
+                "id": make_id("wfa"),
                 "kind": "InvokeAzureAgent",
                 "action_id": "act_2",
                 "status": "completed",
@@ -187,7 +187,7 @@ CASES = (
             {"type": "structured_outputs", "id": "so_2", "output": {"eta": "2026-06-01", "pax": 0}},
             {"type": "memory_search_call", "id": "msc_61", "status": "completed", "results": [MEMORY]},
             {"type": "memory_search_call", "results": [MEMORY]},
-            output_text("Planned.", name("msg")),
+            output_text("Planned.", make_id("msg")),
             item("user", "Good."),
         ),
     ),
@@ -199,12 +199,12 @@ CASES = (
             item("user", "File the manifest."),
             {
                 "type": "mcp_approval_request",
-                "id": name("mcpr"),
+                "id": make_id("mcpr"),
                 "server_label": "customs",
                 "name": "file_manifest",
                 "arguments": '{"manifest":"M-204"}',
             },
-            {"type": "mcp_approval_response", "approval_request_id": name("mcpr"), "approve": True},
+            {"type": "mcp_approval_response", "approval_request_id": make_id("mcpr"), "approve": True},
             tools=[{"type": "mcp", "server_label": "customs", "server_url": "https://customs.example"}],
         ),
     ),
@@ -232,7 +232,7 @@ CASES = (
         "foundry_goes_on",
         "azure-foundry",
         "clean: the call lies in a response that the service holds",
-        agent(output("call_1", "content of a"), previous_response_id=name("caresp")),
+        agent(output("call_1", "content of a"), previous_response_id=make_id("caresp")),
     ),
     Case(
         "foundry_objects_for_arguments",

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from .build import (
+from tests.conversations.build import (
     PDF,
     PNG,
     Body,
     Case,
-    bare,
-    by_model,
-    declarations,
     gemini,
+    gemini_model,
+    gemini_tools,
+    gemini_user,
     part_call,
     part_result,
     part_text,
-    to_model,
+    without_tools,
 )
 
 SIGNATURE = "CiQBjz1rXwAb3cd0"
@@ -52,11 +52,11 @@ CASES = (
         "gemini",
         "clean: one call without an id, its result, an answer, a next question",
         gemini(
-            to_model("Read a."),
-            by_model("I read it.", part_call(args={"path": "a"})),
-            to_model(part_result("read_file", "content of a")),
-            by_model("It says: content of a."),
-            to_model("Thanks. And b?"),
+            gemini_user("Read a."),
+            gemini_model("I read it.", part_call(args={"path": "a"})),
+            gemini_user(part_result("read_file", "content of a")),
+            gemini_model("It says: content of a."),
+            gemini_user("Thanks. And b?"),
             systemInstruction={"parts": [{"text": "Be brief."}]},
         ),
     ),
@@ -66,12 +66,12 @@ CASES = (
         "every key as google-genai writes it inside",
         {
             "contents": [
-                to_model("Read a."),
-                by_model({"function_call": {"id": "fc-1", "name": "read_file", "args": {"path": "a"}}}),
-                to_model(
+                gemini_user("Read a."),
+                gemini_model({"function_call": {"id": "fc-1", "name": "read_file", "args": {"path": "a"}}}),
+                gemini_user(
                     {"function_response": {"id": "fc-1", "name": "read_file", "response": {"result": "content of a"}}}
                 ),
-                to_model({"inline_data": {"mime_type": "image/png", "data": PNG}}, "What is this?"),
+                gemini_user({"inline_data": {"mime_type": "image/png", "data": PNG}}, "What is this?"),
             ],
             "system_instruction": {"parts": [{"text": "Be brief."}]},
             "tools": [
@@ -98,11 +98,11 @@ CASES = (
         "gemini",
         "three calls of one function without ids: results meet them by position",
         gemini(
-            to_model("Read a, b and c."),
-            by_model(part_call(args={"path": "a"}), part_call(args={"path": "b"}), part_call(args={"path": "c"})),
-            to_model(part_result("read_file", "A"), part_result("read_file", "B"), part_result("read_file", "C")),
-            by_model(part_call(args={"path": "a"})),
-            to_model(part_result("read_file", "A again")),
+            gemini_user("Read a, b and c."),
+            gemini_model(part_call(args={"path": "a"}), part_call(args={"path": "b"}), part_call(args={"path": "c"})),
+            gemini_user(part_result("read_file", "A"), part_result("read_file", "B"), part_result("read_file", "C")),
+            gemini_model(part_call(args={"path": "a"})),
+            gemini_user(part_result("read_file", "A again")),
         ),
     ),
     Case(
@@ -110,14 +110,14 @@ CASES = (
         "gemini",
         "calls of three functions without ids, results in another order: by name",
         gemini(
-            to_model("Go."),
-            by_model(
+            gemini_user("Go."),
+            gemini_model(
                 part_call("read_file", {"path": "a"}),
                 part_call("glob", {"path": "*"}),
                 part_call("read_file", {"path": "b"}),
             ),
-            to_model(part_result("glob", "a b"), part_result("read_file", "A"), part_result("read_file", "B")),
-            tools=declarations("read_file", "glob"),
+            gemini_user(part_result("glob", "a b"), part_result("read_file", "A"), part_result("read_file", "B")),
+            tools=gemini_tools("read_file", "glob"),
         ),
     ),
     Case(
@@ -125,9 +125,9 @@ CASES = (
         "gemini",
         "ids on calls and results of one function, results turned round (GEM-11, 12)",
         gemini(
-            to_model("Read a and b."),
-            by_model(part_call(args={"path": "a"}, call_id="fc-1"), part_call(args={"path": "b"}, call_id="fc-2")),
-            to_model(part_result("read_file", "B", "fc-2"), part_result("read_file", "A", "fc-1")),
+            gemini_user("Read a and b."),
+            gemini_model(part_call(args={"path": "a"}, call_id="fc-1"), part_call(args={"path": "b"}, call_id="fc-2")),
+            gemini_user(part_result("read_file", "B", "fc-2"), part_result("read_file", "A", "fc-1")),
         ),
     ),
     Case(
@@ -135,14 +135,14 @@ CASES = (
         "gemini",
         "automatic function calling replays each chunk as a content: text, two calls, an empty text; results apart",
         gemini(
-            to_model("Read a and b."),
-            by_model("Both "),
-            by_model("at once."),
-            by_model(part_call(args={"path": "a"})),
-            by_model(part_call(args={"path": "b"})),
-            by_model(part_text("")),
-            to_model(part_result("read_file", {"result": "A"})),
-            to_model(part_result("read_file", {"result": "B"})),
+            gemini_user("Read a and b."),
+            gemini_model("Both "),
+            gemini_model("at once."),
+            gemini_model(part_call(args={"path": "a"})),
+            gemini_model(part_call(args={"path": "b"})),
+            gemini_model(part_text("")),
+            gemini_user(part_result("read_file", {"result": "A"})),
+            gemini_user(part_result("read_file", {"result": "B"})),
         ),
     ),
     Case(
@@ -150,12 +150,12 @@ CASES = (
         "gemini",
         "an empty text behind the call, alone in a content of its own, before the result",
         gemini(
-            to_model("Read a."),
-            by_model(part_call(args={"path": "a"}), part_text("")),
-            by_model(part_text("")),
-            to_model(part_result("read_file", "content of a")),
-            by_model(part_text("")),
-            to_model("Well?"),
+            gemini_user("Read a."),
+            gemini_model(part_call(args={"path": "a"}), part_text("")),
+            gemini_model(part_text("")),
+            gemini_user(part_result("read_file", "content of a")),
+            gemini_model(part_text("")),
+            gemini_user("Well?"),
         ),
     ),
     Case(
@@ -163,15 +163,15 @@ CASES = (
         "gemini",
         "2.5: a signature on the first part, of whatever kind, and a thought beside it (GEM-20, 22)",
         gemini(
-            to_model("Read a."),
-            by_model(
+            gemini_user("Read a."),
+            gemini_model(
                 part_text("I should read the file.", thought=True),
                 part_text("Reading.", thoughtSignature=SIGNATURE),
                 part_call(args={"path": "a"}),
             ),
-            to_model(part_result("read_file", "content of a")),
-            by_model(part_text("It says: content of a.", thoughtSignature=OTHER)),
-            to_model("And b?"),
+            gemini_user(part_result("read_file", "content of a")),
+            gemini_model(part_text("It says: content of a.", thoughtSignature=OTHER)),
+            gemini_user("And b?"),
             generationConfig={"thinkingConfig": {"includeThoughts": True, "thinkingBudget": 2048}},
         ),
         GEMINI_25,
@@ -181,11 +181,11 @@ CASES = (
         "gemini",
         "3: the first call of every step is signed, its siblings are not (GEM-15)",
         gemini(
-            to_model("Read a, b and c."),
-            by_model(part_call(args={"path": "a"}, thoughtSignature=SIGNATURE), part_call(args={"path": "b"})),
-            to_model(part_result("read_file", "A"), part_result("read_file", "B")),
-            by_model(part_call(args={"path": "c"}, thoughtSignature=OTHER)),
-            to_model(part_result("read_file", "C")),
+            gemini_user("Read a, b and c."),
+            gemini_model(part_call(args={"path": "a"}, thoughtSignature=SIGNATURE), part_call(args={"path": "b"})),
+            gemini_user(part_result("read_file", "A"), part_result("read_file", "B")),
+            gemini_model(part_call(args={"path": "c"}, thoughtSignature=OTHER)),
+            gemini_user(part_result("read_file", "C")),
             generationConfig={"thinkingConfig": {"thinkingLevel": "LOW"}},
         ),
         GEMINI_3,
@@ -195,13 +195,13 @@ CASES = (
         "gemini",
         "3: an unsigned step in the current exchange gets the documented stand-in (GEM-17)",
         gemini(
-            to_model("Read a."),
-            by_model(part_call(args={"path": "a"})),
-            to_model(part_result("read_file", "A")),
-            by_model("Read."),
-            to_model("Read b and c."),
-            by_model(part_call(args={"path": "b"}), part_call(args={"path": "c"})),
-            to_model(part_result("read_file", "B"), part_result("read_file", "C")),
+            gemini_user("Read a."),
+            gemini_model(part_call(args={"path": "a"})),
+            gemini_user(part_result("read_file", "A")),
+            gemini_model("Read."),
+            gemini_user("Read b and c."),
+            gemini_model(part_call(args={"path": "b"}), part_call(args={"path": "c"})),
+            gemini_user(part_result("read_file", "B"), part_result("read_file", "C")),
         ),
         GEMINI_3,
     ),
@@ -210,9 +210,9 @@ CASES = (
         "gemini",
         "the Gemini CLI put the stand-in on a call and lost the real signature",
         gemini(
-            to_model("Read a."),
-            by_model(part_call(args={"path": "a"}, call_id="read_file_1700000000_0", thoughtSignature=SKIP)),
-            to_model(part_result("read_file", "A", "read_file_1700000000_0")),
+            gemini_user("Read a."),
+            gemini_model(part_call(args={"path": "a"}, call_id="read_file_1700000000_0", thoughtSignature=SKIP)),
+            gemini_user(part_result("read_file", "A", "read_file_1700000000_0")),
         ),
         GEMINI_3,
     ),
@@ -221,11 +221,11 @@ CASES = (
         "gemini",
         "a stream may end with an empty text that carries only the signature (GEM-21)",
         gemini(
-            to_model("Hi."),
-            by_model("Hello.", part_text("", thoughtSignature=SIGNATURE)),
-            to_model("Read a."),
-            by_model(part_call(args={"path": "a"}, thoughtSignature=OTHER)),
-            to_model(part_result("read_file", "A")),
+            gemini_user("Hi."),
+            gemini_model("Hello.", part_text("", thoughtSignature=SIGNATURE)),
+            gemini_user("Read a."),
+            gemini_model(part_call(args={"path": "a"}, thoughtSignature=OTHER)),
+            gemini_user(part_result("read_file", "A")),
         ),
         GEMINI_3,
     ),
@@ -234,10 +234,10 @@ CASES = (
         "gemini",
         "3: a picture inside functionResponse.parts (GEM-27)",
         gemini(
-            to_model("Take a picture."),
-            by_model(part_call("shot", {}, "fc-1", thoughtSignature=SIGNATURE)),
-            to_model(part_result("shot", {"output": "taken"}, "fc-1", parts=[blob(displayName="shot.png")])),
-            tools=declarations("shot"),
+            gemini_user("Take a picture."),
+            gemini_model(part_call("shot", {}, "fc-1", thoughtSignature=SIGNATURE)),
+            gemini_user(part_result("shot", {"output": "taken"}, "fc-1", parts=[blob(displayName="shot.png")])),
+            tools=gemini_tools("shot"),
         ),
         GEMINI_3,
     ),
@@ -246,10 +246,10 @@ CASES = (
         "gemini",
         "2.x: the Gemini CLI puts the picture beside the functionResponse (GEM-04, GEM-27)",
         gemini(
-            to_model("Take a picture."),
-            by_model(part_call("shot", {})),
-            to_model(part_result("shot", {"output": "taken"}), blob()),
-            tools=declarations("shot"),
+            gemini_user("Take a picture."),
+            gemini_model(part_call("shot", {})),
+            gemini_user(part_result("shot", {"output": "taken"}), blob()),
+            tools=gemini_tools("shot"),
         ),
         GEMINI_25,
     ),
@@ -258,9 +258,9 @@ CASES = (
         "gemini",
         "the user's words before, between and behind the results of one content (GEM-04)",
         gemini(
-            to_model("Read a and b."),
-            by_model(part_call(args={"path": "a"}), part_call(args={"path": "b"})),
-            to_model("First this.", part_result("read_file", "A"), "Then", part_result("read_file", "B"), "Well?"),
+            gemini_user("Read a and b."),
+            gemini_model(part_call(args={"path": "a"}), part_call(args={"path": "b"})),
+            gemini_user("First this.", part_result("read_file", "A"), "Then", part_result("read_file", "B"), "Well?"),
         ),
     ),
     Case(
@@ -268,9 +268,9 @@ CASES = (
         "gemini",
         "errors are told in the object (GEM-14): a text, an object, and beside an output",
         gemini(
-            to_model("Read a, b and c."),
-            by_model(part_call(args={"path": "a"}), part_call(args={"path": "b"}), part_call(args={"path": "c"})),
-            to_model(
+            gemini_user("Read a, b and c."),
+            gemini_model(part_call(args={"path": "a"}), part_call(args={"path": "b"}), part_call(args={"path": "c"})),
+            gemini_user(
                 part_result("read_file", {"error": "no such file"}),
                 part_result("read_file", {"error": {"code": 5, "message": "denied"}}),
                 part_result("read_file", {"output": "half of c", "error": "cut off"}),
@@ -282,9 +282,9 @@ CASES = (
         "gemini",
         "a result is any object: output, result, content, several keys, none, nested values",
         gemini(
-            to_model("Go."),
-            by_model(*(part_call(args={"path": name}) for name in "abcdef")),
-            to_model(
+            gemini_user("Go."),
+            gemini_model(*(part_call(args={"path": name}) for name in "abcdef")),
+            gemini_user(
                 part_result("read_file", {"output": "A"}),
                 part_result("read_file", {"result": "B"}),
                 part_result("read_file", {"content": "C"}),
@@ -299,7 +299,7 @@ CASES = (
         "gemini",
         "parameters in Gemini's own types, parametersJsonSchema with references, none at all",
         gemini(
-            to_model("What is the weather?"),
+            gemini_user("What is the weather?"),
             tools=[
                 {"functionDeclarations": [{"name": "weather", "description": "Tells it.", "parameters": OPENAPI}]},
                 {
@@ -316,8 +316,8 @@ CASES = (
         "gemini",
         "mode ANY with one allowed name",
         gemini(
-            to_model("Go."),
-            tools=declarations("read_file", "glob"),
+            gemini_user("Go."),
+            tools=gemini_tools("read_file", "glob"),
             toolConfig={"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["glob"]}},
         ),
     ),
@@ -326,8 +326,8 @@ CASES = (
         "gemini",
         "mode ANY with two of three names; one of the names has to be projected",
         gemini(
-            to_model("Go."),
-            tools=declarations("read_file", "files.glob", "grep"),
+            gemini_user("Go."),
+            tools=gemini_tools("read_file", "files.glob", "grep"),
             toolConfig={"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["files.glob", "grep"]}},
         ),
     ),
@@ -335,14 +335,14 @@ CASES = (
         "gemini_no_tool_may_be_called",
         "gemini",
         "mode NONE while tools are declared",
-        gemini(to_model("Go."), toolConfig={"functionCallingConfig": {"mode": "NONE"}}),
+        gemini(gemini_user("Go."), toolConfig={"functionCallingConfig": {"mode": "NONE"}}),
     ),
     Case(
         "gemini_system_of_parts",
         "gemini",
         "a system instruction of two parts, with a role",
         gemini(
-            to_model("Hi."),
+            gemini_user("Hi."),
             systemInstruction={"role": "user", "parts": [{"text": "Be brief."}, {"text": "Be kind."}]},
         ),
     ),
@@ -351,7 +351,7 @@ CASES = (
         "gemini",
         "pictures, a document, sound and a video, by bytes and by address",
         gemini(
-            to_model(
+            gemini_user(
                 "Compare these.",
                 blob(),
                 blob(PDF, "application/pdf", displayName="paper.pdf"),
@@ -369,21 +369,21 @@ CASES = (
         "gemini",
         "code that the provider ran, with its output, and a call of the client behind it (GEM-24)",
         gemini(
-            to_model("What is the sum?"),
-            by_model(
+            gemini_user("What is the sum?"),
+            gemini_model(
                 "I compute.",
                 {"executableCode": {"language": "PYTHON", "code": "print(sum(range(10)))"}},
                 {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "45\n"}},
                 "It is 45.",
             ),
-            to_model("And with a failure?"),
-            by_model(
+            gemini_user("And with a failure?"),
+            gemini_model(
                 {"executableCode": {"id": "ec-5", "language": "PYTHON", "code": "open('a.csv')"}},
                 {"codeExecutionResult": {"id": "ec-5", "outcome": "OUTCOME_FAILED", "output": "FileNotFoundError"}},
                 part_call(args={"path": "a"}),
             ),
-            to_model(part_result("read_file", "A")),
-            tools=[*declarations("read_file"), {"codeExecution": {}}],
+            gemini_user(part_result("read_file", "A")),
+            tools=[*gemini_tools("read_file"), {"codeExecution": {}}],
         ),
     ),
     Case(
@@ -391,8 +391,8 @@ CASES = (
         "gemini",
         "3: a search that the provider ran, as toolCall and toolResponse (GEM-24)",
         gemini(
-            to_model("Find kelp farms."),
-            by_model(
+            gemini_user("Find kelp farms."),
+            gemini_model(
                 {
                     "toolCall": {"id": "tc-1", "toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["kelp farms"]}},
                     "thoughtSignature": SIGNATURE,
@@ -400,8 +400,8 @@ CASES = (
                 {"toolResponse": {"id": "tc-1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"hits": 3}}},
                 "There are three.",
             ),
-            to_model("Where?"),
-            tools=[{"googleSearch": {}}, *declarations("read_file")],
+            gemini_user("Where?"),
+            tools=[{"googleSearch": {}}, *gemini_tools("read_file")],
             toolConfig={"includeServerSideToolInvocations": True},
         ),
         GEMINI_3,
@@ -411,20 +411,20 @@ CASES = (
         "gemini",
         "names with dots, colons and dashes, two of them alike after sanitising (GEM-23)",
         gemini(
-            to_model("Go."),
-            by_model(
+            gemini_user("Go."),
+            gemini_model(
                 part_call("ns.tool", {"n": 1}),
                 part_call("ns:tool", {"n": 2}),
                 part_call("ns_tool", {"n": 3}),
                 part_call("default_api:read-file", {"n": 4}),
             ),
-            to_model(
+            gemini_user(
                 part_result("ns.tool", "one"),
                 part_result("ns:tool", "two"),
                 part_result("ns_tool", "three"),
                 part_result("default_api:read-file", "four"),
             ),
-            tools=declarations("ns.tool", "ns:tool", "ns_tool", "default_api:read-file"),
+            tools=gemini_tools("ns.tool", "ns:tool", "ns_tool", "default_api:read-file"),
         ),
     ),
     Case(
@@ -432,18 +432,18 @@ CASES = (
         "gemini",
         "the Gemini CLI sends every functionResponse twice after --resume: same id, same content, one content entry",
         gemini(
-            to_model("Read a and b."),
-            by_model(
+            gemini_user("Read a and b."),
+            gemini_model(
                 part_call(args={"path": "a"}, call_id="read_file_1_0"),
                 part_call(args={"path": "b"}, call_id="read_file_1_1"),
             ),
-            to_model(
+            gemini_user(
                 part_result("read_file", "A", "read_file_1_0"),
                 part_result("read_file", "B", "read_file_1_1"),
                 part_result("read_file", "A", "read_file_1_0"),
                 part_result("read_file", "B", "read_file_1_1"),
             ),
-            to_model("Go on."),
+            gemini_user("Go on."),
         ),
     ),
     Case(
@@ -451,9 +451,9 @@ CASES = (
         "gemini",
         "the same without ids: a surplus of equal content is a duplicate, another one is told",
         gemini(
-            to_model("Read a."),
-            by_model(part_call(args={"path": "a"})),
-            to_model(
+            gemini_user("Read a."),
+            gemini_model(part_call(args={"path": "a"})),
+            gemini_user(
                 part_result("read_file", "A"), part_result("read_file", "A"), part_result("read_file", "something else")
             ),
         ),
@@ -463,16 +463,16 @@ CASES = (
         "gemini",
         "two of three calls answered, by name, then the user's words; open calls at the end (GEM-01)",
         gemini(
-            to_model("Go."),
-            by_model(
+            gemini_user("Go."),
+            gemini_model(
                 part_call("read_file", {"path": "a"}),
                 part_call("glob", {"path": "*"}),
                 part_call("grep", {"path": "x"}),
             ),
-            to_model(part_result("grep", "x: 1"), part_result("read_file", "A")),
-            to_model("And the other?"),
-            by_model("Once more.", part_call("glob", {"path": "*"})),
-            tools=declarations("read_file", "glob", "grep"),
+            gemini_user(part_result("grep", "x: 1"), part_result("read_file", "A")),
+            gemini_user("And the other?"),
+            gemini_model("Once more.", part_call("glob", {"path": "*"})),
+            tools=gemini_tools("read_file", "glob", "grep"),
         ),
     ),
     Case(
@@ -480,10 +480,10 @@ CASES = (
         "gemini",
         "the user spoke instead of the tool; the history begins with a call (GEM-02)",
         gemini(
-            by_model(part_call(args={"path": "a"})),
-            to_model("Never mind. Read b."),
-            by_model(part_call(args={"path": "b"})),
-            to_model(part_result("read_file", "B")),
+            gemini_model(part_call(args={"path": "a"})),
+            gemini_user("Never mind. Read b."),
+            gemini_model(part_call(args={"path": "b"})),
+            gemini_user(part_result("read_file", "B")),
         ),
     ),
     Case(
@@ -491,10 +491,10 @@ CASES = (
         "gemini",
         "results of calls that are gone: at the head, and behind an answer (GEM-03)",
         gemini(
-            to_model(part_result("read_file", "content of x")),
-            by_model("I have read x."),
-            to_model(part_result("glob", "a b", "fc-9")),
-            to_model("Go on."),
+            gemini_user(part_result("read_file", "content of x")),
+            gemini_model("I have read x."),
+            gemini_user(part_result("glob", "a b", "fc-9")),
+            gemini_user("Go on."),
         ),
     ),
     Case(
@@ -502,12 +502,12 @@ CASES = (
         "gemini",
         "the result comes after the user spoke",
         gemini(
-            to_model("Read a."),
-            by_model(part_call(args={"path": "a"}, call_id="fc-1")),
-            to_model("Are you still there?"),
-            to_model(part_result("read_file", "content of a", "fc-1")),
-            by_model("Yes."),
-            to_model("Good."),
+            gemini_user("Read a."),
+            gemini_model(part_call(args={"path": "a"}, call_id="fc-1")),
+            gemini_user("Are you still there?"),
+            gemini_user(part_result("read_file", "content of a", "fc-1")),
+            gemini_model("Yes."),
+            gemini_user("Good."),
         ),
     ),
     Case(
@@ -515,10 +515,10 @@ CASES = (
         "gemini",
         "a result whose name is not its call's, without ids: by position (GEM-13)",
         gemini(
-            to_model("Go."),
-            by_model(part_call("read_file", {"path": "a"}), part_call("glob", {"path": "*"})),
-            to_model(part_result("default_api:read_file", "A"), part_result("glob", "a b")),
-            tools=declarations("read_file", "glob"),
+            gemini_user("Go."),
+            gemini_model(part_call("read_file", {"path": "a"}), part_call("glob", {"path": "*"})),
+            gemini_user(part_result("default_api:read_file", "A"), part_result("glob", "a b")),
+            tools=gemini_tools("read_file", "glob"),
         ),
     ),
     Case(
@@ -526,12 +526,12 @@ CASES = (
         "gemini",
         "the only result has neither the name of the only call nor an id: by position (GEM-13)",
         gemini(
-            to_model("Go."),
-            by_model(part_call("read_file", {"path": "a"})),
-            to_model(part_result("ReadFile", "A")),
-            to_model("And b."),
-            by_model(part_call("read_file", {"path": "b"}, call_id="fc-2")),
-            to_model(part_result("default_api:read_file", "B", "fc-9")),
+            gemini_user("Go."),
+            gemini_model(part_call("read_file", {"path": "a"})),
+            gemini_user(part_result("ReadFile", "A")),
+            gemini_user("And b."),
+            gemini_model(part_call("read_file", {"path": "b"}, call_id="fc-2")),
+            gemini_user(part_result("default_api:read_file", "B", "fc-9")),
         ),
     ),
     Case(
@@ -539,7 +539,7 @@ CASES = (
         "gemini",
         "files and pictures with a name, inline and by address",
         gemini(
-            to_model(
+            gemini_user(
                 "Look.",
                 {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo=", "displayName": "kelp.png"}},
                 {"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0=", "displayName": "kelp.pdf"}},
@@ -552,8 +552,8 @@ CASES = (
         "gemini",
         "the only function that may be called is not declared (GEM-23)",
         gemini(
-            to_model("Go."),
-            tools=declarations("read_file"),
+            gemini_user("Go."),
+            tools=gemini_tools("read_file"),
             toolConfig={"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["gone"]}},
         ),
     ),
@@ -562,11 +562,11 @@ CASES = (
         "gemini",
         "one id for two calls of a turn, and again in the next",
         gemini(
-            to_model("Go."),
-            by_model(part_call(args={"path": "a"}, call_id="0"), part_call(args={"path": "b"}, call_id="0")),
-            to_model(part_result("read_file", "A", "0"), part_result("read_file", "B", "0")),
-            by_model(part_call(args={"path": "c"}, call_id="0")),
-            to_model(part_result("read_file", "C", "0")),
+            gemini_user("Go."),
+            gemini_model(part_call(args={"path": "a"}, call_id="0"), part_call(args={"path": "b"}, call_id="0")),
+            gemini_user(part_result("read_file", "A", "0"), part_result("read_file", "B", "0")),
+            gemini_model(part_call(args={"path": "c"}, call_id="0")),
+            gemini_user(part_result("read_file", "C", "0")),
         ),
     ),
     Case(
@@ -575,7 +575,7 @@ CASES = (
         "the role `function` of older clients, and contents without a role",
         gemini(
             {"parts": [{"text": "Read a."}]},
-            by_model(part_call(args={"path": "a"})),
+            gemini_model(part_call(args={"path": "a"})),
             {"role": "function", "parts": [part_result("read_file", "A")]},
         ),
     ),
@@ -584,34 +584,40 @@ CASES = (
         "gemini",
         "a call without args, with null, and results whose response is text or missing (GEM-13)",
         gemini(
-            to_model("Go."),
-            by_model(part_call("now"), part_call("now", None), part_call("now", {})),
-            to_model(
+            gemini_user("Go."),
+            gemini_model(part_call("now"), part_call("now", None), part_call("now", {})),
+            gemini_user(
                 {"functionResponse": {"name": "now", "response": "noon"}},
                 {"functionResponse": {"name": "now"}},
                 part_result("now", "one"),
             ),
-            tools=declarations("now"),
+            tools=gemini_tools("now"),
         ),
     ),
     Case(
         "gemini_ends_on_the_model",
         "gemini",
         "the last content is the model's (GEM-05)",
-        gemini(to_model("Hi."), by_model("Hello. How can I help?")),
+        gemini(gemini_user("Hi."), gemini_model("Hello. How can I help?")),
     ),
     Case(
         "gemini_empty_contents",
         "gemini",
         "contents without parts, and parts that hold nothing (GEM-09, 10)",
-        gemini(to_model("Hi."), by_model(), by_model(part_text("")), to_model(part_text("")), to_model("Well?")),
+        gemini(
+            gemini_user("Hi."),
+            gemini_model(),
+            gemini_model(part_text("")),
+            gemini_user(part_text("")),
+            gemini_user("Well?"),
+        ),
     ),
     Case(
         "gemini_options",
         "gemini",
         "every option that has a counterpart somewhere, and some that have none",
         gemini(
-            to_model("Go."),
+            gemini_user("Go."),
             generationConfig={
                 "temperature": 0.5,
                 "topP": 0.9,
@@ -633,9 +639,9 @@ CASES = (
         "gemini_thinking_off",
         "gemini",
         "a budget of nothing; a response schema in Gemini's own types",
-        bare(
+        without_tools(
             gemini(
-                to_model("Go."),
+                gemini_user("Go."),
                 generationConfig={
                     "thinkingConfig": {"thinkingBudget": 0},
                     "responseMimeType": "application/json",
@@ -650,9 +656,9 @@ CASES = (
         "gemini",
         "a part and a field that nobody knows yet",
         gemini(
-            to_model("Hi.", {"smell": {"of": "kelp"}}),
-            by_model(part_text("Hello.", partMetadata={"k": "v"})),
-            to_model("Go on."),
+            gemini_user("Hi.", {"smell": {"of": "kelp"}}),
+            gemini_model(part_text("Hello.", partMetadata={"k": "v"})),
+            gemini_user("Go on."),
             xUnknown={"a": 1},
         ),
     ),
@@ -661,9 +667,9 @@ CASES = (
         "gemini",
         "a screen action and its screenshot",
         gemini(
-            to_model("Click it."),
-            by_model(part_call("click_at", {"x": 371, "y": 470})),
-            to_model(part_result("click_at", {"url": "https://kelp.example"}, parts=[blob()])),
+            gemini_user("Click it."),
+            gemini_model(part_call("click_at", {"x": 371, "y": 470})),
+            gemini_user(part_result("click_at", {"url": "https://kelp.example"}, parts=[blob()])),
             tools=[{"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}],
         ),
     ),
@@ -672,9 +678,9 @@ CASES = (
         "gemini",
         "results that say when they are read, and that more will come",
         gemini(
-            to_model("Read a and b."),
-            by_model(part_call(args={"path": "a"}, call_id="fc-1"), part_call(args={"path": "b"}, call_id="fc-2")),
-            to_model(
+            gemini_user("Read a and b."),
+            gemini_model(part_call(args={"path": "a"}, call_id="fc-1"), part_call(args={"path": "b"}, call_id="fc-2")),
+            gemini_user(
                 part_result("read_file", "first half", "fc-1", willContinue=True, scheduling="SILENT"),
                 part_result("read_file", "B", "fc-2"),
                 part_result("read_file", "second half", "fc-1", willContinue=False),

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from .build import (
+from tests.conversations.build import (
     PNG,
     Body,
     Case,
-    answers,
     anthropic,
-    asks,
+    anthropic_assistant,
+    anthropic_tool,
+    anthropic_user,
+    assistant,
     call,
     calls,
     chat,
-    declared,
     flat_function,
     kimi,
     responses,
     result,
-    says,
     text,
     tool,
     use,
@@ -42,11 +42,13 @@ def ran_code(stdout: str) -> Body:
 
 PROGRAM = server_use("srvtoolu_01", "code_execution", {"code": "a = await read_file('a')\nb = await read_file('b')"})
 NESTED = (
-    asks(text("Compare a and b.")),
-    answers(text("I'll read both."), PROGRAM, use("toolu_01", "read_file", {"path": "a"}, caller=CALLED_BY_CODE)),
-    asks(result("toolu_01", "A")),
-    answers(use("toolu_02", "read_file", {"path": "b"}, caller=CALLED_BY_CODE)),
-    asks(result("toolu_02", "B")),
+    anthropic_user(text("Compare a and b.")),
+    anthropic_assistant(
+        text("I'll read both."), PROGRAM, use("toolu_01", "read_file", {"path": "a"}, caller=CALLED_BY_CODE)
+    ),
+    anthropic_user(result("toolu_01", "A")),
+    anthropic_assistant(use("toolu_02", "read_file", {"path": "b"}, caller=CALLED_BY_CODE)),
+    anthropic_user(result("toolu_02", "B")),
 )
 SEARCHED = {
     "type": "web_search_result",
@@ -88,24 +90,26 @@ CASES = (
         "code on the server calls the client's tools: results come while it is open, its own in a later reply",
         anthropic(
             *NESTED,
-            answers(server_result("code_execution", "srvtoolu_01", ran_code("A and B differ")), text("They differ.")),
-            asks(text("Thanks.")),
-            tools=[declared(allowed_callers=["code_execution_20260120"]), CODE],
+            anthropic_assistant(
+                server_result("code_execution", "srvtoolu_01", ran_code("A and B differ")), text("They differ.")
+            ),
+            anthropic_user(text("Thanks.")),
+            tools=[anthropic_tool(allowed_callers=["code_execution_20260120"]), CODE],
         ),
     ),
     Case(
         "anthropic_programmatic_call_open",
         "anthropic",
         "the same, taken away while the code still waits for the second result",
-        anthropic(*NESTED, tools=[declared(allowed_callers=["code_execution_20260120"]), CODE]),
+        anthropic(*NESTED, tools=[anthropic_tool(allowed_callers=["code_execution_20260120"]), CODE]),
     ),
     Case(
         "anthropic_servers_and_clients",
         "anthropic",
         "search, fetch, code and an MCP server in one reply with a call to the client; options, an error, a seal",
         anthropic(
-            asks(text("What does the canal cost?")),
-            answers(
+            anthropic_user(text("What does the canal cost?")),
+            anthropic_assistant(
                 server_use("srvtoolu_01", "web_search", {"query": "canal dues"}),
                 server_result("web_search", "srvtoolu_01", [SEARCHED]),
                 server_use("srvtoolu_02", "web_fetch", {"url": "https://dues.example"}),
@@ -132,9 +136,9 @@ CASES = (
                 text("Now our own list."),
                 use("toolu_01", "read_file", {"path": "dues.csv"}),
             ),
-            asks(result("toolu_01", "A,9100")),
-            answers(text("9,000, not 9,100.")),
-            asks(text("Sure?")),
+            anthropic_user(result("toolu_01", "A,9100")),
+            anthropic_assistant(text("9,000, not 9,100.")),
+            anthropic_user(text("Sure?")),
             tools=[
                 {
                     "type": "web_search_20250305",
@@ -150,7 +154,7 @@ CASES = (
                     "default_config": {"enabled": False},
                     "configs": {"ask": {"enabled": True}},
                 },
-                declared(),
+                anthropic_tool(),
             ],
             mcp_servers=[
                 {"type": "url", "name": "wiki", "url": "https://wiki.example/mcp", "authorization_token": "token"}
@@ -162,14 +166,14 @@ CASES = (
         "anthropic",
         "bash, editor, memory and screen are Anthropic's, but the client runs them: functions elsewhere",
         anthropic(
-            asks(text("Tidy up.")),
-            answers(
+            anthropic_user(text("Tidy up.")),
+            anthropic_assistant(
                 use("toolu_01", "bash", {"command": "ls"}),
                 use("toolu_02", "str_replace_based_edit_tool", {"command": "view", "path": "a"}),
                 use("toolu_03", "memory", {"command": "view", "path": "/memories"}),
                 use("toolu_04", "computer", {"action": "screenshot"}),
             ),
-            asks(
+            anthropic_user(
                 result("toolu_01", "a b"),
                 result("toolu_02", "A"),
                 result("toolu_03", "nothing yet"),
@@ -284,8 +288,8 @@ CASES = (
         "anthropic",
         "the same at Anthropic, with what the search found",
         anthropic(
-            asks(text("The weather?")),
-            answers(
+            anthropic_user(text("The weather?")),
+            anthropic_assistant(
                 server_use("srvtoolu_01", "tool_search_tool_regex", {"pattern": "weather"}),
                 server_result(
                     "tool_search",
@@ -297,12 +301,12 @@ CASES = (
                 ),
                 use("toolu_01", "weather", {"path": "here"}),
             ),
-            asks(result("toolu_01", "Rain.")),
+            anthropic_user(result("toolu_01", "Rain.")),
             tools=[
                 {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"},
-                declared(),
-                declared("weather", defer_loading=True),
-                declared("tides", defer_loading=True),
+                anthropic_tool(),
+                anthropic_tool("weather", defer_loading=True),
+                anthropic_tool("tides", defer_loading=True),
             ],
         ),
     ),
@@ -355,7 +359,7 @@ CASES = (
         "a search that the body asks for, and no tool",
         chat(
             user("News?"),
-            says("Rain."),
+            assistant("Rain."),
             user("More."),
             model="gpt-4o-search-preview",
             tools=None,
@@ -378,7 +382,7 @@ CASES = (
                 }
             ),
             tool("$web_search:0", '{"search_result":{"search_id":"s1"}}', name="$web_search"),
-            says("Rain."),
+            assistant("Rain."),
             user("More."),
             tools=[{"type": "builtin_function", "function": {"name": "$web_search"}}],
         ),

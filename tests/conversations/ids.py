@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from .build import GONE, Case, answers, anthropic, asks, call, calls, chat, kimi, result, says, text, tool, use, user
+from tests.conversations.build import (
+    GONE,
+    Case,
+    anthropic,
+    anthropic_assistant,
+    anthropic_user,
+    assistant,
+    call,
+    calls,
+    chat,
+    kimi,
+    result,
+    text,
+    tool,
+    use,
+    user,
+)
 
 LONG = "toolcall-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef01234"
 
@@ -15,7 +31,7 @@ CASES = (
             user("Read a."),
             calls(call("call_abc", "read_file", {"path": "a"})),
             tool("call_abc", "content of a"),
-            says("Done. Next?"),
+            assistant("Done. Next?"),
             user("Read b."),
             calls(call("call_abc", "read_file", {"path": "b"})),
             tool("call_abc", "content of b"),
@@ -238,10 +254,10 @@ CASES = (
         "an Anthropic-shaped server with per-turn ids: unlawful at home (ANT-03)",
         anthropic(
             user("Go."),
-            answers(text("First."), use("toolu_0", value={"path": "a"})),
-            asks(result("toolu_0", "content of a")),
-            answers(use("toolu_0", value={"path": "b"})),
-            asks(result("toolu_0", "content of b")),
+            anthropic_assistant(text("First."), use("toolu_0", value={"path": "a"})),
+            anthropic_user(result("toolu_0", "content of a")),
+            anthropic_assistant(use("toolu_0", value={"path": "b"})),
+            anthropic_user(result("toolu_0", "content of b")),
         ),
     ),
     Case(
@@ -250,8 +266,8 @@ CASES = (
         "two parallel calls with empty ids, as a proxy hands them to Claude Code",
         anthropic(
             user("Go."),
-            answers(use("", value={"path": "a"}), use("", value={"path": "b"})),
-            asks(result("", "content of a"), result("", "content of b")),
+            anthropic_assistant(use("", value={"path": "a"}), use("", value={"path": "b"})),
+            anthropic_user(result("", "content of a"), result("", "content of b")),
         ),
     ),
     Case(
@@ -260,8 +276,8 @@ CASES = (
         "functions.Read:0 echoed by Claude Code in an Anthropic body (ANT-01)",
         anthropic(
             user("Go."),
-            answers(use("functions.Read:0", "Read", {"path": "a"})),
-            asks(result("functions.Read:0", "content of a")),
+            anthropic_assistant(use("functions.Read:0", "Read", {"path": "a"})),
+            anthropic_user(result("functions.Read:0", "content of a")),
             tools=GONE,
         ),
     ),

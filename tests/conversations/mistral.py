@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from .build import PNG, Body, Case, call, calls, function, mistral, named, says, system, tool, user
+from tests.conversations.build import (
+    PNG,
+    Body,
+    Case,
+    assistant,
+    call,
+    calls,
+    function,
+    mistral,
+    named_tool_result,
+    system,
+    tool,
+    user,
+)
 
 
 def thinks(*thoughts: str, words: str | None = None) -> list[Body]:
@@ -24,8 +37,8 @@ CASES = (
             system("Be brief."),
             user("Read a."),
             calls(call("aB3dE6gH9", "read_file", {"path": "a"}), content=""),
-            named("aB3dE6gH9", "content of a"),
-            says("It says: content of a."),
+            named_tool_result("aB3dE6gH9", "content of a"),
+            assistant("It says: content of a."),
             user("Thanks. And b?"),
         ),
     ),
@@ -36,11 +49,11 @@ CASES = (
         mistral(
             user("Read a."),
             calls(call("aB3dE6gH9", "read_file", {"path": "a"})),
-            named("aB3dE6gH9", "content of a"),
-            says("Read."),
+            named_tool_result("aB3dE6gH9", "content of a"),
+            assistant("Read."),
             user("Once more."),
             calls(call("aB3dE6gH9", "read_file", {"path": "a"})),
-            named("aB3dE6gH9", "content of a, changed"),
+            named_tool_result("aB3dE6gH9", "content of a, changed"),
         ),
     ),
     Case(
@@ -50,9 +63,9 @@ CASES = (
         mistral(
             user("Read a."),
             calls(call("aB3dE6gH9", "read_file", {"path": "a"})),
-            named("aB3dE6gH9", "content of a"),
+            named_tool_result("aB3dE6gH9", "content of a"),
             user("Be quick."),
-            says("It says: content of a."),
+            assistant("It says: content of a."),
             user("Thanks."),
         ),
     ),
@@ -63,8 +76,8 @@ CASES = (
         mistral(
             user("Read a."),
             calls(call("aB3dE6gH9", "read_file", {"path": "a"})),
-            named("aB3dE6gH9", "content of a"),
-            says("[continued]"),
+            named_tool_result("aB3dE6gH9", "content of a"),
+            assistant("[continued]"),
             user("Be quick."),
         ),
     ),
@@ -72,13 +85,13 @@ CASES = (
         "mistral_prefix",
         "mistral",
         "an answer that is to be continued (MIS-10, MIS-14)",
-        mistral(user("Name a colour."), says("The colour is", prefix=True)),
+        mistral(user("Name a colour."), assistant("The colour is", prefix=True)),
     ),
     Case(
         "mistral_ends_on_the_assistant",
         "mistral",
         "the same without the mark: refused (MIS-10)",
-        mistral(user("Name a colour."), says("The colour is")),
+        mistral(user("Name a colour."), assistant("The colour is")),
     ),
     Case(
         "mistral_thinking",
@@ -89,8 +102,8 @@ CASES = (
             calls(
                 call("aB3dE6gH9", "read_file", {"path": "a"}), content=thinks("I need ", "the file.", words="Reading.")
             ),
-            named("aB3dE6gH9", "content of a"),
-            says(thinks("It is short.", words="It says: content of a.")),
+            named_tool_result("aB3dE6gH9", "content of a"),
+            assistant(thinks("It is short.", words="It says: content of a.")),
             user("And b?"),
             model="magistral-medium-latest",
             prompt_mode="reasoning",
@@ -102,7 +115,7 @@ CASES = (
         "a message that holds nothing but a thought, with its signature",
         mistral(
             user("Think."),
-            says([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}], "signature": "c2ln"}]),
+            assistant([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}], "signature": "c2ln"}]),
             user("And?"),
             model="magistral-medium-latest",
         ),
@@ -122,8 +135,8 @@ CASES = (
                     {**with_object("aB3dE6gH2", {"path": "b"}), "type": "function", "index": 1},
                 ],
             },
-            named("aB3dE6gH1", "A"),
-            named("aB3dE6gH2", "B"),
+            named_tool_result("aB3dE6gH1", "A"),
+            named_tool_result("aB3dE6gH2", "B"),
         ),
     ),
     Case(
@@ -143,10 +156,10 @@ CASES = (
                     },
                 ]
             ),
-            says([{"type": "text", "text": "As "}, {"type": "reference", "reference_ids": [1, 2]}]),
+            assistant([{"type": "text", "text": "As "}, {"type": "reference", "reference_ids": [1, 2]}]),
             user("Read a."),
             calls(call("aB3dE6gH9", "read_file", {"path": "a"}), content="Reading."),
-            named("aB3dE6gH9", [{"type": "text", "text": "content "}, {"type": "text", "text": "of a"}]),
+            named_tool_result("aB3dE6gH9", [{"type": "text", "text": "content "}, {"type": "text", "text": "of a"}]),
         ),
     ),
     Case(
@@ -172,9 +185,9 @@ CASES = (
                 call("toolu_01AbCdEfGhIk", "read_file", {"path": "b"}),
                 call("call_1", "read_file", {"path": "c"}),
             ),
-            named("toolu_01AbCdEfGhIj", "A"),
-            named("toolu_01AbCdEfGhIk", "B"),
-            named("call_1", "C"),
+            named_tool_result("toolu_01AbCdEfGhIj", "A"),
+            named_tool_result("toolu_01AbCdEfGhIk", "B"),
+            named_tool_result("call_1", "C"),
         ),
     ),
     Case(
@@ -184,9 +197,9 @@ CASES = (
         mistral(
             user("Go."),
             calls(*(call("toolu01aa", "read_file", {"path": name}) for name in "abc")),
-            named("toolu01aa", "A"),
-            named("toolu01aa", "B"),
-            named("toolu01aa", "C"),
+            named_tool_result("toolu01aa", "A"),
+            named_tool_result("toolu01aa", "B"),
+            named_tool_result("toolu01aa", "C"),
         ),
     ),
     Case(
@@ -196,15 +209,15 @@ CASES = (
         mistral(
             user("Go."),
             calls(call("aB3dE6gH1", "read_file", {"path": "a"}), call("aB3dE6gH2", "read_file", {"path": "b"})),
-            named("aB3dE6gH2", "B"),
-            says("One of them."),
+            named_tool_result("aB3dE6gH2", "B"),
+            assistant("One of them."),
             user("Go on."),
             calls(call("aB3dE6gH3", "read_file", {"path": "c"})),
-            named("aB3dE6gH3", "C"),
-            named("aB3dE6gH3", "C, read again"),
-            says("Read."),
+            named_tool_result("aB3dE6gH3", "C"),
+            named_tool_result("aB3dE6gH3", "C, read again"),
+            assistant("Read."),
             user("Well?"),
-            named("aB3dE6gH4", "nobody asked for this"),
+            named_tool_result("aB3dE6gH4", "nobody asked for this"),
         ),
     ),
     Case(
@@ -215,7 +228,7 @@ CASES = (
             user("Read a."),
             calls(call("aB3dE6gH9", "read_file", {"path": "a"})),
             user("Are you still there?"),
-            named("aB3dE6gH9", "content of a"),
+            named_tool_result("aB3dE6gH9", "content of a"),
         ),
     ),
     Case(
@@ -226,9 +239,9 @@ CASES = (
             system("Be brief."),
             user("Read a."),
             calls(call("aB3dE6gH9", "read_file", {"path": "a"})),
-            named("aB3dE6gH9", "content of a"),
+            named_tool_result("aB3dE6gH9", "content of a"),
             system("Answer in French."),
-            says("Lu."),
+            assistant("Lu."),
             system("Now in German."),
             user("Noch einmal."),
         ),
@@ -237,7 +250,7 @@ CASES = (
         "mistral_empty_answer",
         "mistral",
         "an answer that is empty, and one that is null (MIS-11)",
-        mistral(user("Hi."), says(""), user("Hello?"), says(None), user("Still there?")),
+        mistral(user("Hi."), assistant(""), user("Hello?"), assistant(None), user("Still there?")),
     ),
     Case(
         "mistral_options",

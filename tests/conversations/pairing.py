@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from .build import Case, answers, anthropic, asks, call, calls, chat, kimi, result, says, system, text, tool, use, user
+from tests.conversations.build import (
+    Case,
+    anthropic,
+    anthropic_assistant,
+    anthropic_user,
+    assistant,
+    call,
+    calls,
+    chat,
+    kimi,
+    result,
+    system,
+    text,
+    tool,
+    use,
+    user,
+)
 
 CASES = (
     Case(
@@ -14,7 +30,7 @@ CASES = (
             user("Read a."),
             calls(call("call_1", "read_file", {"path": "a"}), content="I read it."),
             tool("call_1", "content of a"),
-            says("It says: content of a."),
+            assistant("It says: content of a."),
             user("Thanks. And b?"),
         ),
     ),
@@ -24,13 +40,13 @@ CASES = (
         "clean: text beside three parallel calls, the results, the user's words in the same message",
         anthropic(
             user("Look at a, b and c."),
-            answers(
+            anthropic_assistant(
                 text("Three at once."),
                 use("toolu_1", value={"path": "a"}),
                 use("toolu_2", value={"path": "b"}),
                 use("toolu_3", value={"path": "c"}),
             ),
-            asks(result("toolu_1", "A"), result("toolu_2", "B"), result("toolu_3", "C"), text("Be quick.")),
+            anthropic_user(result("toolu_1", "A"), result("toolu_2", "B"), result("toolu_3", "C"), text("Be quick.")),
             system="Be brief.",
         ),
     ),
@@ -40,12 +56,12 @@ CASES = (
         "Claude Code orders results by completion; abroad they stand in call order",
         anthropic(
             user("Go."),
-            answers(
+            anthropic_assistant(
                 use("toolu_1", value={"path": "a"}),
                 use("toolu_2", value={"path": "b"}),
                 use("toolu_3", value={"path": "c"}),
             ),
-            asks(result("toolu_3", "C"), result("toolu_1", "A"), result("toolu_2", "B")),
+            anthropic_user(result("toolu_3", "C"), result("toolu_1", "A"), result("toolu_2", "B")),
         ),
     ),
     Case(
@@ -77,10 +93,10 @@ CASES = (
         "a result that arrives after another turn of the model",
         anthropic(
             user("Read a."),
-            answers(use("toolu_1", value={"path": "a"})),
+            anthropic_assistant(use("toolu_1", value={"path": "a"})),
             user("Meanwhile b."),
-            answers(use("toolu_2", value={"path": "b"})),
-            asks(result("toolu_2", "B"), result("toolu_1", "A"), text("Both are there.")),
+            anthropic_assistant(use("toolu_2", value={"path": "b"})),
+            anthropic_user(result("toolu_2", "B"), result("toolu_1", "A"), text("Both are there.")),
         ),
     ),
     Case(
@@ -89,8 +105,8 @@ CASES = (
         "a stand-in marked as an error, then the real result: the real one counts",
         anthropic(
             user("Read a."),
-            answers(use("toolu_1", value={"path": "a"})),
-            asks(
+            anthropic_assistant(use("toolu_1", value={"path": "a"})),
+            anthropic_user(
                 result("toolu_1", "[Tool execution was interrupted]", is_error=True), result("toolu_1", "content of a")
             ),
         ),
@@ -136,13 +152,13 @@ CASES = (
         "orphan_in_first_message",
         "anthropic",
         "a result at messages.0 after truncation (ANT-07)",
-        anthropic(asks(result("toolu_9", "content of z"), text("Go on."))),
+        anthropic(anthropic_user(result("toolu_9", "content of z"), text("Go on."))),
     ),
     Case(
         "orphan_after_compression",
         "openai-chat",
         "compression removed the call and left its result",
-        chat(system("Be brief."), tool("call_9", "content of z"), says("I have read z."), user("Go on.")),
+        chat(system("Be brief."), tool("call_9", "content of z"), assistant("I have read z."), user("Go on.")),
     ),
     Case(
         "orphan_among_results",
@@ -170,7 +186,7 @@ CASES = (
             ),
             tool("call_1", "A"),
             tool("call_3", "a b"),
-            says("Two of them."),
+            assistant("Two of them."),
             user("And the other?"),
         ),
     ),
@@ -180,12 +196,12 @@ CASES = (
         "one result and the user's words; the others are completed in the same message",
         anthropic(
             user("Go."),
-            answers(
+            anthropic_assistant(
                 use("toolu_1", value={"path": "a"}),
                 use("toolu_2", value={"path": "b"}),
                 use("toolu_3", value={"path": "c"}),
             ),
-            asks(result("toolu_3", "C"), text("And the others?")),
+            anthropic_user(result("toolu_3", "C"), text("And the others?")),
         ),
     ),
     Case(
@@ -194,7 +210,9 @@ CASES = (
         "the log ends on calls that were never answered",
         anthropic(
             user("Go."),
-            answers(text("On it."), use("toolu_1", value={"path": "a"}), use("toolu_2", value={"path": "b"})),
+            anthropic_assistant(
+                text("On it."), use("toolu_1", value={"path": "a"}), use("toolu_2", value={"path": "b"})
+            ),
         ),
     ),
     Case(
@@ -203,9 +221,9 @@ CASES = (
         "the user spoke instead of the tool (ANT-04)",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", value={"path": "a"})),
+            anthropic_assistant(use("toolu_1", value={"path": "a"})),
             user("Stop. Do something else."),
-            answers(text("As you wish.")),
+            anthropic_assistant(text("As you wish.")),
             user("Good."),
         ),
     ),
@@ -223,7 +241,11 @@ CASES = (
         "call_in_a_user_message",
         "anthropic",
         "a tool_use that stands in a user message",
-        anthropic(asks(text("Go."), use("toolu_1", value={"path": "a"})), asks(result("toolu_1", "A")), user("And?")),
+        anthropic(
+            anthropic_user(text("Go."), use("toolu_1", value={"path": "a"})),
+            anthropic_user(result("toolu_1", "A")),
+            user("And?"),
+        ),
     ),
     Case(
         "result_in_an_assistant_message",
@@ -231,7 +253,7 @@ CASES = (
         "a tool_result that stands in the assistant's message beside its call",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", value={"path": "a"}), result("toolu_1", "A"), text("It is A.")),
+            anthropic_assistant(use("toolu_1", value={"path": "a"}), result("toolu_1", "A"), text("It is A.")),
             user("And?"),
         ),
     ),
@@ -241,8 +263,8 @@ CASES = (
         "the user's words between and before the results (ANT-05)",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", value={"path": "a"}), use("toolu_2", value={"path": "b"})),
-            asks(text("Here:"), result("toolu_1", "A"), text("and"), result("toolu_2", "B")),
+            anthropic_assistant(use("toolu_1", value={"path": "a"}), use("toolu_2", value={"path": "b"})),
+            anthropic_user(text("Here:"), result("toolu_1", "A"), text("and"), result("toolu_2", "B")),
         ),
     ),
     Case(
@@ -261,8 +283,8 @@ CASES = (
         "text behind tool_use: the results still come first (ANT-40)",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", value={"path": "a"}), text("Wait for it.")),
-            asks(result("toolu_1", "A")),
+            anthropic_assistant(use("toolu_1", value={"path": "a"}), text("Wait for it.")),
+            anthropic_user(result("toolu_1", "A")),
         ),
     ),
     Case(
@@ -284,9 +306,9 @@ CASES = (
         "results in two user messages, which the server merges (ANT-21)",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", value={"path": "a"}), use("toolu_2", value={"path": "b"})),
-            asks(result("toolu_1", "A")),
-            asks(result("toolu_2", "B"), text("That is all.")),
+            anthropic_assistant(use("toolu_1", value={"path": "a"}), use("toolu_2", value={"path": "b"})),
+            anthropic_user(result("toolu_1", "A")),
+            anthropic_user(result("toolu_2", "B"), text("That is all.")),
         ),
     ),
     Case(
@@ -305,14 +327,14 @@ CASES = (
         "tool_first_history",
         "openai-chat",
         "a history cut so that it starts with a result and its call is gone",
-        chat(tool("call_1", "content of a"), says("So a says that."), user("Go on.")),
+        chat(tool("call_1", "content of a"), assistant("So a says that."), user("Go on.")),
     ),
     Case(
         "assistant_first_history",
         "openai-chat",
         "the model speaks first",
         chat(
-            says("Hello, how can I help?"),
+            assistant("Hello, how can I help?"),
             user("Read a."),
             calls(call("call_1", "read_file", {"path": "a"})),
             tool("call_1", "A"),
@@ -323,9 +345,9 @@ CASES = (
         "anthropic",
         "a history cut so that it starts with a call",
         anthropic(
-            answers(use("toolu_1", value={"path": "a"})),
-            asks(result("toolu_1", "A")),
-            answers(text("It is A.")),
+            anthropic_assistant(use("toolu_1", value={"path": "a"})),
+            anthropic_user(result("toolu_1", "A")),
+            anthropic_assistant(text("It is A.")),
             user("Go on."),
         ),
     ),
@@ -335,9 +357,9 @@ CASES = (
         "function_call and role function: no ids at all",
         chat(
             user("Go."),
-            says(None, function_call={"name": "read_file", "arguments": '{"path": "a"}'}),
+            assistant(None, function_call={"name": "read_file", "arguments": '{"path": "a"}'}),
             {"role": "function", "name": "read_file", "content": "A"},
-            says(None, function_call={"name": "read_file", "arguments": '{"path": "b"}'}),
+            assistant(None, function_call={"name": "read_file", "arguments": '{"path": "b"}'}),
             {"role": "function", "name": "read_file", "content": "B"},
             user("And?"),
         ),
@@ -346,7 +368,7 @@ CASES = (
         "legacy_function_call_unanswered",
         "openai-chat",
         "function_call without its function message",
-        chat(user("Go."), says(None, function_call={"name": "read_file", "arguments": "{}"}), user("And?")),
+        chat(user("Go."), assistant(None, function_call={"name": "read_file", "arguments": "{}"}), user("And?")),
     ),
     Case(
         "pending_with_text_after",
@@ -356,7 +378,7 @@ CASES = (
             user("Go."),
             calls(call("call_1", "read_file", {"path": "a"}), content="Let me see."),
             user("Actually, what is 2 + 2?"),
-            says("4."),
+            assistant("4."),
             user("Thanks."),
         ),
     ),

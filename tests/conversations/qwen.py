@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from .build import PNG, Case, bare, call, calls, function, qwen, says, system, tool, user
+from tests.conversations.build import (
+    PNG,
+    Case,
+    assistant,
+    call,
+    calls,
+    function,
+    qwen,
+    system,
+    tool,
+    user,
+    without_tools,
+)
 
 THINKER = "qwen3-max"
 
@@ -15,7 +27,7 @@ CASES = (
             user("Read a."),
             calls(call("call_1", "read_file", {"path": "a"}), content="", reasoning_content="I need a."),
             tool("call_1", "A"),
-            says("It says A.", reasoning_content="That is short."),
+            assistant("It says A.", reasoning_content="That is short."),
             user("And b?"),
             model=THINKER,
             enable_thinking=True,
@@ -64,7 +76,7 @@ CASES = (
         "qwen_without_a_user",
         "qwen",
         "nobody has asked (QWEN-04)",
-        qwen(system("Be brief."), says("Hello.")),
+        qwen(system("Be brief."), assistant("Hello.")),
     ),
     Case(
         "qwen_code_body",
@@ -105,7 +117,7 @@ CASES = (
         "qwen_media",
         "qwen",
         "a picture, a video as frames, a video by address, sound",
-        bare(
+        without_tools(
             qwen(
                 user(
                     [
@@ -145,6 +157,6 @@ CASES = (
         "qwen_partial",
         "qwen",
         "an answer that is to be continued",
-        bare(qwen(user("Write a poem."), says("The sea", partial=True))),
+        without_tools(qwen(user("Write a poem."), assistant("The sea", partial=True))),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .build import call, function_call, part_call, tool_use, use
+from tests.conversations.build import call, function_call, part_call, tool_use, use
 
 Body = dict[str, Any]
 
@@ -80,7 +80,7 @@ def bedrock_reply(*blocks: Any, stop: str | None = None) -> Body:
     }
 
 
-def calling(api: str, calls: Any) -> Body:
+def reply_with_calls(api: str, calls: Any) -> Body:
     """A reply of this API that makes these calls: ids, names, arguments."""
     match api:
         case "anthropic":
@@ -95,7 +95,7 @@ def calling(api: str, calls: Any) -> Body:
             return chat_reply(*(call(*one) for one in calls), content="")
 
 
-def called(reply: Body, api: str) -> list[tuple[str, Any]]:
+def find_calls(reply: Body, api: str) -> list[tuple[str, Any]]:
     """The calls that a client of this API finds in a reply: names and arguments."""
     match api:
         case "anthropic":

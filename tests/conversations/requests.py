@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 
-from .build import (
+from tests.conversations.build import (
     ENABLED,
     Case,
-    answers,
     anthropic,
-    asks,
+    anthropic_assistant,
+    anthropic_tool,
+    anthropic_user,
+    assistant,
     call,
     calls,
     chat,
-    declared,
     function,
     kimi,
     result,
-    says,
     system,
     text,
     thinking,
@@ -42,7 +42,7 @@ CASES = (
         chat(
             {"role": "developer", "content": "Be brief."},
             user("Go."),
-            says("Gone."),
+            assistant("Gone."),
             {"role": "developer", "content": "From now on in French."},
             user("Again."),
         ),
@@ -58,7 +58,7 @@ CASES = (
                 "content": [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Be kind."}],
             },
             user("Go."),
-            says("Gone."),
+            assistant("Gone."),
             system("Ten minutes left."),
             user("Again."),
         ),
@@ -69,7 +69,7 @@ CASES = (
         "role system among Anthropic's messages (ANT-20)",
         anthropic(
             user("Go."),
-            answers(text("Gone.")),
+            anthropic_assistant(text("Gone.")),
             {"role": "system", "content": "Ten minutes left."},
             user("Again."),
             system="Be brief.",
@@ -80,31 +80,31 @@ CASES = (
         "same_role_twice",
         "openai-chat",
         "two users, two assistants, two systems in a row (OAI-CHAT-14)",
-        chat(user("One."), user("Two."), says("Three."), says("Four."), user("Five.")),
+        chat(user("One."), user("Two."), assistant("Three."), assistant("Four."), user("Five.")),
     ),
     Case(
         "prefill_home_and_abroad",
         "anthropic",
         "an ending on the assistant is a prefill at home and none abroad",
-        anthropic(user("Give me JSON."), answers(text("{"))),
+        anthropic(user("Give me JSON."), anthropic_assistant(text("{"))),
     ),
     Case(
         "prefill_refused",
         "anthropic",
         "newer models want the user last (ANT-22)",
-        anthropic(user("Give me JSON."), answers(text("{")), model="claude-opus-4-6"),
+        anthropic(user("Give me JSON."), anthropic_assistant(text("{")), model="claude-opus-4-6"),
     ),
     Case(
         "prefill_with_white_space",
         "anthropic",
         "a prefill that ends in white space (ANT-23)",
-        anthropic(user("Title?"), answers(text("title: "))),
+        anthropic(user("Title?"), anthropic_assistant(text("title: "))),
     ),
     Case(
         "ends_on_the_assistant",
         "openai-chat",
         "Chat takes an ending on the assistant as a turn that is over",
-        chat(user("Hi."), says("Hello. ")),
+        chat(user("Hi."), assistant("Hello. ")),
     ),
     Case(
         "sdk_leftovers",
@@ -158,7 +158,7 @@ CASES = (
                     },
                 ],
             },
-            asks({**result("toolu_1", "A"), "is_error": False}),
+            anthropic_user({**result("toolu_1", "A"), "is_error": False}),
         ),
     ),
     Case(
@@ -166,11 +166,11 @@ CASES = (
         "anthropic",
         "cache marks on system, tools, text, calls and results go home and nowhere else",
         anthropic(
-            asks(text("Go.", cache_control=CACHE)),
-            answers(text("Reading."), use("toolu_1", value={"path": "a"}, cache_control=CACHE)),
-            asks(result("toolu_1", [text("A", cache_control=CACHE)], cache_control=CACHE)),
+            anthropic_user(text("Go.", cache_control=CACHE)),
+            anthropic_assistant(text("Reading."), use("toolu_1", value={"path": "a"}, cache_control=CACHE)),
+            anthropic_user(result("toolu_1", [text("A", cache_control=CACHE)], cache_control=CACHE)),
             system=[text("Be brief."), text("Be kind.", cache_control={"type": "ephemeral", "ttl": "1h"})],
-            tools=[declared(cache_control=CACHE)],
+            tools=[anthropic_tool(cache_control=CACHE)],
         ),
     ),
     Case(
@@ -268,16 +268,18 @@ CASES = (
         "anthropic",
         "what Claude Code sends: billing line, context management, hidden thinking, deferred tools, moving cache marks",
         anthropic(
-            asks(text("<system-reminder>\nToday.\n</system-reminder>"), text("Read a.", cache_control=CACHE)),
-            answers(thinking("Let me read."), use("toolu_01A", "Read", {"file_path": "/a"})),
-            asks({"tool_use_id": "toolu_01A", "type": "tool_result", "content": "     1\tA", "cache_control": CACHE}),
+            anthropic_user(text("<system-reminder>\nToday.\n</system-reminder>"), text("Read a.", cache_control=CACHE)),
+            anthropic_assistant(thinking("Let me read."), use("toolu_01A", "Read", {"file_path": "/a"})),
+            anthropic_user(
+                {"tool_use_id": "toolu_01A", "type": "tool_result", "content": "     1\tA", "cache_control": CACHE}
+            ),
             model="claude-sonnet-4-5-20250929",
             max_tokens=32000,
             system=[
                 text("x-anthropic-billing-header: cc_version=2.1"),
                 text("You are Claude Code.", cache_control=CACHE),
             ],
-            tools=[declared("Read"), declared("Glob", defer_loading=True)],
+            tools=[anthropic_tool("Read"), anthropic_tool("Glob", defer_loading=True)],
             thinking={"type": "enabled", "budget_tokens": 31999, "display": "omitted"},
             context_management={"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
             metadata={"user_id": json.dumps({"device_id": "d", "session_id": "s"})},
@@ -290,10 +292,10 @@ CASES = (
         "two user messages after a stand-in, is_error always present",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", value={"path": "a"})),
-            asks(result("toolu_1", "No result provided", is_error=True)),
-            asks(text("Try again.")),
-            tools=[declared("read_file", eager_input_streaming=True)],
+            anthropic_assistant(use("toolu_1", value={"path": "a"})),
+            anthropic_user(result("toolu_1", "No result provided", is_error=True)),
+            anthropic_user(text("Try again.")),
+            tools=[anthropic_tool("read_file", eager_input_streaming=True)],
         ),
     ),
     Case(
@@ -317,7 +319,7 @@ CASES = (
         "names on user and assistant messages",
         chat(
             {"role": "user", "name": "ann", "content": "Hi."},
-            says("Hello.", name="bot"),
+            assistant("Hello.", name="bot"),
             {"role": "user", "name": "bob", "content": "Me too."},
         ),
     ),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from .build import (
+from tests.conversations.build import (
     GONE,
     PDF,
     PNG,
     Body,
     Case,
-    bare,
     chat,
     custom_call,
     flat_function,
@@ -20,6 +19,7 @@ from .build import (
     responses,
     text,
     user,
+    without_tools,
 )
 
 LONG = "call_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789ab"
@@ -190,7 +190,7 @@ CASES = (
         "responses_codex",
         "openai-responses",
         "what Codex sends: additional_tools instead of tools, namespaces, raw scripts, developer items, ids everywhere",
-        bare(
+        without_tools(
             responses(
                 {
                     "type": "additional_tools",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import segue
-
-from . import (
+from tests.conversations import (
     bedrock,
     content,
     deepseek,
@@ -22,7 +21,7 @@ from . import (
     switching,
     tools,
 )
-from .build import Case
+from tests.conversations.build import Case
 
 KNOWN = {row.name for row in segue.formats() if row.kind != "text"}
 ALL: tuple[Case, ...] = (

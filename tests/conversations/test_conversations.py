@@ -16,13 +16,12 @@ import pytest
 
 import segue
 from segue.conformance import apis, check_body
+from tests.conversations.build import Case
+from tests.conversations.conversions import Conversions, convert
+from tests.conversations.sdk import complaints
+from tests.conversations.table import CASES
 from tests.each import for_each
 from tests.properties.checks import model_of
-
-from .build import Case
-from .made import Made, convert
-from .sdk import complaints
-from .table import CASES
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WRITE = os.environ.get("SEGUE_SNAPSHOTS") == "write"
@@ -36,7 +35,7 @@ def checked_model(case: Case, target: str) -> str | None:
 
 
 @EVERY_TARGET
-def test_is_accepted(made: Made, target: str) -> None:
+def test_is_accepted(made: Conversions, target: str) -> None:
     case = made.case
     before = copy.deepcopy(case.body)
     out = convert(case, target)
@@ -48,7 +47,7 @@ def test_is_accepted(made: Made, target: str) -> None:
 
 
 @EVERY_TARGET
-def test_vendor_types_accept_it(made: Made, target: str) -> None:
+def test_vendor_types_accept_it(made: Conversions, target: str) -> None:
     case, out = made.case, made.to(target).body
     # A same-API body may have errors of the SDK's types already; no new ones may be added.
     known = complaints(case.body, target) if case.source == target else ()
@@ -66,7 +65,7 @@ POLICIES: tuple[dict[str, Any], ...] = (
 
 
 @EVERY_TARGET
-def test_is_accepted_under_every_policy(made: Made, target: str) -> None:
+def test_is_accepted_under_every_policy(made: Conversions, target: str) -> None:
     case, judged = made.case, {made.to(target).data}
     for policy in POLICIES:
         out = convert(case, target, **policy)
@@ -78,7 +77,7 @@ def test_is_accepted_under_every_policy(made: Made, target: str) -> None:
 
 
 @EVERY_TARGET
-def test_a_second_conversion_changes_nothing(made: Made, target: str) -> None:
+def test_a_second_conversion_changes_nothing(made: Conversions, target: str) -> None:
     out = made.to(target)
     again = segue.convert(out.body, source=target, target=target, model=made.case.models.get(target))
     assert json.dumps(again.body) == json.dumps(out.body)
@@ -106,7 +105,7 @@ def test_valid_body_is_unchanged_for_same_api(case: Case) -> None:
     assert json.dumps(out.body) == json.dumps(expected)
 
 
-def snapshot_of(made: Made, target: str) -> dict[str, Any]:
+def snapshot_of(made: Conversions, target: str) -> dict[str, Any]:
     out = made.to(target)
     return {"findings": [finding.kind for finding in out.report.findings], "body": out.body}
 
@@ -120,7 +119,7 @@ def stored(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text("utf-8"))["targets"] if path.exists() else {}
 
 
-def write(made: Made) -> None:
+def write(made: Conversions) -> None:
     SNAPSHOTS.mkdir(exist_ok=True)
     case = made.case
     page = {
@@ -134,7 +133,7 @@ def write(made: Made) -> None:
 
 
 @EVERY_TARGET
-def test_equals_its_snapshot(made: Made, target: str) -> None:
+def test_equals_its_snapshot(made: Conversions, target: str) -> None:
     if WRITE:
         write(made)
     pages = stored(path_of(made.case))

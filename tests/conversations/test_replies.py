@@ -8,9 +8,22 @@ from typing import Any
 import pytest
 
 import segue
-
-from .build import answers, anthropic, asks, call, calls, chat, declared, function, result, text, tool, use, user
-from .replies import anthropic_reply, chat_reply
+from tests.conversations.build import (
+    anthropic,
+    anthropic_assistant,
+    anthropic_tool,
+    anthropic_user,
+    call,
+    calls,
+    chat,
+    function,
+    result,
+    text,
+    tool,
+    use,
+    user,
+)
+from tests.conversations.replies import anthropic_reply, chat_reply
 
 PATCH = "*** Begin Patch\n*** End Patch"
 
@@ -52,7 +65,9 @@ def test_names_come_back_to_a_chat_client() -> None:
 
 def test_names_come_back_to_an_anthropic_client() -> None:
     long = "mcp__" + "a" * 100
-    converted = segue.convert(anthropic(user("Go."), tools=[declared(long)]), source="anthropic", target="openai-chat")
+    converted = segue.convert(
+        anthropic(user("Go."), tools=[anthropic_tool(long)]), source="anthropic", target="openai-chat"
+    )
     (there,) = _names(converted.body)
     assert len(there) <= 64
     reply = converted.reply(chat_reply(call("call_1", there, {"path": "a"}), content="Reading."))
@@ -86,7 +101,7 @@ def test_ids_for_a_client_are_unique_over_the_conversation(given: str) -> None:
         assert not seen & set(ids), f"turn {turn}: {ids} came before"
         seen |= set(ids)
         results = [result(one, f"content {turn}") for one in ids]
-        body = anthropic(*body["messages"], answers(*blocks), asks(*results))
+        body = anthropic(*body["messages"], anthropic_assistant(*blocks), anthropic_user(*results))
         assert segue.check(body, "anthropic")
         assert segue.check(segue.convert(body, source="anthropic", target="openai-chat").body, "openai-chat")
 

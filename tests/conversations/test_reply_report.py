@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 import segue
-
-from .build import anthropic, call, chat, text, use, user
-from .replies import anthropic_reply, chat_reply, gemini_reply, responses_reply
+from tests.conversations.build import anthropic, call, chat, text, use, user
+from tests.conversations.replies import anthropic_reply, chat_reply, gemini_reply, responses_reply
 
 FROM_CHAT = chat(user("Go."))
 FROM_ANTHROPIC = anthropic(user("Go."))

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from .build import (
+from tests.conversations.build import (
     ENABLED,
     GONE,
     Case,
-    answers,
     anthropic,
-    asks,
+    anthropic_assistant,
+    anthropic_tool,
+    anthropic_user,
+    assistant,
     call,
     calls,
     chat,
-    declared,
     function,
     kept,
     result,
-    says,
     tool,
     use,
     user,
@@ -55,9 +55,9 @@ CASES = (
         "two names of 82 characters that differ at the end",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", f"{LONG_NAME}1", {"n": 1}), use("toolu_2", f"{LONG_NAME}2", {"n": 2})),
-            asks(result("toolu_1", "one"), result("toolu_2", "two")),
-            tools=[declared(f"{LONG_NAME}1"), declared(f"{LONG_NAME}2")],
+            anthropic_assistant(use("toolu_1", f"{LONG_NAME}1", {"n": 1}), use("toolu_2", f"{LONG_NAME}2", {"n": 2})),
+            anthropic_user(result("toolu_1", "one"), result("toolu_2", "two")),
+            tools=[anthropic_tool(f"{LONG_NAME}1"), anthropic_tool(f"{LONG_NAME}2")],
             tool_choice={"type": "tool", "name": f"{LONG_NAME}2"},
         ),
     ),
@@ -129,7 +129,9 @@ CASES = (
         "input_a_string",
         "anthropic",
         "tool_use.input given as JSON text (ANT-11)",
-        anthropic(user("Go."), answers(use("toolu_1", "f", '{"n": 1}')), asks(result("toolu_1", "one"))),
+        anthropic(
+            user("Go."), anthropic_assistant(use("toolu_1", "f", '{"n": 1}')), anthropic_user(result("toolu_1", "one"))
+        ),
     ),
     Case(
         "unparsed_input",
@@ -137,8 +139,8 @@ CASES = (
         "what Claude Code makes of truncated arguments",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", "f", {"__unparsedToolInput": {"raw": '{"a', "len": 3}})),
-            asks(result("toolu_1", "InputValidationError", is_error=True)),
+            anthropic_assistant(use("toolu_1", "f", {"__unparsedToolInput": {"raw": '{"a', "len": 3}})),
+            anthropic_user(result("toolu_1", "InputValidationError", is_error=True)),
         ),
     ),
     Case(
@@ -147,8 +149,10 @@ CASES = (
         "1 is not 1.0, big numbers stay whole",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", "f", {"i": 1, "f": 1.0, "big": 9007199254740993, "e": 1e-7, "neg": -0.0})),
-            asks(result("toolu_1", "one")),
+            anthropic_assistant(
+                use("toolu_1", "f", {"i": 1, "f": 1.0, "big": 9007199254740993, "e": 1e-7, "neg": -0.0})
+            ),
+            anthropic_user(result("toolu_1", "one")),
         ),
     ),
     Case(
@@ -175,7 +179,7 @@ CASES = (
             user("Go."),
             calls(call("call_1", "read_file", {"path": "a"})),
             tool("call_1", "A"),
-            says("A."),
+            assistant("A."),
             user("Sum up."),
             tools=None,
         )
@@ -187,7 +191,11 @@ CASES = (
         "calls in the history and no tools key at all",
         kept(
             **{
-                **anthropic(user("Go."), answers(use("toolu_1", value={"path": "a"})), asks(result("toolu_1", "A"))),
+                **anthropic(
+                    user("Go."),
+                    anthropic_assistant(use("toolu_1", value={"path": "a"})),
+                    anthropic_user(result("toolu_1", "A")),
+                ),
                 "tools": GONE,
             }
         ),
@@ -196,7 +204,7 @@ CASES = (
         "empty_tool_calls",
         "openai-chat",
         "tool_calls: [] as the parse helper emits it (OAI-CHAT-07)",
-        chat(user("Hi."), says("Hello.", tool_calls=[]), user("Go on.")),
+        chat(user("Hi."), assistant("Hello.", tool_calls=[]), user("Go on.")),
     ),
     Case(
         "call_without_type",
@@ -259,7 +267,7 @@ CASES = (
         "long_description",
         "anthropic",
         "a description longer than Chat allows (OAI-CHAT-16)",
-        anthropic(user("Go."), tools=[declared("long", description="word " * 300 + "end")]),
+        anthropic(user("Go."), tools=[anthropic_tool("long", description="word " * 300 + "end")]),
     ),
     Case(
         "tool_declared_twice",
@@ -273,13 +281,13 @@ CASES = (
         "tools that only the provider can define",
         anthropic(
             user("Go."),
-            answers(use("toolu_1", "bash", {"command": "ls"})),
-            asks(result("toolu_1", "a b")),
+            anthropic_assistant(use("toolu_1", "bash", {"command": "ls"})),
+            anthropic_user(result("toolu_1", "a b")),
             tools=[
                 {"type": "bash_20250124", "name": "bash"},
                 {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
                 {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"},
-                declared("read_file", type="custom", eager_input_streaming=True),
+                anthropic_tool("read_file", type="custom", eager_input_streaming=True),
             ],
         ),
     ),

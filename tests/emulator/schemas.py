@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 Schema = dict[str, Any]
 
-WORDS = st.sampled_from(
+SAMPLE_TEXTS = st.sampled_from(
     [
         "",
         "Hi!",

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from segue.emulator.model.arguments import is_valid, make_arguments
 from segue.emulator.model.regex_text import make_text
 from tests.budget import examples
+from tests.emulator import schemas
 from tests.wire import schemas as any_schema
-
-from . import schemas
 
 STRING = {"type": "string"}
 WHOLE = {"type": "integer"}
@@ -151,7 +150,7 @@ def test_long_text_is_handled(words: str) -> None:
 
 
 @examples(3)
-@given(schemas.tools(), schemas.WORDS, st.integers(0, 2))
+@given(schemas.tools(), schemas.SAMPLE_TEXTS, st.integers(0, 2))
 def test_the_schema_takes_what_is_made(schema: Any, words: str, nth: int) -> None:
     made = make_arguments(schema, words, nth=nth)
     jsonschema.Draft202012Validator(schema).validate(made)

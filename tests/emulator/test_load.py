@@ -21,18 +21,28 @@ import segue
 from segue.emulator import Emulator, Recorded, start
 from segue.errors import InputError
 from tests.cli.process import environment
-from tests.emulator.over_http import APIS, PATIENCE, Seen, ask, body_of, connect, opened, raw, reply_of
+from tests.emulator.http_requests import (
+    APIS,
+    TIMEOUT,
+    HttpResult,
+    body_of,
+    connect,
+    open_response,
+    open_socket,
+    reply_of,
+    send_request,
+)
 from tests.ports import free_port
 
 CONNECTIONS = 64
-LONG = 10 * PATIENCE
+LONG = 10 * TIMEOUT
 every_api = pytest.mark.parametrize("api", APIS)
 
 
 def wait_until(true: Callable[[], object]) -> None:
     """Waits for a condition without an event."""
     never = threading.Event()
-    for _ in range(int(PATIENCE / 0.005)):
+    for _ in range(int(TIMEOUT / 0.005)):
         if true():
             return
         never.wait(0.005)
@@ -52,10 +62,10 @@ def test_many_at_once_and_each_gets_its_own_answer(api: str) -> None:
     begun = threading.Barrier(CONNECTIONS)
     script = "\n---\n".join(["wait 0.1\nsay Let me look.\nwait 0.1\nsay Well,\nwait 0.1\nsay here: {get_time}"] * 32)
 
-    def one(number: int) -> tuple[int, bool, Seen]:
+    def one(number: int) -> tuple[int, bool, HttpResult]:
         stream = number % 2 == 0
-        begun.wait(PATIENCE)
-        return number, stream, ask(scripted if stream else plain, bodies[number], stream=stream)
+        begun.wait(TIMEOUT)
+        return number, stream, send_request(scripted if stream else plain, bodies[number], stream=stream)
 
     bodies = [
         body_of(api, f"How is the weather in {city(number)}?" if number % 2 else conversation_with_result(number))
@@ -87,7 +97,7 @@ def city(number: int) -> str:
 def conversation_with_result(number: int) -> segue.Conversation:
     """A conversation in which a tool was run; its result names the request."""
     from segue.canonical.blocks import ToolCall
-    from tests.emulator.over_http import conversation
+    from tests.emulator.http_requests import conversation
 
     chat = conversation(f"What time is it in City{number}?")
     call = ToolCall("get_time", {"zone": f"City{number}"})
@@ -100,11 +110,11 @@ def conversation_with_result(number: int) -> segue.Conversation:
 def test_open_streams_do_not_block_requests() -> None:
     script = "\n---\n".join([f"say Begun.\nwait {LONG}\nsay Over."] * CONNECTIONS)
     with start("anthropic", script=script) as emulator:
-        answers = [opened(emulator, stream=True) for _ in range(CONNECTIONS)]
+        answers = [open_response(emulator, stream=True) for _ in range(CONNECTIONS)]
         for answer in answers:
             assert b"message_start" in answer.read1()
         # All of them are in the middle of their streams; the built-in model answers all the same.
-        assert ask(emulator).status == 200
+        assert send_request(emulator).status == 200
         emulator.stop()
         for answer in answers:
             with answer, pytest.raises((OSError, http.client.HTTPException)):
@@ -116,7 +126,7 @@ def test_several_requests_on_one_connection(api: str) -> None:
     with start(api, script="say One.\n---\nerror 429\n---\nsay Three.\n---\nsay Four.") as emulator:
         connection = connect(emulator)
         bare = connection.sock
-        seen = [ask(emulator, on=connection, stream=stream) for stream in (False, True, True, False)]
+        seen = [send_request(emulator, on=connection, stream=stream) for stream in (False, True, True, False)]
         assert connection.sock is bare
         connection.close()
     assert [one.status for one in seen] == [200, 429, 200, 200]
@@ -125,7 +135,7 @@ def test_several_requests_on_one_connection(api: str) -> None:
 
 
 def test_requests_that_are_written_before_the_answer_was_read() -> None:
-    with start("openai-chat") as emulator, raw(emulator) as first, raw(emulator) as other:
+    with start("openai-chat") as emulator, open_socket(emulator) as first, open_socket(emulator) as other:
         sent = _request(emulator)
         first.sendall(sent + sent.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n", 1))
         came = b""
@@ -150,7 +160,7 @@ def _request(emulator: Emulator) -> bytes:
 def test_a_body_of_many_megabytes_in_small_pieces() -> None:
     body = body_of("openai-chat", "x" * 8_000_000)
     with start("openai-chat", script="say Long.") as emulator:
-        assert reply_of(emulator, ask(emulator, body), stream=False).text == "Long."
+        assert reply_of(emulator, send_request(emulator, body), stream=False).text == "Long."
 
 
 # --------------------------------------------------------------------------------------------------- start, stop, again
@@ -158,15 +168,15 @@ def test_a_body_of_many_megabytes_in_small_pieces() -> None:
 
 def test_nothing_stays_behind() -> None:
     with start("anthropic") as emulator:
-        ask(emulator)
+        send_request(emulator)
     gc.collect()
     threads, files = threading.active_count(), descriptors()
     for number in range(50):
         emulator = start(APIS[number % len(APIS)], script="say Hello.")
         if number % 3 == 0:
-            ask(emulator, stream=number % 2 == 0)
+            send_request(emulator, stream=number % 2 == 0)
         if number % 2 == 0:
-            with raw(emulator):
+            with open_socket(emulator):
                 emulator.stop()
         emulator.stop()
     gc.collect()
@@ -178,11 +188,11 @@ def test_nothing_stays_behind() -> None:
 def test_a_port_is_free_again_at_once() -> None:
     port = free_port()
     with start("anthropic", port=port) as first:
-        ask(first)
+        send_request(first)
     for _ in range(5):
         with start("openai-chat", port=port) as again:
             assert again.port == port
-            assert ask(again).status == 200
+            assert send_request(again).status == 200
 
 
 def test_to_stop_twice_changes_nothing() -> None:
@@ -190,14 +200,14 @@ def test_to_stop_twice_changes_nothing() -> None:
     emulator.stop()
     emulator.stop()
     with pytest.raises(ConnectionRefusedError):
-        ask(emulator)
+        send_request(emulator)
 
 
 def test_stop_ends_an_answer_that_is_waited_for() -> None:
     came = threading.Event()
     emulator = start("anthropic", script=f"wait {LONG}\nsay Late.", on_request=lambda _: came.set())
-    with emulator, raw(emulator) as connection:
-        assert came.wait(PATIENCE)
+    with emulator, open_socket(emulator) as connection:
+        assert came.wait(TIMEOUT)
         emulator.stop()
         with suppress(ConnectionResetError):
             assert connection.recv(1) == b""
@@ -212,8 +222,8 @@ def test_stop_from_the_listener() -> None:
         over.set()
 
     running.append(start("anthropic", on_request=conversation_with_result))
-    ask(running[0])
-    assert over.wait(PATIENCE)
+    send_request(running[0])
+    assert over.wait(TIMEOUT)
     wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("segue")])
 
 
@@ -225,11 +235,11 @@ def test_two_emulators_in_one_process_are_independent() -> None:
         )
         assert here.port != there.port
         for emulator, place, other in ((here, "here", "there"), (there, "there", "here")):
-            assert ask(emulator, key=other).status == 401
-            assert reply_of(emulator, ask(emulator, key=place), stream=False).text == f"{place}."
+            assert send_request(emulator, key=other).status == 401
+            assert reply_of(emulator, send_request(emulator, key=place), stream=False).text == f"{place}."
             assert len(emulator.requests) == 2
         here.stop()
-        assert ask(there, key="there").status == 200
+        assert send_request(there, key="there").status == 200
 
 
 # ------------------------------------------------------------------------------------------------------------ bad ports
@@ -278,7 +288,7 @@ def test_a_client_that_goes_away_does_no_harm(how: str, when: str, capfd: pytest
     script = "\n---\n".join(["wait 0.05\n" + "say Begun.\nwait 0.02\n" * 5 + "say Over."] * 8)
     with start("anthropic", script=script) as emulator:
         for _ in range(8):
-            connection = raw(emulator, stream=True) if when != "in-the-body" else _half(emulator)
+            connection = open_socket(emulator, stream=True) if when != "in-the-body" else _half(emulator)
             if when == "in-the-stream":
                 assert connection.recv(64)
             if how == "reset":
@@ -286,14 +296,14 @@ def test_a_client_that_goes_away_does_no_harm(how: str, when: str, capfd: pytest
             connection.close()
         if when != "in-the-body":
             wait_until(lambda: len(emulator.requests) == 8)
-        assert ask(emulator).status == 200
+        assert send_request(emulator).status == 200
         # Until the last of them was told to nobody.
         wait_until(lambda: not emulator._state.tasks)
     assert capfd.readouterr() == ("", "")
 
 
 def _half(emulator: Emulator) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", emulator.port), timeout=PATIENCE)
+    connection = socket.create_connection(("127.0.0.1", emulator.port), timeout=TIMEOUT)
     connection.sendall(_request(emulator)[:-20])
     return connection
 
@@ -306,13 +316,13 @@ def test_non_http_input_is_closed_silently(capfd: pytest.CaptureFixture[str]) ->
             b"POST / HTTP/1.1\r\nupgrade: x\r\n\r\n\0\0",
             b"x",
         ):
-            with socket.create_connection(("127.0.0.1", emulator.port), timeout=PATIENCE) as connection:
+            with socket.create_connection(("127.0.0.1", emulator.port), timeout=TIMEOUT) as connection:
                 connection.sendall(nonsense)
                 connection.shutdown(socket.SHUT_WR)
                 with suppress(ConnectionResetError):
                     while connection.recv(1 << 16):
                         pass
-        assert ask(emulator).status == 200
+        assert send_request(emulator).status == 200
     assert capfd.readouterr() == ("", "")
 
 
@@ -320,8 +330,8 @@ def test_stop_in_mid_stream_prints_nothing(capfd: pytest.CaptureFixture[str]) ->
     for stream in (True, False):
         came = threading.Event()
         emulator = start("anthropic", script=f"wait {LONG}\nsay Late.", on_request=lambda _, came=came: came.set())
-        with emulator, raw(emulator, stream=stream):
-            assert came.wait(PATIENCE)
+        with emulator, open_socket(emulator, stream=stream):
+            assert came.wait(TIMEOUT)
             emulator.stop()
     assert capfd.readouterr() == ("", "")
 
@@ -347,8 +357,8 @@ def test_a_process_that_ends_with_an_emulator_that_runs() -> None:
 def test_listener_gets_each_request_in_order() -> None:
     records: list[Recorded] = []
     with start("anthropic", script="say Hello.", on_request=records.append) as emulator:
-        ask(emulator)
-        ask(emulator, b"{")
+        send_request(emulator)
+        send_request(emulator, b"{")
         assert records == emulator.requests
     assert [(record.number, record.status, record.text) for record in records] == [(1, 200, "Hello."), (2, 400, "")]
 
@@ -361,14 +371,14 @@ def test_a_listener_that_fails_spoils_no_answer(monkeypatch: pytest.MonkeyPatch)
         raise ValueError(f"request {record.number}")
 
     with start("anthropic", on_request=conversation_with_result) as emulator:
-        assert [ask(emulator).status for _ in range(2)] == [200, 200]
+        assert [send_request(emulator).status for _ in range(2)] == [200, 200]
     assert [str(error) for error in records] == ["request 1", "request 2"]
 
 
 def test_bug_is_reported_to_client_and_record(monkeypatch: pytest.MonkeyPatch) -> None:
     with start("anthropic", script="say Hello.") as emulator:
         monkeypatch.setattr(emulator._app, "_judged", lambda *_: 1 / 0)
-        seen = ask(emulator)
+        seen = send_request(emulator)
         assert seen.status == 500
         assert "bug in segue" in seen.json["error"]["message"]
         assert emulator.requests[0].status == 500

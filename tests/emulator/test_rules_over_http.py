@@ -22,10 +22,9 @@ from tests.conformance import bodies_responses as r
 from tests.conformance.case import Body
 from tests.conformance.test_rules import BODIES, CASES, EXAMPLES, MODELS, PREFIX, PROFILE_EXAMPLES, RULEBOOK
 from tests.conformance.test_rules import _chat_body as chat_body
-from tests.emulator import test_words_claude_gemini as claude_words
-from tests.emulator import test_words_openai as openai_words
-
-from .envelopes import ENVELOPES, Said
+from tests.emulator import test_error_texts_claude_gemini as claude_texts
+from tests.emulator import test_error_texts_openai as openai_texts
+from tests.emulator.envelopes import ENVELOPES, ParsedError
 
 RULES = {rule["id"]: rule for rule in RULEBOOK}
 PARSERS = [*((api, None) for api in PREFIX), *(("openai-chat", name) for name in conformance.profile_names())]
@@ -65,10 +64,10 @@ def valid_rows() -> Iterator[Row]:
     seen: set[str] = set()
     for api, profile in PARSERS:
         for case in CASES[api] if profile is None else bodies_profiles.CASES[profile]:
-            same = f"{api} {profile} {case.model} {case.lawful}"
+            same = f"{api} {profile} {case.model} {case.valid}"
             if same not in seen:
                 seen.add(same)
-                yield Row(api, profile, case.rule, case.about, case.lawful, case.model)
+                yield Row(api, profile, case.rule, case.about, case.valid, case.model)
 
 
 # Models on which the rulebook's sample is refused, where the rule depends on one.
@@ -92,7 +91,7 @@ STAND_INS = {
     "anthropic": {bodies_anthropic.SIGNED["signature"], "a+b/cA=="},
     "bedrock": {bodies_anthropic.SIGNED["signature"], "c2ln"},
     "gemini": {bodies_gemini.SIGNATURE, "-_-_", "KO4J"},
-    "openai-responses": {r.SEAL},
+    "openai-responses": {r.ENCRYPTED},
     "azure-foundry": {"gAAAAx"},
 }
 
@@ -177,7 +176,7 @@ class Provider:
 
     @property
     def _approval(self) -> Body:
-        return r.WHO if self.api == "openai-responses" else {**r.WHO, "id": bodies_foundry.name("mcpr")}
+        return r.WHO if self.api == "openai-responses" else {**r.WHO, "id": bodies_foundry.make_id("mcpr")}
 
     _azure_foundry = _openai_responses
 
@@ -249,7 +248,7 @@ def sentence(rule: str, text: str) -> re.Pattern[str]:
     return re.compile(LEADS.get(rule, "") + " ".join(written) + more + r"\n?", re.DOTALL)
 
 
-def sentences(error: Said) -> list[str]:
+def sentences(error: ParsedError) -> list[str]:
     """The sentences of an error: its message, and each finding with its place."""
     listed = [one for one in error.details if "@type" not in one]
     return [error.message, *(f"{one.get('message') or one.get('msg')} (param {one.get('param')})" for one in listed)]
@@ -261,11 +260,11 @@ def recalled(rule: str) -> bool:
 
 def different_text(row: Row) -> str | bool:
     """Whether a breach is deliberately told in another sentence than the sample's, and in which, if that is noted."""
-    other = openai_words.OTHERWISE.get(row.rule, {}).get(row.about)
+    other = openai_texts.DIFFERENT_TEXTS.get(row.rule, {}).get(row.about)
     if other is not None:
         return other
-    if row.about in claude_words.OTHERWISE.get(row.rule, ()):
-        return claude_words.EXACTLY.get(row.api, {}).get(f"{row.rule} {row.about}", True)
+    if row.about in claude_texts.DIFFERENT_TEXTS.get(row.rule, ()):
+        return claude_texts.EXACT_TEXTS.get(row.api, {}).get(f"{row.rule} {row.about}", True)
     return False
 
 
@@ -329,7 +328,7 @@ LET_PASS = {
     "OAI-CHAT-22": "some deployments",
 }
 # Their text is a client library's, or what was left of it in a report.
-REPORTED_BY_OTHER_RULE = {"BED-09", *openai_words.SHORTENED}
+REPORTED_BY_OTHER_RULE = {"BED-09", *openai_texts.SHORTENED}
 WITH_STATE = {"OAI-RESP-04"}
 BEFORE_THE_CHECKER = {"gemini GEM-09 contents missing"}
 
@@ -350,9 +349,9 @@ def test_violation_gets_the_provider_error(providers: Providers, row: Row) -> No
     check_text(row, sent, error)
 
 
-def check_text(row: Row, sent: Response, error: Said) -> None:
+def check_text(row: Row, sent: Response, error: ParsedError) -> None:
     known = RULES[row.rule]
-    own = row.profile is not None or row.rule.startswith(openai_words.SPOKEN[row.api])
+    own = row.profile is not None or row.rule.startswith(openai_texts.RULE_PREFIXES[row.api])
     other = own and different_text(row)
     if row.about == "example" and row.rule in REPORTED_FIRST:
         assert error.message.startswith(REPORTED_FIRST[row.rule])
@@ -478,7 +477,7 @@ def test_thinking_that_was_forged_or_edited(
     refused(fresh["anthropic"], sent, rule, 400, message)
 
 
-def refused(provider: Emulator, sent: Response, rule: str, status: int, message: str) -> Said:
+def refused(provider: Emulator, sent: Response, rule: str, status: int, message: str) -> ParsedError:
     error = ENVELOPES[provider.api](sent)
     assert (sent.status, error.message[: len(message)]) == (status, message)
     assert rule in {violation.rule for violation in provider.requests[-1].violations}

@@ -18,9 +18,8 @@ from mistralai.client.utils import BackoffStrategy, RetryConfig
 
 from segue.emulator import Emulator, start
 from segue.wire.registry import WIRES
+from tests.emulator.vendor_chats import KEY, VENDOR_CHATS, VendorChat
 from tests.vendors import boto
-
-from .talks import KEY, TALKS, Talk
 
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 MODELS = {
@@ -37,8 +36,8 @@ MODELS = {
 }
 
 
-def _make_chat(provider: Emulator) -> closing[Talk]:
-    return closing(TALKS[provider.api](provider, model=MODELS[provider.api]))
+def _make_chat(provider: Emulator) -> closing[VendorChat]:
+    return closing(VENDOR_CHATS[provider.api](provider, model=MODELS[provider.api]))
 
 
 class ExpectedError(NamedTuple):
@@ -77,7 +76,7 @@ SHUT_OUT = {
 }
 
 
-@pytest.mark.parametrize("api", TALKS)
+@pytest.mark.parametrize("api", VENDOR_CHATS)
 @pytest.mark.parametrize("how", ["at once", "streamed"])
 def test_a_wrong_key_is_the_clients_own_error(api: str, how: Any) -> None:
     right = {"bedrock": "nobody:something else"}.get(api, "another-key")
@@ -90,7 +89,7 @@ def test_a_wrong_key_is_the_clients_own_error(api: str, how: Any) -> None:
     assert right not in repr(request)
 
 
-@pytest.mark.parametrize("api", TALKS)
+@pytest.mark.parametrize("api", VENDOR_CHATS)
 def test_the_right_key_is_let_in(api: str) -> None:
     with start(api, keys=[{"bedrock": "nobody:nothing"}.get(api, KEY)]) as provider, _make_chat(provider) as chat:
         chat.add_user("Hello.")
@@ -132,7 +131,7 @@ REFUSED: dict[str, tuple[list[Any], ExpectedError]] = {
 }
 
 
-@pytest.mark.parametrize("api", TALKS)
+@pytest.mark.parametrize("api", VENDOR_CHATS)
 @pytest.mark.parametrize("how", ["at once", "streamed"])
 def test_rejection_has_the_provider_message(api: str, how: Any) -> None:
     history, expected = REFUSED[api]
@@ -165,7 +164,7 @@ def _patient(chat: Any) -> None:
             backoff = BackoffStrategy(initial_interval=10, max_interval=20, exponent=1.1, max_elapsed_time=2000)
             chat.arguments["retries"] = RetryConfig("backoff", backoff, retry_connection_errors=False)
         case "bedrock":
-            chat.client = boto.connected(chat.emulator.base_url, tries=2)
+            chat.client = boto.connect(chat.emulator.base_url, tries=2)
         case _:
             chat.client = chat.client.with_options(max_retries=1)
 

@@ -18,12 +18,11 @@ from google import genai
 
 import segue
 from segue.emulator import Emulator, start
+from tests.emulator.vendor_chats import VENDOR_CHATS, RequestMode, StoredResponses, VendorChat, find_values, run_tool
 from tests.ports import free_port
 from tests.properties.readers import read
 from tests.vendors import loops
-from tests.vendors.clients import Called
-
-from .talks import TALKS, HeldResponses, How, Talk, found, run
+from tests.vendors.clients import ClientCall
 
 QUESTIONS = (
     loops.QUESTION,
@@ -50,7 +49,7 @@ class Case(NamedTuple):
     api: str
     asked: dict[str, Any]
     thoughts: str | None = None
-    vendor_chat: Callable[..., Talk] | None = None
+    vendor_chat: Callable[..., VendorChat] | None = None
 
 
 _SEALED = {"reasoning": {"effort": "low"}, "store": False, "include": ["reasoning.encrypted_content"]}
@@ -67,11 +66,11 @@ CASES = {
     ),
     "openai-responses": Case("openai-responses", {"model": "gpt-5.1", **_SEALED}, "encrypted_content"),
     "openai-responses, held": Case(
-        "openai-responses", {"model": "gpt-5.1", "reasoning": {"summary": "auto"}}, vendor_chat=HeldResponses
+        "openai-responses", {"model": "gpt-5.1", "reasoning": {"summary": "auto"}}, vendor_chat=StoredResponses
     ),
     "openai-responses, stored": Case("openai-responses", {"model": "gpt-5.1"}, "summary"),
     "azure-foundry": Case("azure-foundry", {"model": "gpt-5"}, "summary"),
-    "azure-foundry, held": Case("azure-foundry", {"model": "gpt-5"}, vendor_chat=HeldResponses),
+    "azure-foundry, held": Case("azure-foundry", {"model": "gpt-5"}, vendor_chat=StoredResponses),
     "anthropic": Case("anthropic", {"model": "claude-sonnet-4-6"}),
     "anthropic, thinking": Case("anthropic", {"model": "claude-sonnet-4-6", "thinking": _BUDGET}, "signature"),
     "anthropic, adaptive": Case(
@@ -98,25 +97,25 @@ CASES = {
 
 # One of each client that can be awaited.
 AWAITED = ("openai-chat", "openai-responses", "anthropic, thinking", "gemini 3", "mistral")
-ASYNC: tuple[How, ...] = ("async", "async streamed")
-PLAIN: tuple[How, ...] = ("at once", "streamed")
+ASYNC: tuple[RequestMode, ...] = ("async", "async streamed")
+PLAIN: tuple[RequestMode, ...] = ("at once", "streamed")
 RUNS = [(name, how) for name in CASES for how in (*PLAIN, *(ASYNC if name in AWAITED else ()))]
 
 
 @pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 @pytest.mark.parametrize(("name", "how"), RUNS)
-def test_a_tool_loop_of_three_exchanges(name: str, how: How) -> None:
+def test_a_tool_loop_of_three_exchanges(name: str, how: RequestMode) -> None:
     case = CASES[name]
-    called: list[Called] = []
+    called: list[ClientCall] = []
     with (
         start(case.api, seed=len(name)) as provider,
-        closing((case.vendor_chat or TALKS[case.api])(provider, **case.asked)) as vendor_chat,
+        closing((case.vendor_chat or VENDOR_CHATS[case.api])(provider, **case.asked)) as vendor_chat,
     ):
         for question in QUESTIONS:
             turns, text = vendor_chat.exchange(question, how)
             assert len(turns[0]) > 1, "calls go out in parallel"
             for call in turns[0]:
-                assert " ".join(run(call).split()) in " ".join(text.split())
+                assert " ".join(run_tool(call).split()) in " ".join(text.split())
             called += turns[0]
     _accepted(provider, streamed="streamed" in how)
     if name != "gemini 2.5":
@@ -126,11 +125,11 @@ def test_a_tool_loop_of_three_exchanges(name: str, how: How) -> None:
     if case.vendor_chat is None:
         reading = read(dict(last), case.api)
         assert [(one.name, one.arguments, one.text) for one in reading.interactions] == [
-            (call.tool, call.arguments, run(call)) for call in called
+            (call.tool, call.arguments, run_tool(call)) for call in called
         ]
         assert not reading.surplus
     if case.thoughts:
-        assert len(list(found(last, case.thoughts))) >= len(QUESTIONS), "the client hands back what was thought"
+        assert len(list(find_values(last, case.thoughts))) >= len(QUESTIONS), "the client hands back what was thought"
 
 
 def _accepted(provider: Emulator, *, streamed: bool = False) -> None:
@@ -171,7 +170,7 @@ def test_a_helper_takes_a_script_for_a_model(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 @pytest.mark.parametrize("how", [*PLAIN, "async"])
-def test_googles_chat_calls_by_itself(how: How) -> None:
+def test_googles_chat_calls_by_itself(how: RequestMode) -> None:
     """Automatic function calling, and the history that the chat keeps of it, signatures included."""
     config = genai.types.GenerateContentConfig(tools=list(loops.TOOLS.values()))
     asked: Any = {"model": "gemini-3-pro-preview", "config": config}
@@ -198,7 +197,7 @@ def test_googles_chat_calls_by_itself(how: How) -> None:
     last = dict(provider.requests[-1].body or {})
     ran = read(last, "gemini").interactions
     assert len(ran) == sum(len(request.calls) for request in provider.requests) > 6
-    assert len(list(found(last, "thoughtSignature"))) == len(QUESTIONS)
+    assert len(list(find_values(last, "thoughtSignature"))) == len(QUESTIONS)
     assert all("°C" in text for text in texts), texts
 
 
@@ -264,20 +263,20 @@ def test_missing_thread_is_recreated_by_the_client() -> None:
     ("api", "model"),
     [("deepseek", "deepseek-v4-pro"), ("deepseek", "deepseek-reasoner"), ("kimi", "kimi-k2-thinking")],
 )
-def test_a_script_need_not_think(api: str, model: str, how: How) -> None:
+def test_a_script_need_not_think(api: str, model: str, how: RequestMode) -> None:
     """Their models always do, and want it back (DS-01, DS-02, KIM-04)."""
     script = 'call get_weather {"city": "Oslo"}\n---\nsay {get_weather}\n---\nsay You are welcome.'
-    with start(api, script=script) as provider, closing(TALKS[api](provider, model=model)) as vendor_chat:
+    with start(api, script=script) as provider, closing(VENDOR_CHATS[api](provider, model=model)) as vendor_chat:
         vendor_chat.exchange("Is it warm in Oslo?", how)
         assert vendor_chat.exchange("Thanks.", how) == ([], "You are welcome.")
     _accepted(provider, streamed=how == "streamed")
-    assert len(list(found(provider.requests[-1].body, "reasoning_content"))) == 2
+    assert len(list(find_values(provider.requests[-1].body, "reasoning_content"))) == 2
 
 
 def test_azure_refuses_older_reasoning_and_repair_takes_it_out() -> None:
     """AZF-06: OpenAI's client hands all of it back, as OpenAI wants it."""
     case = Case("azure-foundry", {"model": "gpt-5", **_SEALED})
-    with start(case.api) as provider, closing(TALKS[case.api](provider, **case.asked)) as vendor_chat:
+    with start(case.api) as provider, closing(VENDOR_CHATS[case.api](provider, **case.asked)) as vendor_chat:
         vendor_chat.exchange(QUESTIONS[0], "at once")
         with pytest.raises(openai.BadRequestError, match="Invalid payload"):
             vendor_chat.exchange(QUESTIONS[1], "at once")

@@ -12,11 +12,10 @@ from mistralai.client import models as mistral
 
 import segue
 from segue.emulator import Recorded, start
+from tests.emulator.vendor_chats import VENDOR_CHATS, RequestMode, VendorChat, find_values, run_tool
 from tests.properties.readers import read
 from tests.vendors import loops
-from tests.vendors.clients import Called
-
-from .talks import TALKS, How, Talk, found, run
+from tests.vendors.clients import ClientCall
 
 _BUDGET = {"type": "enabled", "budget_tokens": 1024}
 ASKED: dict[str, dict[str, Any]] = {
@@ -39,7 +38,7 @@ MODELS = ("openai-responses", "anthropic", "gemini", "bedrock")
 SIGNATURES = ("signature", "thoughtSignature", "encrypted_content")
 NEXT = "And in Bergen and in Porto?"
 LAST = "How warm is it in Rome, and how late is it in Europe/Rome?"
-HOWS: tuple[How, How] = ("at once", "streamed")
+HOWS: tuple[RequestMode, RequestMode] = ("at once", "streamed")
 
 
 class FirstExchange(NamedTuple):
@@ -51,21 +50,21 @@ class FirstExchange(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def chats() -> Generator[dict[str, Talk]]:
+def chats() -> Generator[dict[str, VendorChat]]:
     """A client of every API, each with a provider of its own."""
     with ExitStack() as stack:
         yield {
             api: stack.enter_context(closing(vendor_chat(stack.enter_context(start(api, seed=7)), **ASKED[api])))
-            for api, vendor_chat in TALKS.items()
+            for api, vendor_chat in VENDOR_CHATS.items()
         }
 
 
 @pytest.fixture(scope="module")
-def played(chats: dict[str, Talk]) -> dict[str, FirstExchange]:
+def played(chats: dict[str, VendorChat]) -> dict[str, FirstExchange]:
     return {api: _played(vendor_chat) for api, vendor_chat in chats.items()}
 
 
-def _played(vendor_chat: Talk) -> FirstExchange:
+def _played(vendor_chat: VendorChat) -> FirstExchange:
     turns, _ = vendor_chat.exchange(loops.QUESTION, "at once")
     sealed = signatures(vendor_chat.emulator.requests[-1].body)
     vendor_chat.add_user(NEXT)
@@ -73,11 +72,11 @@ def _played(vendor_chat: Talk) -> FirstExchange:
 
 
 def signatures(body: Any) -> frozenset[str]:
-    return frozenset(seal for key in SIGNATURES for seal in found(body, key) if not seal.startswith("skip_"))
+    return frozenset(seal for key in SIGNATURES for seal in find_values(body, key) if not seal.startswith("skip_"))
 
 
-def _ran(turns: list[list[Called]]) -> list[tuple[str, Any, str]]:
-    return [(call.tool, call.arguments, run(call)) for calls in turns for call in calls]
+def _ran(turns: list[list[ClientCall]]) -> list[tuple[str, Any, str]]:
+    return [(call.tool, call.arguments, run_tool(call)) for calls in turns for call in calls]
 
 
 def _accepted(requests: list[Recorded]) -> None:
@@ -94,13 +93,13 @@ def _summarize_calls(body: Any, api: str) -> list[tuple[str, Any, str | None]]:
     return [(one.name, one.arguments, one.text) for one in reading.interactions]
 
 
-@pytest.mark.parametrize("target", TALKS)
-@pytest.mark.parametrize("source", TALKS)
+@pytest.mark.parametrize("target", VENDOR_CHATS)
+@pytest.mark.parametrize("source", VENDOR_CHATS)
 def test_a_history_goes_on_with_another_client(
-    source: str, target: str, chats: dict[str, Talk], played: dict[str, FirstExchange]
+    source: str, target: str, chats: dict[str, VendorChat], played: dict[str, FirstExchange]
 ) -> None:
     before, there = played[source], chats[target]
-    how = HOWS[(list(TALKS).index(source) + list(TALKS).index(target)) % 2]
+    how = HOWS[(list(VENDOR_CHATS).index(source) + list(VENDOR_CHATS).index(target)) % 2]
     converted = segue.convert(before.body, source=source, target=target, model=ASKED[target]["model"])
     first = len(there.emulator.requests)
     there.resume(converted.body, ASKED[target]["model"])
@@ -120,9 +119,9 @@ def test_a_history_goes_on_with_another_client(
         assert not sealed & before.signatures, "what one provider signed is of no use to another"
 
 
-@pytest.mark.parametrize(("home", "abroad"), [(home, api) for home in MODELS for api in TALKS if api != home])
+@pytest.mark.parametrize(("home", "abroad"), [(home, api) for home in MODELS for api in VENDOR_CHATS if api != home])
 def test_reasoning_returns_to_its_own_api(
-    home: str, abroad: str, chats: dict[str, Talk], played: dict[str, FirstExchange]
+    home: str, abroad: str, chats: dict[str, VendorChat], played: dict[str, FirstExchange]
 ) -> None:
     """segue keeps the conversation; first a client of another API continues it, then the original one."""
     before = played[home]
@@ -143,10 +142,10 @@ class Continued(NamedTuple):
     ran: list[tuple[str, Any, str]]
 
 
-def _continue(chat: segue.Conversation, vendor_chat: Talk, api: str) -> Continued:
+def _continue(chat: segue.Conversation, vendor_chat: VendorChat, api: str) -> Continued:
     """One exchange. The client's own objects are what segue is given."""
     first, model = len(vendor_chat.emulator.requests), ASKED[api]["model"]
-    turns: list[list[Called]] = []
+    turns: list[list[ClientCall]] = []
     while True:
         vendor_chat.resume(chat.render(api, model=model).body, model)
         reply = vendor_chat.request("at once")
@@ -156,17 +155,17 @@ def _continue(chat: segue.Conversation, vendor_chat: Talk, api: str) -> Continue
             break
         turns.append(reply.calls)
         for call in calls:
-            chat.add_result(call, run(Called(call.id, call.name, call.arguments)))
+            chat.add_result(call, run_tool(ClientCall(call.id, call.name, call.arguments)))
     requests = vendor_chat.emulator.requests[first:]
     _accepted(requests)
     assert turns
     return Continued(requests[-1], _ran(turns))
 
 
-@pytest.mark.parametrize("api", TALKS)
+@pytest.mark.parametrize("api", VENDOR_CHATS)
 def test_a_clients_objects_are_read_as_it_sends_them(api: str) -> None:
     """Those of streams, which hold more than those of whole replies."""
-    with start(api) as provider, closing(TALKS[api](provider, **ASKED[api])) as vendor_chat:
+    with start(api) as provider, closing(VENDOR_CHATS[api](provider, **ASKED[api])) as vendor_chat:
         vendor_chat.exchange(loops.QUESTION, "streamed")
         vendor_chat.exchange(NEXT, "streamed")
     sent = dict(provider.requests[-1].body or {})

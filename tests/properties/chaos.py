@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from .story import ABSENT
+from tests.properties.scenario import ABSENT
 
 Body = dict[str, Any]
 

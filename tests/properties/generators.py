@@ -10,10 +10,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.drawing import sampled
-
-from .ids import MISSING, STYLES, UNIQUE, Style
-from .story import OWN, Call, Event, Picture, Reply, Result, Say, Story, System, Tool
+from tests.properties.ids import MISSING, STYLES, UNIQUE, Style
+from tests.properties.scenario import OWN, Call, Event, Picture, Reply, Result, Scenario, System, Tool, UserText
+from tests.strategies import cached_sampled_from
 
 PLAIN = ("read_file", "glob", "get_weather", "Bash")
 WEIRD = ("ns.tool", "a.b", "a b", "a_b", "with two spaces", "n" * 80, f"{'n' * 79}m", "naïve/ünicode:tool", "0")
@@ -61,7 +60,7 @@ class ScenarioGenerator:
         self.total = 0
         self.events: list[Event] = []
         self.late: list[Result] = []
-        self.scenario = Story(self.events)
+        self.scenario = Scenario(self.events)
 
     def chance(self, of_ten: int) -> bool:
         return self.draw(st.integers(0, 9)) >= 10 - of_ten
@@ -74,12 +73,12 @@ class ScenarioGenerator:
         return f"w{self.marker_count:04}q"
 
     def pick(self, *values: Any) -> Any:
-        return self.draw(sampled(values))
+        return self.draw(cached_sampled_from(values))
 
     # ------------------------------------------------------------------------------------------------- the scenario
 
-    def generate(self) -> Story:
-        self.style: Style = UNIQUE[0] if self.valid else self.draw(sampled(STYLES))
+    def generate(self) -> Scenario:
+        self.style: Style = UNIQUE[0] if self.valid else self.draw(cached_sampled_from(STYLES))
         self.scenario.style = self.style.name
         weird = not self.valid and self.chance(3)
         self.names = self.draw(WEIRD_NAMES if weird else PLAIN_NAMES)
@@ -103,7 +102,7 @@ class ScenarioGenerator:
     def add_opening(self) -> None:
         if self.api in ("kimi", "gemini", "bedrock"):
             return
-        if self.fault() and self.style.told:
+        if self.fault() and self.style.has_ids:
             self.add_orphan()
         if self.chance(1):
             self.events.append(self.reply(0))
@@ -122,7 +121,7 @@ class ScenarioGenerator:
     def add_ending(self) -> None:
         self.events.extend(self.late)
         self.late = []
-        open_end = self.valid and not isinstance(self.events[-1], Say | Result)
+        open_end = self.valid and not isinstance(self.events[-1], UserText | Result)
         if open_end or self.chance(3):
             self.add_user()
 
@@ -139,8 +138,8 @@ class ScenarioGenerator:
             if self.fault():
                 texts = self.pick(("",), (" ",), (*texts, ""), ("", *texts))
             picture = self.picture() if self.chance(1) else None
-            self.events.append(Say(texts, picture, joined=self.chance(5), as_list=self.chance(3)))
-        if self.fault() and self.style.told:
+            self.events.append(UserText(texts, picture, joined=self.chance(5), as_list=self.chance(3)))
+        if self.fault() and self.style.has_ids:
             self.add_orphan()
         self.add_late_results()
 
@@ -148,7 +147,7 @@ class ScenarioGenerator:
         """Adds late results after the next user text; where ids are unique some wait longer."""
         waiting: list[Result] = []
         for result in self.late:
-            if self.style.unique and self.chance(2) and isinstance(self.events[-1], Say):
+            if self.style.unique and self.chance(2) and isinstance(self.events[-1], UserText):
                 waiting.append(result)
             else:
                 self.events.append(result)
@@ -191,9 +190,9 @@ class ScenarioGenerator:
         self.turn += 1
         results = [self.result(call) for call in reply.calls]
         for call, result in zip(reply.calls, results, strict=True):
-            self.scenario.answers[call.word] = result
+            self.scenario.results[call.marker] = result
         answered = self.drop_results(reply, results)
-        if self.fault() and self.style.unique and self.style.told and answered and not self.legacy:
+        if self.fault() and self.style.unique and self.style.has_ids and answered and not self.legacy:
             self.events.append(answered.pop(0))
         self.events.append(reply)
         if self.fault() and answered and not self.legacy:
@@ -203,7 +202,7 @@ class ScenarioGenerator:
         if self.style.distinct and not self.legacy and self.chance(2):
             answered = self.draw(st.permutations(answered))
         self.events.extend(answered)
-        if answered and self.style.distinct and self.style.told and not self.legacy and self.fault():
+        if answered and self.style.distinct and self.style.has_ids and not self.legacy and self.fault():
             self.add_duplicate(self.pick(*answered))
 
     def drop_results(self, reply: Reply, results: list[Result]) -> list[Result]:
@@ -215,8 +214,8 @@ class ScenarioGenerator:
             kept = results[: self.draw(st.integers(0, len(results) - 1))]
         given = {result.call for result in kept}
         for call in reply.calls:
-            if call.word not in given:
-                self.scenario.answers[call.word] = None
+            if call.marker not in given:
+                self.scenario.results[call.marker] = None
         return kept
 
     def result(self, call: Call) -> Result:
@@ -236,15 +235,15 @@ class ScenarioGenerator:
         form = "parts" if text and self.chance(2) else "text"
         if not text and not picture and self.chance(5):
             form = "omitted" if not self.valid or self.api == "anthropic" else "text"
-        raw = call.id if call.id is OWN else self.style.result_id(call.id, call.word)
-        return Result(call.word, text, raw, call.tool, error, picture, form, call.kind)
+        raw = call.id if call.id is OWN else self.style.result_id(call.id, call.marker)
+        return Result(call.marker, text, raw, call.tool, error, picture, form, call.kind)
 
     def add_duplicate(self, result: Result) -> None:
         if result.error:
             return
         if self.chance(5):
             again = Result(result.call, f"Other {self.new_marker()}", result.id, result.tool)
-            self.scenario.losers.append(again)
+            self.scenario.discarded_results.append(again)
         else:
             again = result
         if self.style.unique and self.chance(3):
@@ -262,18 +261,18 @@ class ScenarioGenerator:
 
 
 @st.composite
-def stories(draw: Any) -> Story:
+def scenarios(draw: Any) -> Scenario:
     """Any scenario with known pairing, valid or broken."""
     return ScenarioGenerator(draw, None).generate()
 
 
 @st.composite
-def lawful_stories(draw: Any, api: str) -> Story:
+def valid_scenarios(draw: Any, api: str) -> Scenario:
     """Scenarios that this API accepts unchanged."""
     return ScenarioGenerator(draw, api).generate()
 
 
-def source_models(scenario: Story, api: str) -> tuple[str, ...]:
+def source_models(scenario: Scenario, api: str) -> tuple[str, ...]:
     """Possible source models of the scenario. K3 pairs by position, so an orphan would match an open call."""
     careful = bool(scenario.orphans) or scenario.style in {style.name for style in MISSING}
     return tuple(model for model in MODELS.get(api, ()) if not (careful and model == "kimi-k3"))

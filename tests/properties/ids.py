@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .story import ABSENT, OWN
+from tests.properties.scenario import ABSENT, OWN
 
 LONG = "x" * 95
 
@@ -19,7 +19,7 @@ class Style:
     name: str
     unique: bool = True
     distinct: bool = True
-    told: bool = True
+    has_ids: bool = True
 
     def id(self, turn: int, index: int, total: int, tool: str) -> Any:
         """The raw id of a call: in which turn, at which place in it, how many calls before it."""
@@ -79,7 +79,7 @@ UNIQUE = tuple(
 REPEATING = tuple(Style(name, unique=False) for name in ("restarting", "kimi restarting", "canonical reused", "reused"))
 CONSTANT = (Style("constant", unique=False, distinct=False),)
 MISSING = tuple(
-    Style(name, unique=False, distinct=False, told=False)
+    Style(name, unique=False, distinct=False, has_ids=False)
     for name in ("empty", "null", "null text", "absent", "mixed", "minted")
 )
 STYLES = (*UNIQUE, *REPEATING, *CONSTANT, *MISSING)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from .story import word_of
+from tests.properties.scenario import find_marker
 
 Body = dict[str, Any]
 
@@ -31,8 +31,8 @@ class Interaction:
     error: bool = False
 
     @property
-    def word(self) -> str | None:
-        return word_of(json.dumps(self.arguments, ensure_ascii=False))
+    def marker(self) -> str | None:
+        return find_marker(json.dumps(self.arguments, ensure_ascii=False))
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Reading:
     def ids(self) -> list[Any]:
         return [interaction.id for interaction in self.interactions]
 
-    def at(self, marker: str) -> list[Interaction]:
+    def find(self, marker: str) -> list[Interaction]:
         """The interactions whose arguments contain this marker."""
         return [one for one in self.interactions if marker in json.dumps(one.arguments, ensure_ascii=False)]
 

@@ -10,9 +10,8 @@ import segue
 from segue.canonical.blocks import Block, ToolCall, ToolResponse
 from segue.wire.registry import WIRES
 from tests.budget import examples
-from tests.catalog.originals import Sample, samples
-
-from .readers import read
+from tests.catalog.vendor_catalog import Sample, samples
+from tests.properties.readers import read
 
 _ITEMS = st.lists(st.one_of(st.sampled_from(samples()), st.sampled_from(["Go on.", "Wait."])), min_size=1, max_size=12)
 

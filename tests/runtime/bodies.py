@@ -153,7 +153,7 @@ def _bedrock(body: Body) -> Iterator[Part]:
 # ---------------------------------------------------------------------------------------------------------- invariants
 
 
-def unpaired(api: str, body: Body) -> list[str]:
+def unpaired_ids(api: str, body: Body) -> list[str]:
     """Calls without exactly one result, results without exactly one call. Ids that lack go by place and name."""
     called, answered = calls(api, body), results(api, body)
     if api == "gemini" and not all(part.id for part in (*called, *answered)):
@@ -166,7 +166,7 @@ def unpaired(api: str, body: Body) -> list[str]:
     ]
 
 
-def repeated(api: str, body: Body) -> list[str]:
+def repeated_ids(api: str, body: Body) -> list[str]:
     """Ids of more than one result or more than one call."""
     many: list[str] = []
     for held in (calls(api, body), results(api, body)):
@@ -188,7 +188,7 @@ _VALID_IDS = {
 }
 
 
-def unlawful_ids(api: str, body: Body) -> list[str]:
+def invalid_ids(api: str, body: Body) -> list[str]:
     """Ids that the API rejects; for Kimi also ids with another tool's name or a repeated index."""
     wrong: list[str] = []
     indexes: list[str] = []
@@ -205,7 +205,7 @@ def unlawful_ids(api: str, body: Body) -> list[str]:
     return wrong + [f"index {index} twice" for index, times in Counter(indexes).items() if times > 1]
 
 
-def misplaced(api: str, body: Body) -> list[str]:
+def misplaced_results(api: str, body: Body) -> list[str]:
     """Results that do not directly follow their calls in call order."""
     if api in CHAT:
         return _misplaced_in_chat(api, body["messages"])
@@ -271,11 +271,11 @@ def _misplaced_in_turns(api: str, body: Body) -> list[str]:
     return [*wrong, *(f"{name} has no result at the end" for name in due)]
 
 
-def wrong(api: str, body: Body) -> list[str]:
+def find_violations(api: str, body: Body) -> list[str]:
     """All that is wrong with the calls and results of a body."""
     return [
-        *(f"pairing: {found}" for found in unpaired(api, body)),
-        *(f"placement: {found}" for found in misplaced(api, body)),
-        *(f"ids: {found}" for found in unlawful_ids(api, body)),
-        *(f"repeated: {found}" for found in repeated(api, body)),
+        *(f"pairing: {found}" for found in unpaired_ids(api, body)),
+        *(f"placement: {found}" for found in misplaced_results(api, body)),
+        *(f"ids: {found}" for found in invalid_ids(api, body)),
+        *(f"repeated: {found}" for found in repeated_ids(api, body)),
     ]

@@ -26,8 +26,8 @@ from segue.runtime.tooling import Tool
 from tests.each import for_each
 from tests.runtime import bodies
 from tests.runtime.bodies import Body
-from tests.runtime.stage import APIS, ECHO, FAIL, WORDS, Stage, endpoint_of, staged
-from tests.runtime.watching import Shelf, told, wrong
+from tests.runtime.harness import APIS, ECHO, FAIL, TEXT_PARAMETERS, Harness, endpoint_of, open_harness
+from tests.runtime.session_checks import LogWithChildren, find_problems, summarize_history
 
 # ------------------------------------------------------------------------------------------------------- what was sent
 
@@ -77,11 +77,11 @@ GOES_ON = "think  It is clear now.\nsay    There it is."
 CANCELLED = "[cancelled before it finished]"
 
 
-def _make_log() -> Shelf:
-    return Shelf(Conversation(system="Be brief.", reasoning={"effort": "low"}))
+def _make_log() -> LogWithChildren:
+    return LogWithChildren(Conversation(system="Be brief.", reasoning={"effort": "low"}))
 
 
-def _record_requests(harness: Stage, journey: str) -> Iterator[Sent]:
+def _record_requests(harness: Harness, journey: str) -> Iterator[Sent]:
     assert harness.rejections == []
     for api, provider in harness.providers.items():
         for request in provider.requests:
@@ -97,11 +97,11 @@ def _round_trip() -> tuple[list[Sent], bytes]:
     async def play() -> tuple[list[Sent], bytes]:
         script = f"{ROUND}---{ROUND}"
         with tempfile.TemporaryDirectory() as folder:
-            async with staged(dict.fromkeys(APIS, script), Path(folder), book=_make_log()) as harness:
+            async with open_harness(dict.fromkeys(APIS, script), Path(folder), book=_make_log()) as harness:
                 for api in (*APIS, *reversed(APIS)):
                     harness.session.switch(endpoint_of(harness.providers[api]))
                     assert (await harness.session.ask("Go.")).text == "Done: heard three."
-                assert wrong(harness) == []
+                assert find_problems(harness) == []
                 return list(_record_requests(harness, "there and back")), harness.session.log.chat.dump()
 
     return asyncio.run(play())
@@ -118,12 +118,12 @@ def _seed_sequence(here: str) -> tuple[list[Sent], bytes]:
 
         scripts = {here: SEED, **{api: GOES_ON for api in APIS if api != here}}
         with tempfile.TemporaryDirectory() as folder:
-            async with staged(scripts, Path(folder), book=_make_log(), listen=listen) as harness:
+            async with open_harness(scripts, Path(folder), book=_make_log(), listen=listen) as harness:
                 assert (await harness.session.ask("Go.")).outcome == "cancelled"
                 for api in (here, *(api for api in APIS if api != here)):
                     harness.session.switch(endpoint_of(harness.providers[api]))
                     assert (await harness.session.ask("And?")).text == "There it is."
-                assert wrong(harness) == []
+                assert find_problems(harness) == []
                 return list(_record_requests(harness, f"§7 from {here}")), harness.session.log.chat.dump()
 
     return asyncio.run(play())
@@ -150,7 +150,7 @@ def test_recorded_requests_cover_the_cases() -> None:
 
 def test_1_pairing_invariant() -> None:
     """1:1 call/result completeness per emitted call set."""
-    _assert_none(bodies.unpaired)
+    _assert_none(bodies.unpaired_ids)
     for sent in _all_requests():
         assert len(bodies.calls(sent.api, sent.body)) == len(bodies.results(sent.api, sent.body)), sent
 
@@ -171,12 +171,12 @@ def test_1_pairing_invariant_in_the_sequence_of_section_7(here: str) -> None:
 
 def test_2_placement_invariant() -> None:
     """For the target's protocol, strict adjacency included."""
-    _assert_none(bodies.misplaced)
+    _assert_none(bodies.misplaced_results)
 
 
 def test_3_id_projection_invariant() -> None:
     """Lawful for the provider's format, Kimi's and Mistral's included, and one id for one call."""
-    _assert_none(bodies.unlawful_ids)
+    _assert_none(bodies.invalid_ids)
     for sent in _all_requests():
         called = [call.id for call in bodies.calls(sent.api, sent.body)]
         assert len({*called}) == len(called), sent
@@ -206,7 +206,7 @@ def test_3_id_projection_invariant_same_and_cross_api() -> None:
 
 def test_4_dedup_invariant() -> None:
     """No duplicate effective completion."""
-    _assert_none(bodies.repeated)
+    _assert_none(bodies.repeated_ids)
 
 
 def test_4_dedup_invariant_late_results(tmp_path: Path) -> None:
@@ -227,16 +227,16 @@ def test_4_dedup_invariant_late_results(tmp_path: Path) -> None:
             if isinstance(event, CallEnded) and event.tool == "echo":
                 asyncio.get_running_loop().call_soon(harness.session.cancel)
 
-        late = Tool("late", "Comes late.", WORDS, stubborn, blocking=False)
+        late = Tool("late", "Comes late.", TEXT_PARAMETERS, stubborn, blocking=False)
         script = 'call   late {"words": "x"}\ncall   echo {"words": "y"}\n---\nsay    On.\n---\nsay    On.'
-        async with staged({api: script}, tmp_path, tools=(ECHO, late), listen=listen) as harness:
+        async with open_harness({api: script}, tmp_path, tools=(ECHO, late), listen=listen) as harness:
             assert (await harness.session.ask("Go.")).outcome == "cancelled"
             assert (await harness.session.ask("And?")).outcome == "answered"
             ends.set()
             while not any(type(event).__name__ == "Late" for event in harness.events):
                 await asyncio.sleep(0)
             assert (await harness.session.ask("And?")).outcome == "answered"
-            assert wrong(harness) == []
+            assert find_problems(harness) == []
             for request in harness.providers[api].requests[1:]:
                 assert request.body is not None
                 assert [result.value for result in bodies.results(api, request.body)] == [CANCELLED, "heard y"]
@@ -252,13 +252,13 @@ def test_5_mixed_thinking_tool_text(reasoning: str) -> None:
         chat = Conversation.load(data)
         # What is rendered ends where a user speaks.
         chat.add_user("And?")
-        history = told(chat.messages, thinking=True)
+        history = summarize_history(chat.messages, thinking=True)
         called = [(line[2], line[3]) for line in history if line[1] == "calls"]
         thought = [line[2] for line in history if line[1] == "thinks" and "at once" in line[2]]
         for api in APIS:
             body = chat.render(api, reasoning=reasoning).body
             assert [bad for bad in segue.check(body, api) if bad.severity == "reject"] == [], api
-            assert bodies.wrong(api, body) == [], api
+            assert bodies.find_violations(api, body) == [], api
             assert [(call.name, call.value) for call in bodies.calls(api, body)] == called, api
             texts = [part.value for part in bodies.parts(api, body) if part.kind == "text" and "at once" in part.value]
             kept = [part for part in bodies.parts(api, body) if part.kind == "thinking" and "at once" in part.value]
@@ -279,7 +279,7 @@ def test_5_mixed_thinking_tool_text_returns_to_its_api() -> None:
 
 def test_6_tool_execution_path_invariant_subagent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session and its subagent: one scheduler each, every reply's calls one batch, results through `History.add`."""
-    from tests.runtime.watching import with_subagents
+    from tests.runtime.session_checks import open_with_subagents
 
     made, batches, singles = _watch_scheduler(monkeypatch)
     child = 'call   echo {"words": "a"}\ncall   fail {"words": "b"}\n---\ncall   echo {"words": "c"}\n---\nsay    Yes.'
@@ -287,9 +287,9 @@ def test_6_tool_execution_path_invariant_subagent(tmp_path: Path, monkeypatch: p
     parent = f'call   task {task}\ncall   echo {{"words": "d"}}\n---\nsay    Done.'
 
     async def play() -> None:
-        async with with_subagents({"gemini": parent, "kimi": child}, tmp_path, tools=(ECHO, FAIL)) as harness:
+        async with open_with_subagents({"gemini": parent, "kimi": child}, tmp_path, tools=(ECHO, FAIL)) as harness:
             assert (await harness.session.ask("Go.")).text == "Done."
-            assert wrong(harness) == []
+            assert find_problems(harness) == []
 
     asyncio.run(play())
     # One is the stage's own, and is never used.
@@ -340,7 +340,7 @@ def test_6_tool_execution_path_invariant_one_write_path(tmp_path: Path, monkeypa
             if isinstance(event, CallEnded) and event.text == "heard C3":
                 asyncio.get_running_loop().call_soon(harness.session.cancel)
 
-        async with staged({"mistral": SEED}, tmp_path, listen=listen) as harness:
+        async with open_harness({"mistral": SEED}, tmp_path, listen=listen) as harness:
             await harness.session.ask("Go.")
             await harness.session.ask("And?")
             return [message.speaker for message in harness.session.log.messages]

@@ -9,7 +9,7 @@ import pytest
 
 import segue
 from tests.runtime import bodies
-from tests.runtime.stage import APIS
+from tests.runtime.harness import APIS
 
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("a", "b")]
 
@@ -55,15 +55,15 @@ def test_valid_body_has_no_violation(api: str) -> None:
     assert [part.value for part in bodies.parts(api, body) if part.kind == "text" and part.value != "[continued]"][
         -1
     ] == "On."
-    assert bodies.wrong(api, body) == []
+    assert bodies.find_violations(api, body) == []
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_result_that_lacks_is_seen(api: str) -> None:
     body = _body(api)
     del _result_containers(api, body)[_places(api, body)[1]]
-    assert bodies.unpaired(api, body)
-    assert bodies.misplaced(api, body)
+    assert bodies.unpaired_ids(api, body)
+    assert bodies.misplaced_results(api, body)
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -71,8 +71,8 @@ def test_repeated_result_is_found(api: str) -> None:
     body = _body(api)
     containers, at = _result_containers(api, body), _places(api, body)[1]
     containers.insert(at, containers[at])
-    assert bodies.unpaired(api, body)
-    assert bodies.repeated(api, body)
+    assert bodies.unpaired_ids(api, body)
+    assert bodies.repeated_ids(api, body)
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -80,11 +80,11 @@ def test_results_that_are_out_of_order_are_seen(api: str) -> None:
     body = _body(api)
     containers, (one, two) = _result_containers(api, body), _places(api, body)
     containers[one], containers[two] = containers[two], containers[one]
-    assert bodies.misplaced(api, body)
+    assert bodies.misplaced_results(api, body)
 
 
 @pytest.mark.parametrize(("api", "found"), [("mistral", "call_a"), ("kimi", "functions.b:0")])
 def test_invalid_id_is_found(api: str, found: str) -> None:
     body = _body(api)
     body["messages"][1]["tool_calls"][0]["id"] = found
-    assert bodies.unlawful_ids(api, body)
+    assert bodies.invalid_ids(api, body)

@@ -13,7 +13,7 @@ from segue.runtime.tooling import ApprovalRequest
 from segue.runtime.tools.shell import shell
 from segue.runtime.tools.shell_commands import find_commands, split_simple_commands
 from tests.budget import examples
-from tests.runtime.rigging import Somebody
+from tests.runtime.tool_runner import RecordingApprover
 
 WRITE = ApprovalRequest("write_file", "src/a.py", "write src/a.py")
 READ = ApprovalRequest("read_file", "src/a.py", "read src/a.py", needed=False)
@@ -241,7 +241,7 @@ def check_permission(permissions, question, answer):
 
 def test_once_always_and_no():
     rules = Permissions()
-    once, always, no = Somebody("once"), Somebody("always"), Somebody("no")
+    once, always, no = RecordingApprover("once"), RecordingApprover("always"), RecordingApprover("no")
     assert check_permission(rules, WRITE, once) is None
     assert "the user said no" in (check_permission(rules, WRITE, no) or "")
     assert check_permission(rules, WRITE, always) is None
@@ -253,14 +253,14 @@ def test_once_always_and_no():
 
 def test_an_answer_does_not_outdo_a_rule_that_denies():
     rules = Permissions(deny=["write_file(src/*)"])
-    somebody = Somebody("always")
+    somebody = RecordingApprover("always")
     assert "denied: the rule" in (check_permission(rules, WRITE, somebody) or "")
     assert somebody.questions == []
 
 
 def test_always_answers_a_rule_that_asks():
     rules = Permissions(ask=["read_file"])
-    assert check_permission(rules, READ, Somebody("always")) is None
+    assert check_permission(rules, READ, RecordingApprover("always")) is None
     assert check_permission(rules, READ, None) is None
 
 

@@ -20,10 +20,10 @@ from segue.store.events import event_kind
 from segue.store.sqlite import SqliteStore
 from tests.cli.process import SEGUE, environment
 from tests.cli.project import KEY, Project
-from tests.cli.seat import CTRL_C, CTRL_D, PROMPT, Seat
+from tests.cli.terminal_session import CTRL_C, CTRL_D, PROMPT, TerminalSession
 from tests.interrupts import default_interrupt
 from tests.runtime import bodies
-from tests.runtime.watching import lacking, told
+from tests.runtime.session_checks import find_unpaired, summarize_history
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
 
@@ -103,9 +103,9 @@ class ModeFixture:
         source = str(Path(segue.__file__).parents[1])
         return environment(**self.project.variables, PYTHONPATH=source)
 
-    def start_chat(self) -> Seat:
+    def start_chat(self) -> TerminalSession:
         flags = "-m", self.model, "--tools", ",".join(TOOLS)
-        return Seat("chat", *flags, environment=self.variables, folder=self.project.folder)
+        return TerminalSession("chat", *flags, environment=self.variables, folder=self.project.folder)
 
     def run(self, mode: str) -> subprocess.Popen[bytes]:
         flags = (
@@ -136,7 +136,7 @@ class ModeFixture:
             titles = {record.id: record.title or "" for record in store.list()}
             [found] = [name for name, title in titles.items() if title.startswith("task: ") == of_task]
             chat = StoredConversation(store, found, owner="a reader")
-            assert lacking(chat.messages) == []
+            assert find_unpaired(chat.messages) == []
             assert chat.pending == []
             # Only a task has a title. Which call ends first is the tools' affair: it is said at once, or known first.
             kinds = [event_kind(record.event) for record in store.events(found)]
@@ -144,10 +144,10 @@ class ModeFixture:
             asked = []
             for request in self.provider.requests:
                 assert request.body is not None
-                assert bodies.wrong(APIS[self.name], request.body) == []
+                assert bodies.find_violations(APIS[self.name], request.body) == []
                 assert request.status not in (400, 404, 413, 422), request.refused
                 asked.append([part._replace(id=None) for part in bodies.parts(APIS[self.name], request.body)])
-            return Kept(told(chat.messages, thinking=True), events, asked)
+            return Kept(summarize_history(chat.messages, thinking=True), events, asked)
 
 
 def _run_script(fixture: ModeFixture, mode: str) -> Kept:

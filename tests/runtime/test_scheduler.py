@@ -20,8 +20,18 @@ from segue.runtime.log import ConversationLog, InMemoryLog
 from segue.runtime.scheduler import Scheduler
 from segue.runtime.tooling import Context, Result, ToolError
 from segue.store.conversation import StoredConversation
-
-from .stand import Box, Ear, asked, never_raises, run, scheduler, states, told, tool, valid
+from tests.runtime.scheduler_fakes import (
+    EventRecorder,
+    FakeToolbox,
+    add_calls,
+    check_renders,
+    collect_loop_errors,
+    make_scheduler,
+    make_tool,
+    recorded_results,
+    run,
+    states,
+)
 
 
 class Log(list[str]):
@@ -43,12 +53,14 @@ def works(*calls: tuple[str, float]) -> list[tuple[str, Any]]:
 
 
 def test_calls_run_in_parallel_and_results_follow_call_order(conversation_log: ConversationLog, tmp_path: Path) -> None:
-    ear = Ear()
-    calls = asked(conversation_log, *works(("slow", 30), ("quick", 1), ("middle", 2)))
+    ear = EventRecorder()
+    calls = add_calls(conversation_log, *works(("slow", 30), ("quick", 1), ("middle", 2)))
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        runs = scheduler(conversation_log, Box(tmp_path, tool("work", Log().work)), ear, clock=loop.time)
+        runs = make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, make_tool("work", Log().work)), ear, clock=loop.time
+        )
         ended = await runs.run_batch(calls)
         assert [one.id for one in ended] == [call.id for call in calls]
         assert [one.outcome for one in ended] == ["complete"] * 3
@@ -56,18 +68,24 @@ def test_calls_run_in_parallel_and_results_follow_call_order(conversation_log: C
         assert loop.time() == 1030
 
     run(main())
-    assert [words for _, words in told(conversation_log)] == ["slow did it", "quick did it", "middle did it"]
+    assert [words for _, words in recorded_results(conversation_log)] == [
+        "slow did it",
+        "quick did it",
+        "middle did it",
+    ]
     assert [event.text for event in ear.of_kind(CallEnded)] == ["quick did it", "middle did it", "slow did it"]
     assert not conversation_log.pending
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 def test_no_more_than_the_limit_run_at_once_and_the_first_come_first(tmp_path: Path) -> None:
     conversation_log, log = InMemoryLog(), Log()
-    calls = asked(conversation_log, *works(*((str(n), 10) for n in range(5))))
+    calls = add_calls(conversation_log, *works(*((str(n), 10) for n in range(5))))
 
     async def main() -> float:
-        await scheduler(conversation_log, Box(tmp_path, tool("work", log.work)), parallel=2).run_batch(calls)
+        await make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, make_tool("work", log.work)), parallel=2
+        ).run_batch(calls)
         return asyncio.get_running_loop().time()
 
     assert run(main()) == 1030
@@ -75,15 +93,15 @@ def test_no_more_than_the_limit_run_at_once_and_the_first_come_first(tmp_path: P
 
 
 def test_events_of_each_call_are_in_order(tmp_path: Path) -> None:
-    conversation_log, ear = InMemoryLog(), Ear()
-    shown = tool("work", Log().work, asks=True, shown=lambda arguments: f"on {arguments['name']}")
+    conversation_log, ear = InMemoryLog(), EventRecorder()
+    shown = make_tool("work", Log().work, needs_approval=True, shown=lambda arguments: f"on {arguments['name']}")
 
     async def yes(question: Any) -> Any:
         return "once"
 
     async def main() -> None:
-        await scheduler(conversation_log, Box(tmp_path, shown), ear, approve=yes).run_batch(
-            asked(conversation_log, *works(("x", 1)))
+        await make_scheduler(conversation_log, FakeToolbox(tmp_path, shown), ear, approve=yes).run_batch(
+            add_calls(conversation_log, *works(("x", 1)))
         )
 
     run(main())
@@ -93,7 +111,7 @@ def test_events_of_each_call_are_in_order(tmp_path: Path) -> None:
 
 
 def test_empty_batch_does_nothing(tmp_path: Path) -> None:
-    assert run(scheduler(InMemoryLog(), Box(tmp_path)).run_batch([])) == []
+    assert run(make_scheduler(InMemoryLog(), FakeToolbox(tmp_path)).run_batch([])) == []
 
 
 # --------------------------------------------------------------------------------------------------- what does not run
@@ -118,25 +136,25 @@ def test_invalid_call_is_an_error_result(
     conversation_log: ConversationLog, tmp_path: Path, call: Any, words: str
 ) -> None:
     ran: list[Any] = []
-    count = tool("count", lambda arguments, context: ran.append(arguments) or "counted", parameters=STRICT)
-    calls = asked(conversation_log, call, ("count", {"n": 3}))
-    bad, good = run(scheduler(conversation_log, Box(tmp_path, count)).run_batch(calls))
+    count = make_tool("count", lambda arguments, context: ran.append(arguments) or "counted", parameters=STRICT)
+    calls = add_calls(conversation_log, call, ("count", {"n": 3}))
+    bad, good = run(make_scheduler(conversation_log, FakeToolbox(tmp_path, count)).run_batch(calls))
     assert (bad.outcome, good.outcome) == ("error", "complete")
     assert words in bad.text
     assert "\n" not in bad.text
     assert ran == [{"n": 3}]
     assert states(conversation_log) == ["error", "complete"]
-    assert [text for _, text in told(conversation_log)] == [bad.text, "counted"]
-    valid(conversation_log)
+    assert [text for _, text in recorded_results(conversation_log)] == [bad.text, "counted"]
+    check_renders(conversation_log)
 
 
 def test_empty_argument_text_means_no_arguments(tmp_path: Path) -> None:
     conversation_log = InMemoryLog()
-    calls = asked(conversation_log, ToolCall("go", {}, arguments_text=""))
+    calls = add_calls(conversation_log, ToolCall("go", {}, arguments_text=""))
     [ended] = run(
-        scheduler(conversation_log, Box(tmp_path, tool("go", lambda arguments, context: str(arguments)))).run_batch(
-            calls
-        )
+        make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, make_tool("go", lambda arguments, context: str(arguments)))
+        ).run_batch(calls)
     )
     assert (ended.outcome, ended.text) == ("complete", "{}")
 
@@ -148,13 +166,13 @@ def test_tool_mutation_does_not_change_recorded_arguments(tmp_path: Path) -> Non
         arguments["deep"].append("spoilt")
         return "done"
 
-    calls = asked(conversation_log, ("spoil", {"deep": [1]}))
-    run(scheduler(conversation_log, Box(tmp_path, tool("spoil", spoil))).run_batch(calls))
+    calls = add_calls(conversation_log, ("spoil", {"deep": [1]}))
+    run(make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("spoil", spoil))).run_batch(calls))
     assert conversation_log.messages[1].blocks[0].arguments == {"deep": [1]}  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_a_toolbox_that_fails_fails_the_call_alone(tmp_path: Path) -> None:
-    class Bad(Box):
+    class Bad(FakeToolbox):
         def check(self, tool: Any, arguments: Any) -> str | None:
             if arguments.get("name") == "check":
                 raise ValueError("no\nsuch schema")
@@ -166,9 +184,9 @@ def test_a_toolbox_that_fails_fails_the_call_alone(tmp_path: Path) -> None:
             return await super().check_permission(tool, arguments, approve)
 
     conversation_log = InMemoryLog()
-    calls = asked(conversation_log, *works(("check", 1), ("may", 1), ("fine", 1)), ("stuck", {"path": "\0"}))
-    box = Bad(tmp_path, tool("work", Log().work), tool("stuck", Log().work, writes="path"))
-    ended = run(scheduler(conversation_log, box).run_batch(calls))
+    calls = add_calls(conversation_log, *works(("check", 1), ("may", 1), ("fine", 1)), ("stuck", {"path": "\0"}))
+    box = Bad(tmp_path, make_tool("work", Log().work), make_tool("stuck", Log().work, writes="path"))
+    ended = run(make_scheduler(conversation_log, box).run_batch(calls))
     assert [one.outcome for one in ended] == ["error", "error", "complete", "error"]
     assert ended[0].text == "ValueError: no such schema"
     assert ended[1].text == "KeyError: 'rule'"
@@ -196,15 +214,17 @@ def test_tool_exception_is_an_error_result(
     def fail(arguments: Any, context: Context) -> str:
         raise error
 
-    calls = asked(conversation_log, "fail")
+    calls = add_calls(conversation_log, "fail")
     [ended] = run(
-        scheduler(conversation_log, Box(tmp_path, tool("fail", fail, blocking=blocking))).run_batch(calls),
+        make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("fail", fail, blocking=blocking))).run_batch(
+            calls
+        ),
         real=blocking,
     )
     assert (ended.outcome, ended.text) == ("error", words)
-    assert told(conversation_log) == [("call_0", words)]
+    assert recorded_results(conversation_log) == [("call_0", words)]
     assert states(conversation_log) == ["error"]
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 def test_an_interrupt_in_a_thread_is_the_tools_own(tmp_path: Path) -> None:
@@ -212,9 +232,9 @@ def test_an_interrupt_in_a_thread_is_the_tools_own(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     conversation_log = InMemoryLog()
-    calls = asked(conversation_log, "fail")
-    box = Box(tmp_path, tool("fail", fail, blocking=True))
-    assert run(scheduler(conversation_log, box).run_batch(calls), real=True)[0].text == "KeyboardInterrupt"
+    calls = add_calls(conversation_log, "fail")
+    box = FakeToolbox(tmp_path, make_tool("fail", fail, blocking=True))
+    assert run(make_scheduler(conversation_log, box).run_batch(calls), real=True)[0].text == "KeyboardInterrupt"
 
 
 def test_unprintable_exception_is_an_error_result(tmp_path: Path) -> None:
@@ -227,7 +247,9 @@ def test_unprintable_exception_is_an_error_result(tmp_path: Path) -> None:
 
     conversation_log = InMemoryLog()
     [ended] = run(
-        scheduler(conversation_log, Box(tmp_path, tool("fail", fail))).run_batch(asked(conversation_log, "fail"))
+        make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("fail", fail))).run_batch(
+            add_calls(conversation_log, "fail")
+        )
     )
     assert ended.text == "SilentError: a SilentError"
 
@@ -263,23 +285,25 @@ class Odd:
 def test_any_return_value_is_serializable(
     conversation_log: ConversationLog, tmp_path: Path, value: Any, text: str
 ) -> None:
-    calls = asked(conversation_log, "give")
+    calls = add_calls(conversation_log, "give")
     [ended] = run(
-        scheduler(conversation_log, Box(tmp_path, tool("give", lambda arguments, context: value))).run_batch(calls)
+        make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, make_tool("give", lambda arguments, context: value))
+        ).run_batch(calls)
     )
     assert ended.outcome == "complete"
     assert ended.text.rstrip("\n") == text.rstrip("\n")
     json.dumps(ended.text).encode()
     assert len(conversation_log.chat.history.ledger) == 1, "only results go in"
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 def test_a_value_that_is_json_stays_one(tmp_path: Path) -> None:
     conversation_log = InMemoryLog()
     run(
-        scheduler(
-            conversation_log, Box(tmp_path, tool("give", lambda a, c: Result({"n": [1, {"x": None}]})))
-        ).run_batch(asked(conversation_log, "give"))
+        make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, make_tool("give", lambda a, c: Result({"n": [1, {"x": None}]})))
+        ).run_batch(add_calls(conversation_log, "give"))
     )
     [response] = responses_of(conversation_log.messages[-1])
     assert response.structured == {"n": [1, {"x": None}]}
@@ -291,18 +315,18 @@ def test_deep_values_have_an_end(tmp_path: Path) -> None:
         deep = [deep]
     conversation_log = InMemoryLog()
     [ended] = run(
-        scheduler(conversation_log, Box(tmp_path, tool("give", lambda a, c: Result(deep)))).run_batch(
-            asked(conversation_log, "give")
+        make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("give", lambda a, c: Result(deep)))).run_batch(
+            add_calls(conversation_log, "give")
         )
     )
     assert "…" in ended.text
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 def test_result_may_be_marked_as_error(conversation_log: ConversationLog, tmp_path: Path) -> None:
-    calls = asked(conversation_log, "give")
-    box = Box(tmp_path, tool("give", lambda a, c: Result({"code": 1}, error=True)))
-    [ended] = run(scheduler(conversation_log, box).run_batch(calls))
+    calls = add_calls(conversation_log, "give")
+    box = FakeToolbox(tmp_path, make_tool("give", lambda a, c: Result({"code": 1}, error=True)))
+    [ended] = run(make_scheduler(conversation_log, box).run_batch(calls))
     assert ended.outcome == "error"
     assert states(conversation_log) == ["error"]
 
@@ -319,17 +343,17 @@ def test_budget_is_split_by_call_count(tmp_path: Path) -> None:
         conversation_log = InMemoryLog()
         wanted = [("long", {"letter": letter, "seconds": s}) for letter, s in zip("abc", seconds, strict=True)]
         ended = run(
-            scheduler(conversation_log, Box(tmp_path, tool("long", long)), output=3_000).run_batch(
-                asked(conversation_log, *wanted)
+            make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("long", long)), output=3_000).run_batch(
+                add_calls(conversation_log, *wanted)
             )
         )
-        for one, (_, text) in zip(ended, told(conversation_log), strict=True):
+        for one, (_, text) in zip(ended, recorded_results(conversation_log), strict=True):
             assert len(text) <= 1_000
             assert one.text == text
             found = CUT_PATTERN.search(text)
             assert found is not None
             assert int(found[1].replace(",", "")) == one.cut == 10_000 - (len(text) - len(found[0]))
-        return told(conversation_log)
+        return recorded_results(conversation_log)
 
     first = batch([1, 2, 3])
     assert first == batch([3, 2, 1]) == batch([2, 2, 2])
@@ -340,9 +364,9 @@ def test_budget_is_split_by_call_count(tmp_path: Path) -> None:
 
 def test_calls_that_do_not_run_leave_their_share_to_the_others(tmp_path: Path) -> None:
     conversation_log = InMemoryLog()
-    box = Box(tmp_path, tool("long", lambda a, c: "x" * 10_000))
+    box = FakeToolbox(tmp_path, make_tool("long", lambda a, c: "x" * 10_000))
     bad, good = run(
-        scheduler(conversation_log, box, output=1_000).run_batch(asked(conversation_log, "no such", "long"))
+        make_scheduler(conversation_log, box, output=1_000).run_batch(add_calls(conversation_log, "no such", "long"))
     )
     assert 900 < len(bad.text) + len(good.text) <= 1_000
 
@@ -351,8 +375,12 @@ def test_calls_that_do_not_run_leave_their_share_to_the_others(tmp_path: Path) -
 def test_the_smallest_budget_holds(tmp_path: Path, budget: int) -> None:
     conversation_log = InMemoryLog()
     given = Result((Text("a" * 500), Media("image", "image/png", data="iVBORw0KGgo="), Text("b" * 500)))
-    box = Box(tmp_path, tool("text", lambda a, c: "x" * 500), tool("blocks", lambda a, c: given))
-    run(scheduler(conversation_log, box, output=budget).run_batch(asked(conversation_log, "text", "blocks", "unknown")))
+    box = FakeToolbox(tmp_path, make_tool("text", lambda a, c: "x" * 500), make_tool("blocks", lambda a, c: given))
+    run(
+        make_scheduler(conversation_log, box, output=budget).run_batch(
+            add_calls(conversation_log, "text", "blocks", "unknown")
+        )
+    )
     words = "".join(
         block.text
         for message in conversation_log.messages
@@ -361,23 +389,23 @@ def test_the_smallest_budget_holds(tmp_path: Path, budget: int) -> None:
         if isinstance(block, Text)
     )
     assert len(words) <= budget
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 # ----------------------------------------------------------------------------------------------------------- approval
 
 
 def test_approval_decides_and_does_not_use_tool_time(tmp_path: Path) -> None:
-    conversation_log, ear, log = InMemoryLog(), Ear(), Log()
+    conversation_log, ear, log = InMemoryLog(), EventRecorder(), Log()
     answers = iter(["once", "no"])
 
     async def slow(question: Any) -> Any:
         await asyncio.sleep(1000)
         return next(answers)
 
-    calls = asked(conversation_log, *works(("first", 9), ("second", 9)))
-    box = Box(tmp_path, tool("work", log.work, asks=True, timeout=10))
-    ended = run(scheduler(conversation_log, box, ear, approve=slow).run_batch(calls))
+    calls = add_calls(conversation_log, *works(("first", 9), ("second", 9)))
+    box = FakeToolbox(tmp_path, make_tool("work", log.work, needs_approval=True, timeout=10))
+    ended = run(make_scheduler(conversation_log, box, ear, approve=slow).run_batch(calls))
     assert [(one.outcome, one.text) for one in ended] == [("complete", "first did it"), ("error", "denied by the user")]
     assert [event.id for event in ear.of_kind(ApprovalRequested)] == [call.id for call in calls]
     assert [event.id for event in ear.of_kind(CallStarted)] == [calls[0].id]
@@ -387,16 +415,16 @@ def test_approval_decides_and_does_not_use_tool_time(tmp_path: Path) -> None:
 def test_call_without_approver_is_denied(tmp_path: Path) -> None:
     conversation_log = InMemoryLog()
     [ended] = run(
-        scheduler(conversation_log, Box(tmp_path, tool("work", Log().work, asks=True))).run_batch(
-            asked(conversation_log, "work")
-        )
+        make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, make_tool("work", Log().work, needs_approval=True))
+        ).run_batch(add_calls(conversation_log, "work"))
     )
     assert (ended.outcome, ended.text) == ("error", "denied: nobody is there to ask")
 
 
 def test_one_question_at_a_time(tmp_path: Path) -> None:
     conversation_log, asked_for = InMemoryLog(), []
-    box = Box(tmp_path, tool("work", Log().work, asks=True))
+    box = FakeToolbox(tmp_path, make_tool("work", Log().work, needs_approval=True))
 
     async def always(question: Any) -> Any:
         asked_for.append(question.subject)
@@ -407,8 +435,8 @@ def test_one_question_at_a_time(tmp_path: Path) -> None:
         return "always"
 
     open_questions: list[Any] = []
-    calls = asked(conversation_log, ("work", {"path": "a"}), ("work", {"path": "b"}), ("work", {"path": "a"}))
-    ended = run(scheduler(conversation_log, box, approve=always).run_batch(calls))
+    calls = add_calls(conversation_log, ("work", {"path": "a"}), ("work", {"path": "b"}), ("work", {"path": "a"}))
+    ended = run(make_scheduler(conversation_log, box, approve=always).run_batch(calls))
     assert [one.outcome for one in ended] == ["complete"] * 3
     assert asked_for == ["a", "b", "a"]
 
@@ -423,10 +451,12 @@ def test_an_answer_after_the_end_starts_nothing(tmp_path: Path) -> None:
             return "once"
 
     async def main() -> None:
-        runs = scheduler(
-            conversation_log, Box(tmp_path, tool("work", log.work, asks=True, writes=["a.txt"])), approve=stubborn
+        runs = make_scheduler(
+            conversation_log,
+            FakeToolbox(tmp_path, make_tool("work", log.work, needs_approval=True, writes=["a.txt"])),
+            approve=stubborn,
         )
-        batch = asyncio.create_task(runs.run_batch(asked(conversation_log, *works(("first", 1), ("second", 1)))))
+        batch = asyncio.create_task(runs.run_batch(add_calls(conversation_log, *works(("first", 1), ("second", 1)))))
         await asyncio.sleep(1)
         runs.cancel()
         assert [one.outcome for one in await batch] == ["cancelled"] * 2
@@ -447,11 +477,11 @@ def test_an_answer_after_the_end_starts_nothing(tmp_path: Path) -> None:
 def test_user_time_limit_overrides_the_tool(
     conversation_log: ConversationLog, tmp_path: Path, timing: Any, set_: float | None, seconds: float
 ) -> None:
-    calls = asked(conversation_log, *works(("endless", 10_000)))
+    calls = add_calls(conversation_log, *works(("endless", 10_000)))
 
     async def main() -> None:
-        timed = dataclasses.replace(tool("work", Log().work, timeout=100), timing=timing)
-        await scheduler(conversation_log, Box(tmp_path, timed), timeout=set_).run_batch(calls)
+        timed = dataclasses.replace(make_tool("work", Log().work, timeout=100), timing=timing)
+        await make_scheduler(conversation_log, FakeToolbox(tmp_path, timed), timeout=set_).run_batch(calls)
         assert asyncio.get_running_loop().time() == 1000 + seconds
 
     run(main())
@@ -461,11 +491,11 @@ def test_user_time_limit_overrides_the_tool(
 def test_a_tool_that_takes_too_long_is_timed_out(
     conversation_log: ConversationLog, tmp_path: Path, own: float | None, seconds: float
 ) -> None:
-    calls = asked(conversation_log, *works(("endless", 10_000), ("quick", 1)))
+    calls = add_calls(conversation_log, *works(("endless", 10_000), ("quick", 1)))
 
     async def main() -> Any:
-        ended = await scheduler(
-            conversation_log, Box(tmp_path, tool("work", Log().work, timeout=own)), timeout=60
+        ended = await make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, make_tool("work", Log().work, timeout=own)), timeout=60
         ).run_batch(calls)
         assert asyncio.get_running_loop().time() == 1000 + seconds
         return ended
@@ -474,14 +504,14 @@ def test_a_tool_that_takes_too_long_is_timed_out(
     assert [one.outcome for one in ended] == ["timed-out", "complete"]
     assert ended[0].text == f"timed out after {seconds} seconds"
     assert states(conversation_log) == ["error", "complete"]
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 def test_waiting_for_a_place_or_a_file_is_not_timed(tmp_path: Path) -> None:
     conversation_log = InMemoryLog()
-    box = Box(tmp_path, tool("work", Log().work, timeout=10, writes="path"))
+    box = FakeToolbox(tmp_path, make_tool("work", Log().work, timeout=10, writes="path"))
     wanted = [("work", {"name": str(n), "seconds": 9, "path": "same.txt" if n < 3 else f"{n}.txt"}) for n in range(6)]
-    ended = run(scheduler(conversation_log, box, parallel=1).run_batch(asked(conversation_log, *wanted)))
+    ended = run(make_scheduler(conversation_log, box, parallel=1).run_batch(add_calls(conversation_log, *wanted)))
     assert [one.outcome for one in ended] == ["complete"] * 6
 
 
@@ -495,8 +525,8 @@ def test_writers_of_one_file_go_in_call_order(tmp_path: Path) -> None:
     paths = ["real/a.txt", "link/a.txt", "other.txt", "./real/../link/a.txt"]
     wanted = [("work", {"name": str(n), "seconds": 5 - n, "path": path}) for n, path in enumerate(paths)]
     run(
-        scheduler(conversation_log, Box(tmp_path, tool("work", log.work, writes="path"))).run_batch(
-            asked(conversation_log, *wanted)
+        make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("work", log.work, writes="path"))).run_batch(
+            add_calls(conversation_log, *wanted)
         )
     )
     same = [line for line in log if not line.startswith("2")]
@@ -511,21 +541,29 @@ def test_writer_waiting_for_approval_keeps_its_place(tmp_path: Path) -> None:
         await asyncio.sleep(50)
         return "once"
 
-    box = Box(tmp_path, tool("asks", log.work, writes="path", asks=True), tool("work", log.work, writes="path"))
+    box = FakeToolbox(
+        tmp_path,
+        make_tool("asks", log.work, writes="path", needs_approval=True),
+        make_tool("work", log.work, writes="path"),
+    )
     wanted = [
         ("asks", {"name": "0", "path": "a"}),
         ("work", {"name": "1", "path": "a"}),
         ("work", {"name": "2", "path": "b"}),
     ]
-    run(scheduler(conversation_log, box, approve=slow).run_batch(asked(conversation_log, *wanted)))
+    run(make_scheduler(conversation_log, box, approve=slow).run_batch(add_calls(conversation_log, *wanted)))
     assert [line for line in log if "2" not in line] == ["0 begins", "0 ends", "1 begins", "1 ends"]
 
 
 def test_skipped_writer_blocks_no_one_else(tmp_path: Path) -> None:
     conversation_log, log = InMemoryLog(), Log()
-    box = Box(tmp_path, tool("asks", log.work, writes="path", asks=True), tool("work", log.work, writes="path"))
+    box = FakeToolbox(
+        tmp_path,
+        make_tool("asks", log.work, writes="path", needs_approval=True),
+        make_tool("work", log.work, writes="path"),
+    )
     wanted = [("asks", {"name": "0", "path": "a"}), ("work", {"name": "1", "path": "a"})]
-    ended = run(scheduler(conversation_log, box).run_batch(asked(conversation_log, *wanted)))
+    ended = run(make_scheduler(conversation_log, box).run_batch(add_calls(conversation_log, *wanted)))
     assert [one.outcome for one in ended] == ["error", "complete"]
 
 
@@ -534,9 +572,9 @@ def test_writers_of_several_files_never_wait_for_each_other(tmp_path: Path) -> N
     rows = [["a", "b"], ["b", "a"], ["b", "c"], ["c", "a"], ["a"], ["c", "b", "a"]]
     wanted = [("work", {"name": str(n), "path": row}) for n, row in enumerate(rows)]
     ended = run(
-        scheduler(conversation_log, Box(tmp_path, tool("work", log.work, writes="path")), parallel=2).run_batch(
-            asked(conversation_log, *wanted)
-        )
+        make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, make_tool("work", log.work, writes="path")), parallel=2
+        ).run_batch(add_calls(conversation_log, *wanted))
     )
     assert [one.outcome for one in ended] == ["complete"] * 6
     for name in "abc":
@@ -550,14 +588,14 @@ def test_writers_of_several_files_never_wait_for_each_other(tmp_path: Path) -> N
 def test_cancelling_ends_running_and_queued_calls_through_the_same_door(
     conversation_log: ConversationLog, tmp_path: Path
 ) -> None:
-    ear, log = Ear(), Log()
-    first = asked(
+    ear, log = EventRecorder(), Log()
+    first = add_calls(
         conversation_log, *works(("quick", 1), ("slow", 100), ("waits", 100)), ("work", {"name": "q", "path": "x"})
     )
 
     async def main() -> None:
-        box = Box(tmp_path, tool("work", log.work))
-        runs = scheduler(conversation_log, box, ear, parallel=2)
+        box = FakeToolbox(tmp_path, make_tool("work", log.work))
+        runs = make_scheduler(conversation_log, box, ear, parallel=2)
         running = asyncio.create_task(runs.run_batch(first[:3]))
         queued = asyncio.create_task(runs.run_batch(first[3:]))
         await asyncio.sleep(2)
@@ -571,22 +609,22 @@ def test_cancelling_ends_running_and_queued_calls_through_the_same_door(
 
     run(main())
     assert states(conversation_log) == ["complete", "cancelled", "cancelled", "cancelled"]
-    assert [raw_id for raw_id, _ in told(conversation_log)] == ["call_0", "call_1", "call_2", "call_3"]
+    assert [raw_id for raw_id, _ in recorded_results(conversation_log)] == ["call_0", "call_1", "call_2", "call_3"]
     assert "q begins" not in log
     assert len(ear.of_kind(CallEnded)) == 4
     assert ear.of_kind(LateResult) == []
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 def test_a_cancelled_scheduler_goes_on_with_the_next_batch(conversation_log: ConversationLog, tmp_path: Path) -> None:
     async def main() -> None:
-        runs = scheduler(conversation_log, Box(tmp_path, tool("work", Log().work)))
+        runs = make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("work", Log().work)))
         runs.cancel()
-        task = asyncio.create_task(runs.run_batch(asked(conversation_log, *works(("a", 100)))))
+        task = asyncio.create_task(runs.run_batch(add_calls(conversation_log, *works(("a", 100)))))
         await asyncio.sleep(1)
         runs.cancel()
         await task
-        [ended] = await runs.run_batch(asked(conversation_log, *works(("b", 1))))
+        [ended] = await runs.run_batch(add_calls(conversation_log, *works(("b", 1))))
         assert ended.outcome == "complete"
 
     run(main())
@@ -597,10 +635,10 @@ def test_a_cancelled_scheduler_goes_on_with_the_next_batch(conversation_log: Con
 def test_cancelled_waiter_still_gets_outcomes_written(
     conversation_log: ConversationLog, tmp_path: Path, queued: bool
 ) -> None:
-    calls = asked(conversation_log, *works(("a", 1), ("b", 100)), *works(("c", 1)))
+    calls = add_calls(conversation_log, *works(("a", 1), ("b", 100)), *works(("c", 1)))
 
     async def main() -> None:
-        runs = scheduler(conversation_log, Box(tmp_path, tool("work", Log().work)))
+        runs = make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("work", Log().work)))
         running = asyncio.create_task(runs.run_batch(calls[:2]))
         waiting = asyncio.create_task(runs.run_batch(calls[2:]))
         await asyncio.sleep(5)
@@ -613,11 +651,11 @@ def test_cancelled_waiter_still_gets_outcomes_written(
     assert states(conversation_log) == (
         ["complete", "complete", "cancelled"] if queued else ["complete", "cancelled", "complete"]
     )
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 def test_tool_ignoring_cancellation_blocks_nothing(conversation_log: ConversationLog, tmp_path: Path) -> None:
-    ear = Ear()
+    ear = EventRecorder()
 
     async def stubborn(arguments: Any, context: Context) -> str:
         for _ in range(30):
@@ -628,16 +666,16 @@ def test_tool_ignoring_cancellation_blocks_nothing(conversation_log: Conversatio
         return "done after all"
 
     async def main() -> None:
-        box = Box(tmp_path, tool("stubborn", stubborn), tool("work", Log().work))
-        runs = scheduler(conversation_log, box, ear, parallel=1)
-        task = asyncio.create_task(runs.run_batch(asked(conversation_log, "stubborn")))
+        box = FakeToolbox(tmp_path, make_tool("stubborn", stubborn), make_tool("work", Log().work))
+        runs = make_scheduler(conversation_log, box, ear, parallel=1)
+        task = asyncio.create_task(runs.run_batch(add_calls(conversation_log, "stubborn")))
         await asyncio.sleep(1.5)
         runs.cancel()
         assert [one.outcome for one in await task] == ["cancelled"]
         # A sent result is not replaced.
         conversation_log.render("anthropic")
         conversation_log.mark_sent()
-        [ended] = await runs.run_batch(asked(conversation_log, *works(("next", 1))))
+        [ended] = await runs.run_batch(add_calls(conversation_log, *works(("next", 1))))
         assert ended.outcome == "complete"
         assert asyncio.get_running_loop().time() < 1005
         await asyncio.sleep(60)
@@ -647,7 +685,7 @@ def test_tool_ignoring_cancellation_blocks_nothing(conversation_log: Conversatio
     entry = next(iter(conversation_log.chat.history.ledger.values()))
     assert entry.state == "cancelled"
     assert [r.content for r in entry.evidence] == [(Text("done after all"),)]
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 def test_late_result_waits_for_the_batch_flush(conversation_log: ConversationLog, tmp_path: Path) -> None:
@@ -658,13 +696,13 @@ def test_late_result_waits_for_the_batch_flush(conversation_log: ConversationLog
             await asyncio.sleep(1)
         return "late"
 
-    calls = asked(conversation_log, *works(("slow", 100)), "stubborn")
-    box = Box(tmp_path, tool("work", Log().work), tool("stubborn", stubborn, timeout=5))
-    ended = run(scheduler(conversation_log, box).run_batch(calls))
+    calls = add_calls(conversation_log, *works(("slow", 100)), "stubborn")
+    box = FakeToolbox(tmp_path, make_tool("work", Log().work), make_tool("stubborn", stubborn, timeout=5))
+    ended = run(make_scheduler(conversation_log, box).run_batch(calls))
     assert [one.outcome for one in ended] == ["complete", "timed-out"]
     # Nobody has been told that it was timed out, so the real thing takes its place; in call order it stays.
-    assert told(conversation_log) == [("call_0", "slow did it"), ("call_1", "late")]
-    valid(conversation_log)
+    assert recorded_results(conversation_log) == [("call_0", "slow did it"), ("call_1", "late")]
+    check_renders(conversation_log)
 
 
 def test_a_tool_may_cancel_the_scheduler_that_runs_it(conversation_log: ConversationLog, tmp_path: Path) -> None:
@@ -673,11 +711,13 @@ def test_a_tool_may_cancel_the_scheduler_that_runs_it(conversation_log: Conversa
             runs.cancel()
             return "it is over"
 
-        runs = scheduler(conversation_log, Box(tmp_path, tool("quit", quit_), tool("work", Log().work)), ear)
-        ended = await runs.run_batch(asked(conversation_log, "quit", *works(("other", 9))))
+        runs = make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, make_tool("quit", quit_), make_tool("work", Log().work)), ear
+        )
+        ended = await runs.run_batch(add_calls(conversation_log, "quit", *works(("other", 9))))
         assert [one.outcome for one in ended] == ["cancelled", "cancelled"]
 
-    ear = Ear()
+    ear = EventRecorder()
     run(main())
     assert not conversation_log.pending
     assert len(ear.of_kind(CallEnded)) == 2
@@ -689,7 +729,9 @@ def test_a_tool_that_cancels_itself_was_cancelled(tmp_path: Path) -> None:
 
     conversation_log = InMemoryLog()
     [ended] = run(
-        scheduler(conversation_log, Box(tmp_path, tool("itself", itself))).run_batch(asked(conversation_log, "itself"))
+        make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("itself", itself))).run_batch(
+            add_calls(conversation_log, "itself")
+        )
     )
     assert ended.outcome == "cancelled"
 
@@ -699,10 +741,10 @@ def test_a_tool_that_cancels_itself_was_cancelled(tmp_path: Path) -> None:
 
 def test_a_batch_that_comes_while_another_runs_runs_after_it(tmp_path: Path) -> None:
     conversation_log, log = InMemoryLog(), Log()
-    calls = asked(conversation_log, *works(("a", 5), ("b", 1), ("c", 1), ("d", 1)))
+    calls = add_calls(conversation_log, *works(("a", 5), ("b", 1), ("c", 1), ("d", 1)))
 
     async def main() -> None:
-        runs = scheduler(conversation_log, Box(tmp_path, tool("work", log.work)))
+        runs = make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("work", log.work)))
         both = await asyncio.gather(runs.run_batch(calls[:2]), runs.run_batch(calls[2:3]), runs.run_batch(calls[3:]))
         assert [[one.outcome for one in batch] for batch in both] == [["complete"] * 2, ["complete"], ["complete"]]
 
@@ -715,15 +757,15 @@ def test_a_call_is_never_started_twice(conversation_log: ConversationLog, tmp_pa
     log = Log()
 
     async def main() -> None:
-        runs = scheduler(conversation_log, Box(tmp_path, tool("work", log.work)))
-        calls = asked(conversation_log, *works(("a", 1), ("b", 1)))
+        runs = make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("work", log.work)))
+        calls = add_calls(conversation_log, *works(("a", 1), ("b", 1)))
         with pytest.raises(InputError, match="scheduled before"):
             await runs.run_batch([calls[0], calls[0]])
         await runs.run_batch(calls)
         for again in (
             runs.run_batch(calls[:1]),
             runs.run_one(calls[1]),
-            scheduler(conversation_log, Box(tmp_path)).run_batch(calls),
+            make_scheduler(conversation_log, FakeToolbox(tmp_path)).run_batch(calls),
         ):
             with pytest.raises(InputError):
                 await again
@@ -738,10 +780,10 @@ def test_a_call_is_never_started_twice(conversation_log: ConversationLog, tmp_pa
 
 def test_a_single_call_is_outside_of_queue_and_limit(tmp_path: Path) -> None:
     conversation_log, log = InMemoryLog(), Log()
-    calls = asked(conversation_log, *works(("a", 50), ("b", 1)))
+    calls = add_calls(conversation_log, *works(("a", 50), ("b", 1)))
 
     async def main() -> None:
-        runs = scheduler(conversation_log, Box(tmp_path, tool("work", log.work)), parallel=1)
+        runs = make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("work", log.work)), parallel=1)
         batch = asyncio.create_task(runs.run_batch(calls[:1]))
         await asyncio.sleep(1)
         assert (await runs.run_one(calls[1])).outcome == "complete"
@@ -755,7 +797,7 @@ def test_a_single_call_is_outside_of_queue_and_limit(tmp_path: Path) -> None:
 def test_a_tool_may_have_a_call_run_that_writes_its_own_file(tmp_path: Path, path: str) -> None:
     """The second call of the batch wants both files: it waits for the first, and the inner call not for it."""
     conversation_log, log = InMemoryLog(), Log()
-    calls = asked(
+    calls = add_calls(
         conversation_log,
         ("outer", {"path": "same.txt"}),
         ("work", {"name": "second", "path": ["same.txt", "other.txt"]}),
@@ -767,8 +809,10 @@ def test_a_tool_may_have_a_call_run_that_writes_its_own_file(tmp_path: Path, pat
             await asyncio.sleep(1)
             return (await runs.run_one(calls[2])).text
 
-        box = Box(tmp_path, tool("outer", outer, writes="path"), tool("work", log.work, writes="path"))
-        runs = scheduler(conversation_log, box, parallel=1)
+        box = FakeToolbox(
+            tmp_path, make_tool("outer", outer, writes="path"), make_tool("work", log.work, writes="path")
+        )
+        runs = make_scheduler(conversation_log, box, parallel=1)
         return await runs.run_batch(calls[:2])
 
     ended = run(main())
@@ -779,7 +823,7 @@ def test_a_tool_may_have_a_call_run_that_writes_its_own_file(tmp_path: Path, pat
 
 def test_a_file_stays_locked_while_an_inner_call_that_was_given_up_writes_it(tmp_path: Path) -> None:
     conversation_log = InMemoryLog()
-    calls = asked(
+    calls = add_calls(
         conversation_log, ("outer", {"path": "a"}), ("inner", {"path": "a"}), ("work", {"name": "next", "path": "a"})
     )
 
@@ -796,8 +840,10 @@ def test_a_file_stays_locked_while_an_inner_call_that_was_given_up_writes_it(tmp
         async def outer(arguments: Any, context: Context) -> str:
             return (await runs.run_one(calls[1])).text
 
-        tools = [tool("outer", outer, writes="path", timeout=3), tool("inner", inner, writes="path")]
-        runs = scheduler(conversation_log, Box(tmp_path, *tools, tool("work", log.work, writes="path", timeout=100)))
+        tools = [make_tool("outer", outer, writes="path", timeout=3), make_tool("inner", inner, writes="path")]
+        runs = make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, *tools, make_tool("work", log.work, writes="path", timeout=100))
+        )
         return await runs.run_batch([calls[0], calls[2]])
 
     log = Log()
@@ -810,7 +856,7 @@ def test_a_file_stays_locked_while_an_inner_call_that_was_given_up_writes_it(tmp
 def test_calls_that_a_tool_has_run_at_once_write_one_after_the_other(tmp_path: Path) -> None:
     conversation_log, log = InMemoryLog(), Log()
     inner = [("work", {"name": name, "path": ["same.txt", "other.txt"]}) for name in "bcd"]
-    calls = asked(
+    calls = add_calls(
         conversation_log, ("outer", {"path": "same.txt"}), *inner, ("work", {"name": "e", "path": "same.txt"})
     )
 
@@ -819,8 +865,9 @@ def test_calls_that_a_tool_has_run_at_once_write_one_after_the_other(tmp_path: P
             await asyncio.gather(*map(runs.run_one, calls[1:4]))
             return "all"
 
-        runs = scheduler(
-            conversation_log, Box(tmp_path, tool("outer", outer, writes="path"), tool("work", log.work, writes="path"))
+        runs = make_scheduler(
+            conversation_log,
+            FakeToolbox(tmp_path, make_tool("outer", outer, writes="path"), make_tool("work", log.work, writes="path")),
         )
         await runs.run_batch([calls[0], calls[4]])
 
@@ -830,14 +877,16 @@ def test_calls_that_a_tool_has_run_at_once_write_one_after_the_other(tmp_path: P
 
 def test_a_tool_can_not_wait_for_a_batch_of_its_own_scheduler(tmp_path: Path) -> None:
     conversation_log = InMemoryLog()
-    calls = asked(conversation_log, "outer", *works(("inner", 1)))
+    calls = add_calls(conversation_log, "outer", *works(("inner", 1)))
 
     async def main() -> Any:
         async def outer(arguments: Any, context: Context) -> str:
             await runs.run_batch(calls[1:])
             return "never"
 
-        runs = scheduler(conversation_log, Box(tmp_path, tool("outer", outer), tool("work", Log().work)))
+        runs = make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, make_tool("outer", outer), make_tool("work", Log().work))
+        )
         ended = await runs.run_batch(calls[:1])
         # Afterwards it can be run, as it was not taken.
         return [*ended, *await runs.run_batch(calls[1:])]
@@ -852,13 +901,13 @@ def test_another_scheduler_may_run_batches_within_a_call(tmp_path: Path) -> None
 
     async def main() -> Any:
         async def task(arguments: Any, context: Context) -> str:
-            inner = scheduler(below, Box(tmp_path, tool("work", Log().work)))
-            ended = await inner.run_batch(asked(below, *works(("a", 1), ("b", 2))))
+            inner = make_scheduler(below, FakeToolbox(tmp_path, make_tool("work", Log().work)))
+            ended = await inner.run_batch(add_calls(below, *works(("a", 1), ("b", 2))))
             return ", ".join(one.text for one in ended)
 
-        return await scheduler(conversation_log, Box(tmp_path, tool("task", task)), parallel=1).run_batch(
-            asked(conversation_log, "task")
-        )
+        return await make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, make_tool("task", task)), parallel=1
+        ).run_batch(add_calls(conversation_log, "task"))
 
     assert run(main())[0].text == "a did it, b did it"
 
@@ -868,11 +917,11 @@ def test_cancelling_goes_down_to_the_calls_within(tmp_path: Path) -> None:
 
     async def main() -> Any:
         async def task(arguments: Any, context: Context) -> str:
-            inner = scheduler(below, Box(tmp_path, tool("work", Log().work)))
-            return str(await inner.run_batch(asked(below, *works(("a", 100)))))
+            inner = make_scheduler(below, FakeToolbox(tmp_path, make_tool("work", Log().work)))
+            return str(await inner.run_batch(add_calls(below, *works(("a", 100)))))
 
-        runs = scheduler(conversation_log, Box(tmp_path, tool("task", task)))
-        batch = asyncio.create_task(runs.run_batch(asked(conversation_log, "task")))
+        runs = make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("task", task)))
+        batch = asyncio.create_task(runs.run_batch(add_calls(conversation_log, "task")))
         await asyncio.sleep(1)
         runs.cancel()
         await batch
@@ -886,7 +935,7 @@ def test_cancelling_goes_down_to_the_calls_within(tmp_path: Path) -> None:
 
 
 def test_progress_is_the_newest_line_now_and_then(tmp_path: Path) -> None:
-    conversation_log, ear = InMemoryLog(), Ear()
+    conversation_log, ear = InMemoryLog(), EventRecorder()
 
     async def talks(arguments: Any, context: Context) -> str:
         context.progress("first\n")
@@ -903,8 +952,8 @@ def test_progress_is_the_newest_line_now_and_then(tmp_path: Path) -> None:
         return "done"
 
     run(
-        scheduler(conversation_log, Box(tmp_path, tool("talks", talks)), ear).run_batch(
-            asked(conversation_log, "talks")
+        make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("talks", talks)), ear).run_batch(
+            add_calls(conversation_log, "talks")
         )
     )
     lines = [event.text for event in ear.of_kind(CallProgress)]
@@ -915,7 +964,7 @@ def test_progress_is_the_newest_line_now_and_then(tmp_path: Path) -> None:
 
 
 def test_no_events_after_a_call_ended(tmp_path: Path) -> None:
-    conversation_log, ear = InMemoryLog(), Ear()
+    conversation_log, ear = InMemoryLog(), EventRecorder()
 
     async def talks(arguments: Any, context: Context) -> str:
         for _ in range(100):
@@ -925,8 +974,8 @@ def test_no_events_after_a_call_ended(tmp_path: Path) -> None:
         return "late"
 
     async def main() -> None:
-        runs = scheduler(conversation_log, Box(tmp_path, tool("talks", talks, timeout=3)), ear)
-        await runs.run_batch(asked(conversation_log, "talks"))
+        runs = make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("talks", talks, timeout=3)), ear)
+        await runs.run_batch(add_calls(conversation_log, "talks"))
         await asyncio.sleep(100)
 
     run(main())
@@ -943,22 +992,22 @@ def test_a_listener_that_fails_stops_nothing(conversation_log: ConversationLog, 
         raise ValueError("no screen")
 
     async def main() -> None:
-        with never_raises() as loop_errors:
-            runs = Scheduler(conversation_log, Box(tmp_path, tool("work", Log().work)), emit=bad)
-            ended = await runs.run_batch(asked(conversation_log, *works(("a", 1), ("b", 1))))
+        with collect_loop_errors() as loop_errors:
+            runs = Scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("work", Log().work)), emit=bad)
+            ended = await runs.run_batch(add_calls(conversation_log, *works(("a", 1), ("b", 1))))
         assert [one.outcome for one in ended] == ["complete"] * 2
         assert len(loop_errors) == 6
 
     run(main())
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 @pytest.mark.parametrize("fails_at", [1, 2, 3])
 def test_failing_store_ends_the_batch_without_partial_write(
     stored: StoredConversation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
-    ear, log, appended = Ear(), Log(), []
-    calls = asked(stored, *works(("a", 1), ("b", 2), ("c", 3), ("d", 4)))
+    ear, log, appended = EventRecorder(), Log(), []
+    calls = add_calls(stored, *works(("a", 1), ("b", 2), ("c", 3), ("d", 4)))
     append = stored._store.append
 
     def failing(conversation: str, seq: int, events: Any) -> int:
@@ -970,7 +1019,7 @@ def test_failing_store_ends_the_batch_without_partial_write(
     monkeypatch.setattr(stored._store, "append", failing)
 
     async def main() -> None:
-        runs = scheduler(stored, Box(tmp_path, tool("work", log.work)), ear)
+        runs = make_scheduler(stored, FakeToolbox(tmp_path, make_tool("work", log.work)), ear)
         with pytest.raises(StoreError, match="no room"):
             await runs.run_batch(calls)
         await asyncio.sleep(100)
@@ -980,15 +1029,15 @@ def test_failing_store_ends_the_batch_without_partial_write(
         stored.add_user("go on")
         stored.render("anthropic")
         stored.mark_sent()
-        await runs.run_batch(asked(stored, *works(("e", 1))))
+        await runs.run_batch(add_calls(stored, *works(("e", 1))))
 
     run(main())
     done = fails_at - 1
     assert states(stored) == ["complete"] * done + ["interrupted"] * (4 - done) + ["complete"]
     assert len(ear.of_kind(CallEnded)) == done + 1
     assert [line for line in log if "ends" in line] == [f"{name} ends" for name in "abcd"[:fails_at]] + ["e ends"]
-    valid(stored)
-    valid(StoredConversation(stored._store, stored.id))
+    check_renders(stored)
+    check_renders(StoredConversation(stored._store, stored.id))
 
 
 def test_result_rejected_by_the_log_is_an_error_result(
@@ -1002,28 +1051,32 @@ def test_result_rejected_by_the_log_is_an_error_result(
         know(call, content, **more)
 
     monkeypatch.setattr(conversation_log, "know", picky)
-    box = Box(tmp_path, tool("give", lambda a, c: "unspeakable"))
-    [ended] = run(scheduler(conversation_log, box).run_batch(asked(conversation_log, "give")))
+    box = FakeToolbox(tmp_path, make_tool("give", lambda a, c: "unspeakable"))
+    [ended] = run(make_scheduler(conversation_log, box).run_batch(add_calls(conversation_log, "give")))
     assert ended.outcome == "error"
-    assert ended.text == told(conversation_log)[0][1] == "the result can't be written down: InputError: not that"
+    assert (
+        ended.text
+        == recorded_results(conversation_log)[0][1]
+        == "the result can't be written down: InputError: not that"
+    )
 
 
 def test_calls_of_a_process_that_is_gone_are_not_started(stored: StoredConversation, tmp_path: Path) -> None:
     log = Log()
-    calls = asked(stored, *works(("a", 1)))
+    calls = add_calls(stored, *works(("a", 1)))
     stored.close()
     second = StoredConversation(stored._store, stored.id)
     with pytest.raises(InputError, match="another process"):
-        run(scheduler(second, Box(tmp_path, tool("work", log.work))).run_batch(calls))
+        run(make_scheduler(second, FakeToolbox(tmp_path, make_tool("work", log.work))).run_batch(calls))
     assert log == []
 
 
 def test_a_conversation_that_was_taken_over_starts_nothing_more(stored: StoredConversation, tmp_path: Path) -> None:
     log = Log()
-    calls = asked(stored, *works(("a", 5), ("b", 5)))
+    calls = add_calls(stored, *works(("a", 5), ("b", 5)))
 
     async def main() -> None:
-        runs = scheduler(stored, Box(tmp_path, tool("work", log.work)), parallel=1)
+        runs = make_scheduler(stored, FakeToolbox(tmp_path, make_tool("work", log.work)), parallel=1)
         batch = asyncio.create_task(runs.run_batch(calls))
         await asyncio.sleep(1)
         stored._store.release(stored.id, "the first")
@@ -1040,14 +1093,16 @@ def test_a_conversation_that_was_taken_over_starts_nothing_more(stored: StoredCo
 
 def test_call_taken_over_during_approval_is_not_started(stored: StoredConversation, tmp_path: Path) -> None:
     log = Log()
-    calls = asked(stored, *works(("a", 5)))
+    calls = add_calls(stored, *works(("a", 5)))
 
     async def slow(question: Any) -> Any:
         await asyncio.sleep(10)
         return "once"
 
     async def main() -> None:
-        runs = scheduler(stored, Box(tmp_path, tool("work", log.work, asks=True)), approve=slow)
+        runs = make_scheduler(
+            stored, FakeToolbox(tmp_path, make_tool("work", log.work, needs_approval=True)), approve=slow
+        )
         batch = asyncio.create_task(runs.run_batch(calls))
         await asyncio.sleep(1)
         stored._store.release(stored.id, "the first")
@@ -1071,8 +1126,8 @@ def test_a_closed_scheduler_takes_nothing_and_writes_nothing(conversation_log: C
         return "too late"
 
     async def main() -> None:
-        runs = scheduler(conversation_log, Box(tmp_path, tool("stubborn", stubborn)), ear)
-        batch = asyncio.create_task(runs.run_batch(asked(conversation_log, "stubborn")))
+        runs = make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("stubborn", stubborn)), ear)
+        batch = asyncio.create_task(runs.run_batch(add_calls(conversation_log, "stubborn")))
         await asyncio.sleep(1.5)
         await runs.close()
         assert (await batch)[0].outcome == "cancelled"
@@ -1080,7 +1135,7 @@ def test_a_closed_scheduler_takes_nothing_and_writes_nothing(conversation_log: C
             await runs.run_batch([])
         await asyncio.sleep(100)
 
-    ear = Ear()
+    ear = EventRecorder()
     run(main())
     assert ear.of_kind(LateResult) == []
     assert next(iter(conversation_log.chat.history.ledger.values())).evidence == []
@@ -1092,8 +1147,12 @@ def test_calls_that_bear_the_same_raw_id_have_their_own_results(
     same = [
         ToolCall("work", {"name": n, "seconds": s}, origin=Origin("kimi", raw_id="x")) for n, s in (("a", 9), ("b", 1))
     ]
-    run(scheduler(conversation_log, Box(tmp_path, tool("work", Log().work))).run_batch(asked(conversation_log, *same)))
-    assert [text for _, text in told(conversation_log)] == ["a did it", "b did it"]
+    run(
+        make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("work", Log().work))).run_batch(
+            add_calls(conversation_log, *same)
+        )
+    )
+    assert [text for _, text in recorded_results(conversation_log)] == ["a did it", "b did it"]
     for entry in conversation_log.chat.history.ledger.values():
         assert entry.completion is not None
         assert entry.completion.content == (Text(f"{entry.call.arguments['name']} did it"),)

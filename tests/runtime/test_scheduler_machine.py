@@ -35,8 +35,15 @@ from segue.store.events import Event
 from segue.store.sqlite import SqliteStore
 from segue.wire.registry import WIRES
 from tests.budget import examples
-
-from .stand import Box, Ear, Sundial, asked, scheduler, tool, valid
+from tests.runtime.scheduler_fakes import (
+    EventRecorder,
+    FakeToolbox,
+    VirtualTimeLoop,
+    add_calls,
+    check_renders,
+    make_scheduler,
+    make_tool,
+)
 
 PARALLEL = 2
 BUDGET = 600
@@ -72,7 +79,7 @@ class FailingStore(SqliteStore):
 class Body:
     """A running tool, until the test ends it."""
 
-    def __init__(self, call_id: str, loop: Sundial, context: Context) -> None:
+    def __init__(self, call_id: str, loop: VirtualTimeLoop, context: Context) -> None:
         self.call_id = call_id
         self.context = context
         self.thread: threading.Thread | None = None
@@ -101,7 +108,7 @@ class Agent(RuleBasedStateMachine):
         self.ran: Counter[str] = Counter()
         self.inside: dict[str, list[str]] = {}
         self.parents: dict[str, str] = {}
-        self.lives: list[Ear] = []
+        self.lives: list[EventRecorder] = []
         self.disorderly: set[str] = set()
         self.lost: set[str] = set()
         self.store = self.opened()
@@ -113,10 +120,10 @@ class Agent(RuleBasedStateMachine):
         return FailingStore(self.path, clock=lambda: self.now)
 
     def live(self) -> None:
-        self.loop = Sundial(by_itself=False)
+        self.loop = VirtualTimeLoop(by_itself=False)
         self.raised: list[Any] = []
         self.loop.set_exception_handler(lambda _, context: self.raised.append(context))
-        self.ear = Ear()
+        self.ear = EventRecorder()
         self.lives.append(self.ear)
         self.bodies: dict[str, Body] = {}
         self.questions: dict[str, asyncio.Future[Any]] = {}
@@ -126,14 +133,14 @@ class Agent(RuleBasedStateMachine):
         self.store.failed = self.all_may_be_lost
 
         async def make() -> Scheduler:
-            box = Box(
+            box = FakeToolbox(
                 Path("/nowhere"),
-                tool("task", self.task, writes="path", timeout=20),
-                tool("thread", self.blocks, blocking=True, writes="path", timeout=30),
-                tool("asks", self.task, writes="path", asks=True),
-                tool("strict", self.task, parameters=STRICT),
+                make_tool("task", self.task, writes="path", timeout=20),
+                make_tool("thread", self.blocks, blocking=True, writes="path", timeout=30),
+                make_tool("asks", self.task, writes="path", needs_approval=True),
+                make_tool("strict", self.task, parameters=STRICT),
             )
-            return scheduler(
+            return make_scheduler(
                 self.kept, box, self.ear, parallel=PARALLEL, output=BUDGET, timeout=40, approve=self.approve
             )
 
@@ -237,7 +244,7 @@ class Agent(RuleBasedStateMachine):
         def ask() -> list[ToolCall]:
             self.kept.render(wire)
             self.kept.mark_sent()
-            return asked(
+            return add_calls(
                 self.kept, *((spec["tool"], {"path": spec["path"], "stubborn": spec["stubborn"]}) for spec in wanted)
             )
 
@@ -397,7 +404,7 @@ class Agent(RuleBasedStateMachine):
             self.settle()
             self.holds()
             self.kept.add_user("the end")
-            valid(self.kept)
+            check_renders(self.kept)
             assert self.fresh().messages == self.kept.messages
         finally:
             self.die()
@@ -479,7 +486,7 @@ def _failed(task: asyncio.Task[Any]) -> bool:
     return task.done() and not task.cancelled() and isinstance(task.exception(), StoreError)
 
 
-def _was_ended(ear: Ear, call_id: str) -> bool:
+def _was_ended(ear: EventRecorder, call_id: str) -> bool:
     return any(event.id == call_id for event in ear.of_kind(CallEnded))
 
 

@@ -18,8 +18,17 @@ from segue.runtime.events import CallEnded, CallProgress, CallStarted, LateResul
 from segue.runtime.log import ConversationLog, InMemoryLog
 from segue.runtime.scheduler import Scheduler
 from segue.runtime.tooling import Context, Tool
-
-from .stand import Box, Ear, asked, run, scheduler, states, told, tool, valid
+from tests.runtime.scheduler_fakes import (
+    EventRecorder,
+    FakeToolbox,
+    add_calls,
+    check_renders,
+    make_scheduler,
+    make_tool,
+    recorded_results,
+    run,
+    states,
+)
 
 PATIENCE = 100.0
 ROOT = Path(__file__).parents[2]
@@ -75,28 +84,31 @@ def test_blocking_tools_run_side_by_side(conversation_log: ConversationLog, tmp_
     def meet(arguments: Any, context: Context) -> str:
         return f"met {barrier.wait(PATIENCE) >= 0}"
 
-    calls = asked(conversation_log, *["meet"] * 4)
+    calls = add_calls(conversation_log, *["meet"] * 4)
     ended = run(
-        scheduler(conversation_log, Box(tmp_path, tool("meet", meet, blocking=True))).run_batch(calls), real=True
+        make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("meet", meet, blocking=True))).run_batch(
+            calls
+        ),
+        real=True,
     )
     assert [one.text for one in ended] == ["met True"] * 4
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 @pytest.mark.parametrize("how", ["cancel", "time", "outer"])
 def test_thread_ignoring_cancellation_is_abandoned(
     conversation_log: ConversationLog, tmp_path: Path, gate: Gate, how: str
 ) -> None:
-    ear = Ear()
+    ear = EventRecorder()
 
     async def main() -> None:
-        box = Box(
+        box = FakeToolbox(
             tmp_path,
-            tool("gate", gate.work, blocking=True, timeout=0.05 if how == "time" else None),
-            tool("quick", quick, blocking=True),
+            make_tool("gate", gate.work, blocking=True, timeout=0.05 if how == "time" else None),
+            make_tool("quick", quick, blocking=True),
         )
-        runs = scheduler(conversation_log, box, ear, parallel=1)
-        batch = asyncio.create_task(runs.run_batch(asked(conversation_log, "gate", "quick")))
+        runs = make_scheduler(conversation_log, box, ear, parallel=1)
+        batch = asyncio.create_task(runs.run_batch(add_calls(conversation_log, "gate", "quick")))
         await wait_until(gate.begun.is_set)
         if how == "time":
             assert [one.outcome for one in await batch] == ["timed-out", "complete"]
@@ -111,56 +123,58 @@ def test_thread_ignoring_cancellation_is_abandoned(
         conversation_log.render("openai-chat")
         conversation_log.mark_sent()
         # Its place is free though it still runs.
-        assert [one.outcome for one in await runs.run_batch(asked(conversation_log, "quick"))] == ["complete"]
-        before = told(conversation_log)
+        assert [one.outcome for one in await runs.run_batch(add_calls(conversation_log, "quick"))] == ["complete"]
+        before = recorded_results(conversation_log)
         gate.opened.set()
         await wait_until(lambda: ear.of_kind(LateResult))
-        assert told(conversation_log) == before
+        assert recorded_results(conversation_log) == before
 
     run(main(), real=True)
     entry = next(iter(conversation_log.chat.history.ledger.values()))
     assert [response.content for response in entry.evidence] == [(Text("done after all"),)]
     assert states(conversation_log)[0] == ("error" if how == "time" else "cancelled")
     assert len(ear.of_kind(CallEnded)) == 3
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 def writer(name: str, work: Any, timeout: float, *, blocking: bool = True) -> Tool:
-    return tool(name, work, blocking=blocking, writes="path", timeout=timeout)
+    return make_tool(name, work, blocking=blocking, writes="path", timeout=timeout)
 
 
 def test_abandoned_writer_keeps_its_file_locked(conversation_log: ConversationLog, tmp_path: Path, gate: Gate) -> None:
-    ear = Ear()
+    ear = EventRecorder()
 
     async def main() -> None:
-        box = Box(tmp_path, writer("gate", gate.work, 0.05), writer("quick", quick, 0.1))
-        runs = scheduler(conversation_log, box, ear)
+        box = FakeToolbox(tmp_path, writer("gate", gate.work, 0.05), writer("quick", quick, 0.1))
+        runs = make_scheduler(conversation_log, box, ear)
         one = ("gate", {"path": "a.txt"})
         same, other = ("quick", {"path": "./a.txt"}), ("quick", {"path": "b.txt"})
-        ended = await runs.run_batch(asked(conversation_log, one, same, other))
+        ended = await runs.run_batch(add_calls(conversation_log, one, same, other))
         assert [end.outcome for end in ended] == ["timed-out", "error", "complete"]
         assert "a.txt is still being written by an earlier gate that was given up" in ended[1].text
-        ended = await runs.run_batch(asked(conversation_log, same, other))
+        ended = await runs.run_batch(add_calls(conversation_log, same, other))
         assert [end.outcome for end in ended] == ["error", "complete"]
         gate.opened.set()
         await wait_until(lambda: ear.of_kind(LateResult))
-        ended = await runs.run_batch(asked(conversation_log, same))
+        ended = await runs.run_batch(add_calls(conversation_log, same))
         assert [end.outcome for end in ended] == ["complete"]
 
     run(main(), real=True)
     assert len(ear.of_kind(CallStarted)) == 4
-    valid(conversation_log)
+    check_renders(conversation_log)
 
 
 def test_waiter_continues_when_abandoned_writer_ends(tmp_path: Path, gate: Gate) -> None:
-    conversation_log, ear = InMemoryLog(), Ear()
+    conversation_log, ear = InMemoryLog(), EventRecorder()
 
     async def main() -> None:
-        runs = scheduler(
-            conversation_log, Box(tmp_path, writer("gate", gate.work, 0.05), writer("quick", quick, PATIENCE)), ear
+        runs = make_scheduler(
+            conversation_log,
+            FakeToolbox(tmp_path, writer("gate", gate.work, 0.05), writer("quick", quick, PATIENCE)),
+            ear,
         )
         batch = asyncio.create_task(
-            runs.run_batch(asked(conversation_log, ("gate", {"path": "a"}), ("quick", {"path": "a"})))
+            runs.run_batch(add_calls(conversation_log, ("gate", {"path": "a"}), ("quick", {"path": "a"})))
         )
         await wait_until(lambda: ear.of_kind(CallEnded))
         assert [event.tool for event in ear.of_kind(CallStarted)] == ["gate"]
@@ -177,16 +191,16 @@ def test_a_coroutine_that_a_thread_gives_back_is_run_there(tmp_path: Path) -> No
         await asyncio.sleep(0)
         return threading.current_thread().name
 
-    box = Box(tmp_path, tool("work", work, blocking=True))
+    box = FakeToolbox(tmp_path, make_tool("work", work, blocking=True))
     assert (
-        run(scheduler(conversation_log, box).run_batch(asked(conversation_log, "work")), real=True)[0].text
+        run(make_scheduler(conversation_log, box).run_batch(add_calls(conversation_log, "work")), real=True)[0].text
         == "tool work"
     )
 
 
 def test_calls_within_a_thread(tmp_path: Path) -> None:
     conversation_log = InMemoryLog()
-    calls = asked(conversation_log, ("outer", {"path": "a"}), ("quick", {"path": "a"}), ("quick", {}))
+    calls = add_calls(conversation_log, ("outer", {"path": "a"}), ("quick", {"path": "a"}), ("quick", {}))
 
     async def main() -> Any:
         loop = asyncio.get_running_loop()
@@ -196,8 +210,10 @@ def test_calls_within_a_thread(tmp_path: Path) -> None:
             one = asyncio.run_coroutine_threadsafe(runs.run_one(calls[1]), loop).result(PATIENCE)
             return f"{one.text}; {refused}"
 
-        runs = scheduler(
-            conversation_log, Box(tmp_path, writer("outer", outer, PATIENCE), writer("quick", quick, 1)), parallel=1
+        runs = make_scheduler(
+            conversation_log,
+            FakeToolbox(tmp_path, writer("outer", outer, PATIENCE), writer("quick", quick, 1)),
+            parallel=1,
         )
         return await runs.run_batch(calls[:1])
 
@@ -207,7 +223,7 @@ def test_calls_within_a_thread(tmp_path: Path) -> None:
 
 def test_nested_call_ends_with_its_abandoned_thread(tmp_path: Path, gate: Gate) -> None:
     conversation_log = InMemoryLog()
-    calls = asked(conversation_log, "outer", "inner", "quick")
+    calls = add_calls(conversation_log, "outer", "inner", "quick")
     refused: list[Any] = []
 
     async def main() -> None:
@@ -224,8 +240,10 @@ def test_nested_call_ends_with_its_abandoned_thread(tmp_path: Path, gate: Gate) 
             return "never"
 
         begun = asyncio.Event()
-        box = Box(tmp_path, tool("outer", outer, blocking=True), tool("inner", inner), tool("quick", quick))
-        runs = scheduler(conversation_log, box, ear, parallel=1)
+        box = FakeToolbox(
+            tmp_path, make_tool("outer", outer, blocking=True), make_tool("inner", inner), make_tool("quick", quick)
+        )
+        runs = make_scheduler(conversation_log, box, ear, parallel=1)
         batch = asyncio.create_task(runs.run_batch(calls[:1]))
         await begun.wait()
         batch.cancel()
@@ -234,7 +252,7 @@ def test_nested_call_ends_with_its_abandoned_thread(tmp_path: Path, gate: Gate) 
         assert states(conversation_log) == ["cancelled", "cancelled", "pending"]
         await wait_until(lambda: ear.of_kind(LateResult))
 
-    ear = Ear()
+    ear = EventRecorder()
     run(main(), real=True)
     assert "was cancelled" in str(refused[0])
     assert len(ear.of_kind(CallEnded)) == 2
@@ -243,7 +261,7 @@ def test_nested_call_ends_with_its_abandoned_thread(tmp_path: Path, gate: Gate) 
 def test_end_event_is_emitted_outside_the_call(tmp_path: Path) -> None:
     """A listener that goes on from an event may have batches run."""
     conversation_log = InMemoryLog()
-    calls = asked(conversation_log, "task", "thread", "quick", "quick")
+    calls = add_calls(conversation_log, "task", "thread", "quick", "quick")
     more: list[asyncio.Task[Any]] = []
 
     async def main() -> None:
@@ -257,8 +275,12 @@ def test_end_event_is_emitted_outside_the_call(tmp_path: Path) -> None:
                 following = calls[2 if event.tool == "task" else 3]
                 more.append(asyncio.create_task(runs.run_batch([following])))
 
-        tools = [tool("task", task), tool("thread", lambda a, c: "done", blocking=True), tool("quick", quick)]
-        runs = Scheduler(conversation_log, Box(tmp_path, *tools), emit=emit)
+        tools = [
+            make_tool("task", task),
+            make_tool("thread", lambda a, c: "done", blocking=True),
+            make_tool("quick", quick),
+        ]
+        runs = Scheduler(conversation_log, FakeToolbox(tmp_path, *tools), emit=emit)
         await runs.run_batch(calls[:2])
         for following in more:
             assert (await following)[0].outcome == "complete"
@@ -268,7 +290,7 @@ def test_end_event_is_emitted_outside_the_call(tmp_path: Path) -> None:
 
 
 def test_progress_of_a_busy_thread_is_throttled(tmp_path: Path) -> None:
-    conversation_log, ear = InMemoryLog(), Ear()
+    conversation_log, ear = InMemoryLog(), EventRecorder()
 
     def talks(arguments: Any, context: Context) -> str:
         for number in range(20_000):
@@ -277,9 +299,9 @@ def test_progress_of_a_busy_thread_is_throttled(tmp_path: Path) -> None:
 
     began = time.monotonic()
     run(
-        scheduler(conversation_log, Box(tmp_path, tool("talks", talks, blocking=True)), ear).run_batch(
-            asked(conversation_log, "talks")
-        ),
+        make_scheduler(
+            conversation_log, FakeToolbox(tmp_path, make_tool("talks", talks, blocking=True)), ear
+        ).run_batch(add_calls(conversation_log, "talks")),
         real=True,
     )
     assert 1 <= len(ear.of_kind(CallProgress)) <= 2 + (time.monotonic() - began) / 0.1
@@ -289,8 +311,8 @@ def test_thread_ending_after_the_loop_is_ignored(tmp_path: Path, gate: Gate) -> 
     conversation_log = InMemoryLog()
 
     async def main() -> None:
-        runs = scheduler(conversation_log, Box(tmp_path, tool("gate", gate.work, blocking=True)))
-        batch = asyncio.create_task(runs.run_batch(asked(conversation_log, "gate")))
+        runs = make_scheduler(conversation_log, FakeToolbox(tmp_path, make_tool("gate", gate.work, blocking=True)))
+        batch = asyncio.create_task(runs.run_batch(add_calls(conversation_log, "gate")))
         await wait_until(gate.begun.is_set)
         await runs.close()
         await batch

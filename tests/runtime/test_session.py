@@ -19,7 +19,7 @@ from segue.runtime.events import (
 )
 from segue.runtime.routing import Failover, RoundRobin
 from segue.runtime.scheduler import Limits
-from tests.runtime.stage import APIS, endpoint_of, staged
+from tests.runtime.harness import APIS, endpoint_of, open_harness
 
 TWO_ROUNDS = """
 think  Two things at once.
@@ -36,7 +36,7 @@ say    Done: {echo}.
 @pytest.mark.parametrize("api", APIS)
 def test_exchange_ends_with_text(api: str, tmp_path: Path) -> None:
     async def play() -> None:
-        async with staged({api: TWO_ROUNDS}, tmp_path) as harness:
+        async with open_harness({api: TWO_ROUNDS}, tmp_path) as harness:
             ended = await harness.session.ask("Go.")
             assert (ended.outcome, ended.text, ended.turns) == ("answered", "Done: heard three.", 3)
             assert harness.results == ["heard one", "no two", "heard three"]
@@ -57,7 +57,7 @@ def test_a_reply_that_only_pauses_is_sent_on_as_it_is(tmp_path: Path) -> None:
 
     async def play() -> None:
         script = "say    Half of it.\nend pause\n---\nsay    The rest."
-        async with staged({"anthropic": script}, tmp_path) as harness:
+        async with open_harness({"anthropic": script}, tmp_path) as harness:
             ended = await harness.session.ask("Go.")
             assert (ended.outcome, ended.text, ended.turns) == ("answered", "Half of it.\nThe rest.", 2)
             assert harness.rejections == []
@@ -68,7 +68,7 @@ def test_a_reply_that_only_pauses_is_sent_on_as_it_is(tmp_path: Path) -> None:
 def test_session_stops_at_the_turn_limit_and_resumes(tmp_path: Path) -> None:
     async def play() -> None:
         script = "\n---\n".join(f'call   echo {{"words": "{number}"}}' for number in range(4)) + "\n---\nsay    Done."
-        async with staged({"kimi": script}, tmp_path, limits=Limits(steps=3)) as harness:
+        async with open_harness({"kimi": script}, tmp_path, limits=Limits(steps=3)) as harness:
             ended = await harness.session.ask("Go.")
             assert (ended.outcome, ended.turns) == ("steps", 3)
             assert len(harness.results) == 3
@@ -92,7 +92,7 @@ def test_a_change_of_model_in_mid_task_takes_effect_at_the_next_request(here: st
             if isinstance(event, TextDelta) and len(harness.events_of(RequestSent)) == 1:
                 harness.session.switch(endpoint_of(harness.providers[there]))
 
-        async with staged({here: first, there: second}, tmp_path, listen=listen) as harness:
+        async with open_harness({here: first, there: second}, tmp_path, listen=listen) as harness:
             ended = await harness.session.ask("Go.")
             assert ended.text == "Done: heard two."
             assert [event.provider for event in harness.events_of(ReplyReceived)] == [here, there, there]
@@ -107,7 +107,7 @@ def test_broken_reply_is_recorded_and_retried(api: str, tmp_path: Path) -> None:
     script = 'say    I will cal\ncall   echo {"words": "never"}\ncut\n---\nsay    Whole.'
 
     async def play() -> None:
-        async with staged({api: script}, tmp_path) as harness:
+        async with open_harness({api: script}, tmp_path) as harness:
             ended = await harness.session.ask("Go.")
             assert (ended.outcome, ended.text) == ("answered", "Whole.")
             assert [event.again for event in harness.events_of(StreamBroken)] == [True]
@@ -122,7 +122,7 @@ def test_broken_reply_is_recorded_and_retried(api: str, tmp_path: Path) -> None:
 def test_repeatedly_broken_reply_ends_the_turn(tmp_path: Path) -> None:
     async def play() -> None:
         broken = "say    Onc\ncut"
-        async with staged({"anthropic": "\n---\n".join([broken] * 5)}, tmp_path) as harness:
+        async with open_harness({"anthropic": "\n---\n".join([broken] * 5)}, tmp_path) as harness:
             ended = await harness.session.ask("Go.")
             assert ended.outcome == "failed"
             assert ended.retryable
@@ -137,7 +137,7 @@ def test_failover_switches_stays_and_loses_nothing(tmp_path: Path) -> None:
     async def play() -> None:
         scripts = {"openai-responses": None, "kimi": TWO_ROUNDS}
         faults = {"openai-responses": ["overloaded"]}
-        async with staged(scripts, tmp_path, route=Failover, faults=faults) as harness:
+        async with open_harness(scripts, tmp_path, route=Failover, faults=faults) as harness:
             ended = await harness.session.ask("Go.")
             assert ended.text == "Done: heard three."
             assert {event.provider for event in harness.events_of(ReplyReceived)} == {"kimi"}
@@ -153,7 +153,7 @@ def test_round_robin_moves_by_exchange(tmp_path: Path) -> None:
     async def play() -> None:
         script = 'call   echo {"words": "x"}\n---\nsay    Done.\n---\nsay    Again.'
         apis = ["anthropic", "gemini", "mistral"]
-        async with staged(dict.fromkeys(apis, script), tmp_path, route=RoundRobin) as harness:
+        async with open_harness(dict.fromkeys(apis, script), tmp_path, route=RoundRobin) as harness:
             for _ in range(4):
                 assert (await harness.session.ask("Go.")).outcome == "answered"
             asked = [event.provider for event in harness.events_of(RequestSent)]
@@ -172,7 +172,7 @@ def test_cancelling_while_tools_run_gives_every_call_its_outcome(api: str, tmp_p
             if isinstance(event, CallEnded) and event.outcome == "complete":
                 asyncio.get_running_loop().call_soon(harness.session.cancel)
 
-        async with staged({api: script}, tmp_path, listen=listen) as harness:
+        async with open_harness({api: script}, tmp_path, listen=listen) as harness:
             ended = await harness.session.ask("Go.")
             assert ended.outcome == "cancelled"
             assert [event.outcome for event in harness.events_of(CallEnded)].count("cancelled") == 2
@@ -193,7 +193,7 @@ def test_cancelling_during_a_reply_keeps_no_partial_reply(api: str, tmp_path: Pa
             if isinstance(event, TextDelta | ReasoningDelta):
                 harness.session.cancel()
 
-        async with staged({api: script}, tmp_path, listen=listen) as harness:
+        async with open_harness({api: script}, tmp_path, listen=listen) as harness:
             ended = await harness.session.ask("Go.")
             assert ended.outcome == "cancelled"
             assert len(harness.session.log.messages) == 1
@@ -207,7 +207,7 @@ def test_cancelling_during_a_reply_keeps_no_partial_reply(api: str, tmp_path: Pa
 
 def test_every_exchange_ends_with_one_event(tmp_path: Path) -> None:
     async def play() -> None:
-        async with staged({"qwen": "say    Yes."}, tmp_path) as harness:
+        async with open_harness({"qwen": "say    Yes."}, tmp_path) as harness:
             ended = await harness.session.ask("Go.")
             assert harness.events_of(ExchangeEnded) == [ended]
             assert harness.events[-1] is ended

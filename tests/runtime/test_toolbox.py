@@ -21,7 +21,7 @@ from segue.runtime.tooling import ApprovalRequest, Context, Result, Tool, ToolEr
 from segue.runtime.tools import standard_tools
 from segue.runtime.tools.task import TaskOrder, task
 from segue.runtime.tools.todo import Item, parse_list, todo
-from tests.runtime.rigging import Somebody, play, run, say
+from tests.runtime.tool_runner import RecordingApprover, run, run_for_text, run_with_approval
 
 TARGETS = [row.name for row in segue.formats() if row.kind != "text"]
 ALL = standard_tools(spawn=lambda order, context: asyncio.sleep(0, Result("")))
@@ -189,10 +189,13 @@ def test_arguments_that_fit(name, arguments):
 
 
 def test_tool_without_question_runs_unless_denied(tmp_path):
-    assert play(todo(), tmp_path, {"items": []}) == "the list is empty"
-    assert play(todo(), tmp_path, {"items": []}, deny=["todo"]).startswith("denied")
-    assert play(todo(), tmp_path, {"items": []}, ask=["todo"]).startswith("denied")
-    assert play(todo(), tmp_path, {"items": []}, ask=["todo"], somebody=Somebody()) == "the list is empty"
+    assert run_with_approval(todo(), tmp_path, {"items": []}) == "the list is empty"
+    assert run_with_approval(todo(), tmp_path, {"items": []}, deny=["todo"]).startswith("denied")
+    assert run_with_approval(todo(), tmp_path, {"items": []}, ask=["todo"]).startswith("denied")
+    assert (
+        run_with_approval(todo(), tmp_path, {"items": []}, ask=["todo"], approver=RecordingApprover())
+        == "the list is empty"
+    )
 
 
 def test_approvals_are_requested_in_call_order(tmp_path):
@@ -208,7 +211,7 @@ def test_approvals_are_requested_in_call_order(tmp_path):
     async def go():
         act = Tool("act", "", {"type": "object"}, lambda arguments, context: "", approval_request=question)
         box = Toolbox([act], tmp_path)
-        somebody = Somebody()
+        somebody = RecordingApprover()
         calls = [asyncio.ensure_future(box.check_permission(act, {"n": n}, somebody)) for n in range(1, 6)]
         # A call that needs no approval does not wait.
         assert await calls[2] is None
@@ -235,7 +238,7 @@ def test_abandoned_approval_does_not_block_others(tmp_path):
             await asyncio.Event().wait()
 
         first = asyncio.ensure_future(box.check_permission(act, {}, never))
-        second = asyncio.ensure_future(box.check_permission(act, {}, Somebody("no")))
+        second = asyncio.ensure_future(box.check_permission(act, {}, RecordingApprover("no")))
         await asked.wait()
         first.cancel()
         assert "said no" in (await second or "")
@@ -252,7 +255,7 @@ def test_the_list_is_read_back_from_its_result(tmp_path):
         {"text": "[ ] two", "state": "doing"},
         {"text": "3", "state": "open"},
     ]
-    output = say(todo(), tmp_path, items=items)
+    output = run_for_text(todo(), tmp_path, items=items)
     assert output == "[x] one thing\n[>] [ ] two\n[ ] 3\n1 of 3 done"
     assert parse_list(output) == (Item("one thing", "done"), Item("[ ] two", "doing"), Item("3", "open"))
     assert todo().summarize({"items": items}) == "[ ] two"
@@ -324,7 +327,7 @@ def test_a_signature_becomes_a_schema():
 
 
 def test_arguments_are_converted_to_their_types(tmp_path):
-    output = say(
+    output = run_for_text(
         everything,
         tmp_path,
         count=1,
@@ -352,7 +355,7 @@ def test_plain_functions_run_in_threads_and_coroutines_on_the_loop(tmp_path):
     assert where.blocking
     assert not away.blocking
     assert (away.name, away.timeout) == ("there", 3)
-    assert play(away, tmp_path, {}) == str(tmp_path)
+    assert run_with_approval(away, tmp_path, {}) == str(tmp_path)
 
 
 def test_functions_need_approval_unless_read_only(tmp_path):
@@ -360,9 +363,9 @@ def test_functions_need_approval_unless_read_only(tmp_path):
     def act(what: str) -> str:
         return what
 
-    assert "allow = [" in play(act, tmp_path, {"what": "x"})
-    assert play(act, tmp_path, {"what": "x"}, allow=["act"]) == "x"
-    assert play(tool(asks=False)(act.function), tmp_path, {"what": "x"}) == "x"
+    assert "allow = [" in run_with_approval(act, tmp_path, {"what": "x"})
+    assert run_with_approval(act, tmp_path, {"what": "x"}, allow=["act"]) == "x"
+    assert run_with_approval(tool(asks=False)(act.function), tmp_path, {"what": "x"}) == "x"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from segue.runtime.tooling import Context, ToolError
 from segue.runtime.tools.fetch import FetchedPage, fetch_url, is_private, normalize_url
 from segue.runtime.tools.html_text import html_to_text
 from tests.runtime.mcp_server import PIXEL
-from tests.runtime.rigging import Somebody, play, run, say, text_of
+from tests.runtime.tool_runner import RecordingApprover, run, run_for_text, run_with_approval, text_of
 
 HTML = """<!doctype html><html><head><title>The  title</title><style>p{}</style><script>alert(1)</script></head>
 <body><nav>menu</nav><h1>Heading</h1><p>First <b>words</b> &amp; more.<br>Next line</p>
@@ -80,7 +80,7 @@ def site():
 
 
 def test_html_becomes_text(site, tmp_path):
-    output = say(fetch_url(), tmp_path, url=f"{site}/html")
+    output = run_for_text(fetch_url(), tmp_path, url=f"{site}/html")
     for part in (
         "The title\n",
         "# Heading\n",
@@ -95,7 +95,7 @@ def test_html_becomes_text(site, tmp_path):
         assert part in output
     assert "alert" not in output
     assert "evil" not in output
-    assert say(fetch_url(), tmp_path, url=f"{site}/html", raw=True) == HTML
+    assert run_for_text(fetch_url(), tmp_path, url=f"{site}/html", raw=True) == HTML
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_html_becomes_text(site, tmp_path):
     ],
 )
 def test_other_text_is_unchanged(path, output, site, tmp_path):
-    assert say(fetch_url(), tmp_path, url=site + path) == output
+    assert run_for_text(fetch_url(), tmp_path, url=site + path) == output
 
 
 def test_a_page_that_is_not_there_is_an_error(site, tmp_path):
@@ -126,13 +126,13 @@ def test_images_and_binary_content(site, tmp_path):
 
 
 def test_large_pages_are_cut(site, tmp_path):
-    output = say(fetch_url(), tmp_path, url=f"{site}/large")
+    output = run_for_text(fetch_url(), tmp_path, url=f"{site}/large")
     assert output.startswith("[the first 100,000 characters]\nxxx")
     assert len(output) < 101_000
 
 
 def test_cross_host_redirect_is_reported_not_followed(site, tmp_path):
-    output = say(fetch_url(), tmp_path, url=f"{site}/away")
+    output = run_for_text(fetch_url(), tmp_path, url=f"{site}/away")
     assert output.startswith("the page is elsewhere now: http://other.example/x\n")
     with pytest.raises(ToolError, match="more than 5 times"):
         run(fetch_url(), tmp_path, url=f"{site}/round")
@@ -192,10 +192,10 @@ def test_addresses_that_are(address):
 def test_private_addresses_need_approval_by_name(site, tmp_path):
     url = f"{site}/json"
     for rules in (["fetch_url"], ["*"], ["fetch_url(http://127.0.0.1*)"]):
-        assert "denied" in play(fetch_url(), tmp_path, {"url": url}, allow=rules)
-    assert play(fetch_url(), tmp_path, {"url": url}, allow=[f"fetch_url({url})"]) == '{"a": 1}'
-    somebody = Somebody()
-    play(fetch_url(), tmp_path, {"url": url}, somebody=somebody)
+        assert "denied" in run_with_approval(fetch_url(), tmp_path, {"url": url}, allow=rules)
+    assert run_with_approval(fetch_url(), tmp_path, {"url": url}, allow=[f"fetch_url({url})"]) == '{"a": 1}'
+    somebody = RecordingApprover()
+    run_with_approval(fetch_url(), tmp_path, {"url": url}, approver=somebody)
     assert "this machine or a private network" in somebody.questions[0].title
 
 
@@ -209,7 +209,7 @@ def test_a_name_that_turns_private_after_the_answer_is_not_fetched(tmp_path):
         return FetchedPage(200, {}, b"secret")
 
     tool = fetch_url(get, look_up=lambda host, port: answers.pop(0))
-    output = play(tool, tmp_path, {"url": "http://sly.example/"}, allow=["fetch_url"])
+    output = run_with_approval(tool, tmp_path, {"url": "http://sly.example/"}, allow=["fetch_url"])
     assert output.startswith("error: http://sly.example/ leads to another place")
     assert fetched == []
 
@@ -223,7 +223,7 @@ def test_a_redirect_that_turns_private_is_not_followed(tmp_path):
         return FetchedPage(302, {"location": "/inside"}, b"")
 
     tool = fetch_url(get, look_up=lambda host, port: answers.pop(0))
-    output = play(tool, tmp_path, {"url": "http://sly.example/"}, allow=["fetch_url"])
+    output = run_with_approval(tool, tmp_path, {"url": "http://sly.example/"}, allow=["fetch_url"])
     assert output.startswith("the page is elsewhere now: http://sly.example/inside")
     assert fetched == ["http://sly.example/"]
 
@@ -231,7 +231,7 @@ def test_a_redirect_that_turns_private_is_not_followed(tmp_path):
 def test_connection_uses_the_resolved_address(site, tmp_path):
     port = int(site.rpartition(":")[2])
     tool = fetch_url(look_up=lambda host, port: ("127.0.0.1",))
-    assert say(tool, tmp_path, url=f"http://no-such-host.invalid:{port}/json") == '{"a": 1}'
+    assert run_for_text(tool, tmp_path, url=f"http://no-such-host.invalid:{port}/json") == '{"a": 1}'
 
 
 def test_errors_are_reported(tmp_path):

@@ -14,18 +14,18 @@ from segue.runtime.tools.read import list_dir, read_file
 from segue.runtime.tools.search import glob, grep
 from segue.runtime.tools.write import edit_file, write_file
 from tests.runtime.mcp_server import PIXEL
-from tests.runtime.rigging import Somebody, play, run, say
+from tests.runtime.tool_runner import RecordingApprover, run, run_for_text, run_with_approval
 
 # -------------------------------------------------------------------------------------------------------- reading
 
 
 def test_lines_are_numbered_and_ranges_go_on(tmp_path):
     (tmp_path / "a").write_text("".join(f"line {n}\n" for n in range(1, 13)))
-    assert say(read_file(), tmp_path, path="a").startswith(" 1\tline 1\n 2\tline 2\n")
-    part = say(read_file(), tmp_path, path="a", start_line=11, lines=1)
+    assert run_for_text(read_file(), tmp_path, path="a").startswith(" 1\tline 1\n 2\tline 2\n")
+    part = run_for_text(read_file(), tmp_path, path="a", start_line=11, lines=1)
     assert part == "11\tline 11\n[lines 11 to 11 of 12; go on with start_line=12]"
-    assert say(read_file(), tmp_path, path="a", start_line=12) == "12\tline 12\n[lines 12 to 12 of 12]"
-    assert say(read_file(), tmp_path, path="a", lines=2, numbered=False).startswith("line 1\nline 2\n[")
+    assert run_for_text(read_file(), tmp_path, path="a", start_line=12) == "12\tline 12\n[lines 12 to 12 of 12]"
+    assert run_for_text(read_file(), tmp_path, path="a", lines=2, numbered=False).startswith("line 1\nline 2\n[")
     with pytest.raises(ToolError, match="has 12 lines; line 13 is behind its end"):
         run(read_file(), tmp_path, path="a", start_line=13)
 
@@ -45,12 +45,12 @@ def test_lines_are_numbered_and_ranges_go_on(tmp_path):
 )
 def test_encodings(data, text, tmp_path):
     (tmp_path / "a").write_bytes(data)
-    assert say(read_file(), tmp_path, path="a") == text
+    assert run_for_text(read_file(), tmp_path, path="a") == text
 
 
 def test_binary_file_is_reported(tmp_path):
     (tmp_path / "empty").touch()
-    assert say(read_file(), tmp_path, path="empty") == "empty is empty"
+    assert run_for_text(read_file(), tmp_path, path="empty") == "empty is empty"
     (tmp_path / "program").write_bytes(b"\x7fELF\0\0\0")
     with pytest.raises(ToolError, match="program is not a text: a program, 7 bytes"):
         run(read_file(), tmp_path, path="program")
@@ -77,11 +77,11 @@ def test_a_file_that_does_not_fit_into_memory_is_read_in_parts(tmp_path):
     with (tmp_path / "log").open("wb") as file:
         for number in range(1, 300_001):
             file.write(b"%d %s\n" % (number, b"x" * 80))
-    output = say(read_file(), tmp_path, path="log", start_line=250_000, lines=2)
+    output = run_for_text(read_file(), tmp_path, path="log", start_line=250_000, lines=2)
     assert output.startswith("250000\t250000 xxx")
     assert "go on with start_line=250002" in output
     (tmp_path / "long").write_bytes(b"y" * 25_000_000)
-    output = say(read_file(), tmp_path, path="long")
+    output = run_for_text(read_file(), tmp_path, path="long")
     assert "longer than 2,000 characters" in output
     assert len(output) < 3_000
 
@@ -90,8 +90,8 @@ def test_list_dir(tmp_path):
     (tmp_path / "b").write_text("12345")
     (tmp_path / "sub").mkdir()
     (tmp_path / "link").symlink_to("/etc/passwd")
-    assert say(list_dir(), tmp_path) == "sub/\nb (5 bytes)\nlink -> /etc/passwd"
-    assert say(list_dir(), tmp_path, path="sub") == "sub is empty"
+    assert run_for_text(list_dir(), tmp_path) == "sub/\nb (5 bytes)\nlink -> /etc/passwd"
+    assert run_for_text(list_dir(), tmp_path, path="sub") == "sub is empty"
     with pytest.raises(ToolError, match="is not a folder"):
         run(list_dir(), tmp_path, path="b")
 
@@ -136,12 +136,12 @@ def project(tmp_path):
     ],
 )
 def test_glob(arguments, found, project):
-    output = say(glob(), project, **arguments)
+    output = run_for_text(glob(), project, **arguments)
     assert [line for line in output.split("\n") if not line.startswith("nothing fits")] == found
 
 
 def test_glob_is_limited(project):
-    assert say(glob(), project, pattern="*.py", limit=1).split("\n")[1].startswith("[the first 1;")
+    assert run_for_text(glob(), project, pattern="*.py", limit=1).split("\n")[1].startswith("[the first 1;")
     with pytest.raises(ToolError, match="relative to path"):
         run(glob(), project, pattern="../*")
 
@@ -162,31 +162,31 @@ def test_glob_is_limited(project):
     ],
 )
 def test_grep(arguments, found, project):
-    output = [line for line in say(grep(), project, **arguments).split("\n") if not line.startswith("[")]
+    output = [line for line in run_for_text(grep(), project, **arguments).split("\n") if not line.startswith("[")]
     assert len(output) == len(found)
     assert all(line.startswith(start) for line, start in zip(output, found, strict=True))
 
 
 def test_grep_shows_what_stands_around(tmp_path):
     (tmp_path / "a").write_text("".join(f"{n}\n" for n in range(1, 21)))
-    assert say(grep(), tmp_path, pattern="^(3|5|15)$", context=1).split("\n") == [
+    assert run_for_text(grep(), tmp_path, pattern="^(3|5|15)$", context=1).split("\n") == [
         *("a-2-2", "a:3:3", "a-4-4", "a:5:5", "a-6-6", "--", "a-14-14", "a:15:15", "a-16-16")
     ]
-    output = say(grep(), tmp_path, pattern="1", limit=3)
+    output = run_for_text(grep(), tmp_path, pattern="1", limit=3)
     assert output.split("\n") == [
         "a:1:1",
         "a:10:10",
         "a:11:11",
         "[there are more matches; narrow the pattern or the path]",
     ]
-    assert say(grep(), tmp_path, pattern="1", files_only=True) == "a"
-    assert "more" not in say(grep(), tmp_path, pattern="^2", limit=2)
+    assert run_for_text(grep(), tmp_path, pattern="1", files_only=True) == "a"
+    assert "more" not in run_for_text(grep(), tmp_path, pattern="^2", limit=2)
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "a*a*a*a*a*a*a*a*b", "(.*a){25}b"])
 def test_a_pattern_that_would_take_for_ever_does_not(pattern, tmp_path):
     (tmp_path / "a").write_text("a" * 20_000 + "!\n")
-    assert "nothing fits" in say(grep(), tmp_path, pattern=pattern)
+    assert "nothing fits" in run_for_text(grep(), tmp_path, pattern=pattern)
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=x)", r"(a)\1", "a{99999}{99999}", "x" * 3000])
@@ -198,8 +198,8 @@ def test_invalid_pattern_is_reported(pattern, tmp_path):
 def test_unreadable_files_are_not_found(project):
     permissions = Permissions(deny=["read_file(src/*)"])
     tools = {tool.name: tool for tool in standard_tools(permissions=permissions)}
-    assert "src" not in say(tools["grep"], project, pattern="helper")
-    assert "src/a.py" not in say(tools["glob"], project, pattern="*.py")
+    assert "src" not in run_for_text(tools["grep"], project, pattern="helper")
+    assert "src/a.py" not in run_for_text(tools["glob"], project, pattern="*.py")
     with pytest.raises(ToolError, match=r"a rule forbids to read src/a\.py"):
         run(tools["grep"], project, pattern="helper", path="src/a.py")
 
@@ -208,9 +208,12 @@ def test_unreadable_files_are_not_found(project):
 
 
 def test_write_file(tmp_path):
-    assert say(write_file(), tmp_path, path="a/b/c.txt", content="Grüße\n") == "created a/b/c.txt: 1 line, 8 bytes"
+    assert (
+        run_for_text(write_file(), tmp_path, path="a/b/c.txt", content="Grüße\n")
+        == "created a/b/c.txt: 1 line, 8 bytes"
+    )
     assert (tmp_path / "a/b/c.txt").read_bytes() == "Grüße\n".encode()
-    assert say(write_file(), tmp_path, path="a/b/c.txt", content="x").startswith("replaced")
+    assert run_for_text(write_file(), tmp_path, path="a/b/c.txt", content="x").startswith("replaced")
     assert sorted(path.name for path in (tmp_path / "a/b").iterdir()) == ["c.txt"]
     with pytest.raises(ToolError, match="is a folder"):
         run(write_file(), tmp_path, path="a", content="x")
@@ -247,9 +250,11 @@ def test_a_cancelled_writer_writes_nothing(tmp_path):
 
 def test_the_question_shows_what_changes(tmp_path):
     (tmp_path / "a").write_text("one\ntwo\n")
-    somebody = Somebody("no")
-    play(write_file(), tmp_path, {"path": "a", "content": "one\nthree\n"}, somebody=somebody)
-    play(edit_file(), tmp_path, {"path": "a", "old_string": "two", "new_string": "three"}, somebody=somebody)
+    somebody = RecordingApprover("no")
+    run_with_approval(write_file(), tmp_path, {"path": "a", "content": "one\nthree\n"}, approver=somebody)
+    run_with_approval(
+        edit_file(), tmp_path, {"path": "a", "old_string": "two", "new_string": "three"}, approver=somebody
+    )
     for question in somebody.questions:
         assert "-two\n+three" in question.detail
         assert question.subject == "a"
@@ -272,14 +277,14 @@ def test_the_question_shows_what_changes(tmp_path):
 def test_edit_keeps_what_it_does_not_change(before, old, new, after, tmp_path):
     (tmp_path / "a").write_bytes(before)
     (tmp_path / "a").chmod(0o700)
-    assert say(edit_file(), tmp_path, path="a", old_string=old, new_string=new).startswith("edited a")
+    assert run_for_text(edit_file(), tmp_path, path="a", old_string=old, new_string=new).startswith("edited a")
     assert (tmp_path / "a").read_bytes() == after
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
 
 
 def test_edit_everywhere(tmp_path):
     (tmp_path / "a").write_text("x y x\nx\n")
-    assert "3 places" in say(edit_file(), tmp_path, path="a", old_string="x", new_string="z", replace_all=True)
+    assert "3 places" in run_for_text(edit_file(), tmp_path, path="a", old_string="x", new_string="z", replace_all=True)
     assert (tmp_path / "a").read_text() == "z y z\nz\n"
 
 
@@ -334,7 +339,7 @@ def test_grep_reports_why_a_file_is_skipped(rule, tmp_path):
         (tmp_path / name).write_text("needle\n")
     (tmp_path / "link").symlink_to("secrets/a")
     tool = next(tool for tool in standard_tools(permissions=Permissions(deny=[rule])) if tool.name == "grep")
-    assert say(tool, tmp_path, pattern="needle").split("\n") == [
+    assert run_for_text(tool, tmp_path, pattern="needle").split("\n") == [
         "plain:1:needle",
         "[1 file passed over: links are not followed]",
         "[2 files passed over: a rule forbids to read them]",

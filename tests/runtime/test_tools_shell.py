@@ -21,7 +21,7 @@ from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Context, Result, Tool, ToolError
 from segue.runtime.tools import standard_tools
 from segue.runtime.tools.shell import shell
-from tests.runtime.rigging import run, text_of
+from tests.runtime.tool_runner import run, text_of
 
 # Becomes a process with a child and a grandchild that don't want to go, and says who they are.
 STUBBORN = f"""{sys.executable} - <<'END'

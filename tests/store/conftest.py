@@ -16,9 +16,8 @@ from segue.store.conversation import StoredConversation
 from segue.store.postgres import PostgresStore
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
-
-from .hands import Clock, begun
-from .server import binaries, running
+from tests.store.leases import Clock, create_with_open_calls
+from tests.store.server import binaries, running
 
 ENGINES = ("sqlite", "postgres")
 _names = itertools.count()
@@ -38,7 +37,7 @@ class Engine:
         return [self.kind, self.place, self.schema]
 
     def open(self, *, clock: Callable[[], int] | None = None, timeout: float = 10.0) -> SqlStore:
-        store = opened(*self.address, clock=clock, timeout=timeout)
+        store = open_store(*self.address, clock=clock, timeout=timeout)
         self._opened.append(store)
         return store
 
@@ -50,7 +49,7 @@ class Engine:
                 connection.execute(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
-def opened(
+def open_store(
     kind: str, place: str, schema: str, *, clock: Callable[[], int] | None = None, timeout: float = 10.0
 ) -> SqlStore:
     if kind == "postgres":
@@ -94,7 +93,7 @@ def stores(engine: Engine, clock: Clock) -> tuple[SqlStore, SqlStore]:
 @pytest.fixture
 def kept(stores: tuple[SqlStore, SqlStore]) -> StoredConversation:
     """A conversation leased by the first store, with two pending calls."""
-    return begun(stores[0])
+    return create_with_open_calls(stores[0])
 
 
 @pytest.fixture

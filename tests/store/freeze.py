@@ -20,9 +20,8 @@ from segue.store.migrations import latest_version
 from segue.store.postgres import PostgresStore
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
-
-from .server import binaries, running
-from .talk import EACH_KIND, human
+from tests.store.sample_events import EACH_KIND, user_event
+from tests.store.server import binaries, running
 
 FROZEN = Path(__file__).parent / "frozen"
 WORDS = ("Zürich", "東京", "read_file", "second")
@@ -33,18 +32,18 @@ def clock() -> Callable[[], int]:
     return lambda: next(moments)
 
 
-def fill(store: SqlStore) -> None:
+def fill_store(store: SqlStore) -> None:
     """A little of everything."""
     first = store.create("Über Zürich – 東京", id="first")
     store.append(first, 1, EACH_KIND)
     second = store.create(id="second")
-    store.append(second, 0, [human("a second one, with \0 and 😀")])
-    store.append(second, 1, [human("a long one: " + "lorem ipsum " * 500)])
+    store.append(second, 0, [user_event("a second one, with \0 and 😀")])
+    store.append(second, 1, [user_event("a long one: " + "lorem ipsum " * 500)])
     store.acquire(second, "somebody", 1e9)
     store.delete(store.create("gone", id="gone"))
 
 
-def told(store: SqlStore) -> dict[str, Any]:
+def read_all(store: SqlStore) -> dict[str, Any]:
     """All that can be read."""
     return {
         "list": [[s.id, s.title, s.created, s.updated, s.seq, s.messages, s.model, s.opening] for s in store.list()],
@@ -65,13 +64,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "frozen.db"
         with SqliteStore(path, clock=clock()) as store:
-            fill(store)
-            what = told(store)
+            fill_store(store)
+            what = read_all(store)
         name.with_suffix(".db").write_bytes(path.read_bytes())
     with running(programs) as url:
         with PostgresStore(url, clock=clock()) as store:
-            fill(store)
-            assert told(store) == what
+            fill_store(store)
+            assert read_all(store) == what
         command = [programs / "pg_dump", "--inserts", "--no-owner", "--schema=segue", url]
         dump = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     # What begins with a stroke is for `psql` alone.

@@ -24,8 +24,7 @@ from segue.store.events import (
     event_kind,
 )
 from segue.store.redaction import find_secret_fields
-
-from .talk import EACH_KIND, any_event
+from tests.store.sample_events import EACH_KIND, any_event
 
 
 @pytest.mark.parametrize("event", EACH_KIND, ids=event_kind)

@@ -15,27 +15,26 @@ from segue.store.conversation import StoredConversation
 from segue.store.events import Rewound, Switched
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
-
-from .hands import TTL, Clock, other, states, valid
-from .talk import human
-from .test_file import in_child
-from .voices import reply_body
+from tests.store.leases import TTL, Clock, call_states, check_renders, open_as_second
+from tests.store.reply_bodies import reply_body
+from tests.store.sample_events import user_event
+from tests.store.test_file import run_in_child
 
 # ------------------------------------------------------------------------------------------------------------ conflict
 
 
 def test_stale_reader_rereads_before_interrupting_calls(stores, kept, clock: Clock) -> None:
-    second = other(stores, kept)
+    second = open_as_second(stores, kept)
     kept.add_result(kept.pending[0], "one")
     kept.add_reply(reply_body("kimi", calls=[("look", "a")]))
     clock.advance(TTL + 1)
     with pytest.raises(ConflictError):
         second.add_user("x")
     assert second.messages == kept.messages
-    assert states(second) == ["complete", "pending", "pending"]
+    assert call_states(second) == ["complete", "pending", "pending"]
     second.add_user("x")
-    assert states(second) == ["complete", "interrupted", "interrupted"]
-    valid(second)
+    assert call_states(second) == ["complete", "interrupted", "interrupted"]
+    check_renders(second)
 
 
 @pytest.mark.parametrize(
@@ -59,10 +58,10 @@ def test_a_conflict_changes_nothing_and_both_go_on(stores, kept, write: Callable
     kept.render("openai-chat")
     asked = kept.chat.asked
     # Somebody who does not care about leases.
-    stores[1].append(kept.id, stores[1].get(kept.id).seq, [human("in between"), Switched("kimi")])
+    stores[1].append(kept.id, stores[1].get(kept.id).seq, [user_event("in between"), Switched("kimi")])
     with pytest.raises(ConflictError):
         write(kept)
-    reader = other(stores, kept)
+    reader = open_as_second(stores, kept)
     assert kept.messages == reader.messages
     assert kept.timeline.seq == reader.state.seq
     assert (kept.timeline.title, kept.timeline.target) == (None, "kimi")
@@ -71,7 +70,7 @@ def test_a_conflict_changes_nothing_and_both_go_on(stores, kept, write: Callable
     assert kept.chat.asked == asked
     write(kept)
     kept.add_user("and on")
-    valid(kept)
+    check_renders(kept)
 
 
 def test_generated_results_are_written_with_the_reply(stores, kept) -> None:
@@ -81,10 +80,10 @@ def test_generated_results_are_written_with_the_reply(stores, kept) -> None:
     with pytest.raises(ConflictError):
         kept.add_reply(Reply((Text("fine"),)))
     kept.add_reply(Reply((Text("fine"),)))
-    assert states(kept) == ["interrupted", "interrupted"]
+    assert call_states(kept) == ["interrupted", "interrupted"]
     kept.add_result("toolu_1", "late")
-    assert states(kept) == ["interrupted", "interrupted"]
-    valid(kept)
+    assert call_states(kept) == ["interrupted", "interrupted"]
+    check_renders(kept)
 
 
 # -------------------------------------------------------------------------------------------------------------- failure
@@ -112,7 +111,7 @@ def test_rejected_input_changes_nothing(kept) -> None:
         assert kept._store.get(kept.id).seq == kept.timeline.seq == seq
     assert kept.add_reply(Reply((Text("x"),))).text == "x"
     assert kept.messages[-1].turn_key == "turn-2"
-    valid(kept)
+    check_renders(kept)
 
 
 def test_closed_store_raises_and_another_continues(stores, kept) -> None:
@@ -168,18 +167,18 @@ def test_a_server_that_is_lost_at_the_commit(stores, kept, monkeypatch: pytest.M
         patch.setattr(stores[0], "append", lost)
         with pytest.raises(StoreError, match="broke"):
             kept.add_result(look, "one")
-    assert states(kept) == ["complete" if committed else "pending", "pending"]
+    assert call_states(kept) == ["complete" if committed else "pending", "pending"]
     kept.add_result(look, "one")
-    assert states(kept) == ["complete", "pending"]
-    assert kept.messages == other(stores, kept).messages
-    valid(kept)
+    assert call_states(kept) == ["complete", "pending"]
+    assert kept.messages == open_as_second(stores, kept).messages
+    check_renders(kept)
 
 
 def test_interruptions_that_could_not_be_written_are_written_by_the_next_write(
     stores, kept, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock.advance(TTL + 1)
-    second = other(stores, kept)
+    second = open_as_second(stores, kept)
 
     def full(*_: Any) -> int:
         raise StoreError("no room", cause="full")
@@ -188,9 +187,9 @@ def test_interruptions_that_could_not_be_written_are_written_by_the_next_write(
         patch.setattr(stores[1], "append", full)
         with pytest.raises(StoreError, match="no room"):
             second.add_user("x")
-    assert states(second) == ["pending", "pending"]
+    assert call_states(second) == ["pending", "pending"]
     second.add_user("x")
-    assert states(second) == ["interrupted", "interrupted"]
+    assert call_states(second) == ["interrupted", "interrupted"]
 
 
 def test_failed_import_leaves_no_conversation(
@@ -238,12 +237,12 @@ with SqliteStore(sys.argv[1]) as store:
 
 @pytest.mark.parametrize("room", [250_000, 400_001])
 def test_a_full_disk_leaves_the_conversation_as_it_was(tmp_path, room: int) -> None:
-    *output, name = in_child(FULL, tmp_path / "history.db", room)
+    *output, name = run_in_child(FULL, tmp_path / "history.db", room)
     assert output == ["full", "True", "True", "True"]
     with SqliteStore(tmp_path / "history.db") as store:
         kept = StoredConversation(store, name)
-        assert set(states(kept)) == {"complete"}
-        valid(kept)
+        assert set(call_states(kept)) == {"complete"}
+        check_renders(kept)
 
 
 def test_inconsistent_events_are_named(stores, kept) -> None:

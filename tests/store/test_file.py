@@ -18,8 +18,7 @@ from segue.store import default_location, open_default_store, open_store
 from segue.store.events import Event
 from segue.store.sqlite import SqliteStore
 from segue.store.sqlite_file import APPLICATION_ID
-
-from .talk import EACH_KIND, human
+from tests.store.sample_events import EACH_KIND, user_event
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,7 +30,7 @@ def a_store(path: Path, events: tuple[Event, ...] = EACH_KIND) -> str:
     return conversation
 
 
-def in_child(script: str, *arguments: object, **options) -> list[str]:
+def run_in_child(script: str, *arguments: object, **options) -> list[str]:
     """The lines that a process prints; it has to end well and by itself."""
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
@@ -167,7 +166,7 @@ def test_non_store_file_is_rejected_and_unchanged(tmp_path: Path, case: str) -> 
 def test_bytes_that_changed_are_noticed_or_change_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     path = tmp_path / "file"
-    conversation = a_store(path, tuple(human(f"message {number} " + "word " * 40) for number in range(60)))
+    conversation = a_store(path, tuple(user_event(f"message {number} " + "word " * 40) for number in range(60)))
     with SqliteStore(path) as store:
         whole = list(store.events(conversation))
     data = bytearray(path.read_bytes())
@@ -222,10 +221,10 @@ def test_inaccessible_file_is_rejected(tmp_path: Path) -> None:
         a_store(folder / "closed")
         (folder / "closed").chmod(0o000 if os.geteuid() else 0o600)
         before = (folder / "closed").read_bytes() if os.geteuid() == 0 else b""
-        assert in_child(script, folder / "closed") == ["refused"]
+        assert run_in_child(script, folder / "closed") == ["refused"]
         if os.geteuid() == 0:
             assert (folder / "closed").read_bytes() == before
-            assert in_child(script, folder / "new" / "history.db") == ["refused"]
+            assert run_in_child(script, folder / "new" / "history.db") == ["refused"]
 
 
 READING = """
@@ -260,18 +259,18 @@ def test_read_only_store_is_readable_and_rejects_writes(closed: str) -> None:
 
     script = f"import os, sys; sys.path[:] = {sys.path!r}\nimport segue.store.conversation, segue.store.sqlite\nWHO"
     script = script.replace("WHO", "os.setuid(65534) if os.geteuid() == 0 else None") + READING
-    talk = (human("print main"), human("twice"))
+    talk = (user_event("print main"), user_event("twice"))
     with tempfile.TemporaryDirectory(dir="/tmp") as made:
         folder, path = Path(made), Path(made) / "history.db"
         conversation = a_store(path, talk)
         writer = SqliteStore(path) if "writes" in closed else None
         if writer is not None:
-            writer.append(conversation, 3, [human("from the log")])
+            writer.append(conversation, 3, [user_event("from the log")])
         before = {file.name: file.read_bytes() for file in folder.iterdir()}
         for file in folder.iterdir():
             file.chmod(0o666 if closed == "the folder" else 0o444)
         folder.chmod(0o777 if closed == "the file" else 0o555)
-        output = in_child(script, path)
+        output = run_in_child(script, path)
         folder.chmod(0o755)
         assert output == [f"a title {4 if writer else 3} 1 None", *["readonly True"] * 6]
         assert {file.name: file.read_bytes() for file in folder.iterdir() if "shm" not in file.name} == {
@@ -305,7 +304,7 @@ def test_a_file_that_vanishes_while_in_use_takes_no_more(tmp_path: Path) -> None
         conversation = store.create()
         path.unlink()
         with pytest.raises(StoreError, match="removed or replaced"):
-            store.append(conversation, 0, [human("into the void")])
+            store.append(conversation, 0, [user_event("into the void")])
 
 
 def test_busy_store_is_a_retryable_error(tmp_path: Path) -> None:
@@ -314,18 +313,18 @@ def test_busy_store_is_a_retryable_error(tmp_path: Path) -> None:
         conversation = patient.create()
         with patient._write_session():
             with pytest.raises(StoreError) as caught:
-                hasty.append(conversation, 0, [human("now")])
+                hasty.append(conversation, 0, [user_event("now")])
             assert hasty.get(conversation).seq == 0
         assert (caught.value.cause, caught.value.retryable) == ("locked", True)
-        assert hasty.append(conversation, 0, [human("now")]) == 1
+        assert hasty.append(conversation, 0, [user_event("now")]) == 1
 
 
 def test_nothing_is_left_of_what_was_deleted(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     with SqliteStore(path) as store:
         stays, gone = store.create("ordinary"), store.create("zanzibar")
-        store.append(gone, 1, [human("my word is rumpelstilzchen " * 300)])
-        store.append(stays, 1, [human("something else")])
+        store.append(gone, 1, [user_event("my word is rumpelstilzchen " * 300)])
+        store.append(stays, 1, [user_event("something else")])
         store.delete(gone)
         left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
         assert b"ordinary" in left
@@ -382,7 +381,7 @@ with SqliteStore(sys.argv[1]) as store:
 @pytest.mark.parametrize("room", [200_000, 300_001, 1_000_000])
 def test_full_disk_is_reported_and_old_state_kept(tmp_path: Path, room: int) -> None:
     path = tmp_path / "history.db"
-    *output, written = in_child(FULL, path, room)
+    *output, written = run_in_child(FULL, path, room)
     assert output == ["full", "True", "True", "True"]
     with SqliteStore(path) as store:
         [summary] = store.list()
@@ -391,7 +390,7 @@ def test_full_disk_is_reported_and_old_state_kept(tmp_path: Path, room: int) -> 
 
 @pytest.mark.parametrize("room", [0, 3000, 5000, 20_000])
 def test_no_room_for_a_new_store(tmp_path: Path, room: int) -> None:
-    assert in_child(NO_ROOM, tmp_path / "history.db", room) == ["full", "0"]
+    assert run_in_child(NO_ROOM, tmp_path / "history.db", room) == ["full", "0"]
 
 
 # ----------------------------------------------------------------------------------------------------------- the place

@@ -19,10 +19,9 @@ from segue.store.migrations import Migration, latest_version
 from segue.store.postgres import PostgresStore
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
-
-from .conftest import ENGINES, Engine
-from .freeze import FROZEN, fill, told
-from .talk import human
+from tests.store.conftest import ENGINES, Engine
+from tests.store.freeze import FROZEN, fill_store, read_all
+from tests.store.sample_events import user_event
 
 VERSIONS = sorted(int(file.stem) for file in FROZEN.glob("*.json"))
 NEXT = Migration(
@@ -60,13 +59,13 @@ def thaw(request: pytest.FixtureRequest, tmp_path: Path) -> Thaw:
 def test_every_version_that_was_ever_stored_is_read(thaw: Thaw, version: int) -> None:
     opened = thaw(version)
     with opened() as store:
-        assert told(store) == json.loads((FROZEN / f"{version}.json").read_text("utf-8"))
+        assert read_all(store) == json.loads((FROZEN / f"{version}.json").read_text("utf-8"))
         with pytest.raises(LeaseError, match="somebody"):
             store.acquire("second", "me", 1)
         with pytest.raises(ConflictError):
-            store.append("first", 0, [human("stale")])
+            store.append("first", 0, [user_event("stale")])
         seq = store.get("first").seq
-        store.append("first", seq, [human("written later")])
+        store.append("first", seq, [user_event("written later")])
         fork = store.fork("first", seq + 1)
     with opened() as store:
         assert store.get("first").seq == seq + 1
@@ -128,25 +127,25 @@ def _version(engine: Engine) -> tuple[int, bool]:
 
 def test_an_older_store_is_brought_up(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     with engine.open() as store:
-        fill(store)
-        before = told(store)
+        fill_store(store)
+        before = read_all(store)
     monkeypatch.setattr(migrations, "STEPS", [*migrations.MIGRATIONS, NEXT])
     with engine.open() as store, engine.open() as other:
-        assert told(store) == told(other) == before
+        assert read_all(store) == read_all(other) == before
     assert _version(engine) == (latest_version(), True)
 
 
 def test_a_step_that_fails_changes_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     with engine.open() as store:
-        fill(store)
-        before = told(store)
+        fill_store(store)
+        before = read_all(store)
     with monkeypatch.context() as patch:
         patch.setattr(migrations, "STEPS", [*migrations.MIGRATIONS, NEXT, BROKEN])
         with pytest.raises(StoreError):
             engine.open()
     assert _version(engine) == (latest_version(), False)
     with engine.open() as store:
-        assert told(store) == before
+        assert read_all(store) == before
 
 
 def test_a_newer_store_is_refused_and_stays_as_it_is(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,9 +24,8 @@ from segue.store.events import Cancelled, Completed, Event, Forked, MessageAdded
 from segue.store.rows import sanitize_text
 from segue.store.sql import SqlStore
 from tests.budget import examples
-
-from .conftest import ENGINES, Engine
-from .talk import any_event
+from tests.store.conftest import ENGINES, Engine
+from tests.store.sample_events import any_event
 
 OWNERS = ("one", "two", "three")
 

@@ -6,8 +6,7 @@ import segue
 from segue.canonical.blocks import text_of
 from segue.store.conversation import StoredConversation
 from segue.store.sql import SqlStore
-
-from .voices import reply_body
+from tests.store.reply_bodies import reply_body
 
 
 def long(store: SqlStore) -> StoredConversation:

@@ -12,8 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from segue.errors import InputError, StoreError
 from segue.store.postgres import PostgresStore
 from segue.store.postgres_server import display_location
-
-from .talk import human
+from tests.store.sample_events import user_event
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +41,7 @@ def append_when_possible(store: PostgresStore, conversation: str) -> int:
     deadline = time.monotonic() + 60
     while True:
         try:
-            return store.append(conversation, 0, [human("x")])
+            return store.append(conversation, 0, [user_event("x")])
         except StoreError as error:
             if not error.retryable or time.monotonic() > deadline:
                 raise
@@ -61,7 +60,7 @@ def cut(server: str, database: str) -> None:
 def test_idle_connection_loss_is_no_error(store, server, database) -> None:
     conversation = store.create()
     cut(server, database)
-    assert store.append(conversation, 0, [human("x")]) == 1
+    assert store.append(conversation, 0, [user_event("x")]) == 1
     assert store.get(conversation).seq == 1
 
 
@@ -76,10 +75,10 @@ def test_a_connection_that_breaks_in_the_middle_is_worth_retrying(store, server,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "_now", cut_off)
         with pytest.raises(StoreError) as caught:
-            store.append(conversation, 0, [human("x")])
+            store.append(conversation, 0, [user_event("x")])
     assert (caught.value.cause, caught.value.retryable) == ("lost", True)
     assert store.get(conversation).seq == 0
-    assert store.append(conversation, 0, [human("x")]) == 1
+    assert store.append(conversation, 0, [user_event("x")]) == 1
 
 
 def test_unavailable_server_is_retryable(store, server, database) -> None:
@@ -89,7 +88,7 @@ def test_unavailable_server_is_retryable(store, server, database) -> None:
         admin(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
         cut(server, database)
         with pytest.raises(StoreError) as caught:
-            hasty.append(conversation, 0, [human("x")])
+            hasty.append(conversation, 0, [user_event("x")])
         assert (caught.value.cause, caught.value.retryable) == ("lost", True)
         admin(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
         assert append_when_possible(hasty, conversation) == 1
@@ -102,7 +101,7 @@ def test_locked_row_is_retryable(database) -> None:
         with patient._write_session() as session:
             patient._lock_row(session, conversation)
             with pytest.raises(StoreError) as caught:
-                hasty.append(conversation, 0, [human("x")])
+                hasty.append(conversation, 0, [user_event("x")])
         assert (caught.value.cause, caught.value.retryable) == ("locked", True)
         assert append_when_possible(hasty, conversation) == 1
 

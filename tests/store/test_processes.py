@@ -11,8 +11,7 @@ from pathlib import Path
 
 from segue.store.events import MessageAdded
 from tests.budget import SOAK
-
-from .conftest import Engine
+from tests.store.conftest import Engine
 
 ROOT = Path(__file__).parents[2]
 KILLS = {"sqlite": 200, "postgres": 30} if not SOAK else {"sqlite": 5_000, "postgres": 500}

@@ -14,9 +14,8 @@ from segue.errors import ConflictError, LeaseError
 from segue.store.conversation import StoredConversation
 from segue.store.events import Cancelled, Completed, MessageAdded
 from segue.wire.registry import WIRES
-
-from .hands import TOOLS, TTL, Clock, kinds, other, states, valid
-from .voices import reply_body
+from tests.store.leases import TOOLS, TTL, Clock, call_states, check_renders, event_kinds, open_as_second
+from tests.store.reply_bodies import reply_body
 
 # ---------------------------------------------------------------------------------------------------------- the lease
 
@@ -27,14 +26,14 @@ def test_creator_holds_the_lease_and_keeps_its_calls(stores) -> None:
     chat.add_reply(reply_body("kimi", calls=[("look", "a"), ("run", "b")]))
     kept = StoredConversation.create(stores[0], chat, owner="the first")
     kept.add_result("a", "one")
-    assert states(kept) == ["complete", "pending"]
+    assert call_states(kept) == ["complete", "pending"]
     with pytest.raises(LeaseError, match="the first"):
-        other(stores, kept).add_user("me too")
+        open_as_second(stores, kept).add_user("me too")
 
 
 def test_second_owner_reads_and_gets_the_lease_holder(stores, kept) -> None:
-    reader = other(stores, kept)
-    before = kinds(kept)
+    reader = open_as_second(stores, kept)
+    before = event_kinds(kept)
     assert reader.messages == kept.messages
     assert [call.id for call in reader.pending] == [call.id for call in kept.pending]
     assert reader.render("gemini").data == kept.render("gemini").data
@@ -49,17 +48,17 @@ def test_second_owner_reads_and_gets_the_lease_holder(stores, kept) -> None:
         with pytest.raises(LeaseError, match="the first") as caught:
             write()
         assert caught.value.retryable
-    assert kinds(kept) == before
+    assert event_kinds(kept) == before
     assert reader.messages == kept.messages
-    assert states(reader) == ["pending", "pending"]
+    assert call_states(reader) == ["pending", "pending"]
     kept.add_result(kept.pending[0], "one")
-    assert states(reader) == ["pending", "pending"]
+    assert call_states(reader) == ["pending", "pending"]
     reader.reload()
-    assert states(reader) == states(kept) == ["complete", "pending"]
+    assert call_states(reader) == call_states(kept) == ["complete", "pending"]
 
 
 def test_heartbeat_renews_the_lease(stores, kept, clock: Clock) -> None:
-    second = other(stores, kept)
+    second = open_as_second(stores, kept)
     for _ in range(3):
         clock.advance(TTL - 1)
         kept.keep()
@@ -74,48 +73,48 @@ def test_heartbeat_renews_the_lease(stores, kept, clock: Clock) -> None:
 
 def test_reading_ends_no_call_and_the_first_write_does(stores, kept, clock: Clock) -> None:
     clock.advance(TTL + 1)
-    before = kinds(kept)
-    second = other(stores, kept)
+    before = event_kinds(kept)
+    second = open_as_second(stores, kept)
     for wire in WIRES:
         second.render(wire)
-    assert kinds(kept) == before
-    assert states(second) == ["pending", "pending"]
+    assert event_kinds(kept) == before
+    assert call_states(second) == ["pending", "pending"]
     second.add_user("go on")
-    assert states(second) == ["interrupted", "interrupted"]
+    assert call_states(second) == ["interrupted", "interrupted"]
     synthetic = [entry.completion.synthetic for entry in second.chat.history.ledger.values() if entry.completion]
     assert synthetic == ["interrupted: the process that ran it is gone"] * 2
-    assert kinds(second)[len(before) :] == ["Cancelled", "Cancelled", "Said"]
-    valid(second)
+    assert event_kinds(second)[len(before) :] == ["Cancelled", "Cancelled", "Said"]
+    check_renders(second)
 
 
 def test_recorded_outcome_is_never_interrupted(stores, kept, clock: Clock) -> None:
     look, run = kept.pending
     kept.add_result(look, "one")
     clock.advance(TTL + 1)
-    second = other(stores, kept)
+    second = open_as_second(stores, kept)
     # The very first thing that is written is the other outcome.
     second.add_result(run, "two")
-    assert states(second) == ["complete", "complete"]
+    assert call_states(second) == ["complete", "complete"]
     assert not any(isinstance(record.event, Cancelled) for record in stores[0].events(kept.id))
 
 
 @pytest.mark.parametrize("by", ["call", "id", "raw id"])
 def test_only_the_call_that_is_named_is_not_interrupted(stores, kept, clock: Clock, by: str) -> None:
     clock.advance(TTL + 1)
-    second = other(stores, kept)
+    second = open_as_second(stores, kept)
     look = second.pending[0]
     second.add_result({"call": look, "id": look.id, "raw id": look.raw_id}[by], "one")
-    assert states(second) == ["complete", "interrupted"]
+    assert call_states(second) == ["complete", "interrupted"]
     # A late result replaces one that was not sent.
     second.add_result("toolu_2", "two")
-    assert states(second) == ["complete", "complete"]
-    valid(second)
+    assert call_states(second) == ["complete", "complete"]
+    check_renders(second)
 
 
 def test_an_older_call_of_the_same_raw_id_is_interrupted_too(stores, kept, clock: Clock) -> None:
     kept.add_reply(reply_body("anthropic", calls=[("look", "toolu_1")]))
     clock.advance(TTL + 1)
-    second = other(stores, kept)
+    second = open_as_second(stores, kept)
     waiting = [call.id for call in second.pending]
     second.add_result("toolu_1", "the newest")
     ledger = second.chat.history.ledger
@@ -126,7 +125,7 @@ def test_an_older_call_of_the_same_raw_id_is_interrupted_too(stores, kept, clock
 def test_expired_owner_gets_an_error_and_can_resume(stores, kept, clock: Clock) -> None:
     look = kept.pending[0]
     clock.advance(TTL + 1)
-    second = other(stores, kept)
+    second = open_as_second(stores, kept)
     second.render("openai-chat")
     second.add_user("go on")
     second.mark_sent()
@@ -138,17 +137,17 @@ def test_expired_owner_gets_an_error_and_can_resume(stores, kept, clock: Clock) 
     second.close()
     kept.add_result(look, "too late")
     kept.add_reply(Reply((Text("so it is"),)))
-    assert states(kept) == ["interrupted", "interrupted"]
+    assert call_states(kept) == ["interrupted", "interrupted"]
     assert [r.content for r in kept.chat.history.ledger[look.id].evidence] == [(Text("too late"),)]
     with pytest.raises(LeaseError, match="the first"):
         second.add_user("x")
     assert second.messages == kept.messages
-    valid(kept)
+    check_renders(kept)
 
 
 def test_expired_owner_gets_an_error_after_release_too(stores, kept, clock: Clock) -> None:
     clock.advance(TTL + 1)
-    second = other(stores, kept)
+    second = open_as_second(stores, kept)
     with second:
         second.add_user("go on")
     with pytest.raises(LeaseError, match="no longer held"):
@@ -161,13 +160,13 @@ def test_expired_owner_gets_an_error_after_release_too(stores, kept, clock: Cloc
 def test_expired_lease_is_renewed_if_not_taken(stores, kept, clock: Clock) -> None:
     clock.advance(TTL * 100)
     kept.add_result(kept.pending[0], "slow")
-    assert states(kept) == ["complete", "pending"]
+    assert call_states(kept) == ["complete", "pending"]
 
 
 def test_released_conversation_can_be_leased_again(stores, kept) -> None:
     kept.close()
     kept.close()
-    second = other(stores, kept)
+    second = open_as_second(stores, kept)
     second.add_user("now me")
     second.close()
     with pytest.raises(ConflictError):
@@ -185,7 +184,7 @@ def test_token_calibration_is_restored(stores, kept) -> None:
     kept.add_reply(Reply((Text("x"),), usage=Usage(input=900), model="gpt-4.1"))
     learned = kept.chat.estimate
     assert learned.learned
-    assert other(stores, kept).chat.estimate == learned
+    assert open_as_second(stores, kept).chat.estimate == learned
     assert StoredConversation.create(stores[0], kept.chat).chat.estimate == learned
     assert segue.Conversation.load(kept.chat.dump()).estimate == learned
 
@@ -199,17 +198,17 @@ def test_result_for_a_rewound_call_matches_no_other(stores, kept) -> None:
     before = kept.messages
     kept.add_result(gone, "for the one that went")
     assert kept.messages == before
-    assert states(kept) == ["pending", "pending", "complete"]
+    assert call_states(kept) == ["pending", "pending", "complete"]
     kept.add_result("toolu_1", "for the one that stayed")
-    assert states(kept) == ["complete", "pending", "complete"]
-    for again in (other(stores, kept), StoredConversation.create(stores[0], kept.chat)):
+    assert call_states(kept) == ["complete", "pending", "complete"]
+    for again in (open_as_second(stores, kept), StoredConversation.create(stores[0], kept.chat)):
         assert again.chat.history.ledger == kept.chat.history.ledger
         assert again.messages == kept.messages
         assert [call.id for call in again.pending] == [call.id for call in kept.pending]
     loaded = segue.Conversation.load(kept.chat.dump())
     loaded.add_result(gone, "and again")
     assert loaded.messages == kept.messages
-    valid(kept)
+    check_renders(kept)
 
 
 def test_rewound_id_gets_no_results_by_name(stores, kept) -> None:
@@ -218,11 +217,11 @@ def test_rewound_id_gets_no_results_by_name(stores, kept) -> None:
     kept.add_reply(reply_body("anthropic", calls=[("look", "toolu_1")]))
     kept.add_user("no")
     kept.rewind("turn-1")
-    again = other(stores, kept)
+    again = open_as_second(stores, kept)
     [block] = segue.parse_item(item, "openai")
     kept.add_blocks(block)
     # The one that stayed has its result: this is another.
-    assert states(kept) == ["complete", "pending", "pending"]
+    assert call_states(kept) == ["complete", "pending", "pending"]
     assert len(kept.chat.history.ledger[kept.chat.history.newest_calls[0].id].evidence) == 1
     again.reload()
     assert again.chat.history.ledger == kept.chat.history.ledger
@@ -243,7 +242,7 @@ def test_dropped_call_is_restored(stores, kept, way: str) -> None:
     chat: Any = {
         "dump": lambda: segue.Conversation.load(kept.chat.dump()),
         "create": lambda: StoredConversation.create(stores[0], kept.chat),
-        "events": lambda: other(stores, kept),
+        "events": lambda: open_as_second(stores, kept),
     }[way]()
     kept.close()
     own, same = chat.add_reply(reply_body("kimi", calls=[("look", "hist_tool_own"), ("look", "c")])).calls
@@ -269,7 +268,7 @@ def test_compressions_are_restored_for_readers(stores, kept, strategy: str) -> N
     kept.add_reply(reply_body("kimi", text="so"))
     assert made.notes
     for wire in ("gemini", "anthropic"):
-        findings = other(stores, kept).render(wire).report.of("compressed")
+        findings = open_as_second(stores, kept).render(wire).report.of("compressed")
         assert [finding.message for finding in findings] == [str(note) for note in made.notes]
         assert findings == kept.render(wire).report.of("compressed")
 
@@ -296,7 +295,7 @@ def test_a_result_that_came_before_its_call_and_went_again(stores, kept, how: st
     assert (b"too soon" in kept.render("openai-chat").data) is (how == "compress")
     loaded = segue.Conversation.load(kept.chat.dump())
     assert loaded.render("openai-chat").data == kept.render("openai-chat").data
-    valid(kept)
+    check_renders(kept)
 
 
 def test_rewind_keeps_late_results_and_incremental_rendering(stores, kept) -> None:
@@ -308,7 +307,7 @@ def test_rewind_keeps_late_results_and_incremental_rendering(stores, kept) -> No
     kept.add_user("and then")
     kept.rewind("turn-1")
     assert [message.speaker for message in kept.messages] == ["human", "ai", "tool", "tool"]
-    assert states(kept)[:2] == ["complete", "complete"]
+    assert call_states(kept)[:2] == ["complete", "complete"]
     assert not kept.chat.history.has_gaps
     for number in range(5):
         for call in kept.add_reply(reply_body("kimi", calls=[("look", str(number))])).calls:
@@ -316,7 +315,7 @@ def test_rewind_keeps_late_results_and_incremental_rendering(stores, kept) -> No
         kept.render("kimi")
     assert any(grown.render(kept.chat.request, kept.chat.history) for _, grown in kept.chat._growing.values())
     assert [m.turn_key for m in kept.messages if m.speaker == "ai"] == ["turn-1", *(f"turn-{n}" for n in range(3, 8))]
-    valid(kept)
+    check_renders(kept)
 
 
 def test_fork_at_a_turn_includes_late_results_and_undos(stores, kept) -> None:
@@ -334,13 +333,13 @@ def test_fork_at_a_turn_includes_late_results_and_undos(stores, kept) -> None:
     fork = kept.fork("turn-2")
     speakers = [message.speaker for message in fork.messages]
     assert speakers == ["human", "ai", "human", "ai", *["tool"] * 5]
-    assert set(states(fork)) == {"complete"}
+    assert set(call_states(fork)) == {"complete"}
     assert "long long" in str(fork.messages[4])
     assert not fork.timeline.compressions
     fork.add_user("another way")
     assert kept.messages[-1].speaker == "tool"
     for one in (kept, fork):
-        valid(one)
+        check_renders(one)
     assert StoredConversation(stores[1], kept.fork().id).messages == kept.messages
 
 
@@ -354,7 +353,7 @@ def test_orphans_get_distinct_ids_in_every_process(stores, kept) -> None:
     ids = [response.call_id for message in kept.messages for response in responses_of(message)]
     orphans = [call_id for call_id in ids if call_id not in kept.chat.history.ledger]
     assert len(orphans) == len(set(orphans)) == 4
-    valid(kept)
+    check_renders(kept)
 
 
 def test_keys_are_not_stored(stores) -> None:
@@ -366,7 +365,7 @@ def test_keys_are_not_stored(stores) -> None:
     kept.add_user("on")
     kept.reload()
     assert b"hush" in kept.render("anthropic").data
-    again = other(stores, kept).render("anthropic").data
+    again = open_as_second(stores, kept).render("anthropic").data
     assert b"x.example" in again
     assert b"hush" not in again
     kept.set(system="other")

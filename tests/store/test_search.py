@@ -15,13 +15,12 @@ from segue.store.events import Cancelled, Completed, Event, MessageAdded, Rename
 from segue.store.search_text import PART_SIZE, index_parts, make_snippet, parse_query, searchable_text
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
-
-from .talk import human
+from tests.store.sample_events import user_event
 
 EVENTS: tuple[Event, ...] = (
     SettingsChanged((Text("systemword"),)),
     Renamed("A title about Weather"),
-    human("Please call get_weather for Zürich, ÎLE and 東京タワー; it's 3.5 degrees"),
+    user_event("Please call get_weather for Zürich, ÎLE and 東京タワー; it's 3.5 degrees"),
     MessageAdded(
         Message(
             "ai",
@@ -116,7 +115,7 @@ def test_any_query_is_a_query(conversation_id: SqlStore, words: str) -> None:
 def test_hit_marks_the_match(store: SqlStore) -> None:
     long = "lorem ipsum " * 50 + "the Größe\nof read_file\x1b[31m matters " + "dolor sit " * 50
     conversation = store.create("t")
-    store.append(conversation, 1, [human(long)])
+    store.append(conversation, 1, [user_event(long)])
     [hit] = store.search("groß read_fi")
     assert (hit.conversation, hit.title, hit.seq) == (conversation, "t", 2)
     text = hit.snippet.text
@@ -130,7 +129,7 @@ def test_hit_marks_the_match(store: SqlStore) -> None:
 
 @pytest.mark.parametrize("text", ["QUJD" * 30_000, "x " * 300 + "QUJD" * 30_000, "東" * 9_000 + " QUJD"])
 def test_long_hit_is_shown_by_its_beginning(store: SqlStore, text: str) -> None:
-    store.append(store.create(), 0, [human(text)])
+    store.append(store.create(), 0, [user_event(text)])
     [hit] = store.search("qujd")
     assert len(hit.snippet.text) < 300
     [(start, end)] = hit.snippet.marks
@@ -139,7 +138,7 @@ def test_long_hit_is_shown_by_its_beginning(store: SqlStore, text: str) -> None:
 
 def test_more_are_found_than_a_statement_has_places_for(quick_folder: Path) -> None:
     with SqliteStore(quick_folder / "history.db") as store:
-        store.append(store.create(), 0, [human("common")] * 1_100)
+        store.append(store.create(), 0, [user_event("common")] * 1_100)
         assert store._connection is not None
         store._connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 999)
         assert len(store.search("common", 5_000)) == 1_100
@@ -147,9 +146,9 @@ def test_more_are_found_than_a_statement_has_places_for(quick_folder: Path) -> N
 
 def test_search_is_newest_first_and_limited(store: SqlStore) -> None:
     one, two = store.create(), store.create()
-    store.append(one, 0, [human("pear 1")])
-    store.append(two, 0, [human("pear 2")])
-    store.append(one, 1, [human("pear 3"), human("pear 4")])
+    store.append(one, 0, [user_event("pear 1")])
+    store.append(two, 0, [user_event("pear 2")])
+    store.append(one, 1, [user_event("pear 3"), user_event("pear 4")])
     assert [(hit.conversation, hit.seq) for hit in store.search("pear")] == [(one, 3), (one, 2), (two, 1), (one, 1)]
     assert len(store.search("pear", 3)) == 3
     assert list(store.search("pear", 0)) == []
@@ -158,7 +157,7 @@ def test_search_is_newest_first_and_limited(store: SqlStore) -> None:
 def test_long_result_is_indexed_to_its_end_once(store: SqlStore) -> None:
     words = [f"w{number}" for number in range(3 * PART_SIZE)]
     conversation = store.create()
-    store.append(conversation, 0, [human(" ".join([*words, "w w w", "x" * 5000, "needle"])), human("w1")])
+    store.append(conversation, 0, [user_event(" ".join([*words, "w w w", "x" * 5000, "needle"])), user_event("w1")])
     assert [hit.seq for hit in store.search("needle")] == [1]
     assert [hit.seq for hit in store.search(f"w{3 * PART_SIZE - 1}")] == [1]
     assert [hit.seq for hit in store.search("w")] == [2, 1]

@@ -18,9 +18,8 @@ from segue.store.events import Event, Forked, MessageAdded, Renamed, Sent, Switc
 from segue.store.lease_owner import has_ended, new_owner
 from segue.store.rows import row_checksum
 from segue.store.sql import SqlSession, SqlStore
-
-from .conftest import Engine
-from .talk import EACH_KIND, human, result
+from tests.store.conftest import Engine
+from tests.store.sample_events import EACH_KIND, result_event, user_event
 
 
 class Clock:
@@ -51,15 +50,15 @@ def test_every_kind_of_event_comes_back_in_a_new_store(engine: Engine) -> None:
 
 def test_stale_writer_gets_the_actual_sequence(store: SqlStore) -> None:
     conversation = store.create()
-    store.append(conversation, 0, [human("one"), human("two")])
+    store.append(conversation, 0, [user_event("one"), user_event("two")])
     with pytest.raises(ConflictError) as caught:
-        store.append(conversation, 1, [human("stale")])
+        store.append(conversation, 1, [user_event("stale")])
     assert (caught.value.conversation, caught.value.expected, caught.value.actual) == (conversation, 1, 2)
     assert all(word in str(caught.value) for word in (conversation, "1", "2"))
     with pytest.raises(ConflictError):
-        store.append(conversation, 3, [human("from the future")])
-    assert events_of(store, conversation) == [human("one"), human("two")]
-    assert store.append(conversation, 2, [human("three")]) == 3
+        store.append(conversation, 3, [user_event("from the future")])
+    assert events_of(store, conversation) == [user_event("one"), user_event("two")]
+    assert store.append(conversation, 2, [user_event("three")]) == 3
 
 
 def test_empty_append_only_checks(store: SqlStore) -> None:
@@ -74,7 +73,7 @@ def test_empty_append_only_checks(store: SqlStore) -> None:
 def test_an_append_is_whole_or_not_at_all(store: SqlStore) -> None:
     conversation = store.create()
     with pytest.raises(InputError):
-        store.append(conversation, 0, [human("good"), Renamed("\ud800")])
+        store.append(conversation, 0, [user_event("good"), Renamed("\ud800")])
     assert store.get(conversation).seq == 0
 
     # The index comes after the events: what was written before it failed has to go again.
@@ -84,14 +83,14 @@ def test_an_append_is_whole_or_not_at_all(store: SqlStore) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "_index", broken)
         with pytest.raises(RuntimeError):
-            store.append(conversation, 0, [human("good")])
+            store.append(conversation, 0, [user_event("good")])
     assert events_of(store, conversation) == []
-    assert store.append(conversation, 0, [human("better")]) == 1
+    assert store.append(conversation, 0, [user_event("better")]) == 1
 
 
 def test_stretches_and_tails(store: SqlStore) -> None:
     conversation = store.create()
-    messages = [human(str(number)) for number in range(1, 601)]
+    messages = [user_event(str(number)) for number in range(1, 601)]
     store.append(conversation, 0, messages)
     assert events_of(store, conversation) == messages
     assert events_of(store, conversation, 10, 13) == messages[10:13]
@@ -106,16 +105,16 @@ def test_stretches_and_tails(store: SqlStore) -> None:
 
 def test_what_is_appended_while_reading_is_not_read(store: SqlStore) -> None:
     conversation = store.create()
-    store.append(conversation, 0, [human(str(number)) for number in range(300)])
+    store.append(conversation, 0, [user_event(str(number)) for number in range(300)])
     reading = store.events(conversation)
     next(reading)
-    store.append(conversation, 300, [human("late")])
+    store.append(conversation, 300, [user_event("late")])
     assert len(list(reading)) == 299
 
 
 def test_a_conversation_that_is_deleted_while_it_is_read_does_not_seem_to_end(store: SqlStore) -> None:
     conversation = store.create()
-    store.append(conversation, 0, [human(str(number)) for number in range(300)])
+    store.append(conversation, 0, [user_event(str(number)) for number in range(300)])
     reading = store.events(conversation)
     next(reading)
     store.delete(conversation)
@@ -160,7 +159,7 @@ def test_threads_share_a_store(store: SqlStore) -> None:
     def write(conversation: str) -> None:
         try:
             for seq in range(15):
-                store.append(conversation, seq, [human(f"{conversation} {seq}")])
+                store.append(conversation, seq, [user_event(f"{conversation} {seq}")])
                 assert store.get(conversation).seq == seq + 1
         except BaseException as error:  # noqa: BLE001
             failures.append(error)
@@ -172,7 +171,7 @@ def test_threads_share_a_store(store: SqlStore) -> None:
         thread.join()
     assert failures == []
     for conversation in conversations:
-        assert events_of(store, conversation) == [human(f"{conversation} {seq}") for seq in range(15)]
+        assert events_of(store, conversation) == [user_event(f"{conversation} {seq}") for seq in range(15)]
 
 
 # ------------------------------------------------------------------------------------------------ times, ids and lists
@@ -182,11 +181,11 @@ def test_times_are_the_stores_and_never_go_back(engine: Engine) -> None:
     clock = Clock(1_000)
     store = engine.open(clock=clock)
     conversation = store.create()
-    store.append(conversation, 0, [human("one")])
+    store.append(conversation, 0, [user_event("one")])
     clock.seconds = 900
-    store.append(conversation, 1, [human("two")])
+    store.append(conversation, 1, [user_event("two")])
     clock.seconds = 1_100.5
-    store.append(conversation, 2, [human("three")])
+    store.append(conversation, 2, [user_event("three")])
     assert [record.at / 1e6 for record in store.events(conversation)] == [1_000, 1_000, 1_100.5]
     summary = store.get(conversation)
     assert (format_time(summary.created), format_time(summary.updated)) == (
@@ -200,19 +199,19 @@ def test_earlier_events_may_have_times(engine: Engine) -> None:
     store = engine.open(clock=lambda: now)
     conversation = store.create("old", at=1_000)
     assert (store.get(conversation).created, store.get(conversation).updated) == (1_000, 1_000)
-    store.append(conversation, 1, [human("a"), human("b"), human("c")], at=[3_000, 2_000, 4_000])
+    store.append(conversation, 1, [user_event("a"), user_event("b"), user_event("c")], at=[3_000, 2_000, 4_000])
     assert [record.at for record in store.events(conversation)] == [1_000, 3_000, 3_000, 4_000]
     assert store.get(conversation).updated == 4_000
     recent = store.create("new")
     assert [row.id for row in store.list()] == [recent, conversation]
     # Nothing happened after now or before 1970, and nothing before what it follows.
-    store.append(conversation, 4, [human("d"), human("e"), human("f")], at=[-5, now + 5, 6_000])
+    store.append(conversation, 4, [user_event("d"), user_event("e"), user_event("f")], at=[-5, now + 5, 6_000])
     assert [record.at for record in store.events(conversation, 4)] == [4_000, now, now]
     fork = store.fork(conversation, 2)
     assert [record.at for record in store.events(fork)] == [1_000, 3_000, now]
     assert store.get(store.create(at=now + 5)).created == now
     with pytest.raises(InputError, match="expected 2 times"):
-        store.append(conversation, 7, [human("g"), human("h")], at=[1])
+        store.append(conversation, 7, [user_event("g"), user_event("h")], at=[1])
     assert store.get(conversation).seq == 7
 
 
@@ -278,7 +277,9 @@ def test_list_has_conversation_summaries(store: SqlStore) -> None:
     assert store.get(conversation).seq == 1
     assert events_of(store, conversation) == [Renamed("first title")]
     store.append(
-        conversation, 1, [Sent("anthropic", "claude"), human("  Hello\n there  "), human("again"), result("r")]
+        conversation,
+        1,
+        [Sent("anthropic", "claude"), user_event("  Hello\n there  "), user_event("again"), result_event("r")],
     )
     store.append(conversation, 5, [Switched("gemini"), Renamed("second\0title")])
     [summary] = store.list()
@@ -297,7 +298,7 @@ def test_the_last_written_comes_first_and_pages_follow(engine: Engine) -> None:
         clock.seconds += number % 3 == 0  # Some at the same moment.
         names.append(store.create())
     clock.seconds += 1
-    store.append(names[3], 0, [human("newest")])
+    store.append(names[3], 0, [user_event("newest")])
     whole = list(store.list())
     assert whole[0].id == names[3]
     assert [(s.updated, s.id) for s in whole] == sorted(((s.updated, s.id) for s in whole), reverse=True)
@@ -315,7 +316,9 @@ def test_fork_shares_the_prefix_and_diverges(engine: Engine) -> None:
     clock = Clock()
     store = engine.open(clock=clock)
     origin = store.create("title")
-    store.append(origin, 1, [human("banana"), Sent("anthropic", "claude"), result("cherry"), Renamed("late")])
+    store.append(
+        origin, 1, [user_event("banana"), Sent("anthropic", "claude"), result_event("cherry"), Renamed("late")]
+    )
     before = list(store.events(origin))
     clock.seconds += 60
     fork = store.fork(origin, 3)
@@ -324,8 +327,8 @@ def test_fork_shares_the_prefix_and_diverges(engine: Engine) -> None:
     summary = store.get(fork)
     assert (summary.title, summary.messages, summary.seq) == ("title", 1, 4)
     assert (summary.model, summary.opening, summary.created) == ("claude", "banana", clock())
-    store.append(fork, 4, [human("damson")])
-    store.append(origin, 5, [human("elder")])
+    store.append(fork, 4, [user_event("damson")])
+    store.append(origin, 5, [user_event("elder")])
     assert len(events_of(store, fork)) == 5
     assert len(events_of(store, origin)) == 6
     assert {hit.conversation for hit in store.search("banana")} == {origin, fork}
@@ -337,7 +340,7 @@ def test_fork_shares_the_prefix_and_diverges(engine: Engine) -> None:
 
 def test_forks_of_forks_and_of_nothing(store: SqlStore) -> None:
     origin = store.create()
-    store.append(origin, 0, [human("one")])
+    store.append(origin, 0, [user_event("one")])
     nothing = store.fork(origin, 0)
     assert events_of(store, nothing) == [Forked(origin, 0)]
     assert store.get(nothing).opening is None
@@ -350,7 +353,7 @@ def test_forks_of_forks_and_of_nothing(store: SqlStore) -> None:
 
 def test_deleted_conversation_is_gone(store: SqlStore) -> None:
     gone, stays = store.create("apple"), store.create("apple")
-    store.append(gone, 1, [human("apricot")])
+    store.append(gone, 1, [user_event("apricot")])
     store.acquire(gone, "me", 60)
     store.delete(gone, gone, owner="me")
     assert [summary.id for summary in store.list()] == [stays]
@@ -554,7 +557,7 @@ def test_ten_thousand_conversations_list_by_an_index(engine: Engine) -> None:
 def test_of_a_hundred_thousand_messages_only_those_shown_are_read(engine: Engine) -> None:
     store = engine.open()
     conversation = store.create()
-    store.append(conversation, 0, [human("the first words")])
+    store.append(conversation, 0, [user_event("the first words")])
     with store._write_session() as session:
         # A hundred thousand of the same: the numbers in a row, made by the engine itself.
         numbers = (
@@ -576,7 +579,7 @@ def test_of_a_hundred_thousand_messages_only_those_shown_are_read(engine: Engine
         assert [record.seq for record in store.tail(conversation, 10)] == list(range(99_991, 100_001))
         assert [record.seq for record in store.events(conversation, 50_000, 50_020)] == list(range(50_001, 50_021))
         reading = store.events(conversation)
-        assert next(reading).event == human("the first words")
+        assert next(reading).event == user_event("the first words")
     assert sum(rows for _, _, rows in log) < 300
     for sql, values, _ in log:
         if "@events" in sql:

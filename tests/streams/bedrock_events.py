@@ -8,8 +8,7 @@ from typing import Any
 from segue.canonical.request import Reply
 from segue.wire.bedrock import BEDROCK
 from segue.wire.framing import encode_aws_message
-
-from .reading import however_cut, read, taken
+from tests.streams.parsing import read, read_in_any_split, read_payloads
 
 START = {"messageStart": {"role": "assistant", "p": "abc"}}
 USAGE = {"inputTokens": 11, "outputTokens": 7, "totalTokens": 18}
@@ -25,53 +24,53 @@ def delta(index: Any, **fields: Any) -> dict[str, Any]:
     return {"contentBlockDelta": {"contentBlockIndex": index, "delta": fields, "p": "ab"}}
 
 
-def say(index: Any, text: str) -> dict[str, Any]:
+def text_delta(index: Any, text: str) -> dict[str, Any]:
     return delta(index, text=text)
 
 
-def put(index: Any, piece: Any) -> dict[str, Any]:
+def input_delta(index: Any, piece: Any) -> dict[str, Any]:
     return delta(index, toolUse={"input": piece})
 
 
-def think(index: Any, **fields: Any) -> dict[str, Any]:
+def reasoning_delta(index: Any, **fields: Any) -> dict[str, Any]:
     return delta(index, reasoningContent=fields)
 
 
-def begin(index: Any, **start: Any) -> dict[str, Any]:
+def block_start(index: Any, **start: Any) -> dict[str, Any]:
     return {"contentBlockStart": {"start": start, "contentBlockIndex": index, "p": "a"}}
 
 
-def begin_call(index: Any, call_id: str = "tooluse_1", name: str = "read_file", **more: Any) -> dict[str, Any]:
-    return begin(index, toolUse={"toolUseId": call_id, "name": name, **more})
+def call_start(index: Any, call_id: str = "tooluse_1", name: str = "read_file", **more: Any) -> dict[str, Any]:
+    return block_start(index, toolUse={"toolUseId": call_id, "name": name, **more})
 
 
-def stop(index: Any) -> dict[str, Any]:
+def block_stop(index: Any) -> dict[str, Any]:
     return {"contentBlockStop": {"contentBlockIndex": index, "p": "abcd"}}
 
 
-def end(reason: str = "end_turn", **more: Any) -> dict[str, Any]:
+def message_stop(reason: str = "end_turn", **more: Any) -> dict[str, Any]:
     return {"messageStop": {"stopReason": reason, "p": "abc", **more}}
 
 
 RECORDED = [
     START,
-    think(0, text="Let me "),
-    think(0, text="see. 🌍"),
-    think(0, signature="RXFRQkNnSVlBaElN"),
-    stop(0),
-    say(1, "Reading"),
-    say(1, " it… é"),
-    stop(1),
-    begin_call(2),
-    put(2, ""),
-    *[put(2, piece) for piece in '{"path": "ä\\n", "n": [1]}'],
-    stop(2),
-    end("tool_use"),
+    reasoning_delta(0, text="Let me "),
+    reasoning_delta(0, text="see. 🌍"),
+    reasoning_delta(0, signature="RXFRQkNnSVlBaElN"),
+    block_stop(0),
+    text_delta(1, "Reading"),
+    text_delta(1, " it… é"),
+    block_stop(1),
+    call_start(2),
+    input_delta(2, ""),
+    *[input_delta(2, piece) for piece in '{"path": "ä\\n", "n": [1]}'],
+    block_stop(2),
+    message_stop("tool_use"),
     META,
 ]
 
 
-def framed(*payloads: Any) -> bytes:
+def encode_events(*payloads: Any) -> bytes:
     """Payloads as the service sends them; exceptions are messages of their own kind."""
     messages: list[bytes] = []
     for payload in payloads:
@@ -83,14 +82,14 @@ def framed(*payloads: Any) -> bytes:
     return b"".join(messages)
 
 
-def told(*payloads: Any) -> tuple[Any, Reply]:
+def read_stream(*payloads: Any) -> tuple[Any, Reply]:
     """Events and reply of a stream: the same framed, split anywhere, or decoded by boto3."""
-    events, reply = however_cut(BEDROCK, framed(*payloads))
-    assert taken(BEDROCK, payloads) == (events, reply)
+    events, reply = read_in_any_split(BEDROCK, encode_events(*payloads))
+    assert read_payloads(BEDROCK, payloads) == (events, reply)
     lines = "\n".join(json.dumps(payload) for payload in payloads).encode()
     assert read(BEDROCK, lines) == (events, reply)
     return events, reply
 
 
-def spoken(*payloads: Any) -> Reply:
-    return told(START, *payloads, META)[1]
+def read_reply(*payloads: Any) -> Reply:
+    return read_stream(START, *payloads, META)[1]

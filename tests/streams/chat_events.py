@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .reading import Body, sse
+from tests.streams.parsing import Body, sse
 
 
-def streamed(chunks: Iterable[Body], *, done: bool = True) -> bytes:
+def encode_chunks(chunks: Iterable[Body], *, done: bool = True) -> bytes:
     """Chunks as servers send them, with the `[DONE]` marker."""
     return sse(*chunks, done=done)
 

@@ -15,8 +15,7 @@ from segue.wire.events import (
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from segue.wire.openai_responses.stream_parts import INPUT_KEYS
 from tests.conversations.replies import responses_reply
-
-from .reading import (
+from tests.streams.parsing import (
     Body,
     content_of,
     read,
@@ -77,11 +76,11 @@ EVERYTHING = responses_reply(
 # ------------------------------------------------------------------------------------------------- by the book, written
 
 
-def cut(text: str, size: int) -> list[str]:
+def cut_text(text: str, size: int) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def by_the_book(body: Body, size: int = 3) -> list[Body]:
+def stream_events(body: Body, size: int = 3) -> list[Body]:
     """A response as OpenAI streams it, built from the documentation, independent of the tested code."""
     payloads: list[Body] = []
     empty = {**body, "output": [], "usage": None, "status": "in_progress"}
@@ -104,7 +103,7 @@ def item_events(item: Body, index: int, size: int) -> list[Body]:
             payloads.append(
                 {"type": "response.content_part.added", **place, "part": {**part, key: "", "annotations": []}}
             )
-            payloads += [{"type": f"response.{name}.delta", **place, "delta": one} for one in cut(part[key], size)]
+            payloads += [{"type": f"response.{name}.delta", **place, "delta": one} for one in cut_text(part[key], size)]
             payloads += [
                 {"type": "response.output_text.annotation.added", **place, "annotation_index": n, "annotation": one}
                 for n, one in enumerate(part.get("annotations", []))
@@ -121,7 +120,7 @@ def item_events(item: Body, index: int, size: int) -> list[Body]:
                 place = {**at, numbered: number}
                 payloads.append({"type": f"response.{part}.added", **place, "part": {**entry, "text": ""}})
                 payloads += [
-                    {"type": f"response.{text}.delta", **place, "delta": one} for one in cut(entry["text"], size)
+                    {"type": f"response.{text}.delta", **place, "delta": one} for one in cut_text(entry["text"], size)
                 ]
                 payloads.append({"type": f"response.{text}.done", **place, "text": entry["text"]})
                 payloads.append({"type": f"response.{part}.done", **place, "part": entry})
@@ -129,13 +128,13 @@ def item_events(item: Body, index: int, size: int) -> list[Body]:
         key = INPUT_KEYS[kind]
         name = "function_call_arguments" if kind == "function_call" else "custom_tool_call_input"
         bare[key] = ""
-        payloads += [{"type": f"response.{name}.delta", **at, "delta": one} for one in cut(item[key], size)]
+        payloads += [{"type": f"response.{name}.delta", **at, "delta": one} for one in cut_text(item[key], size)]
         payloads.append({"type": f"response.{name}.done", **at, key: item[key]})
     added = {"type": "response.output_item.added", "output_index": index, "item": bare}
     return [added, *payloads, {"type": "response.output_item.done", "output_index": index, "item": item}]
 
 
-def same_as_at_once(body: Body, data: bytes, *, finish: str | None = None) -> list[Event]:
+def check_same_reply(body: Body, data: bytes, *, finish: str | None = None) -> list[Event]:
     events, reply = read(WIRE, data)
     whole = WIRE.parse_reply(body)
     assert content_of(reply) == content_of(whole)
@@ -158,14 +157,14 @@ def inputs(events: list[Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, InputDelta))
 
 
-def begun(events: list[Event]) -> list[str]:
+def started_calls(events: list[Event]) -> list[str]:
     """The ids of calls in the order of their start."""
     return [event.block.id for event in events if isinstance(event, BlockStart) and isinstance(event.block, ToolCall)]
 
 
-def only(payloads: list[Body], *kinds: str) -> list[Body]:
+def select_events(payloads: list[Body], *kinds: str) -> list[Body]:
     return [one for one in payloads if one["type"].removeprefix("response.") in kinds]
 
 
-def without(payloads: list[Body], *kinds: str) -> list[Body]:
+def drop_events(payloads: list[Body], *kinds: str) -> list[Body]:
     return [one for one in payloads if not any(word in one["type"] for word in kinds)]

@@ -11,10 +11,9 @@ import segue
 from segue.canonical.blocks import Text, Thinking, ToolCall
 from segue.errors import RemoteProtocolError
 from segue.wire.events import BlockEnd, BlockStart, Failed, InputDelta, TextDelta, UsageUpdate
-
-from .chat_events import STOP, TOOLS, X, calls, chunk, entry, streamed
-from .reading import TURN, Body, joined, read, splits
-from .writing import written
+from tests.streams.chat_events import STOP, TOOLS, X, calls, chunk, encode_chunks, entry
+from tests.streams.parsing import TURN, Body, join_deltas, read, splits
+from tests.streams.rendering import render_stream
 
 # The stream, and the calls in it: raw id, name and arguments.
 QUIRKS: dict[str, tuple[list[Body], list[tuple[str | None, str, Any]]]] = {
@@ -206,7 +205,7 @@ QUIRKS: dict[str, tuple[list[Body], list[tuple[str | None, str, Any]]]] = {
 @pytest.mark.parametrize("quirk", QUIRKS)
 def test_quirk(quirk: str) -> None:
     chunks, expected = QUIRKS[quirk]
-    data = streamed(chunks)
+    data = encode_chunks(chunks)
     events, reply = read("openai-chat", data)
     assert [(call.raw_id, call.name, call.arguments) for call in reply.calls] == expected
     assert not any(call.broken for call in reply.calls)
@@ -215,12 +214,12 @@ def test_quirk(quirk: str) -> None:
     calls_ended = [event.block for event in events if isinstance(event, BlockEnd) and isinstance(event.block, ToolCall)]
     assert [(call.id, call.arguments) for call in calls_ended] == [(call.id, call.arguments) for call in reply.calls]
     for pieces in splits(data):
-        assert joined(read("openai-chat", pieces)) == joined((events, reply))
+        assert join_deltas(read("openai-chat", pieces)) == join_deltas((events, reply))
 
 
 def test_a_call_has_its_canonical_id_from_its_start() -> None:
     chunks = [calls(entry(0, "a", "f", "")), calls(entry(0, arguments='{"x":1}')), TOOLS]
-    events, _ = read("openai-chat", streamed(chunks))
+    events, _ = read("openai-chat", encode_chunks(chunks))
     start = next(event for event in events if isinstance(event, BlockStart))
     assert isinstance(start.block, ToolCall)
     expected = segue.canonical_tool_id(provider="openai", raw_id="a", tool_name="f", turn_key=TURN, call_index=0)
@@ -228,7 +227,7 @@ def test_a_call_has_its_canonical_id_from_its_start() -> None:
 
 
 def test_assemble_names_calls_by_the_documented_turn() -> None:
-    reply = segue.assemble(streamed(QUIRKS["by the book"][0]), "openai-chat")
+    reply = segue.assemble(encode_chunks(QUIRKS["by the book"][0]), "openai-chat")
     expected = segue.canonical_tool_id(provider="openai", raw_id="a", tool_name="f", turn_key="turn-0", call_index=0)
     assert reply.calls[0].id == expected
 
@@ -237,7 +236,7 @@ def test_assemble_names_calls_by_the_documented_turn() -> None:
 
 
 def test_arguments_cut_off_by_the_length_limit() -> None:
-    events, reply = read("openai-chat", streamed([calls(entry(0, "a", "f", '{"x":')), chunk({}, "length")]))
+    events, reply = read("openai-chat", encode_chunks([calls(entry(0, "a", "f", '{"x":')), chunk({}, "length")]))
     (call,) = reply.calls
     assert (call.broken, call.arguments, call.arguments_text, reply.finish) == (True, None, '{"x":', "length")
     assert [event.block for event in events if isinstance(event, BlockEnd)] == [
@@ -248,7 +247,7 @@ def test_arguments_cut_off_by_the_length_limit() -> None:
 @pytest.mark.parametrize("arguments", ["", "{", "{}", '{"x":1', '{"x":1}'])
 def test_a_stream_without_an_end_keeps_what_came(arguments: str) -> None:
     chunks = [chunk({"content": "Hel"}), calls(entry(0, "a", "f", '{"y":2}')), calls(entry(1, "b", "g", arguments))]
-    events, reply = read("openai-chat", streamed(chunks, done=False))
+    events, reply = read("openai-chat", encode_chunks(chunks, done=False))
     assert reply.text == "Hel"
     assert reply.finish == "error"
     assert isinstance(events[-1], Failed)
@@ -261,7 +260,7 @@ def test_a_stream_without_an_end_keeps_what_came(arguments: str) -> None:
 
 def test_an_error_in_the_middle() -> None:
     chunks = [chunk({"content": "Hel"}), {"error": {"message": "overloaded", "type": "server_error", "code": 503}}]
-    events, reply = read("openai-chat", streamed(chunks))
+    events, reply = read("openai-chat", encode_chunks(chunks))
     assert (reply.text, reply.finish, reply.raw_finish) == ("Hel", "error", "overloaded")
     assert isinstance(events[-1], Failed)
     assert events[-1].error.message == "overloaded"
@@ -269,7 +268,7 @@ def test_an_error_in_the_middle() -> None:
 
 def test_an_error_and_nothing_else() -> None:
     with pytest.raises(RemoteProtocolError, match="overloaded") as caught:
-        segue.assemble(streamed([{"error": {"message": "overloaded", "type": "server_error"}}]), "openai-chat")
+        segue.assemble(encode_chunks([{"error": {"message": "overloaded", "type": "server_error"}}]), "openai-chat")
     assert caught.value.kind == "server_error"
 
 
@@ -284,7 +283,7 @@ def test_no_reply_at_all(data: bytes) -> None:
 
 def test_text_between_calls() -> None:
     chunks = [chunk({"content": "a"}), calls(entry(0, "a", "f", '{"x":1}')), chunk({"content": "b"}), STOP]
-    events, reply = read("openai-chat", streamed(chunks))
+    events, reply = read("openai-chat", encode_chunks(chunks))
     assert reply.text == "ab"
     kinds = [type(event.block) for event in events if isinstance(event, BlockEnd)]
     assert kinds == [Text, ToolCall, Text] or kinds == [Text, Text, ToolCall]
@@ -298,7 +297,7 @@ def test_usage_and_role_alone() -> None:
         STOP,
         {**STOP, "choices": [], "usage": usage},
     ]
-    events, reply = read("openai-chat", streamed(chunks))
+    events, reply = read("openai-chat", encode_chunks(chunks))
     assert reply.usage is not None
     assert (reply.usage.input, reply.usage.output) == (3, 4)
     assert isinstance(events[-2], UsageUpdate)
@@ -307,7 +306,7 @@ def test_usage_and_role_alone() -> None:
 def test_kimi_usage_in_the_choice() -> None:
     last = chunk({}, "stop")
     last["choices"][0]["usage"] = {"prompt_tokens": 3, "completion_tokens": 4}
-    _, reply = read("kimi", streamed([chunk({"content": "hi"}), last]))
+    _, reply = read("kimi", encode_chunks([chunk({"content": "hi"}), last]))
     assert reply.usage is not None
     assert reply.usage.output == 4
 
@@ -315,7 +314,7 @@ def test_kimi_usage_in_the_choice() -> None:
 @pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
 def test_reasoning_by_either_key(key: str) -> None:
     events, reply = read(
-        "openai-chat", streamed([chunk({key: "hm"}), chunk({key: "m"}), chunk({"content": "hi"}), STOP])
+        "openai-chat", encode_chunks([chunk({key: "hm"}), chunk({key: "m"}), chunk({"content": "hi"}), STOP])
     )
     assert (reply.thinking, reply.text) == ("hmm", "hi")
     assert [type(event.block) for event in events if isinstance(event, BlockEnd)] == [Thinking, Text]
@@ -323,19 +322,21 @@ def test_reasoning_by_either_key(key: str) -> None:
 
 def test_reasoning_between_tags() -> None:
     chunks = [chunk({"content": text}) for text in ("<th", "ink>h", "mm</thi", "nk>\n", "\nhi", " <think>")]
-    reply = segue.assemble(streamed([*chunks, STOP]), "openai-chat")
+    reply = segue.assemble(encode_chunks([*chunks, STOP]), "openai-chat")
     assert (reply.thinking, reply.text) == ("hmm", "hi <think>")
 
 
 def test_reasoning_in_parts() -> None:
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
     chunks = [chunk({"content": [thought]}), chunk({"content": [thought]}), chunk({"content": "hi"}), STOP]
-    _, reply = read("mistral", streamed(chunks))
+    _, reply = read("mistral", encode_chunks(chunks))
     assert (reply.thinking, reply.text) == ("hmhm", "hi")
 
 
 def test_halves_of_a_character_are_joined() -> None:
-    events, reply = read("openai-chat", streamed([chunk({"content": "a \ud83d"}), chunk({"content": "\ude00!"}), STOP]))
+    events, reply = read(
+        "openai-chat", encode_chunks([chunk({"content": "a \ud83d"}), chunk({"content": "\ude00!"}), STOP])
+    )
     assert reply.text == "a 😀!"
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "a 😀!"
 
@@ -343,29 +344,31 @@ def test_halves_of_a_character_are_joined() -> None:
 def test_halves_of_a_character_are_joined_in_arguments() -> None:
     pieces = ['{"x":"\ud83d', '\ude00"}']
     chunks = [calls(entry(0, "a", "f", "")), *(calls(entry(0, arguments=piece)) for piece in pieces), TOOLS]
-    _, reply = read("openai-chat", streamed(chunks))
+    _, reply = read("openai-chat", encode_chunks(chunks))
     assert reply.calls[0].arguments == {"x": "😀"}
 
 
 def test_lone_half_of_a_character_is_replaced() -> None:
     odd = chunk({"content": "a\ud83d", "annotations": [{"\ud83d": "\ud83d"}]}, id="\ud83d", model="m\ud83d")
-    events, reply = read("openai-chat", streamed([odd, calls(entry(0, "\ud83d", "f\ud83d", '{"x":"\ud83d')), TOOLS]))
+    events, reply = read(
+        "openai-chat", encode_chunks([odd, calls(entry(0, "\ud83d", "f\ud83d", '{"x":"\ud83d')), TOOLS])
+    )
     assert (reply.text, reply.id, reply.model) == ("a\ufffd", "\ufffd", "m\ufffd")
     assert [(call.raw_id, call.name, call.arguments_text) for call in reply.calls] == [
         ("\ufffd", "f\ufffd", '{"x":"\ufffd')
     ]
-    assert b"f\xef\xbf\xbd" in written("openai-chat", events)
+    assert b"f\xef\xbf\xbd" in render_stream("openai-chat", events)
 
 
 def test_whole_message_after_its_deltas_adds_only_the_end() -> None:
     last = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "length"}
-    _, reply = read("openai-chat", streamed([chunk({"content": "hi"}), {**STOP, "choices": [last]}], done=False))
+    _, reply = read("openai-chat", encode_chunks([chunk({"content": "hi"}), {**STOP, "choices": [last]}], done=False))
     assert (reply.text, reply.finish) == ("hi", "length")
 
 
 def test_text_after_the_start_of_arguments_continues_them() -> None:
     chunks = [calls(entry(0, "a", "f", '{"x":')), calls({"index": 0, "custom": {"input": "*** Begin"}}), TOOLS]
-    (call,) = read("openai-chat", streamed(chunks))[1].calls
+    (call,) = read("openai-chat", encode_chunks(chunks))[1].calls
     assert (call.kind, call.arguments, call.arguments_text) == ("function", None, '{"x":*** Begin')
 
 
@@ -373,7 +376,7 @@ def test_logprobs_and_annotations_are_kept_for_same_api() -> None:
     first = chunk({"content": "a"})
     first["choices"][0]["logprobs"] = {"content": [{"token": "a", "logprob": -1}]}
     chunks = [first, chunk({"annotations": [{"type": "url_citation"}]}), {**STOP, "system_fingerprint": "fp"}]
-    _, reply = read("openai-chat", streamed(chunks))
+    _, reply = read("openai-chat", encode_chunks(chunks))
     assert reply.native is not None
     choice = reply.native.fragment["choices"][0]
     assert choice["logprobs"] == {"content": [{"token": "a", "logprob": -1}]}
@@ -384,7 +387,7 @@ def test_logprobs_and_annotations_are_kept_for_same_api() -> None:
 def test_other_choices_are_counted() -> None:
     other = chunk({"content": "no"})
     other["choices"][0]["index"] = 1
-    _, reply = read("openai-chat", streamed([chunk({"content": "yes"}), other, STOP]))
+    _, reply = read("openai-chat", encode_chunks([chunk({"content": "yes"}), other, STOP]))
     assert (reply.text, reply.other_choices) == ("yes", 1)
 
 
@@ -402,8 +405,8 @@ def test_whole_reply_where_a_stream_was_requested() -> None:
 
 def test_decoded_payloads() -> None:
     chunks = QUIRKS["by the book"][0]
-    assert segue.assemble(chunks, "openai-chat") == segue.assemble(streamed(chunks), "openai-chat")
-    assert segue.assemble([streamed([one], done=False) for one in chunks], "openai-chat").calls[0].arguments == X
+    assert segue.assemble(chunks, "openai-chat") == segue.assemble(encode_chunks(chunks), "openai-chat")
+    assert segue.assemble([encode_chunks([one], done=False) for one in chunks], "openai-chat").calls[0].arguments == X
     recorded = json.dumps([{"event": "message", "data": one} for one in chunks]).encode()
     assert segue.assemble(recorded, "openai-chat").calls[0].arguments == X
 
@@ -414,7 +417,7 @@ def test_kimi_tokens_that_leak_into_text_are_calls() -> None:
         '{"path": "a"}<|tool_call_end|><|tool_calls_section_end|>'
     )
     chunks = [chunk({"content": text[start : start + 5]}) for start in range(0, len(text), 5)]
-    reply = segue.assemble(streamed([*chunks, STOP]), "kimi")
+    reply = segue.assemble(encode_chunks([*chunks, STOP]), "kimi")
     assert [(call.raw_id, call.name, call.arguments) for call in reply.calls] == [
         ("functions.read_file:3", "read_file", {"path": "a"})
     ]

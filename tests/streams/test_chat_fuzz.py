@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from segue.wire.registry import WIRES
 from tests.budget import examples
-
-from .chat_events import calls, chunk, entry, streamed
-from .reading import payloads_of, read
-from .spoiling import mutants, read_or_refuse
-from .test_chat import QUIRKS
-from .writing import written
+from tests.streams.chat_events import calls, chunk, encode_chunks, entry
+from tests.streams.corruption import mutants, read_or_reject
+from tests.streams.parsing import payloads_of, read
+from tests.streams.rendering import render_stream
+from tests.streams.test_chat import QUIRKS
 
 CHATS = ("openai-chat", "kimi", "deepseek", "qwen", "mistral")
 USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
@@ -47,13 +46,13 @@ def recorded(api: str) -> list[list[Any]]:
     failed = [chunk({"content": "Hel"}), {"error": {"message": "overloaded", "type": "server_error", "code": 503}}]
     streams = [everything, everything, everything, [at_once], failed, *(chunks for chunks, _ in QUIRKS.values())]
     # Also as rendered by this dialect's own renderer.
-    rendered = [written(api, read(api, streamed(chunks))[0]) for chunks in streams if chunks != failed]
+    rendered = [render_stream(api, read(api, encode_chunks(chunks))[0]) for chunks in streams if chunks != failed]
     return [*streams, *map(payloads_of, rendered)]
 
 
 def spoiled(api: str, seed: int) -> bytes:
     chance = random.Random(seed)
-    return streamed(mutants(chance.choice(recorded(api)), seed), done=chance.random() < 0.7)
+    return encode_chunks(mutants(chance.choice(recorded(api)), seed), done=chance.random() < 0.7)
 
 
 @pytest.mark.parametrize("api", CHATS)
@@ -61,28 +60,28 @@ def test_spoiled_streams_give_a_value_or_a_remote_error(api: str) -> None:
     """And a value can be rendered for a client of every API."""
     rendered = 0
     for seed in range(150):
-        found = read_or_refuse(api, spoiled(api, seed))
+        found = read_or_reject(api, spoiled(api, seed))
         if found is None:
             continue
         rendered += 1
         for target in WIRES:
-            assert written(target, found[0])
+            assert render_stream(target, found[0])
     assert rendered > 100
 
 
 @examples(100, items=len(CHATS))
 @given(data=st.binary(max_size=300), api=st.sampled_from(CHATS))
 def test_random_bytes_give_a_value_or_a_remote_error(data: bytes, api: str) -> None:
-    read_or_refuse(api, data)
-    read_or_refuse(api, b"data: " + data + b"\n\n")
+    read_or_reject(api, data)
+    read_or_reject(api, b"data: " + data + b"\n\n")
 
 
 @pytest.mark.parametrize("api", CHATS)
 def test_flipped_bytes_give_a_value_or_a_remote_error(api: str) -> None:
     chance = random.Random(5)
-    data = bytearray(streamed(recorded(api)[0]))
+    data = bytearray(encode_chunks(recorded(api)[0]))
     for _ in range(200):
         place = chance.randrange(len(data))
         before, data[place] = data[place], chance.randrange(256)
-        read_or_refuse(api, bytes(data))
+        read_or_reject(api, bytes(data))
         data[place] = before

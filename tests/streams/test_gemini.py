@@ -28,21 +28,20 @@ from segue.wire.events import (
 from segue.wire.gemini import GEMINI
 from segue.wire.gemini.capabilities import PLACEHOLDER_SIGNATURE
 from segue.wire.openai_responses import OPENAI_RESPONSES
-from tests.catalog.originals import samples
+from tests.catalog.vendor_catalog import samples
 from tests.conversations.replies import gemini_reply
-
-from .reading import (
+from tests.streams.corruption import read_garbled, reject_random_bytes
+from tests.streams.parsing import (
     Body,
+    check_event_rules,
     content_of,
-    joined,
-    obey_the_rules,
+    join_deltas,
     payloads_of,
     read,
     splits,
     sse,
 )
-from .spoiling import garbled, refuse_random_bytes
-from .writing import at_once, from_abroad, written
+from tests.streams.rendering import cross_api_events, render_stream, render_whole_reply
 
 WIRE = GEMINI
 USAGE = {"promptTokenCount": 11, "candidatesTokenCount": 7, "totalTokenCount": 18}
@@ -61,7 +60,7 @@ def call(name: str, arguments: Body, signature: str | None = None, **more: Any) 
     return {"functionCall": {"name": name, "args": arguments, **more}, **signed}
 
 
-TOLD = [
+CHUNKS = [
     chunk({"text": "**Plan**\n", "thought": True}),
     chunk({"text": "Read it.", "thought": True}),
     chunk({"text": "Let me "}),
@@ -84,7 +83,7 @@ def read_chunks(*chunks: Body) -> tuple[list[Event], Any]:
 
 
 def test_a_reply_in_chunks() -> None:
-    events, reply = read_chunks(*TOLD)
+    events, reply = read_chunks(*CHUNKS)
     assert reply.thinking == "**Plan**\nRead it."
     assert reply.text == "Let me look, wörld 😀."
     assert [one.arguments["path"] for one in reply.calls] == ["a", "b", "c"]
@@ -94,19 +93,19 @@ def test_a_reply_in_chunks() -> None:
     assert isinstance(events[0], ReplyStart)
 
 
-@pytest.mark.parametrize("pieces", list(splits(sse(*TOLD))))
+@pytest.mark.parametrize("pieces", list(splits(sse(*CHUNKS))))
 def test_any_split_of_the_bytes_gives_the_same(pieces: list[bytes]) -> None:
-    assert joined(read(WIRE, pieces)) == joined(read(WIRE, sse(*TOLD)))
+    assert join_deltas(read(WIRE, pieces)) == join_deltas(read(WIRE, sse(*CHUNKS)))
 
 
-@pytest.mark.parametrize("pieces", list(splits(json.dumps(TOLD, indent=2).encode())))
+@pytest.mark.parametrize("pieces", list(splits(json.dumps(CHUNKS, indent=2).encode())))
 def test_a_list_of_chunks(pieces: list[bytes]) -> None:
     """Without `alt=sse` the stream is one JSON list that grows."""
-    assert joined(read(WIRE, pieces)) == joined(read(WIRE, sse(*TOLD)))
+    assert join_deltas(read(WIRE, pieces)) == join_deltas(read(WIRE, sse(*CHUNKS)))
 
 
 def test_body_equals_the_whole_reply() -> None:
-    _, reply = read_chunks(*TOLD)
+    _, reply = read_chunks(*CHUNKS)
     assert reply.native is not None
     assert reply.native.fragment == {
         "candidates": [
@@ -211,7 +210,7 @@ def test_a_signature_on_an_empty_text_at_the_end() -> None:
     events, reply = read_chunks(chunk({"text": "Hi"}), chunk(last, finish="STOP"))
     assert [type(block) for block in reply.blocks] == [Text, Thinking]
     assert reply.blocks[1].signature == "c2ln"
-    assert payloads_of(written(WIRE, events))[-1]["candidates"][0]["content"]["parts"] == [last]
+    assert payloads_of(render_stream(WIRE, events))[-1]["candidates"][0]["content"]["parts"] == [last]
 
 
 def test_signed_and_unsigned_texts_are_never_one() -> None:
@@ -235,20 +234,20 @@ def test_a_call_that_went_wrong(reason: str) -> None:
     events, reply = read_chunks(last)
     assert (reply.finish, reply.cause, reply.blocks) == ("error", reason, ())
     assert events[-1] == Finished("error", reason)
-    assert payloads_of(written(WIRE, events))[-1]["candidates"][0]["finishReason"] == reason
+    assert payloads_of(render_stream(WIRE, events))[-1]["candidates"][0]["finishReason"] == reason
 
 
 def test_a_prompt_that_was_blocked() -> None:
     blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}}
     events, reply = read_chunks(blocked)
     assert (reply.finish, reply.blocks, reply.usage.input) == ("filter", (), 3)
-    again = payloads_of(written(WIRE, events))
+    again = payloads_of(render_stream(WIRE, events))
     assert again[-1]["promptFeedback"] == {"blockReason": "SAFETY"}
     assert "candidates" not in again[-1]
 
 
 def test_of_all_usage_the_last_counts() -> None:
-    events, reply = read_chunks(*TOLD)
+    events, reply = read_chunks(*CHUNKS)
     assert (reply.usage.input, reply.usage.output) == (11, 7)
     assert sum(isinstance(event, UsageUpdate) for event in events) == 1
 
@@ -364,12 +363,12 @@ def test_grounding_is_kept_for_same_api() -> None:
     last["candidates"][0]["groundingMetadata"] = {"webSearchQueries": ["x"]}
     _, reply = read_chunks(chunk({"text": "a"}), last)
     assert reply.beside == ("groundingMetadata",)
-    assert at_once(WIRE, reply)["candidates"][0]["groundingMetadata"] == {"webSearchQueries": ["x"]}
+    assert render_whole_reply(WIRE, reply)["candidates"][0]["groundingMetadata"] == {"webSearchQueries": ["x"]}
 
 
 def test_chunks_in_an_envelope() -> None:
     """As the endpoint behind the vendor's terminal client sends them."""
-    assert read(WIRE, sse(*({"response": one, "traceId": "t"} for one in TOLD)))[1].text == "Let me look, wörld 😀."
+    assert read(WIRE, sse(*({"response": one, "traceId": "t"} for one in CHUNKS)))[1].text == "Let me look, wörld 😀."
 
 
 ERROR = {"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}}
@@ -386,15 +385,15 @@ def test_an_error_instead_of_a_stream(data: bytes) -> None:
 
 @pytest.mark.parametrize("last", [sse(ERROR), b"data: " + json.dumps([ERROR]).encode() + b"\n\n"])
 def test_an_error_in_the_stream(last: bytes) -> None:
-    events, reply = read(WIRE, sse(*TOLD[:5]) + last)
+    events, reply = read(WIRE, sse(*CHUNKS[:5]) + last)
     assert isinstance(events[-1], Failed)
     assert (events[-1].error.status, events[-1].error.message) == (429, "Slow down.")
     assert (reply.finish, reply.text) == ("error", "Let me look, wörld 😀.")
 
 
-@pytest.mark.parametrize("stop", range(1, len(TOLD)))
+@pytest.mark.parametrize("stop", range(1, len(CHUNKS)))
 def test_a_stream_that_is_cut_off_anywhere(stop: int) -> None:
-    events, reply = read_chunks(*TOLD[:stop])
+    events, reply = read_chunks(*CHUNKS[:stop])
     assert reply.finish == "error"
     assert isinstance(events[-1], Failed)
     assert not any(one.broken for one in reply.calls)
@@ -408,23 +407,23 @@ def test_characters_cut_in_two() -> None:
 
 def test_garbage_is_a_value_or_a_remote_protocol_error() -> None:
     grown = [chunk({"functionCall": {"name": "f", "willContinue": True}}), chunk(_piece("$.a", stringValue="x"))]
-    assert garbled(WIRE, [*TOLD, *grown, ERROR], 3000, OPENAI_RESPONSES) > 300
+    assert read_garbled(WIRE, [*CHUNKS, *grown, ERROR], 3000, OPENAI_RESPONSES) > 300
 
 
 def test_random_bytes() -> None:
-    refuse_random_bytes(WIRE)
+    reject_random_bytes(WIRE)
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
 def test_stream_is_unchanged_for_same_api() -> None:
-    events, reply = read_chunks(*TOLD)
+    events, reply = read_chunks(*CHUNKS)
     for step in (1, 4, 100):
-        data = written(WIRE, events, step=step)
+        data = render_stream(WIRE, events, step=step)
         assert read(WIRE, data)[1] == reply
         assert [part for one in payloads_of(data) for part in one["candidates"][0]["content"]["parts"]] == [
-            part for one in TOLD for part in one["candidates"][0]["content"]["parts"] if part != {"text": ""}
+            part for one in CHUNKS for part in one["candidates"][0]["content"]["parts"] if part != {"text": ""}
         ]
 
 
@@ -439,7 +438,7 @@ def test_whole_reply_is_unchanged_for_same_api() -> None:
     )
     reply = read(WIRE, json.dumps(body).encode())[1]
     assert content_of(reply) == content_of(WIRE.parse_reply(body))
-    again = read(WIRE, written(WIRE, reply_events(reply)))[1]
+    again = read(WIRE, render_stream(WIRE, reply_events(reply)))[1]
     assert again.native is not None
     assert again.native.fragment["candidates"][0]["content"]["parts"] == body["candidates"][0]["content"]["parts"]
 
@@ -447,7 +446,7 @@ def test_whole_reply_is_unchanged_for_same_api() -> None:
 def test_first_cross_api_call_is_signed() -> None:
     """GEM-15, GEM-17: the client sends it back, and the API rejects it unsigned."""
     calls = [ToolCall("f", {"a": at}, id=f"hist_tool_{at}") for at in range(2)]
-    data = written(WIRE, from_abroad(Text("Hi"), *calls, finish="tool_calls"))
+    data = render_stream(WIRE, cross_api_events(Text("Hi"), *calls, finish="tool_calls"))
     parts = [part for one in payloads_of(data) for part in one["candidates"][0]["content"]["parts"]]
     assert [part.get("thoughtSignature") for part in parts] == [None, PLACEHOLDER_SIGNATURE, None]
     assert parts[1]["functionCall"] == {"id": "call_0", "name": "f", "args": {"a": 0}}
@@ -455,7 +454,7 @@ def test_first_cross_api_call_is_signed() -> None:
 
 def test_the_end_comes_with_the_last_call() -> None:
     """An empty text behind a call would be sent back by clients."""
-    data = written(WIRE, from_abroad(ToolCall("f", {}, id="hist_tool_0"), finish="tool_calls"))
+    data = render_stream(WIRE, cross_api_events(ToolCall("f", {}, id="hist_tool_0"), finish="tool_calls"))
     (one,) = payloads_of(data)
     assert one["candidates"][0]["finishReason"] == "STOP"
     assert "functionCall" in one["candidates"][0]["content"]["parts"][0]
@@ -464,7 +463,7 @@ def test_the_end_comes_with_the_last_call() -> None:
 def test_a_broken_call_is_left_out_and_reported() -> None:
     report = Report(target=WIRE.name)
     half = ToolCall("f", None, id="hist_tool_0", arguments_text='{"a', broken=True)
-    data = written(WIRE, from_abroad(Text("Hi"), half, finish="length"), report)
+    data = render_stream(WIRE, cross_api_events(Text("Hi"), half, finish="length"), report)
     assert read(WIRE, data)[1].calls == ()
     assert payloads_of(data)[-1]["candidates"][0]["finishReason"] == "MAX_TOKENS"
     assert ["cut off" in finding.message for finding in report.findings] == [True]
@@ -472,15 +471,17 @@ def test_a_broken_call_is_left_out_and_reported() -> None:
 
 def test_reasoning_of_other_providers_is_never_signed() -> None:
     report = Report(target=WIRE.name)
-    data = written(WIRE, from_abroad(Thinking("Hm", signature="sig"), Thinking(signature="sig"), Text("Hi")), report)
+    data = render_stream(
+        WIRE, cross_api_events(Thinking("Hm", signature="sig"), Thinking(signature="sig"), Text("Hi")), report
+    )
     parts = [part for one in payloads_of(data) for part in one["candidates"][0]["content"]["parts"]]
     assert parts == [{"text": "Hm", "thought": True}, {"text": "Hi"}, {"text": ""}]
     assert len(report.findings) == 1
 
 
 def test_failure_is_rendered_as_an_error() -> None:
-    events = [*from_abroad(Text("Hi"))[:-1], Failed(ApiError(429, "Slow down."))]
-    data = written(WIRE, events)
+    events = [*cross_api_events(Text("Hi"))[:-1], Failed(ApiError(429, "Slow down."))]
+    data = render_stream(WIRE, events)
     assert payloads_of(data)[-1] == {"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}}
     assert isinstance(read(WIRE, data)[0][-1], Failed)
 
@@ -488,14 +489,14 @@ def test_failure_is_rendered_as_an_error() -> None:
 def test_hosted_call_of_another_provider_is_dropped_and_reported() -> None:
     report = Report(target=WIRE.name)
     hosted = ToolCall("web_search", {"q": 1}, id="hist_tool_0", kind="hosted")
-    data = written(WIRE, from_abroad(hosted, hosted.respond("found"), Text("Hi")), report)
+    data = render_stream(WIRE, cross_api_events(hosted, hosted.respond("found"), Text("Hi")), report)
     reply = read(WIRE, data)[1]
     assert (len(reply.blocks), reply.text) == (1, "Hi")
     assert len(report.findings) == 2
 
 
 def test_image_is_emitted_whole() -> None:
-    data = written(WIRE, from_abroad(Text("Look"), Media("image", mime="image/png", data="aGk=")))
+    data = render_stream(WIRE, cross_api_events(Text("Look"), Media("image", mime="image/png", data="aGk=")))
     assert {"inlineData": {"mimeType": "image/png", "data": "aGk="}} in [
         part for one in payloads_of(data) for part in one["candidates"][0]["content"]["parts"]
     ]
@@ -513,7 +514,7 @@ def test_calls_that_grow_at_once_keep_their_order() -> None:
         Finished("tool_calls"),
     ]
     for step in (1, 3, 8):
-        reply = read(WIRE, written(WIRE, events, step=step))[1]
+        reply = read(WIRE, render_stream(WIRE, events, step=step))[1]
         assert [type(block) for block in reply.blocks] == [Thinking, ToolCall, Text]
 
 
@@ -533,8 +534,8 @@ def test_catalog_parts_survive_a_round_trip(sample: Any) -> None:
     events, reply = read(WIRE, json.dumps(body).encode())
     assert content_of(reply) == content_of(whole)
     for some in (events, reply_events(reply)):
-        obey_the_rules(some)
-        again = read(WIRE, written(WIRE, some))[1]
+        check_event_rules(some)
+        again = read(WIRE, render_stream(WIRE, some))[1]
         assert content_of(again) == content_of(whole)
 
 
@@ -545,6 +546,6 @@ def test_a_response_of_another_api_becomes_the_same_reply() -> None:
     ]
     body = {"id": "resp_1", "object": "response", "status": "completed", "model": "gpt-5", "output": items}
     events, reply = read(OPENAI_RESPONSES, json.dumps(body).encode())
-    again = read(WIRE, written(WIRE, events))[1]
+    again = read(WIRE, render_stream(WIRE, events))[1]
     assert again.thinking == "Hm"
     assert [(one.name, one.arguments) for one in again.calls] == [(one.name, one.arguments) for one in reply.calls]

@@ -20,10 +20,9 @@ from segue.canonical.request import Reply, Usage
 from segue.wire.events import reply_events
 from segue.wire.framing import encode_aws_message
 from segue.wire.registry import WIRES
-
-from .reading import TURN, sse
-from .test_pairs import asked
-from .writing import in_pieces, written_in_steps
+from tests.streams.parsing import TURN, sse
+from tests.streams.rendering import render_in_steps, split_deltas
+from tests.streams.test_api_pairs import request_body
 
 Idle = Callable[[int], bytes]
 PIECE = "word, "
@@ -61,7 +60,7 @@ def parsing(api: str) -> Callable[[bytes], object]:
 
 @cache
 def converted(client: str, server: str) -> segue.Converted:
-    return segue.convert(asked(client), source=client, target=server)
+    return segue.convert(request_body(client), source=client, target=server)
 
 
 def bridging(client: str, server: str) -> Callable[[bytes], object]:
@@ -148,7 +147,7 @@ LITTLE = 4 * MANY
 def begun(api: str) -> list[bytes]:
     """The beginning of a reply, up to the middle of its text."""
     reply = Reply((Text("A few words. " * 8),), "stop", Usage(3, 7), "r1", "m")
-    return written_in_steps(api, in_pieces(reply_events(reply), 9))[:9]
+    return render_in_steps(api, split_deltas(reply_events(reply), 9))[:9]
 
 
 @pytest.mark.parametrize(("api", "idle"), CASES)
@@ -186,7 +185,7 @@ def replies(provider: str) -> dict[str, Block]:
 def streamed(api: str, kind: str) -> list[bytes]:
     block = replies(WIRES[api].provider)[kind]
     reply = Reply((block,), "tool_calls" if kind == "a call" else "stop", Usage(3, 7), "r1", "m")
-    return written_in_steps(api, in_pieces(reply_events(reply), len(PIECE)), ids="native")
+    return render_in_steps(api, split_deltas(reply_events(reply), len(PIECE)), ids="native")
 
 
 def most_held(feed: Callable[[bytes], object], pieces: Iterable[bytes]) -> int:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.templates.unpack import why_not
+from tests.templates.unpack import missing_reason
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _templates() -> None:
-    if missing := why_not():
+    if missing := missing_reason():
         pytest.skip(missing)

@@ -75,16 +75,16 @@ CALLS: dict[str, list[tuple[str, dict[str, Any]]]] = {
 QUESTION: Messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is it like?"}]
 
 
-def made(calls: list[tuple[str, dict[str, Any]]]) -> list[ToolCall]:
-    return [ToolCall(name, arguments, identity(number)) for number, (name, arguments) in enumerate(calls)]
+def make_calls(calls: list[tuple[str, dict[str, Any]]]) -> list[ToolCall]:
+    return [ToolCall(name, arguments, make_id(number)) for number, (name, arguments) in enumerate(calls)]
 
 
-def identity(number: int) -> str:
+def make_id(number: int) -> str:
     """An id that all templates accept: nine letters and digits."""
     return f"callabc{number:02d}"
 
 
-def asked(calls: list[ToolCall], text: str = "") -> Message:
+def assistant_message(calls: list[ToolCall], text: str = "") -> Message:
     """An assistant message with arguments as objects, which all templates accept."""
     listed = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -93,18 +93,18 @@ def asked(calls: list[ToolCall], text: str = "") -> Message:
     return {"role": "assistant", "content": text, "tool_calls": listed}
 
 
-def answered(results: list[ResultText]) -> Messages:
+def tool_messages(results: list[ResultText]) -> Messages:
     return [{"role": "tool", "tool_call_id": one.id, "name": one.name, "content": one.text} for one in results]
 
 
-def added(name: str, before: Messages, messages: Messages, **more: Any) -> str:
+def render_added(name: str, before: Messages, messages: Messages, **more: Any) -> str:
     """The text that a template adds for these messages after others, with header and end."""
     without, whole = prompt(name, before, **more), prompt(name, [*before, *messages], **more)
     same = takewhile(lambda signs: signs[0] == signs[1], zip(without, whole, strict=False))
     return whole[sum(1 for _ in same) :]
 
 
-def bare(text: str) -> str:
+def strip_whitespace(text: str) -> str:
     """A text without white space."""
     return "".join(text.split())
 

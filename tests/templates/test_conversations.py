@@ -27,14 +27,14 @@ from tests.templates.histories import (
     QUESTION,
     TOOLS,
     Messages,
-    answered,
-    asked,
-    bare,
-    identity,
-    made,
+    assistant_message,
+    make_calls,
+    make_id,
     results_of,
+    strip_whitespace,
+    tool_messages,
 )
-from tests.templates.test_rendering import WRITTEN, options_of
+from tests.templates.test_rendering import RENDERED_FORMATS, options_of
 
 _QUESTION_TEXT = str(QUESTION[1]["content"])
 
@@ -146,14 +146,14 @@ NO_TEXT = {models.HERMES_2, models.HERMES_3, models.LLAMA_31, models.LLAMA_32, m
 
 def _history(form: TextFormat, text: str) -> Messages:
     """Two rounds of calls; the first has one call where a reply may have only one."""
-    first = made(CALLS["several" if form is not LLAMA else "one"])
-    second = [ToolCall(name, arguments, identity(2)) for name, arguments in CALLS["quotes and lines"][:1]]
+    first = make_calls(CALLS["several" if form is not LLAMA else "one"])
+    second = [ToolCall(name, arguments, make_id(2)) for name, arguments in CALLS["quotes and lines"][:1]]
     return [
         *QUESTION,
-        asked(first, text),
-        *answered(results_of(first)),
-        asked(second, text),
-        *answered(results_of(second)),
+        assistant_message(first, text),
+        *tool_messages(results_of(first)),
+        assistant_message(second, text),
+        *tool_messages(results_of(second)),
         {"role": "assistant", "content": "It is cold."},
         {"role": "user", "content": "And tomorrow?"},
     ]
@@ -181,7 +181,7 @@ def _body(messages: Messages) -> dict[str, Any]:
 
 
 def _prompts(template: str, text: str) -> tuple[str, str]:
-    form = WRITTEN[template]
+    form = RENDERED_FORMATS[template]
     messages = _history(form, text)
     if form.name == "kimi-text":
         messages = _with_kimis_ids(messages)
@@ -210,12 +210,12 @@ def test_a_conversation(template: str, text: str) -> None:
         rewritten = difference.rewrite(theirs)
         assert rewritten != theirs, f"no such difference: {difference.why}"
         theirs = rewritten
-    assert bare(ours) == bare(theirs)
-    assert (bare(our_head) != bare(their_head)) == (template in OTHER_HEADS)
+    assert strip_whitespace(ours) == strip_whitespace(theirs)
+    assert (strip_whitespace(our_head) != strip_whitespace(their_head)) == (template in OTHER_HEADS)
     assert "Be brief." in our_head
-    assert bare(WRITTEN[template].render_tools(DECLARATIONS)) in bare(our_head)
+    assert strip_whitespace(RENDERED_FORMATS[template].render_tools(DECLARATIONS)) in strip_whitespace(our_head)
 
 
 def test_every_format_is_compared() -> None:
     """Except a copy of Gemma 4's that renders results without names (test_rendering)."""
-    assert WRITTEN.keys() - DIFFERENCES.keys() == {models.GEMMA_4_OLD}
+    assert RENDERED_FORMATS.keys() - DIFFERENCES.keys() == {models.GEMMA_4_OLD}

@@ -28,16 +28,16 @@ from tests.templates.histories import (
     DECLARED,
     QUESTION,
     TOOLS,
-    added,
-    answered,
-    asked,
-    bare,
-    made,
+    assistant_message,
+    make_calls,
+    render_added,
     results_of,
+    strip_whitespace,
+    tool_messages,
 )
 
 QWEN, GLM, MINIMAX = XML_VARIANTS["qwen"], XML_VARIANTS["glm"], XML_VARIANTS["minimax"]
-WRITTEN: dict[str, TextFormat] = {
+RENDERED_FORMATS: dict[str, TextFormat] = {
     **dict.fromkeys((models.QWEN_25, models.QWEN_3, models.QWQ, models.HERMES_2, models.HERMES_3), HERMES),
     **dict.fromkeys((models.QWEN_CODER, models.QWEN_35), QWEN),
     **dict.fromkeys((models.GLM_46, models.GLM_47), GLM),
@@ -52,7 +52,7 @@ WRITTEN: dict[str, TextFormat] = {
 
 CASES = [
     (template, odd)
-    for template, form in WRITTEN.items()
+    for template, form in RENDERED_FORMATS.items()
     for odd, calls in CALLS.items()
     if len(calls) == 1 or not form.one_call_per_reply
 ]
@@ -60,8 +60,8 @@ CASES = [
 
 def _calls(template: str, odd: str) -> list[Any]:
     """Calls with the ids that Kimi's templates generate; no other of these templates renders ids."""
-    calls = made(CALLS[odd])
-    if WRITTEN[template] is not KIMI_TEXT:
+    calls = make_calls(CALLS[odd])
+    if RENDERED_FORMATS[template] is not KIMI_TEXT:
         return calls
     return [replace(call, id=f"functions.{call.name}:{number}") for number, call in enumerate(calls)]
 
@@ -73,12 +73,12 @@ PYTHON = re.compile("(?<=>\n)(?:True|False|None)(?=\n<)")
 
 @pytest.mark.parametrize(("template", "odd"), CASES)
 def test_calls(template: str, odd: str) -> None:
-    form, calls = WRITTEN[template], _calls(template, odd)
-    pieces = scan_text(added(template, QUESTION, [asked(calls)]), form, DECLARED)
+    form, calls = RENDERED_FORMATS[template], _calls(template, odd)
+    pieces = scan_text(render_added(template, QUESTION, [assistant_message(calls)]), form, DECLARED)
     theirs = "".join(piece.raw_text for piece in pieces if isinstance(piece, FoundCall))
     if form is QWEN:
         theirs = PYTHON.sub(lambda word: JSON[word[0]], theirs)
-    assert bare(theirs).removesuffix("<|eot_id|>") == bare(form.render_calls(calls))
+    assert strip_whitespace(theirs).removesuffix("<|eot_id|>") == strip_whitespace(form.render_calls(calls))
 
 
 # What of these templates' results is not ours, and why.
@@ -92,30 +92,36 @@ NOT_THEIRS = {
 }
 
 
-@pytest.mark.parametrize("template", [template for template in WRITTEN if template not in NOT_THEIRS])
+@pytest.mark.parametrize("template", [template for template in RENDERED_FORMATS if template not in NOT_THEIRS])
 def test_results(template: str) -> None:
-    form, calls = WRITTEN[template], _calls(template, "several" if not WRITTEN[template].one_call_per_reply else "one")
+    form, calls = (
+        RENDERED_FORMATS[template],
+        _calls(template, "several" if not RENDERED_FORMATS[template].one_call_per_reply else "one"),
+    )
     results = results_of(calls)
-    theirs = bare(prompt(template, [*QUESTION, asked(calls), *answered(results)]))
+    theirs = strip_whitespace(prompt(template, [*QUESTION, assistant_message(calls), *tool_messages(results)]))
     if form is KIMI_TEXT:
         # Each is a turn of its own there.
-        assert all(bare(form.render_results([result])) in theirs for result in results)
+        assert all(strip_whitespace(form.render_results([result])) in theirs for result in results)
     else:
-        assert bare(form.render_results(results)) in theirs
+        assert strip_whitespace(form.render_results(results)) in theirs
 
 
 @pytest.mark.parametrize("template", NOT_THEIRS)
 def test_results_with_a_known_difference(template: str) -> None:
     """The documented differences exist; without them the texts are the same."""
-    form, calls = WRITTEN[template], _calls(template, "one")
+    form, calls = RENDERED_FORMATS[template], _calls(template, "one")
     (result,) = results_of(calls)
-    theirs, ours = added(template, [*QUESTION, asked(calls)], answered([result])), form.render_results([result])
-    assert bare(ours) not in bare(theirs)
+    theirs, ours = (
+        render_added(template, [*QUESTION, assistant_message(calls)], tool_messages([result])),
+        form.render_results([result]),
+    )
+    assert strip_whitespace(ours) not in strip_whitespace(theirs)
     if form is LLAMA:
         assert re.search(r'ipython<\|end_header_id\|>\s*"(.*)"<\|eot_id\|>', theirs)
-        assert bare(ours) in bare(theirs.replace('\\"', '"'))
+        assert strip_whitespace(ours) in strip_whitespace(theirs.replace('\\"', '"'))
     elif form is GEMMA:
-        assert bare(f"<|turn>tool\n{result.text}<turn|>") in bare(theirs)
+        assert strip_whitespace(f"<|turn>tool\n{result.text}<turn|>") in strip_whitespace(theirs)
     else:
         assert ours in theirs.replace("\\n", "\n")
 
@@ -136,13 +142,13 @@ WHOLE = (
 
 def options_of(template: str) -> dict[str, Any]:
     """Template options: Llama's would put tools before the first user text."""
-    return {"tools_in_user_message": False} if WRITTEN[template] is LLAMA else {}
+    return {"tools_in_user_message": False} if RENDERED_FORMATS[template] is LLAMA else {}
 
 
 @pytest.mark.parametrize("template", WHOLE)
 def test_declarations(template: str) -> None:
     theirs = prompt(template, QUESTION, TOOLS, **options_of(template))
-    assert bare(WRITTEN[template].render_tools(DECLARATIONS)) in bare(theirs)
+    assert strip_whitespace(RENDERED_FORMATS[template].render_tools(DECLARATIONS)) in strip_whitespace(theirs)
 
 
 PARTS = {
@@ -156,13 +162,13 @@ PARTS = {
 @pytest.mark.parametrize(("template", "start", "end"), PARTS.values(), ids=PARTS)
 def test_declarations_with_a_free_text(template: str, start: str, end: str) -> None:
     part = _between(prompt(template, QUESTION, TOOLS), start, end)
-    ours = WRITTEN[template].render_tools(DECLARATIONS).replace("<args-json-object>", "<args-dict>")
-    assert bare(part) in bare(ours)
+    ours = RENDERED_FORMATS[template].render_tools(DECLARATIONS).replace("<args-json-object>", "<args-dict>")
+    assert strip_whitespace(part) in strip_whitespace(ours)
 
 
 @pytest.mark.parametrize("template", [models.DEEPSEEK_31])
 def test_a_template_that_declares_nothing(template: str) -> None:
     """V3.1's leaves the declarations to the system text, so no template defines their layout."""
     assert prompt(template, QUESTION, TOOLS) == prompt(template, QUESTION)
-    called = DEEPSEEK_TEXT.render_calls(made([("tool_call_name", {})]))
+    called = DEEPSEEK_TEXT.render_calls(make_calls([("tool_call_name", {})]))
     assert called.replace("{}", "tool_call_arguments") in DEEPSEEK_TEXT.render_tools(DECLARATIONS)

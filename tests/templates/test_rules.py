@@ -25,18 +25,18 @@ from tests.templates.histories import (
     QUESTION,
     TOOLS,
     Messages,
-    added,
-    answered,
-    asked,
-    made,
+    assistant_message,
+    make_calls,
+    render_added,
     results_of,
+    tool_messages,
 )
 
-TWO = made(CALLS["several"])
+TWO = make_calls(CALLS["several"])
 ONE = TWO[:1]
-ANSWERED: Messages = [*QUESTION, asked(TWO), *answered(results_of(TWO))]
-SWAPPED: Messages = [*QUESTION, asked(TWO), *answered(results_of(TWO))[::-1]]
-ORPHAN: Messages = [*QUESTION, *answered(results_of(ONE))]
+ANSWERED: Messages = [*QUESTION, assistant_message(TWO), *tool_messages(results_of(TWO))]
+SWAPPED: Messages = [*QUESTION, assistant_message(TWO), *tool_messages(results_of(TWO))[::-1]]
+ORPHAN: Messages = [*QUESTION, *tool_messages(results_of(ONE))]
 THANKS: Messages = [{"role": "user", "content": "Thanks."}]
 
 
@@ -75,7 +75,7 @@ def found(text: str, template: str) -> list[tuple[str, Any]]:
 
 @pytest.mark.parametrize("template", [models.QWEN_25, models.QWEN_3, models.QWQ, models.HERMES_2, models.HERMES_3])
 def test_tpl_01_json_between_tags_without_ids(template: str) -> None:
-    rendered = added(template, QUESTION, ANSWERED[2:])
+    rendered = render_added(template, QUESTION, ANSWERED[2:])
     assert '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}\n</tool_call>' in rendered
     assert "<tool_response>\nIt is\nblue.\n</tool_response>" in rendered
     assert not any(call.id in rendered for call in TWO)
@@ -86,7 +86,7 @@ def test_tpl_01_json_between_tags_without_ids(template: str) -> None:
 @pytest.mark.parametrize("template", [models.QWEN_25, models.QWEN_3, models.QWQ, models.HERMES_2, models.HERMES_3])
 def test_tpl_01_arguments_as_text_are_read_as_well(template: str) -> None:
     """Qwen 2.5's template encodes them twice, which is parsed as well."""
-    rendered = added(template, QUESTION, [as_text(asked(TWO))])
+    rendered = render_added(template, QUESTION, [as_text(assistant_message(TWO))])
     assert ("\\" in rendered) == (template in (models.QWEN_25, models.QWQ))
     assert found(rendered, template) == CALLS["several"]
 
@@ -106,13 +106,13 @@ def test_tpl_02_one_call_a_message(template: str) -> None:
 
 def test_tpl_02_the_models_own_tools_have_a_tag() -> None:
     call = [ToolCall("brave_search", {"query": "snow"}, "callabc00")]
-    rendered = added(models.LLAMA_31, QUESTION, [asked(call)], builtin_tools=["brave_search"])
+    rendered = render_added(models.LLAMA_31, QUESTION, [assistant_message(call)], builtin_tools=["brave_search"])
     assert '<|python_tag|>brave_search.call(query="snow")<|eom_id|>' in rendered
     assert found(rendered, models.LLAMA_31) == [("brave_search", {"query": "snow"})]
 
 
 def test_tpl_02_arguments_as_text_are_encoded_twice() -> None:
-    rendered = added(models.LLAMA_31, QUESTION, [as_text(asked(ONE))])
+    rendered = render_added(models.LLAMA_31, QUESTION, [as_text(assistant_message(ONE))])
     assert '"parameters": "{\\"city\\"' in rendered
     assert found(rendered, models.LLAMA_31) == CALLS["several"][:1]
 
@@ -120,9 +120,9 @@ def test_tpl_02_arguments_as_text_are_encoded_twice() -> None:
 @pytest.mark.parametrize("template", [models.QWEN_CODER, models.QWEN_35])
 def test_tpl_03_arguments_must_be_a_mapping(template: str) -> None:
     with pytest.raises(TypeError, match="Can only get item pairs from a mapping"):
-        prompt(template, [*QUESTION, as_text(asked(ONE))])
+        prompt(template, [*QUESTION, as_text(assistant_message(ONE))])
     assert "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n" in prompt(
-        template, [*QUESTION, asked(ONE)]
+        template, [*QUESTION, assistant_message(ONE)]
     )
     # As text there is no value that could have a wrong type.
     text_prompt = prompt(template, served(ANSWERED, model="some-model", tool_format="xml"))
@@ -144,7 +144,7 @@ def test_tpl_04_user_message_is_required_and_system_comes_first() -> None:
 
 def test_tpl_05_glm_takes_no_text_for_arguments() -> None:
     with pytest.raises(TemplateError, match="Invalid tool call arguments passed"):
-        prompt(models.GLM_46, [*QUESTION, as_text(asked(ONE))])
+        prompt(models.GLM_46, [*QUESTION, as_text(assistant_message(ONE))])
     assert "<|observation|>\n<tool_response>\n" in prompt(models.GLM_46, ANSWERED)
 
 
@@ -161,7 +161,7 @@ def test_tpl_06_minimax_takes_no_orphan_and_no_text_for_arguments(template: str)
     with pytest.raises(TemplateError, match="no previous assistant message with a tool call"):
         prompt(template, ORPHAN)
     with pytest.raises(UndefinedError, match="items"):
-        prompt(template, [*QUESTION, as_text(asked(ONE))])
+        prompt(template, [*QUESTION, as_text(assistant_message(ONE))])
     for rendered in (by_llama_cpp(ORPHAN, model=template), served(ORPHAN, model=template, tool_format="xml")):
         assert "degrees" in prompt(template, rendered)
 
@@ -177,17 +177,17 @@ def test_tpl_06_m3_has_tags_of_its_own() -> None:
 
 
 def test_tpl_07_the_names_of_r1_and_of_v31() -> None:
-    fenced = added(models.DEEPSEEK_R1, QUESTION, [asked(ONE)])
+    fenced = render_added(models.DEEPSEEK_R1, QUESTION, [assistant_message(ONE)])
     assert (
         '<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{"city": "Paris", "days": 3}\n```' in fenced
     )
-    bare = added(models.DEEPSEEK_31, QUESTION, [asked(ONE)])
+    bare = render_added(models.DEEPSEEK_31, QUESTION, [assistant_message(ONE)])
     assert '<｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Paris", "days": 3}<｜tool▁call▁end｜>' in bare
 
 
 def test_tpl_07_v31_encodes_text_twice() -> None:
     """So it needs arguments as objects. Its double encoding is parsed as well."""
-    rendered = added(models.DEEPSEEK_31, QUESTION, [as_text(asked(ONE))])
+    rendered = render_added(models.DEEPSEEK_31, QUESTION, [as_text(assistant_message(ONE))])
     assert '<｜tool▁sep｜>"{\\"city\\"' in rendered
     assert found(rendered, models.DEEPSEEK_31) == CALLS["several"][:1]
     assert '<｜tool▁sep｜>{"city"' in prompt(
@@ -212,7 +212,7 @@ def test_tpl_09_which_copies_of_kimi_k2_are_patched() -> None:
     The newer two number all calls of the conversation, the older one those of each message. Under ids that count as
     Moonshot's own API does, the newer ones write what Moonshot's would: so segue counts.
     """
-    history: Messages = [*ANSWERED, asked(ONE), *answered(results_of(ONE))]
+    history: Messages = [*ANSWERED, assistant_message(ONE), *tool_messages(results_of(ONE))]
     for template in (models.KIMI_K2_NEW, models.KIMI_THINKING):
         rendered = prompt(template, history)
         assert re.findall(r"begin\|>(functions\S+?)<", rendered) == [
@@ -241,7 +241,7 @@ def test_tpl_09_which_copies_of_kimi_k2_are_patched() -> None:
 
 
 def test_tpl_10_kimi_k3_sorts_results_by_their_ids() -> None:
-    history: Messages = [*SWAPPED, asked(ONE), *answered(results_of(ONE))]
+    history: Messages = [*SWAPPED, assistant_message(ONE), *tool_messages(results_of(ONE))]
     rendered = prompt(models.KIMI_K3, history)
     assert re.findall(r'call tool="(\w+)" index="(\d)"', rendered) == [
         ("get_weather", "1"),
@@ -266,7 +266,7 @@ def test_tpl_11_gemma_4_drops_orphans_and_spoils_text() -> None:
         served(ORPHAN, model="gemma-4", tool_format="gemma"),
     ):
         assert "degrees" in prompt(models.GEMMA_4, rendered)
-    spoilt = added(models.GEMMA_4, QUESTION, [as_text(asked(TWO))])
+    spoilt = render_added(models.GEMMA_4, QUESTION, [as_text(assistant_message(TWO))])
     assert 'call:get_weather{{"city": "Paris"' in spoilt
     assert found(spoilt, models.GEMMA_4) != CALLS["several"]
     text_prompt = prompt(models.GEMMA_4, served(ANSWERED, model="gemma-4", tool_format="gemma"))
@@ -297,15 +297,15 @@ def test_tpl_12_gpt_oss_writes_the_first_call_alone() -> None:
 
 
 def test_tpl_13_gpt_oss_accepts_text_or_reasoning_beside_calls() -> None:
-    both = {**asked(ONE, "I have a look."), "thinking": "It is winter."}
+    both = {**assistant_message(ONE, "I have a look."), "thinking": "It is winter."}
     with pytest.raises(TemplateError, match="Cannot pass both content and thinking"):
         prompt(models.GPT_OSS, [*QUESTION, both])
-    silent = {**asked(ONE), "content": None}
+    silent = {**assistant_message(ONE), "content": None}
     with pytest.raises(TypeError, match="NoneType"):
         prompt(models.GPT_OSS, [*QUESTION, silent])
-    thought = {**asked(ONE, "I have a look."), "reasoning_content": "It is winter."}
+    thought = {**assistant_message(ONE, "I have a look."), "reasoning_content": "It is winter."}
     for message in (thought, silent):
-        rendered = by_llama_cpp([*QUESTION, message, *answered(results_of(ONE))], model="gpt-oss-120b")
+        rendered = by_llama_cpp([*QUESTION, message, *tool_messages(results_of(ONE))], model="gpt-oss-120b")
         for part in rendered:
             # So the server hands reasoning on.
             if (thinking := part.pop("reasoning_content", None)) is not None:
@@ -374,8 +374,8 @@ def test_tpl_16_results_are_distinguished_by_order(template: str) -> None:
 
 def test_tpl_16_gemma_4_names_what_it_reorders() -> None:
     """Names distinguish results, unless one tool was called twice."""
-    twice = made(CALLS["the same twice"])
-    swapped: Messages = [*QUESTION, asked(twice), *answered(results_of(twice))[::-1]]
+    twice = make_calls(CALLS["the same twice"])
+    swapped: Messages = [*QUESTION, assistant_message(twice), *tool_messages(results_of(twice))[::-1]]
     assert prompt(models.GEMMA_4, swapped).index("blue") < prompt(models.GEMMA_4, swapped).index("degrees")
     in_words = prompt(models.GEMMA_4, served(swapped, model="gemma-4", tool_format="gemma"))
     assert in_words.index("degrees") < in_words.index("blue")

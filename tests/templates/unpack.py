@@ -25,7 +25,7 @@ _NOTE = _CACHE / "why-not.txt"
 _WAIT = 300
 
 
-def why_not() -> str:
+def missing_reason() -> str:
     """The reason why there are no templates; empty if there are."""
     if FOLDER.is_dir():
         return ""
@@ -71,7 +71,7 @@ def main() -> None:
             count = _unpack(_download(folder), unpacked)
         except (OSError, subprocess.SubprocessError, tarfile.TarError) as error:
             _NOTE.write_text(f"the models' templates could not be downloaded: {_last_line(error)}", "utf-8")
-            print(f"{why_not()}\nthe tests that need them will be skipped", file=sys.stderr)
+            print(f"{missing_reason()}\nthe tests that need them will be skipped", file=sys.stderr)
             return
         if count == 0:
             sys.exit("the source package has no templates any more where they were")

@@ -9,10 +9,10 @@ from typing import Any
 import botocore.session
 from botocore.config import Config
 
-from . import loops
+from tests.vendors import loops
 
 
-def connected(url: str, *, secret: str = "nothing", tries: int = 1) -> Any:
+def connect(url: str, *, secret: str = "nothing", tries: int = 1) -> Any:
     return botocore.session.get_session().create_client(
         "bedrock-runtime",
         region_name="us-east-1",
@@ -30,7 +30,7 @@ def tools() -> list[Any]:
     ]
 
 
-def blocks(events: Iterable[Any]) -> Iterator[dict[str, Any]]:
+def collect_blocks(events: Iterable[Any]) -> Iterator[dict[str, Any]]:
     """Content blocks, put together as examples of boto3 do it."""
     block: dict[str, Any] = {}
     for event in events:
@@ -53,10 +53,10 @@ def blocks(events: Iterable[Any]) -> Iterator[dict[str, Any]]:
             block = {}
 
 
-def usage(events: Iterable[Any]) -> Any:
+def collect_usage(events: Iterable[Any]) -> Any:
     return next(event["metadata"]["usage"] for event in events if "metadata" in event)
 
 
-def result(use: Any) -> dict[str, Any]:
+def run_tool(use: Any) -> dict[str, Any]:
     text = loops.TOOLS[use["name"]](**use["input"])
     return {"toolResult": {"toolUseId": use["toolUseId"], "content": [{"text": text}]}}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 Body = dict[str, Any]
 
 
-class Called(NamedTuple):
+class ClientCall(NamedTuple):
     id: str | None
     tool: str
     arguments: Any
@@ -19,7 +19,7 @@ class Client(NamedTuple):
     """`start(tools)` is the first body; `go_on(body, reply, answer)` the next one, and the calls that it answered."""
 
     start: Callable[[list[str]], Body]
-    go_on: Callable[[Body, Body, Callable[[Called], str]], tuple[Body, list[Called]]]
+    go_on: Callable[[Body, Body, Callable[[ClientCall], str]], tuple[Body, list[ClientCall]]]
 
 
 QUESTION = "How warm is it in Lisbon and in Oslo, and how late is it there?"
@@ -31,17 +31,17 @@ def _chat_start(tools: list[str]) -> Body:
     return {"messages": [{"role": "user", "content": QUESTION}], "tools": declared}
 
 
-def _chat_go_on(body: Body, reply: Body, answer: Callable[[Called], str]) -> tuple[Body, list[Called]]:
+def _chat_go_on(body: Body, reply: Body, answer: Callable[[ClientCall], str]) -> tuple[Body, list[ClientCall]]:
     message = reply["choices"][0]["message"]
     calls = [
-        Called(call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
+        ClientCall(call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
         for call in message.get("tool_calls") or []
     ]
     results = [{"role": "tool", "tool_call_id": call.id, "content": answer(call)} for call in calls]
     return {**body, "messages": [*body["messages"], message, *results]}, calls
 
 
-def _named_chat_go_on(body: Body, reply: Body, answer: Callable[[Called], str]) -> tuple[Body, list[Called]]:
+def _named_chat_go_on(body: Body, reply: Body, answer: Callable[[ClientCall], str]) -> tuple[Body, list[ClientCall]]:
     longer, calls = _chat_go_on(body, reply, answer)
     names = {call.id: call.tool for call in calls}
     messages = [
@@ -56,9 +56,9 @@ def _messages_start(tools: list[str]) -> Body:
     return {"max_tokens": 1000, "messages": [{"role": "user", "content": QUESTION}], "tools": declared}
 
 
-def _messages_go_on(body: Body, reply: Body, answer: Callable[[Called], str]) -> tuple[Body, list[Called]]:
+def _messages_go_on(body: Body, reply: Body, answer: Callable[[ClientCall], str]) -> tuple[Body, list[ClientCall]]:
     uses = [block for block in reply["content"] if block["type"] == "tool_use"]
-    calls = [Called(block["id"], block["name"], block["input"]) for block in uses]
+    calls = [ClientCall(block["id"], block["name"], block["input"]) for block in uses]
     results = [{"type": "tool_result", "tool_use_id": call.id, "content": answer(call)} for call in calls]
     history = [*body["messages"], {"role": "assistant", "content": reply["content"]}]
     return {**body, "messages": [*history, *([{"role": "user", "content": results}] if results else [])]}, calls
@@ -69,9 +69,9 @@ def _responses_start(tools: list[str]) -> Body:
     return {"input": [{"role": "user", "content": QUESTION}], "tools": declared}
 
 
-def _responses_go_on(body: Body, reply: Body, answer: Callable[[Called], str]) -> tuple[Body, list[Called]]:
+def _responses_go_on(body: Body, reply: Body, answer: Callable[[ClientCall], str]) -> tuple[Body, list[ClientCall]]:
     items = [item for item in reply["output"] if item["type"] == "function_call"]
-    calls = [Called(item["call_id"], item["name"], json.loads(item["arguments"])) for item in items]
+    calls = [ClientCall(item["call_id"], item["name"], json.loads(item["arguments"])) for item in items]
     results = [{"type": "function_call_output", "call_id": call.id, "output": answer(call)} for call in calls]
     return {**body, "input": [*body["input"], *reply["output"], *results]}, calls
 
@@ -81,10 +81,10 @@ def _gemini_start(tools: list[str]) -> Body:
     return {"contents": [{"role": "user", "parts": [{"text": QUESTION}]}], "tools": declared}
 
 
-def _gemini_go_on(body: Body, reply: Body, answer: Callable[[Called], str]) -> tuple[Body, list[Called]]:
+def _gemini_go_on(body: Body, reply: Body, answer: Callable[[ClientCall], str]) -> tuple[Body, list[ClientCall]]:
     content = reply["candidates"][0]["content"]
     found = [part["functionCall"] for part in content["parts"] if "functionCall" in part]
-    calls = [Called(call.get("id"), call["name"], call.get("args", {})) for call in found]
+    calls = [ClientCall(call.get("id"), call["name"], call.get("args", {})) for call in found]
     parts = [
         {
             "functionResponse": {

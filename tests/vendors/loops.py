@@ -19,8 +19,8 @@ from google.genai import types as gemini
 from mistralai.client import Mistral
 from pydantic import BaseModel, Field
 
-from . import answers
-from .server import canned
+from tests.vendors import canned_replies
+from tests.vendors.server import serve_canned
 
 QUESTION = "How warm is it in Lisbon and in Oslo, and how late is it there?"
 
@@ -349,14 +349,14 @@ class Recording(NamedTuple):
     answers: list[Any]
 
 
-class Sent(NamedTuple):
+class SentRequest(NamedTuple):
     path: str
     body: bytes
 
 
-_LAST = answers.chat()[-1:]
+_LAST = canned_replies.chat()[-1:]
 _MISTRAL_IDS = ("a1B2c3D4e", "f5G6h7I8j", "k9L0m1N2o")
-_MISTRAL = answers.chat("mistral-large-latest", _MISTRAL_IDS)
+_MISTRAL = canned_replies.chat("mistral-large-latest", _MISTRAL_IDS)
 _GEMINI_3 = "gemini-3-pro-preview"
 _JSON_ANSWER = [
     {
@@ -400,41 +400,47 @@ def _continues(payload: Any) -> bool:
 
 
 RECORDINGS: dict[str, Recording] = {
-    "openai create": Recording("openai-chat", openai_create, answers.chat() + _LAST),
-    "openai parse": Recording("openai-chat", openai_parse, answers.chat()),
-    "openai stream": Recording("openai-chat", openai_stream, answers.chat_streams()),
-    "openai-agents on chat": Recording("openai-chat", agents_chat, answers.chat() + _LAST),
-    "openai responses create": Recording("openai-responses", responses_create, answers.responses()),
-    "openai responses parse": Recording("openai-responses", responses_parse, answers.responses()),
-    "openai responses stream": Recording("openai-responses", responses_stream, answers.response_streams()),
+    "openai create": Recording("openai-chat", openai_create, canned_replies.chat() + _LAST),
+    "openai parse": Recording("openai-chat", openai_parse, canned_replies.chat()),
+    "openai stream": Recording("openai-chat", openai_stream, canned_replies.chat_streams()),
+    "openai-agents on chat": Recording("openai-chat", agents_chat, canned_replies.chat() + _LAST),
+    "openai responses create": Recording("openai-responses", responses_create, canned_replies.responses()),
+    "openai responses parse": Recording("openai-responses", responses_parse, canned_replies.responses()),
+    "openai responses stream": Recording("openai-responses", responses_stream, canned_replies.response_streams()),
     "openai-agents on responses": Recording(
-        "openai-responses", agents_responses, answers.responses() + answers.responses()[-1:]
+        "openai-responses", agents_responses, canned_replies.responses() + canned_replies.responses()[-1:]
     ),
-    "anthropic tool runner": Recording("anthropic", anthropic_runner, answers.messages()),
-    "anthropic tool runner without thread": Recording("anthropic", anthropic_runner_without_thread, answers.messages()),
-    "anthropic streaming tool runner": Recording("anthropic", anthropic_runner_streaming, answers.message_streams()),
-    "anthropic stream": Recording("anthropic", anthropic_stream, answers.message_streams()),
-    "google-genai automatic calls": Recording("gemini", gemini_automatic, answers.candidates()),
+    "anthropic tool runner": Recording("anthropic", anthropic_runner, canned_replies.messages()),
+    "anthropic tool runner without thread": Recording(
+        "anthropic", anthropic_runner_without_thread, canned_replies.messages()
+    ),
+    "anthropic streaming tool runner": Recording(
+        "anthropic", anthropic_runner_streaming, canned_replies.message_streams()
+    ),
+    "anthropic stream": Recording("anthropic", anthropic_stream, canned_replies.message_streams()),
+    "google-genai automatic calls": Recording("gemini", gemini_automatic, canned_replies.candidates()),
     "google-genai automatic calls, Gemini 3": Recording(
-        "gemini", gemini_automatic_3, answers.candidates(_GEMINI_3, signed=True, ids=True)
+        "gemini", gemini_automatic_3, canned_replies.candidates(_GEMINI_3, signed=True, ids=True)
     ),
-    "google-genai chat": Recording("gemini", gemini_chat, answers.candidates() + answers.candidates()[-1:]),
-    "google-genai stream": Recording("gemini", gemini_stream, answers.candidate_streams()),
+    "google-genai chat": Recording(
+        "gemini", gemini_chat, canned_replies.candidates() + canned_replies.candidates()[-1:]
+    ),
+    "google-genai stream": Recording("gemini", gemini_stream, canned_replies.candidate_streams()),
     "mistralai complete": Recording("mistral", mistral_complete, _MISTRAL),
     "mistralai parse": Recording("mistral", mistral_parse, _JSON_ANSWER),
     "mistralai stream": Recording(
-        "mistral", mistral_stream, _whole_calls(answers.chat_streams("mistral-large-latest", _MISTRAL_IDS))
+        "mistral", mistral_stream, _whole_calls(canned_replies.chat_streams("mistral-large-latest", _MISTRAL_IDS))
     ),
 }
 
 
 @cache
-def recorded(name: str) -> tuple[Sent, ...]:
+def record_client(name: str) -> tuple[SentRequest, ...]:
     """What a vendor's client sent, request by request."""
     recording = RECORDINGS[name]
-    with warnings.catch_warnings(), canned(recording.answers) as server:
+    with warnings.catch_warnings(), serve_canned(recording.answers) as server:
         # Vendors warn of models that grow old; that is theirs to say.
         warnings.simplefilter("ignore")
         recording.play(server.url)
         assert not server.answers, "the client asked less often than it was expected to"
-        return tuple(Sent(*asked) for asked in server.asked)
+        return tuple(SentRequest(*asked) for asked in server.requests)

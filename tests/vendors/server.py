@@ -10,7 +10,7 @@ from threading import Thread
 from typing import Any
 
 
-class Canned(ThreadingHTTPServer):
+class CannedServer(ThreadingHTTPServer):
     """`answers` are JSON values, lists of stream events as (name, value), the bytes of a stream, or functions that make
     one of these of path and body. Streams are of the type `kind`."""
 
@@ -20,7 +20,7 @@ class Canned(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers = list(answers)
         self.kind = kind
-        self.asked: list[tuple[str, bytes]] = []
+        self.requests: list[tuple[str, bytes]] = []
 
     @property
     def url(self) -> str:
@@ -28,11 +28,11 @@ class Canned(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Canned  # pyright: ignore[reportIncompatibleVariableOverride]
+    server: CannedServer  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        self.server.asked.append((self.path, body))
+        self.server.requests.append((self.path, body))
         if not self.server.answers:
             return self._send(500, "application/json", b'{"error": {"message": "one request too many"}}')
         answer = self.server.answers.pop(0)
@@ -61,8 +61,8 @@ def _event(name: str | None, value: Any) -> bytes:
 
 
 @contextmanager
-def canned(answers: Sequence[Any], kind: str = "text/event-stream") -> Generator[Canned]:
-    with Canned(answers, kind) as server:
+def serve_canned(answers: Sequence[Any], kind: str = "text/event-stream") -> Generator[CannedServer]:
+    with CannedServer(answers, kind) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:

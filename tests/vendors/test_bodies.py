@@ -12,8 +12,7 @@ from segue.conformance import check_body
 from segue.wire.registry import WIRES
 from tests.each import for_each
 from tests.properties import checks
-
-from .loops import RECORDINGS, Sent, recorded
+from tests.vendors.loops import RECORDINGS, SentRequest, record_client
 
 # The provider holds what came before: the body says what is new, and abroad the rest is not to be had.
 THREADS = ("anthropic tool runner", "anthropic streaming tool runner")
@@ -22,14 +21,14 @@ EVERY_RECORDING = pytest.mark.parametrize("name", NAMES)
 EVERY_TARGET = for_each("target", WIRES)
 
 
-def model_of(sent: Sent) -> str | None:
+def model_of(sent: SentRequest) -> str | None:
     """Gemini has the model in its path."""
     return sent.path.partition("/models/")[2].partition(":")[0] or json.loads(sent.body).get("model")
 
 
 @EVERY_RECORDING
 def test_checker_accepts_vendor_bodies(name: str) -> None:
-    for sent in recorded(name):
+    for sent in record_client(name):
         verdict = check_body(json.loads(sent.body), RECORDINGS[name].api, model=model_of(sent))
         assert verdict, str(verdict)
 
@@ -37,15 +36,15 @@ def test_checker_accepts_vendor_bodies(name: str) -> None:
 @EVERY_RECORDING
 def test_same_api_is_unchanged(name: str) -> None:
     api = RECORDINGS[name].api
-    for sent in recorded(name):
+    for sent in record_client(name):
         home = segue.convert(sent.body, source=api, target=api, model=model_of(sent))
-        assert checks.dumped(home.body) == checks.dumped(json.loads(sent.body))
+        assert checks.dump_json(home.body) == checks.dump_json(json.loads(sent.body))
         assert segue.repair(sent.body, api, model=model_of(sent)).changes == ()
 
 
 @EVERY_RECORDING
 def test_source_api_is_detected(name: str) -> None:
-    for sent in recorded(name):
+    for sent in record_client(name):
         source = segue.convert(sent.body, target="openai-chat").source
         assert source == RECORDINGS[name].api
 
@@ -53,7 +52,7 @@ def test_source_api_is_detected(name: str) -> None:
 @EVERY_RECORDING
 @EVERY_TARGET
 def test_every_api_takes_it(name: str, target: str) -> None:
-    for sent in recorded(name):
+    for sent in record_client(name):
         out = segue.convert(sent.body, source=RECORDINGS[name].api, target=target)
         model = json.loads(sent.body).get("model") if target == RECORDINGS[name].api else None
         assert check_body(out.body, target, model=model), str(check_body(out.body, target, model=model))
@@ -63,7 +62,7 @@ def test_every_api_takes_it(name: str, target: str) -> None:
 @EVERY_RECORDING
 @EVERY_TARGET
 def test_every_text_and_every_pair_arrives(name: str, target: str) -> None:
-    last = recorded(name)[-1]
+    last = record_client(name)[-1]
     out = segue.convert(last.body, source=RECORDINGS[name].api, target=target)
     for word in _find_markers(json.loads(last.body)):
         assert word in _plain(out.body), f"{word!r} is lost"

@@ -24,10 +24,9 @@ from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.wire.registry import WIRES
 from tests.properties.readers import Reading, read
-from tests.streams.writing import streamed
-
-from . import boto, loops
-from .server import Canned, canned
+from tests.streams.rendering import stream_reply
+from tests.vendors import boto, loops
+from tests.vendors.server import CannedServer, serve_canned
 
 THOUGHTS = ("Two cities, two calls.", "The time is missing.", "And there?", "All is there.")
 WORDS = ("Let me look.", "And the time.", "", "Mild and cool, and “noon” in both 😀.")
@@ -52,7 +51,7 @@ def upstream(api: str, turn: int) -> bytes:
         origin = Origin(provider, raw_id=f"call_{place}")
         blocks.append(ToolCall(name, arguments, id=f"hist_tool_{turn}_{place}", origin=origin))
     finish = "tool_calls" if CALLS[turn] else "stop"
-    return streamed(api, Reply(tuple(blocks), finish, Usage(11, 7), f"reply-{turn}", "a-model"), 9)
+    return stream_reply(api, Reply(tuple(blocks), finish, Usage(11, 7), f"reply-{turn}", "a-model"), 9)
 
 
 class Bridge:
@@ -175,13 +174,13 @@ def _boto(client: Any) -> str:
             toolConfig={"tools": boto.tools()},
         )
         events = list(answer["stream"])
-        assert boto.usage(events) == {"inputTokens": 11, "outputTokens": 7, "totalTokens": 18}
-        content = list(boto.blocks(events))
+        assert boto.collect_usage(events) == {"inputTokens": 11, "outputTokens": 7, "totalTokens": 18}
+        content = list(boto.collect_blocks(events))
         history.append({"role": "assistant", "content": content})
         uses = [block["toolUse"] for block in content if "toolUse" in block]
         if not uses:
             return "".join(block.get("text", "") for block in content)
-        history.append({"role": "user", "content": [boto.result(use) for use in uses]})
+        history.append({"role": "user", "content": [boto.run_tool(use) for use in uses]})
 
 
 class Client(NamedTuple):
@@ -213,21 +212,21 @@ CLIENTS: dict[str, Client] = {
         lambda url, stack: stack.enter_context(Mistral(api_key="none", server_url=url)),
         _mistral,
     ),
-    "bedrock": Client(lambda url, _stack: boto.connected(url), _boto, "application/vnd.amazon.eventstream"),
+    "bedrock": Client(lambda url, _stack: boto.connect(url), _boto, "application/vnd.amazon.eventstream"),
 }
 
 
 @pytest.fixture(scope="module", params=CLIENTS)
-def client(request: pytest.FixtureRequest) -> Generator[tuple[str, Any, Canned]]:
+def client(request: pytest.FixtureRequest) -> Generator[tuple[str, Any, CannedServer]]:
     """A vendor's client, and the server that it talks to."""
     wanted = CLIENTS[request.param]
-    with canned([], wanted.kind) as server, ExitStack() as stack:
+    with serve_canned([], wanted.kind) as server, ExitStack() as stack:
         yield request.param, wanted.make(server.url, stack), server
 
 
 @pytest.mark.filterwarnings("ignore:The model .* is deprecated")
 @pytest.mark.parametrize("target", WIRES)
-def test_a_tool_loop(client: tuple[str, Any, Canned], target: str) -> None:
+def test_a_tool_loop(client: tuple[str, Any, CannedServer], target: str) -> None:
     source, talker, server = client
     bridge = Bridge(source, target)
     server.answers = [bridge] * len(CALLS)

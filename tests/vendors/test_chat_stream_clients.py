@@ -21,9 +21,8 @@ from segue.wire.events import Failed, reply_events
 from segue.wire.registry import WIRES
 from tests.conversations.build import call
 from tests.conversations.replies import chat_reply
-from tests.streams.writing import streamed, written
-
-from .server import Canned, canned
+from tests.streams.rendering import render_stream, stream_reply
+from tests.vendors.server import CannedServer, serve_canned
 
 WORDS = "Hello wörld 😀, <b>&amp;</b>\n\t“quoted” "
 THOUGHT = "Hm.\n\nTwo files, I think."
@@ -110,19 +109,19 @@ ASKED: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": 
 
 
 @pytest.fixture(scope="module")
-def provider() -> Generator[Canned]:
-    with canned([]) as server:
+def provider() -> Generator[CannedServer]:
+    with serve_canned([]) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def client(provider: Canned) -> Generator[openai.OpenAI]:
+def client(provider: CannedServer) -> Generator[openai.OpenAI]:
     with openai.OpenAI(api_key="x", base_url=f"{provider.url}/v1", max_retries=0) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def mistral(provider: Canned) -> Generator[Mistral]:
+def mistral(provider: CannedServer) -> Generator[Mistral]:
     with Mistral(api_key="x", server_url=provider.url) as made:
         yield made
 
@@ -173,10 +172,10 @@ UNFINISHED = {"length": openai.LengthFinishReasonError, "content_filter": openai
 
 
 @pytest.mark.parametrize(("api", "name"), OPENAI_REPLIES)
-def test_openai_reads_the_same_reply(provider: Canned, client: openai.OpenAI, api: str, name: str) -> None:
+def test_openai_reads_the_same_reply(provider: CannedServer, client: openai.OpenAI, api: str, name: str) -> None:
     for reply in _replies(api, name):
         expected = _expected(reply)
-        provider.answers = [streamed(api, reply, 5)] * 2
+        provider.answers = [stream_reply(api, reply, 5)] * 2
         chunks = list(client.chat.completions.create(**ASKED, stream=True))
         assert _joined(chunks) == expected
         assert len({(chunk.id, chunk.model, chunk.created) for chunk in chunks}) == 1
@@ -193,9 +192,9 @@ def test_openai_reads_the_same_reply(provider: Canned, client: openai.OpenAI, ap
 
 
 @pytest.mark.parametrize("api", OPENAIS)
-def test_openais_asynchronous_client_reads_the_same_reply(provider: Canned, api: str) -> None:
+def test_openais_asynchronous_client_reads_the_same_reply(provider: CannedServer, api: str) -> None:
     (reply, _) = _replies(api, "reasoning, words and calls")
-    provider.answers = [streamed(api, reply, 5)] * 2
+    provider.answers = [stream_reply(api, reply, 5)] * 2
 
     async def listen() -> tuple[list[ChatCompletionChunk], Any]:
         async with openai.AsyncOpenAI(api_key="x", base_url=f"{provider.url}/v1", max_retries=0) as client:
@@ -207,19 +206,19 @@ def test_openais_asynchronous_client_reads_the_same_reply(provider: Canned, api:
     assert _joined(chunks) == _completed(completion) == _expected(reply)
 
 
-def test_openai_reads_a_call_with_free_text(provider: Canned, client: openai.OpenAI) -> None:
+def test_openai_reads_a_call_with_free_text(provider: CannedServer, client: openai.OpenAI) -> None:
     free = {"id": "call_1", "type": "custom", "custom": {"name": "patch", "input": '*** Begin\n"a"'}}
-    provider.answers = [streamed("openai-chat", segue.assemble([chat_reply(free)], "openai-chat"), 5)]
+    provider.answers = [stream_reply("openai-chat", segue.assemble([chat_reply(free)], "openai-chat"), 5)]
     with client.chat.completions.stream(**ASKED) as stream:
         list(stream)
         (made,) = stream.current_completion_snapshot.choices[0].message.tool_calls or []
     assert {key: value for key, value in made.to_dict().items() if key in free} == free
 
 
-def test_openai_reads_a_call_that_was_cut_off(provider: Canned, client: openai.OpenAI) -> None:
+def test_openai_reads_a_call_that_was_cut_off(provider: CannedServer, client: openai.OpenAI) -> None:
     """Its words are those that came, and the end says why."""
     reply = segue.assemble([chat_reply(call("call_1", "read_file", '{"path": "a'), finish="length")], "openai-chat")
-    provider.answers = [streamed("openai-chat", reply, 5)]
+    provider.answers = [stream_reply("openai-chat", reply, 5)]
     with client.chat.completions.stream(**ASKED) as stream:
         list(stream)
         (choice,) = stream.current_completion_snapshot.choices
@@ -228,21 +227,21 @@ def test_openai_reads_a_call_that_was_cut_off(provider: Canned, client: openai.O
 
 
 @pytest.mark.parametrize("api", OPENAIS)
-def test_openai_reads_a_failure(provider: Canned, client: openai.OpenAI, api: str) -> None:
+def test_openai_reads_a_failure(provider: CannedServer, client: openai.OpenAI, api: str) -> None:
     events_sent = [
         *reply_events(WIRES[api].parse_reply(chat_reply(content="Hi")))[:-2],
         Failed(ApiError(429, "Slow down.")),
     ]
-    provider.answers = [written(api, events_sent)]
+    provider.answers = [render_stream(api, events_sent)]
     with pytest.raises(openai.APIError, match=r"Slow down\."):
         list(client.chat.completions.create(**ASKED, stream=True))
 
 
 @pytest.mark.parametrize(("api", "name"), OPENAI_REPLIES)
-def test_chunks_of_openais_types_are_read(provider: Canned, client: openai.OpenAI, api: str, name: str) -> None:
+def test_chunks_of_openais_types_are_read(provider: CannedServer, client: openai.OpenAI, api: str, name: str) -> None:
     """As its client has them, dumped with everything that is null, and dumped without."""
     (reply, _) = _replies(api, name)
-    provider.answers = [streamed(api, reply, 5)]
+    provider.answers = [stream_reply(api, reply, 5)]
     chunks = list(client.chat.completions.create(**ASKED, stream=True))
     dumped = [chunk.model_dump(mode="json") for chunk in chunks]
     bare = [chunk.model_dump(mode="json", exclude_none=True) for chunk in chunks]
@@ -283,16 +282,16 @@ def _join_mistral(events: Iterable[Any]) -> Seen:
 
 # Its client has no word for a filter, and reads what it does not know as it is.
 @pytest.mark.parametrize("name", [name for api, name in REPLIES if api == "mistral"])
-def test_mistral_reads_the_same_reply(provider: Canned, mistral: Mistral, name: str) -> None:
+def test_mistral_reads_the_same_reply(provider: CannedServer, mistral: Mistral, name: str) -> None:
     for reply in _replies("mistral", name):
-        provider.answers = [streamed("mistral", reply, 5)]
+        provider.answers = [stream_reply("mistral", reply, 5)]
         with mistral.chat.stream(**ASKED) as stream:
             assert _join_mistral(stream) == _expected(reply)
 
 
-def test_mistrals_asynchronous_client_reads_the_same_reply(provider: Canned) -> None:
+def test_mistrals_asynchronous_client_reads_the_same_reply(provider: CannedServer) -> None:
     (reply, _) = _replies("mistral", "reasoning, words and calls")
-    provider.answers = [streamed("mistral", reply, 5)]
+    provider.answers = [stream_reply("mistral", reply, 5)]
 
     async def listen() -> list[Any]:
         async with Mistral(api_key="x", server_url=provider.url) as client:
@@ -302,9 +301,9 @@ def test_mistrals_asynchronous_client_reads_the_same_reply(provider: Canned) -> 
 
 
 @pytest.mark.parametrize("name", [name for api, name in REPLIES if api == "mistral"])
-def test_events_of_mistrals_types_are_read(provider: Canned, mistral: Mistral, name: str) -> None:
+def test_events_of_mistrals_types_are_read(provider: CannedServer, mistral: Mistral, name: str) -> None:
     (reply, _) = _replies("mistral", name)
-    provider.answers = [streamed("mistral", reply, 5)]
+    provider.answers = [stream_reply("mistral", reply, 5)]
     with mistral.chat.stream(**ASKED) as stream:
         events = list(stream)
     dumped = [event.data.model_dump(mode="json", warnings=False) for event in events]

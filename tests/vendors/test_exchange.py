@@ -12,9 +12,8 @@ import segue
 from segue.conformance import check_body
 from segue.wire.registry import WIRES
 from tests.properties.readers import read
-
-from . import answers
-from .clients import CLIENTS, Called
+from tests.vendors import canned_replies
+from tests.vendors.clients import CLIENTS, ClientCall
 
 EVERY_PAIR = pytest.mark.parametrize(
     ("source", "target"), [(a, b) for a in CLIENTS for b in CLIENTS if {a, b} <= {*WIRES}]
@@ -23,17 +22,17 @@ EVERY_PAIR = pytest.mark.parametrize(
 _MISTRAL_IDS = ("a1B2c3D4e", "f5G6h7I8j", "k9L0m1N2o")
 # How a model answers over each API. Ids that start anew in every reply are what Kimi and others are known for.
 ANSWERS: dict[str, Callable[[], list[Any]]] = {
-    "openai-chat": lambda: answers.chat(ids=("call_0", "call_1", "call_0")),
-    "kimi": lambda: answers.chat(
+    "openai-chat": lambda: canned_replies.chat(ids=("call_0", "call_1", "call_0")),
+    "kimi": lambda: canned_replies.chat(
         "kimi-k2-0905-preview", ("functions.get_weather:0", "functions.get_weather:1", "functions.get_time:0")
     ),
-    "deepseek": lambda: answers.chat("deepseek-chat", ("call_00_a", "call_01_b", "call_00_a")),
-    "qwen": lambda: answers.chat("qwen3-max", ("call_a", "call_a", "call_b")),
-    "mistral": lambda: answers.chat("mistral-large-latest", (_MISTRAL_IDS[0], _MISTRAL_IDS[1], _MISTRAL_IDS[0])),
-    "openai-responses": answers.responses,
-    "azure-foundry": answers.responses,
-    "anthropic": answers.messages,
-    "gemini": lambda: answers.candidates("gemini-3-pro-preview", signed=True),
+    "deepseek": lambda: canned_replies.chat("deepseek-chat", ("call_00_a", "call_01_b", "call_00_a")),
+    "qwen": lambda: canned_replies.chat("qwen3-max", ("call_a", "call_a", "call_b")),
+    "mistral": lambda: canned_replies.chat("mistral-large-latest", (_MISTRAL_IDS[0], _MISTRAL_IDS[1], _MISTRAL_IDS[0])),
+    "openai-responses": canned_replies.responses,
+    "azure-foundry": canned_replies.responses,
+    "anthropic": canned_replies.messages,
+    "gemini": lambda: canned_replies.candidates("gemini-3-pro-preview", signed=True),
 }
 # Names that the caller's API takes and others don't.
 NAMES: dict[str, tuple[str, str]] = {
@@ -56,9 +55,9 @@ def with_declared_names(answer: Any, request: Any, caller: tuple[str, str], name
 def test_an_exchange(source: str, target: str) -> None:
     client, tools = CLIENTS[source], NAMES.get(source, ("get_weather", "get_time"))
     body = client.start(list(tools))
-    answered: list[Called] = []
+    answered: list[ClientCall] = []
 
-    def answer(call: Called) -> str:
+    def answer(call: ClientCall) -> str:
         answered.append(call)
         return f"result {len(answered)} of {call.tool}"
 

@@ -17,17 +17,16 @@ from segue.wire.dialects.foundry import AZURE_FOUNDRY
 from segue.wire.events import Event, Failed
 from segue.wire.gemini import GEMINI
 from segue.wire.openai_responses import OPENAI_RESPONSES
-from tests.streams.reading import payloads_of, read, sse
-from tests.streams.responses_events import DIALECTS, EVERYTHING, by_the_book
-from tests.streams.test_gemini import TOLD
-from tests.streams.writing import from_abroad, written
-
-from .server import canned
+from tests.streams.parsing import payloads_of, read, sse
+from tests.streams.rendering import cross_api_events, render_stream
+from tests.streams.responses_events import DIALECTS, EVERYTHING, stream_events
+from tests.streams.test_gemini import CHUNKS
+from tests.vendors.server import serve_canned
 
 WORDS = "Hello wörld 😀"
 
 
-CROSS_API = from_abroad(
+CROSS_API = cross_api_events(
     Thinking("Hm."),
     Text("Hello "),
     Text("wörld 😀"),
@@ -43,14 +42,19 @@ CROSS_API = from_abroad(
 
 def _streamed(data: bytes) -> tuple[list[Any], Any]:
     """The events of OpenAI's client, and its final response."""
-    with canned([data]) as server, openai.OpenAI(api_key="x", base_url=f"{server.url}/v1", max_retries=0) as client:
+    with (
+        serve_canned([data]) as server,
+        openai.OpenAI(api_key="x", base_url=f"{server.url}/v1", max_retries=0) as client,
+    ):
         with client.responses.stream(model="gpt-5", input="Hi") as stream:
             events: list[Any] = list(stream)
         return events, events[-1].response
 
 
 def test_openai_reads_a_same_api_response() -> None:
-    events, response = _streamed(written(OPENAI_RESPONSES, read(OPENAI_RESPONSES, sse(*by_the_book(EVERYTHING)))[0]))
+    events, response = _streamed(
+        render_stream(OPENAI_RESPONSES, read(OPENAI_RESPONSES, sse(*stream_events(EVERYTHING)))[0])
+    )
     assert response.output_text == "Hello wörld 😀 and moreBye."
     assert [item.type for item in response.output] == [item["type"] for item in EVERYTHING["output"]]
     assert [item.id for item in response.output] == [item["id"] for item in EVERYTHING["output"]]
@@ -61,7 +65,7 @@ def test_openai_reads_a_same_api_response() -> None:
 
 @pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.name)
 def test_openai_reads_a_cross_api_reply(wire: Any) -> None:
-    events, response = _streamed(written(wire, CROSS_API))
+    events, response = _streamed(render_stream(wire, CROSS_API))
     assert response.output_text == WORDS
     assert [item.type for item in response.output] == [
         "reasoning",
@@ -86,14 +90,14 @@ def test_openai_reads_a_cross_api_reply(wire: Any) -> None:
     [("length", "incomplete", "max_output_tokens"), ("filter", "incomplete", "content_filter")],
 )
 def test_openai_reads_how_it_ended(finish: Any, kind: str, reason: str) -> None:
-    events, response = _streamed(written(OPENAI_RESPONSES, from_abroad(Text("Hi"), finish=finish)))
+    events, response = _streamed(render_stream(OPENAI_RESPONSES, cross_api_events(Text("Hi"), finish=finish)))
     assert events[-1].type == f"response.{kind}"
     assert response.incomplete_details.reason == reason
 
 
 def test_openai_reads_a_failure() -> None:
-    events_sent = [*from_abroad(Text("Hi"))[:-2], Failed(ApiError(429, "Slow down.", code="rate_limit_exceeded"))]
-    events, response = _streamed(written(OPENAI_RESPONSES, events_sent))
+    events_sent = [*cross_api_events(Text("Hi"))[:-2], Failed(ApiError(429, "Slow down.", code="rate_limit_exceeded"))]
+    events, response = _streamed(render_stream(OPENAI_RESPONSES, events_sent))
     assert events[-1].type == "response.failed"
     assert (response.error.code, response.error.message) == ("rate_limit_exceeded", "Slow down.")
 
@@ -104,20 +108,21 @@ def test_openai_types_have_every_event() -> None:
     from pydantic import TypeAdapter
 
     adapter: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
-    for events in (CROSS_API, read(OPENAI_RESPONSES, sse(*by_the_book(EVERYTHING)))[0]):
-        for payload in payloads_of(written(OPENAI_RESPONSES, events)):
+    for events in (CROSS_API, read(OPENAI_RESPONSES, sse(*stream_events(EVERYTHING)))[0]):
+        for payload in payloads_of(render_stream(OPENAI_RESPONSES, events)):
             assert adapter.validate_python(payload).type == payload["type"]
 
 
 @pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.name)
 @pytest.mark.parametrize(
-    "events", [CROSS_API, from_abroad(), from_abroad(Text("Hi"), finish="length"), from_abroad(finish="error")]
+    "events",
+    [CROSS_API, cross_api_events(), cross_api_events(Text("Hi"), finish="length"), cross_api_events(finish="error")],
 )
 def test_azure_accepts_the_event_order(wire: Any, events: list[Event]) -> None:
     """AZF-12."""
     machine = pytest.importorskip("azure.ai.agentserver.responses.streaming._state_machine")
     validator = machine.EventStreamValidator()
-    events_sent = payloads_of(written(wire, events))
+    events_sent = payloads_of(render_stream(wire, events))
     for payload in events_sent:
         validator.validate_next(payload)
     assert validator._terminal_seen
@@ -127,7 +132,7 @@ def test_azure_accepts_the_event_order_of_a_same_api_response() -> None:
     machine = pytest.importorskip("azure.ai.agentserver.responses.streaming._state_machine")
     for wire in DIALECTS:
         machine._validate_response_event_stream(
-            payloads_of(written(wire, read(wire, sse(*by_the_book(EVERYTHING)))[0]))
+            payloads_of(render_stream(wire, read(wire, sse(*stream_events(EVERYTHING)))[0]))
         )
     assert AZURE_FOUNDRY in DIALECTS
 
@@ -140,7 +145,7 @@ def _client(url: str) -> genai.Client:
 
 
 def _generated(data: bytes) -> list[types.GenerateContentResponse]:
-    with canned([data]) as server, _client(server.url) as client:
+    with serve_canned([data]) as server, _client(server.url) as client:
         return list(client.models.generate_content_stream(model="gemini-3-pro", contents="Hi"))
 
 
@@ -155,7 +160,7 @@ def _parts(chunks: Sequence[types.GenerateContentResponse]) -> list[types.Part]:
 
 
 def test_google_reads_a_same_api_reply() -> None:
-    chunks = _generated(written(GEMINI, read(GEMINI, sse(*TOLD))[0]))
+    chunks = _generated(render_stream(GEMINI, read(GEMINI, sse(*CHUNKS))[0]))
     parts = _parts(chunks)
     assert "".join(part.text or "" for part in parts if not part.thought) == "Let me look, wörld 😀."
     assert "".join(part.text or "" for part in parts if part.thought) == "**Plan**\nRead it."
@@ -174,7 +179,7 @@ def test_google_reads_a_same_api_reply() -> None:
 
 
 def test_google_reads_a_cross_api_reply() -> None:
-    chunks = _generated(written(GEMINI, CROSS_API))
+    chunks = _generated(render_stream(GEMINI, CROSS_API))
     parts = _parts(chunks)
     assert "".join(part.text or "" for part in parts if not part.thought) == WORDS
     calls = [part.function_call for part in parts if part.function_call]
@@ -186,9 +191,9 @@ def test_google_reads_a_cross_api_reply() -> None:
 
 
 def test_google_reads_a_failure() -> None:
-    events_sent = [*from_abroad(Text("Hi"))[:-2], Failed(ApiError(429, "Slow down."))]
+    events_sent = [*cross_api_events(Text("Hi"))[:-2], Failed(ApiError(429, "Slow down."))]
     with pytest.raises(errors.APIError, match=r"Slow down\."):
-        _generated(written(GEMINI, events_sent))
+        _generated(render_stream(GEMINI, events_sent))
 
 
 def test_google_runs_the_calls_of_a_stream_by_itself() -> None:
@@ -202,17 +207,17 @@ def test_google_runs_the_calls_of_a_stream_by_itself() -> None:
 
     calls = [ToolCall("read_file", {"path": path}, id=f"hist_tool_{path}") for path in ("a", "b")]
     answers = [
-        written(GEMINI, from_abroad(Thinking("Hm."), Text("Let me see. "), *calls, finish="tool_calls")),
-        written(GEMINI, from_abroad(Text("They "), Text("differ."))),
-        written(GEMINI, from_abroad(Text("Bye."))),
+        render_stream(GEMINI, cross_api_events(Thinking("Hm."), Text("Let me see. "), *calls, finish="tool_calls")),
+        render_stream(GEMINI, cross_api_events(Text("They "), Text("differ."))),
+        render_stream(GEMINI, cross_api_events(Text("Bye."))),
     ]
-    with canned(answers) as server, _client(server.url) as client:
+    with serve_canned(answers) as server, _client(server.url) as client:
         chat = client.chats.create(model="gemini-3-pro", config=types.GenerateContentConfig(tools=[read_file]))
         first = "".join(
             part.text or "" for part in _parts(list(chat.send_message_stream("Compare."))) if not part.thought
         )
         second = "".join(chunk.text or "" for chunk in chat.send_message_stream("Thanks."))
-        bodies = [json.loads(body) for _, body in server.asked]
+        bodies = [json.loads(body) for _, body in server.requests]
     assert (asked, first, second) == (["a", "b"], "Let me see. They differ.", "Bye.")
     sent_parts = [part for content in bodies[1]["contents"] for part in content["parts"]]
     results = [part["functionResponse"] for part in sent_parts if "functionResponse" in part]

@@ -17,7 +17,7 @@ def user(content: Any = "go", **more: Any) -> Body:
     return {"role": "user", "content": content, **more}
 
 
-def says(text: str, **more: Any) -> Body:
+def assistant(text: str, **more: Any) -> Body:
     """An assistant message as it occurs in a reply."""
     return {
         "type": "message",
@@ -123,7 +123,7 @@ AGENT = {
             "summary": [{"type": "summary_text", "text": "So."}],
             "encrypted_content": "g",
         },
-        says("Done.", id="msg_2", phase="final_answer"),
+        assistant("Done.", id="msg_2", phase="final_answer"),
         user("and now?"),
     ],
     "store": False,
@@ -350,8 +350,8 @@ APART = {
         user([]),
         {"role": "assistant", "content": "an easy message"},
         {"role": "assistant", "content": "another one", "phase": None},
-        says(""),
-        says("", id="msg_2", content=[]),
+        assistant(""),
+        assistant("", id="msg_2", content=[]),
         {
             "type": "message",
             "id": "msg_3",
@@ -363,7 +363,7 @@ APART = {
         user("meanwhile"),
         call("call_b", "read", "not json", id=None),
         output("call_b", ""),
-        says("between", id="msg_4"),
+        assistant("between", id="msg_4"),
         output("call_a", []),
         user(
             [

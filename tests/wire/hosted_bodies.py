@@ -9,15 +9,15 @@ from tests.conversations.build import PDF, PNG
 Body = dict[str, Any]
 
 
-class Ran(NamedTuple):
+class HostedCase(NamedTuple):
     """`expected_texts` are in every target's body, `opaque_texts` in none cross-API; `picture`: has an image."""
 
     name: str
     source: str
     body: Body
-    words: tuple[str, ...]
+    expected_texts: tuple[str, ...]
     tool: str | None = None
-    sealed: tuple[str, ...] = ()
+    opaque_texts: tuple[str, ...] = ()
     picture: bool = False
     error: bool = False
 
@@ -44,11 +44,11 @@ def server_tool_body(tool: str, given: Body, kind: str, content: Any, **more: An
     )
 
 
-def failed(tool: str, kind: str, code: str, **more: str) -> Ran:
+def failed(tool: str, kind: str, code: str, **more: str) -> HostedCase:
     body = server_tool_body(
         tool, {"a": "argument-1"}, kind, {"type": f"{kind}_tool_result_error", "error_code": code, **more}
     )
-    return Ran(f"{kind} error", "anthropic", body, ("argument-1", code, *more.values()), tool, error=True)
+    return HostedCase(f"{kind} error", "anthropic", body, ("argument-1", code, *more.values()), tool, error=True)
 
 
 def executed(kind: str, **more: Any) -> Body:
@@ -83,8 +83,8 @@ _TABS = [
 ]
 _NAVIGATES = {"type": "tool_use", "id": "toolu_1", "name": "navigate", "toolset_name": "browser", "input": {"url": "u"}}
 
-ANTHROPIC: tuple[Ran, ...] = (
-    Ran(
+ANTHROPIC: tuple[HostedCase, ...] = (
+    HostedCase(
         "web search",
         "anthropic",
         server_tool_body(
@@ -101,10 +101,14 @@ ANTHROPIC: tuple[Ran, ...] = (
         ("c2VhbGVk",),
     ),
     failed("web_search", "web_search", "max_uses_exceeded"),
-    Ran("web fetch", "anthropic", fetched(_TEXT_SOURCE), ("https://a.example", "Fees", "Class A: 9,000"), "web_fetch"),
-    Ran("web fetch of a file", "anthropic", fetched(_PDF_SOURCE), ("https://a.example", "2026-03-01"), "web_fetch"),
+    HostedCase(
+        "web fetch", "anthropic", fetched(_TEXT_SOURCE), ("https://a.example", "Fees", "Class A: 9,000"), "web_fetch"
+    ),
+    HostedCase(
+        "web fetch of a file", "anthropic", fetched(_PDF_SOURCE), ("https://a.example", "2026-03-01"), "web_fetch"
+    ),
     failed("web_fetch", "web_fetch", "url_not_accessible"),
-    Ran(
+    HostedCase(
         "code",
         "anthropic",
         server_tool_body(
@@ -122,7 +126,7 @@ ANTHROPIC: tuple[Ran, ...] = (
         ("print(42)", "forty-two", "a warning", "exit code 3", "file_011"),
         "code_execution",
     ),
-    Ran(
+    HostedCase(
         "code with sealed output",
         "anthropic",
         server_tool_body(
@@ -142,7 +146,7 @@ ANTHROPIC: tuple[Ran, ...] = (
         ("c2VhbGVk",),
     ),
     failed("code_execution", "code_execution", "execution_time_exceeded"),
-    Ran(
+    HostedCase(
         "bash in the sandbox",
         "anthropic",
         server_tool_body(
@@ -155,7 +159,7 @@ ANTHROPIC: tuple[Ran, ...] = (
         "bash_code_execution",
     ),
     failed("bash_code_execution", "bash_code_execution", "output_file_too_large"),
-    Ran(
+    HostedCase(
         "editor: view",
         "anthropic",
         server_tool_body(
@@ -174,7 +178,7 @@ ANTHROPIC: tuple[Ran, ...] = (
         ("fees.csv", "class,fee", "start_line: 7", "total_lines: 311"),
         _EDITOR,
     ),
-    Ran(
+    HostedCase(
         "editor: create",
         "anthropic",
         server_tool_body(
@@ -186,7 +190,7 @@ ANTHROPIC: tuple[Ran, ...] = (
         ("fees.csv", "is_file_update: true"),
         _EDITOR,
     ),
-    Ran(
+    HostedCase(
         "editor: replace",
         "anthropic",
         server_tool_body(
@@ -206,7 +210,7 @@ ANTHROPIC: tuple[Ran, ...] = (
         _EDITOR,
     ),
     failed(_EDITOR, _EDITOR, "file_not_found", error_message="no such file"),
-    Ran(
+    HostedCase(
         "tool search",
         "anthropic",
         server_tool_body(
@@ -222,7 +226,7 @@ ANTHROPIC: tuple[Ran, ...] = (
         "tool_search_tool_bm25",
     ),
     failed("tool_search_tool_regex", "tool_search", "invalid_pattern", error_message="bad pattern"),
-    Ran(
+    HostedCase(
         "advice",
         "anthropic",
         server_tool_body(
@@ -231,7 +235,7 @@ ANTHROPIC: tuple[Ran, ...] = (
         ("Check the draught.",),
         "advisor",
     ),
-    Ran(
+    HostedCase(
         "sealed advice",
         "anthropic",
         server_tool_body(
@@ -245,15 +249,15 @@ ANTHROPIC: tuple[Ran, ...] = (
         ("c2VhbGVk",),
     ),
     failed("advisor", "advisor", "too_many_requests"),
-    Ran(
+    HostedCase(
         "mcp",
         "anthropic",
         mcp([{"type": "text", "text": "High at nine."}]),
         ("wiki", "ask", "tides", "High at nine."),
         "wiki.ask",
     ),
-    Ran("mcp, a string", "anthropic", mcp("High at nine."), ("wiki", "High at nine."), "wiki.ask"),
-    Ran(
+    HostedCase("mcp, a string", "anthropic", mcp("High at nine."), ("wiki", "High at nine."), "wiki.ask"),
+    HostedCase(
         "mcp error",
         "anthropic",
         mcp([{"type": "text", "text": "ebb"}], is_error=True),
@@ -261,14 +265,14 @@ ANTHROPIC: tuple[Ran, ...] = (
         "wiki.ask",
         error=True,
     ),
-    Ran(
+    HostedCase(
         "still running",
         "anthropic",
         claude({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "tides"}}),
         ("tides",),
         "web_search",
     ),
-    Ran(
+    HostedCase(
         "an unknown tool",
         "anthropic",
         server_tool_body(
@@ -280,7 +284,7 @@ ANTHROPIC: tuple[Ran, ...] = (
         ("fair", "deep"),
         "divination",
     ),
-    Ran(
+    HostedCase(
         "browser state",
         "anthropic",
         claude(
@@ -301,7 +305,7 @@ ANTHROPIC: tuple[Ran, ...] = (
         ),
         ("Rates", "https://rates.example", "Fees", "https://fees.example", "t2"),
     ),
-    Ran(
+    HostedCase(
         "upload",
         "anthropic",
         {
@@ -347,8 +351,8 @@ _INNER = {
     "caller": {"type": "program", "caller_id": "call_p"},
 }
 
-RESPONSES: tuple[Ran, ...] = (
-    Ran(
+RESPONSES: tuple[HostedCase, ...] = (
+    HostedCase(
         "web search with sources",
         _RESPONSES,
         one(
@@ -359,14 +363,14 @@ RESPONSES: tuple[Ran, ...] = (
         ("tides", "https://a.example"),
         "web_search",
     ),
-    Ran(
+    HostedCase(
         "web search without",
         _RESPONSES,
         one("web_search_call", "ws_1", action={"type": "search", "query": "tides"}),
         ("tides",),
         "web_search",
     ),
-    Ran(
+    HostedCase(
         "file search",
         _RESPONSES,
         one(
@@ -378,7 +382,7 @@ RESPONSES: tuple[Ran, ...] = (
         ("dues", "fees.csv", "A: 9,000"),
         "file_search",
     ),
-    Ran(
+    HostedCase(
         "code",
         _RESPONSES,
         one(
@@ -391,7 +395,7 @@ RESPONSES: tuple[Ran, ...] = (
         ("plot()", "drawn", "https://pictures.example/1.png"),
         "code_interpreter",
     ),
-    Ran(
+    HostedCase(
         "picture",
         _RESPONSES,
         one("image_generation_call", "ig_1", result=PNG, revised_prompt="a harbour"),
@@ -399,14 +403,14 @@ RESPONSES: tuple[Ran, ...] = (
         "image_generation",
         picture=True,
     ),
-    Ran(
+    HostedCase(
         "mcp",
         _RESPONSES,
         one("mcp_call", "mcp_1", name="ask", server_label="wiki", arguments='{"q":"tides"}', output="High at nine."),
         ("wiki", "ask", "tides", "High at nine."),
         "wiki.ask",
     ),
-    Ran(
+    HostedCase(
         "mcp error",
         _RESPONSES,
         one("mcp_call", "mcp_1", name="ask", server_label="wiki", arguments="{}", error="ebb", output=None),
@@ -414,14 +418,14 @@ RESPONSES: tuple[Ran, ...] = (
         "wiki.ask",
         error=True,
     ),
-    Ran(
+    HostedCase(
         "shell in a container",
         _RESPONSES,
         items({**_SHELL, **_IN_CONTAINER}, {"type": "shell_call_output", "call_id": "call_1", "output": [_CHUNK]}),
         ("ls /data", "fees.csv", "a warning", "exit code 3"),
         "shell",
     ),
-    Ran(
+    HostedCase(
         "tool search",
         _RESPONSES,
         items(
@@ -437,7 +441,7 @@ RESPONSES: tuple[Ran, ...] = (
         ("crm", "canal_fee"),
         "tool_search",
     ),
-    Ran(
+    HostedCase(
         "program with a call of its own",
         _RESPONSES,
         items(
@@ -450,7 +454,7 @@ RESPONSES: tuple[Ran, ...] = (
         ("await get(1)", "get", "one", "sum 1"),
         "program",
     ),
-    Ran(
+    HostedCase(
         "screenshot",
         _RESPONSES,
         items(
@@ -482,8 +486,8 @@ def parts(*made: Body, **more: Any) -> Body:
     return {"contents": [*contents, {"role": "user", "parts": [{"text": "And now?"}]}], **more}
 
 
-GEMINI: tuple[Ran, ...] = (
-    Ran(
+GEMINI: tuple[HostedCase, ...] = (
+    HostedCase(
         "code",
         "gemini",
         parts(
@@ -495,7 +499,7 @@ GEMINI: tuple[Ran, ...] = (
         "code_execution",
         picture=True,
     ),
-    Ran(
+    HostedCase(
         "code that failed",
         "gemini",
         parts(
@@ -506,7 +510,7 @@ GEMINI: tuple[Ran, ...] = (
         "code_execution",
         error=True,
     ),
-    Ran(
+    HostedCase(
         "search",
         "gemini",
         parts(

@@ -16,18 +16,18 @@ from tests import converse
 from tests.conversations.build import (
     PDF,
     PNG,
-    answers,
     anthropic,
-    asks,
+    anthropic_assistant,
+    anthropic_user,
     bedrock,
-    by_converse,
     calls,
     chat,
+    converse_assistant,
+    converse_user,
     function,
     result,
     text,
     thought,
-    to_converse,
     tool,
     tool_result,
     tool_spec,
@@ -75,7 +75,9 @@ def finding_messages(out: Any, kind: str) -> list[str]:
 def test_id_valid_only_for_converse(model: str | None, kept: bool) -> None:
     """BED-01: dots and colons are valid, but not for Claude (ANT-01) or Mistral (MIS-01)."""
     body = bedrock(
-        to_converse("Go."), by_converse(tool_use("functions.f:0")), to_converse(tool_result("functions.f:0", "A"))
+        converse_user("Go."),
+        converse_assistant(tool_use("functions.f:0")),
+        converse_user(tool_result("functions.f:0", "A")),
     )
     _, (_, (call,)), (_, (answer,)) = messages_of(convert_same_api(body, model))
     assert call["toolUse"]["toolUseId"] == answer["toolResult"]["toolUseId"]
@@ -85,7 +87,9 @@ def test_id_valid_only_for_converse(model: str | None, kept: bool) -> None:
 @pytest.mark.parametrize("call_id", ["a|b", "x" * 65, "é", " "])
 @pytest.mark.parametrize("model", [CLAUDE, NOVA])
 def test_invalid_id_is_projected(call_id: str, model: str) -> None:
-    body = bedrock(to_converse("Go."), by_converse(tool_use(call_id)), to_converse(tool_result(call_id, "A")))
+    body = bedrock(
+        converse_user("Go."), converse_assistant(tool_use(call_id)), converse_user(tool_result(call_id, "A"))
+    )
     _, (_, (call,)), _ = messages_of(convert_same_api(body, model))
     assert call["toolUse"]["toolUseId"].startswith("tooluse_")
 
@@ -108,15 +112,17 @@ def test_stub_tool_where_none_is_declared() -> None:
     out = convert_to_bedrock(chat(*CALLED, tools=None))
     (entry,) = out.body["toolConfig"]["tools"]
     assert entry["toolSpec"]["name"] == "unavailable_tool"
-    body = bedrock(to_converse("Go."), by_converse(tool_use("t")), to_converse(tool_result("t", "A")), tools=None)
+    body = bedrock(
+        converse_user("Go."), converse_assistant(tool_use("t")), converse_user(tool_result("t", "A")), tools=None
+    )
     assert convert_same_api(body).body["toolConfig"]["tools"] == [entry]
 
 
 def test_stub_tool_beside_an_unsupported_hosted_tool() -> None:
     body = anthropic(
         user("Go."),
-        answers(use("toolu_1", "bash", {"command": "ls"})),
-        asks(result("toolu_1", "a")),
+        anthropic_assistant(use("toolu_1", "bash", {"command": "ls"})),
+        anthropic_user(result("toolu_1", "a")),
         tools=[{"type": "web_search_20250305", "name": "web_search"}],
     )
     assert [one["toolSpec"]["name"] for one in convert_to_bedrock(body).body["toolConfig"]["tools"]] == [
@@ -127,7 +133,7 @@ def test_stub_tool_beside_an_unsupported_hosted_tool() -> None:
 @pytest.mark.parametrize(("model", "kept"), [(CLAUDE_5, True), (QWEN, True), (NOVA, False), (LLAMA, False)])
 def test_first_message_role(model: str, kept: bool) -> None:
     """BED-06"""
-    body = bedrock(by_converse("Hello."), to_converse("Hi."), model=model)
+    body = bedrock(converse_assistant("Hello."), converse_user("Hi."), model=model)
     assert (convert_same_api(body).body == body) is kept
     assert kept or messages_of(convert_same_api(body))[0] == ("user", [{"text": "[continued]"}])
 
@@ -145,9 +151,11 @@ def test_no_document_beside_results_for_claude(apart: bool) -> None:
     document = {"document": {"format": "pdf", "name": "a", "source": {"bytes": PDF}}}
     answer = tool_result("tooluse_1", "A")
     messages = (
-        (to_converse(answer, "So?"), to_converse("This:", document)) if apart else (to_converse(answer, document),)
+        (converse_user(answer, "So?"), converse_user("This:", document))
+        if apart
+        else (converse_user(answer, document),)
     )
-    body = bedrock(to_converse("Go."), by_converse(tool_use("tooluse_1")), *messages, model=CLAUDE)
+    body = bedrock(converse_user("Go."), converse_assistant(tool_use("tooluse_1")), *messages, model=CLAUDE)
     for role, content in messages_of(convert_same_api(body)):
         held = {key for block in content for key in block}
         assert role == "assistant" or not {"toolResult", "document"} <= held
@@ -156,9 +164,9 @@ def test_no_document_beside_results_for_claude(apart: bool) -> None:
 
 def test_document_needs_text_beside_it() -> None:
     document = {"document": {"format": "pdf", "name": "a", "source": {"bytes": PDF}}}
-    (_, content), *_ = messages_of(convert_same_api(bedrock(to_converse(document), model=NOVA)))
+    (_, content), *_ = messages_of(convert_same_api(bedrock(converse_user(document), model=NOVA)))
     assert content == [document, {"text": "[document attached]"}]
-    worded = bedrock(to_converse(document, "Read."), model=NOVA)
+    worded = bedrock(converse_user(document, "Read."), model=NOVA)
     assert convert_same_api(worded).body == worded
 
 
@@ -192,7 +200,11 @@ def test_document_names_are_unique() -> None:
 def test_blank_text_is_left_out_everywhere() -> None:
     """BED-08"""
     body = bedrock(
-        to_converse("Go.", " ", ""), by_converse("\n"), to_converse("Well?"), model=NOVA, system=[{"text": " "}]
+        converse_user("Go.", " ", ""),
+        converse_assistant("\n"),
+        converse_user("Well?"),
+        model=NOVA,
+        system=[{"text": " "}],
     )
     out = convert_same_api(body)
     assert "system" not in out.body
@@ -201,7 +213,13 @@ def test_blank_text_is_left_out_everywhere() -> None:
 
 def test_neighbours_of_one_role_are_one_message() -> None:
     """BED-10"""
-    body = bedrock(to_converse("Go."), to_converse("Now."), by_converse("a"), by_converse("b"), to_converse("c"))
+    body = bedrock(
+        converse_user("Go."),
+        converse_user("Now."),
+        converse_assistant("a"),
+        converse_assistant("b"),
+        converse_user("c"),
+    )
     assert [role for role, _ in messages_of(convert_same_api(body, NOVA))] == ["user", "assistant", "user"]
     assert [role for role, _ in messages_of(convert_to_bedrock(chat(user("a"), user("b"))))] == ["user"]
 
@@ -213,7 +231,7 @@ def test_neighbours_of_one_role_are_one_message() -> None:
 def test_empty_error_result_gets_text(content: list[Any]) -> None:
     """«cannot be empty when status value is error»"""
     given = {"toolResult": {"toolUseId": "t", "content": content, "status": "error"}}
-    body = bedrock(to_converse("Go."), by_converse(tool_use("t")), to_converse(given))
+    body = bedrock(converse_user("Go."), converse_assistant(tool_use("t")), converse_user(given))
     _, _, (_, (answer,)) = messages_of(convert_same_api(body))
     messages = [{"text": "[failed without a message]"}]
     assert answer["toolResult"] == {"toolUseId": "t", "content": messages, "status": "error"}
@@ -222,7 +240,7 @@ def test_empty_error_result_gets_text(content: list[Any]) -> None:
 def test_arguments_are_objects_and_content_is_a_list() -> None:
     """BED-09"""
     given = {"toolResult": {"toolUseId": "t", "content": "A"}}
-    body = bedrock(to_converse("Go."), by_converse(tool_use("t", value='{"path": "a"}')), to_converse(given))
+    body = bedrock(converse_user("Go."), converse_assistant(tool_use("t", value='{"path": "a"}')), converse_user(given))
     _, (_, (call,)), (_, (answer,)) = messages_of(convert_same_api(body))
     assert call["toolUse"]["input"] == {"path": "a"}
     assert answer["toolResult"]["content"] == [{"text": "A"}]
@@ -230,7 +248,9 @@ def test_arguments_are_objects_and_content_is_a_list() -> None:
 
 def test_json_result_survives_a_cross_api_round_trip() -> None:
     value = {"next": "14:05", "rows": [1, 1.0]}
-    body = bedrock(to_converse("Go."), by_converse(tool_use("t")), to_converse(tool_result("t", {"json": value})))
+    body = bedrock(
+        converse_user("Go."), converse_assistant(tool_use("t")), converse_user(tool_result("t", {"json": value}))
+    )
     there = segue.convert(body, source="bedrock", target="gemini")
     assert there.body["contents"][2]["parts"][0]["functionResponse"]["response"] == value
     back = convert_to_bedrock(there.body, source="gemini")
@@ -242,7 +262,9 @@ def test_json_result_survives_a_cross_api_round_trip() -> None:
 )
 def test_pictures_in_results(model: str, inside: bool) -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-    body = anthropic(user("Go."), answers(use("toolu_1")), asks(result("toolu_1", [text("A"), picture])))
+    body = anthropic(
+        user("Go."), anthropic_assistant(use("toolu_1")), anthropic_user(result("toolu_1", [text("A"), picture]))
+    )
     answer = convert_to_bedrock(body, model).body["messages"][2]["content"][0]["toolResult"]["content"]
     assert ({"image": {"format": "png", "source": {"bytes": PNG}}} in answer) is inside
 
@@ -257,7 +279,9 @@ def test_image_url_is_fetched_or_becomes_text() -> None:
 def test_bytes_of_boto3_become_base64() -> None:
     picture = {"image": {"format": "png", "source": {"bytes": base64.b64decode(PNG)}}}
     sealed = {"reasoningContent": {"redactedContent": b"sealed"}}
-    body = bedrock(to_converse(picture, "What?"), by_converse(sealed, "A dot."), to_converse("Thanks."), model=CLAUDE)
+    body = bedrock(
+        converse_user(picture, "What?"), converse_assistant(sealed, "A dot."), converse_user("Thanks."), model=CLAUDE
+    )
     out = convert_same_api(body)
     assert out.body["messages"][0]["content"][0]["image"]["source"]["bytes"] == PNG
     assert out.body["messages"][1]["content"][0]["reasoningContent"]["redactedContent"] == "c2VhbGVk"
@@ -268,9 +292,9 @@ def test_bytes_of_boto3_become_base64() -> None:
 def test_cache_points_stay_with_their_blocks() -> None:
     point = {"cachePoint": {"type": "default", "ttl": "1h"}}
     body = bedrock(
-        to_converse(point, "Go.", point, point),
-        by_converse(tool_use("tooluse_1"), tool_use("tooluse_2")),
-        to_converse(tool_result("tooluse_1", "A"), point),
+        converse_user(point, "Go.", point, point),
+        converse_assistant(tool_use("tooluse_1"), tool_use("tooluse_2")),
+        converse_user(tool_result("tooluse_1", "A"), point),
         model=CLAUDE,
     )
     out = convert_same_api(body)
@@ -290,7 +314,9 @@ def test_cache_points_stay_with_their_blocks() -> None:
 
 @pytest.mark.parametrize("model", [NOVA, "openai.gpt-oss-120b-1:0"])
 def test_unsigned_reasoning_goes_only_to_its_own_model(model: str) -> None:
-    body = bedrock(to_converse("Hi."), by_converse(thought("Hm.", ...), "Hello."), to_converse("Well?"), model=model)
+    body = bedrock(
+        converse_user("Hi."), converse_assistant(thought("Hm.", ...), "Hello."), converse_user("Well?"), model=model
+    )
     del body["messages"][1]["content"][0]["reasoningContent"]["reasoningText"]["signature"]
     assert convert_same_api(body).body == body
     assert "Hm." not in convert_same_api(body, CLAUDE).data.decode()
@@ -299,13 +325,18 @@ def test_unsigned_reasoning_goes_only_to_its_own_model(model: str) -> None:
 
 def test_reasoning_is_dropped_for_deepseek() -> None:
     body = bedrock(
-        to_converse("Hi."), by_converse(thought("Hm."), "Hello."), to_converse("Well?"), model="deepseek.r1-v1:0"
+        converse_user("Hi."),
+        converse_assistant(thought("Hm."), "Hello."),
+        converse_user("Well?"),
+        model="deepseek.r1-v1:0",
     )
     assert "Hm." not in convert_same_api(body).data.decode()
 
 
 def test_signatures_of_claude_are_not_those_of_anthropic() -> None:
-    body = bedrock(to_converse("Hi."), by_converse(thought("Hm."), "Hello."), to_converse("Well?"), model=CLAUDE)
+    body = bedrock(
+        converse_user("Hi."), converse_assistant(thought("Hm."), "Hello."), converse_user("Well?"), model=CLAUDE
+    )
     assert (
         "Hm." not in segue.convert(body, source="bedrock", target="anthropic", model="claude-sonnet-4-5").data.decode()
     )
@@ -318,7 +349,7 @@ def test_thinking_excludes_a_forced_choice() -> None:
     tools = {"tools": [tool_spec()], "toolChoice": {"any": {}}}
     thinking_fields = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
     body = bedrock(
-        to_converse("Go."), model=CLAUDE, tools=tools, additionalModelRequestFields={**thinking_fields, "x": 1}
+        converse_user("Go."), model=CLAUDE, tools=tools, additionalModelRequestFields={**thinking_fields, "x": 1}
     )
     out = convert_same_api(body)
     assert out.body["toolConfig"] == tools
@@ -328,9 +359,9 @@ def test_thinking_excludes_a_forced_choice() -> None:
 def test_open_exchange_without_reasoning_disables_thinking() -> None:
     """ANT-24"""
     body = bedrock(
-        to_converse("Go."),
-        by_converse(tool_use("tooluse_1")),
-        to_converse(tool_result("tooluse_1", "A")),
+        converse_user("Go."),
+        converse_assistant(tool_use("tooluse_1")),
+        converse_user(tool_result("tooluse_1", "A")),
         model="us.anthropic.claude-3-7-sonnet-20250219-v1:0",
         additionalModelRequestFields={"reasoning_config": {"type": "enabled", "budget_tokens": 1024}},
     )
@@ -388,7 +419,7 @@ OPTIONS = [
 @pytest.mark.parametrize(("model", "given", "expected"), OPTIONS)
 def test_options(model: str, given: dict[str, Any], expected: dict[str, Any]) -> None:
     out = convert_to_bedrock(chat(user("Hi."), tools=None, **given), model)
-    assert out.body == {"modelId": model, "messages": [to_converse("Hi.")], **expected}
+    assert out.body == {"modelId": model, "messages": [converse_user("Hi.")], **expected}
 
 
 @pytest.mark.parametrize(
@@ -437,7 +468,10 @@ def test_response_schema_parses_and_renders() -> None:
 
 def test_model_fields_are_not_sent_to_another_family() -> None:
     body = bedrock(
-        to_converse("Hi."), model=CLAUDE, tools=None, additionalModelRequestFields={"top_k": 5, "anthropic_beta": ["x"]}
+        converse_user("Hi."),
+        model=CLAUDE,
+        tools=None,
+        additionalModelRequestFields={"top_k": 5, "anthropic_beta": ["x"]},
     )
     assert convert_same_api(body).body == body
     out = convert_same_api(body, NOVA)
@@ -447,7 +481,7 @@ def test_model_fields_are_not_sent_to_another_family() -> None:
 
 def test_bedrock_only_options_stay_for_same_api_and_are_reported_cross_api() -> None:
     rest = {"guardrailConfig": {"guardrailIdentifier": "abc"}, "serviceTier": {"type": "flex"}}
-    body = bedrock(to_converse("Hi."), tools=None, requestMetadata={"k": "v"}, **rest)
+    body = bedrock(converse_user("Hi."), tools=None, requestMetadata={"k": "v"}, **rest)
     assert convert_same_api(body).body == body
     lost = str(finding_messages(segue.convert(body, source="bedrock", target="openai-chat"), "dropped"))
     assert all(key in lost for key in (*rest, "requestMetadata"))
@@ -474,7 +508,7 @@ def test_nova_schemas_have_a_plain_top_level() -> None:
 def test_same_api_declarations_are_repaired_only_where_invalid() -> None:
     point = {"cachePoint": {"type": "default"}}
     bad = tool_spec("a", description="", inputSchema={"json": {"type": "string"}}, strict=True)
-    body = bedrock(to_converse("Go."), tools={"tools": [tool_spec(), bad, point, tool_spec()]})
+    body = bedrock(converse_user("Go."), tools={"tools": [tool_spec(), bad, point, tool_spec()]})
     first, second, third = convert_same_api(body).body["toolConfig"]["tools"]
     assert (first, third) == (tool_spec(), point)
     wrapped = {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]}
@@ -522,19 +556,21 @@ def test_usage_includes_cached_tokens() -> None:
 
 
 def test_a_reply_for_a_client_of_converse() -> None:
-    out = segue.convert(bedrock(to_converse("Go."), model=CLAUDE), target="openai-chat")
+    out = segue.convert(bedrock(converse_user("Go."), model=CLAUDE), target="openai-chat")
     reply = out.reply(chat_reply(chat_call("call_1", "read_file", {"path": "a"}), content="Well."))
     blocks = reply["output"]["message"]["content"]
     assert blocks[0] == {"text": "Well."}
     assert blocks[1]["toolUse"]["toolUseId"].startswith("tooluse_")
     assert (reply["stopReason"], reply["usage"]["totalTokens"]) == ("tool_use", 18)
-    again = segue.convert(bedrock(to_converse("Go."), reply["output"]["message"], to_converse("?")), target="bedrock")
+    again = segue.convert(
+        bedrock(converse_user("Go."), reply["output"]["message"], converse_user("?")), target="bedrock"
+    )
     assert converse.complaints(again.body) == []
 
 
 def test_reply_is_unchanged_for_same_api() -> None:
     given = bedrock_reply(thought("Hm."), {"cachePoint": {"type": "default"}}, tool_use("tooluse_1"))
-    assert convert_same_api(bedrock(to_converse("Go."), model=CLAUDE)).reply(given) == given
+    assert convert_same_api(bedrock(converse_user("Go."), model=CLAUDE)).reply(given) == given
 
 
 @pytest.mark.parametrize(
@@ -570,13 +606,13 @@ def test_invalid_reply_is_rejected(body: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        bedrock(to_converse("Hi."), tools=None),
-        bedrock(to_converse("Hi."), tools=None, system=[{"text": "Be brief."}]),
-        bedrock(to_converse({"image": {"format": "png", "source": {"bytes": PNG}}}), tools=None),
-        bedrock(to_converse("Hi.")),
+        bedrock(converse_user("Hi."), tools=None),
+        bedrock(converse_user("Hi."), tools=None, system=[{"text": "Be brief."}]),
+        bedrock(converse_user({"image": {"format": "png", "source": {"bytes": PNG}}}), tools=None),
+        bedrock(converse_user("Hi.")),
         {"modelId": CLAUDE, "messages": []},
-        bedrock(by_converse(tool_use("t")), to_converse(tool_result("t", "A")), tools=None),
-        {"messages": [to_converse("Hi.")], "inferenceConfig": {"maxTokens": 5}},
+        bedrock(converse_assistant(tool_use("t")), converse_user(tool_result("t", "A")), tools=None),
+        {"messages": [converse_user("Hi.")], "inferenceConfig": {"maxTokens": 5}},
     ],
 )
 def test_body_is_detected_by_shape(body: dict[str, Any]) -> None:
@@ -585,7 +621,7 @@ def test_body_is_detected_by_shape(body: dict[str, Any]) -> None:
 
 def test_a_body_of_another_api_is_refused() -> None:
     with pytest.raises(segue.InputError, match="of bedrock, not of anthropic"):
-        segue.convert(bedrock(to_converse("Hi.")), source="anthropic", target="openai-chat")
+        segue.convert(bedrock(converse_user("Hi.")), source="anthropic", target="openai-chat")
     with pytest.raises(segue.InputError, match="of anthropic, not of bedrock"):
         segue.convert(anthropic(user("Hi.")), source="bedrock", target="openai-chat")
 
@@ -596,10 +632,10 @@ def test_a_body_of_another_api_is_refused() -> None:
         ({"messages": 3}, "messages"),
         ({"messages": [{"role": "tool", "content": []}]}, "messages[0].role"),
         ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content"),
-        ({"messages": [to_converse({})]}, "messages[0].content[0]"),
-        ({"messages": [to_converse({"text": 3})]}, "messages[0].content[0].text"),
-        ({"messages": [to_converse({"toolUse": {"input": {}}})]}, "messages[0].content[0].toolUse.name"),
-        ({"messages": [to_converse({"toolResult": {"content": 3}})]}, "messages[0].content[0].toolResult.content"),
+        ({"messages": [converse_user({})]}, "messages[0].content[0]"),
+        ({"messages": [converse_user({"text": 3})]}, "messages[0].content[0].text"),
+        ({"messages": [converse_user({"toolUse": {"input": {}}})]}, "messages[0].content[0].toolUse.name"),
+        ({"messages": [converse_user({"toolResult": {"content": 3}})]}, "messages[0].content[0].toolResult.content"),
         ({"system": 3}, "system"),
         ({"system": [{"text": 3}]}, "system[0].text"),
         ({"toolConfig": {"tools": [{"toolSpec": {}}]}}, "toolConfig.tools[0].toolSpec.name"),
@@ -607,7 +643,7 @@ def test_a_body_of_another_api_is_refused() -> None:
 )
 def test_input_error_names_the_path(change: dict[str, Any], path: str) -> None:
     with pytest.raises(segue.InputError) as caught:
-        segue.convert({**bedrock(to_converse("Hi.")), **change}, source="bedrock", target="openai-chat")
+        segue.convert({**bedrock(converse_user("Hi.")), **change}, source="bedrock", target="openai-chat")
     assert caught.value.path == path
 
 

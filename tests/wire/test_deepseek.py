@@ -16,7 +16,7 @@ from segue.wire.dialects.deepseek import DEEPSEEK
 from segue.wire.dialects.kimi import KIMI
 from segue.wire.dialects.mistral import MISTRAL
 from segue.wire.openai_chat import OPENAI_CHAT
-from tests.wire.carrying import carry, carry_reply
+from tests.wire.conversion import convert_body, convert_reply
 
 READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
 V4 = "deepseek-v4-pro"
@@ -121,39 +121,39 @@ def test_reasoning_by_model_and_mode(model: str, thinking: Any, on_calls: bool, 
     else:
         effort = {} if thinking is None else {"reasoning_effort": "high" if thinking == ON else "none"}
         body = {"messages": list(LOOP), **effort}
-    made, report = carry(body, source, DEEPSEEK, model=model)
+    made, report = convert_body(body, source, DEEPSEEK, model=model)
     assert (made["messages"][1].get("reasoning_content") == ".") is on_calls
     assert (made["messages"][3].get("reasoning_content") == ".") is on_words
     assert len(report.of("reasoning")) == on_calls + on_words
-    assert carry(made, DEEPSEEK, DEEPSEEK, model=model)[0] == made
+    assert convert_body(made, DEEPSEEK, DEEPSEEK, model=model)[0] == made
 
 
 def test_every_turn_gets_what_the_current_one_needs() -> None:
     longer = (*LOOP, assistant_calls(call("call_01_b")), result("call_01_b"), assistant("y"), user("more"))
-    short = carry({"messages": list(LOOP)}, OPENAI_CHAT, DEEPSEEK, model=V4)[0]["messages"]
-    long = carry({"messages": list(longer)}, OPENAI_CHAT, DEEPSEEK, model=V4)[0]["messages"]
+    short = convert_body({"messages": list(LOOP)}, OPENAI_CHAT, DEEPSEEK, model=V4)[0]["messages"]
+    long = convert_body({"messages": list(longer)}, OPENAI_CHAT, DEEPSEEK, model=V4)[0]["messages"]
     assert long[: len(short)] == short
     assert all("reasoning_content" in message for message in long if message["role"] == "assistant")
 
 
 def test_own_reasoning_is_sent_back_and_other_reasoning_dropped() -> None:
     body = body_of(user(), assistant(reasoning_content="hm"), user(), model=V4)
-    assert carry(body, DEEPSEEK, DEEPSEEK)[0]["messages"][1]["reasoning_content"] == "hm"
-    assert carry(body, KIMI, DEEPSEEK, model=V4)[0]["messages"][1]["reasoning_content"] == "."
-    converted, _ = carry(body, KIMI, DEEPSEEK, model="deepseek-chat", reasoning="text")
+    assert convert_body(body, DEEPSEEK, DEEPSEEK)[0]["messages"][1]["reasoning_content"] == "hm"
+    assert convert_body(body, KIMI, DEEPSEEK, model=V4)[0]["messages"][1]["reasoning_content"] == "."
+    converted, _ = convert_body(body, KIMI, DEEPSEEK, model="deepseek-chat", reasoning="text")
     assert converted["messages"][1]["content"] == "[reasoning] hm\nx"
 
 
 def test_r1_refuses_its_own_reasoning() -> None:
     body = body_of(user(), assistant(reasoning_content="hm"), user(), model="deepseek-r1")
-    made, report = carry(body, DEEPSEEK, DEEPSEEK)
+    made, report = convert_body(body, DEEPSEEK, DEEPSEEK)
     assert made["messages"][1] == assistant()
     assert report.of("reasoning")
 
 
 def test_reasoning_under_another_key_is_moved_to_reasoning_content() -> None:
     body = body_of(user(), assistant_calls(call(), reasoning="hm", note=1), result(), model=V4)
-    made, _ = carry(body, DEEPSEEK, DEEPSEEK)
+    made, _ = convert_body(body, DEEPSEEK, DEEPSEEK)
     assert made["messages"][1]["reasoning_content"] == "hm"
     assert made["messages"][1]["note"] == 1
     assert "reasoning" not in made["messages"][1]
@@ -161,32 +161,32 @@ def test_reasoning_under_another_key_is_moved_to_reasoning_content() -> None:
 
 def test_neighbouring_messages_are_merged_for_r1() -> None:
     messages = (user("a"), user("b"), assistant("c"), assistant("d"), user("e"))
-    made, _ = carry(body_of(*messages, model="deepseek-r1"), DEEPSEEK, DEEPSEEK)
+    made, _ = convert_body(body_of(*messages, model="deepseek-r1"), DEEPSEEK, DEEPSEEK)
     assert made["messages"] == [user("a\nb"), assistant("c\nd"), user("e")]
-    assert carry(made, DEEPSEEK, DEEPSEEK, model="deepseek-r1")[0] == made
-    made, _ = carry(body_of(*messages, model="deepseek-reasoner"), DEEPSEEK, DEEPSEEK)
+    assert convert_body(made, DEEPSEEK, DEEPSEEK, model="deepseek-r1")[0] == made
+    made, _ = convert_body(body_of(*messages, model="deepseek-reasoner"), DEEPSEEK, DEEPSEEK)
     assert len(made["messages"]) == 5
-    made, _ = carry({"messages": list(messages)}, OPENAI_CHAT, DEEPSEEK, model="deepseek-reasoner")
+    made, _ = convert_body({"messages": list(messages)}, OPENAI_CHAT, DEEPSEEK, model="deepseek-reasoner")
     assert [message["role"] for message in made["messages"]] == ["user", "assistant", "user"]
     results = (user(), assistant_calls(call(), call("call_00_b")), result(), result("call_00_b"), user("so"))
-    made, _ = carry(body_of(*results, model="deepseek-r1"), DEEPSEEK, DEEPSEEK)
+    made, _ = convert_body(body_of(*results, model="deepseek-r1"), DEEPSEEK, DEEPSEEK)
     assert [message["role"] for message in made["messages"]] == ["user", "assistant", "tool", "tool", "user"]
 
 
 @pytest.mark.parametrize("model", ["deepseek-r1", "deepseek-reasoner", V4])
 def test_final_assistant_message_needs_prefix(model: str) -> None:
-    made, _ = carry(body_of(user(), assistant(), model=model), DEEPSEEK, DEEPSEEK)
+    made, _ = convert_body(body_of(user(), assistant(), model=model), DEEPSEEK, DEEPSEEK)
     assert made["messages"][2] == user("Continue.")
     system = {"role": "system", "content": "s"}
-    assert carry(body_of(user(), system, model=model), DEEPSEEK, DEEPSEEK)[0]["messages"][2] == user("Continue.")
-    assert carry(body_of(system, model=model), DEEPSEEK, DEEPSEEK)[0]["messages"] == [system, user("Continue.")]
-    made, _ = carry({"messages": [user(), assistant()]}, OPENAI_CHAT, DEEPSEEK, model="deepseek-chat")
+    assert convert_body(body_of(user(), system, model=model), DEEPSEEK, DEEPSEEK)[0]["messages"][2] == user("Continue.")
+    assert convert_body(body_of(system, model=model), DEEPSEEK, DEEPSEEK)[0]["messages"] == [system, user("Continue.")]
+    made, _ = convert_body({"messages": [user(), assistant()]}, OPENAI_CHAT, DEEPSEEK, model="deepseek-chat")
     assert made["messages"][2] == user("Continue.")
     if model == "deepseek-r1":
         return
     marked = body_of(user(), assistant("half", prefix=True, reasoning_content="."), model=model)
-    assert carry(marked, DEEPSEEK, DEEPSEEK)[0] == marked
-    assert carry(marked, DEEPSEEK, MISTRAL)[0]["messages"][2] == user("Continue.")
+    assert convert_body(marked, DEEPSEEK, DEEPSEEK)[0] == marked
+    assert convert_body(marked, DEEPSEEK, MISTRAL)[0]["messages"][2] == user("Continue.")
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_final_assistant_message_needs_prefix(model: str) -> None:
 def test_no_tool_is_forced_while_the_model_thinks(model: str, thinking: Any, choice: Any, expected: Any) -> None:
     more = {} if thinking is None else {"thinking": thinking}
     body = body_of(user(), model=model, tools=[READ], tool_choice=choice, **more)
-    made, report = carry(body, DEEPSEEK, DEEPSEEK)
+    made, report = convert_body(body, DEEPSEEK, DEEPSEEK)
     forced = choice if expected[0] is READ else expected[0]
     assert (made["tool_choice"], made.get("thinking")) == (forced, expected[1])
     assert bool(report.of("adjusted")) == (made != body)
@@ -212,7 +212,7 @@ def test_no_tool_is_forced_while_the_model_thinks(model: str, thinking: Any, cho
 
 def test_no_reasoning_placeholder_where_thinking_is_disabled() -> None:
     body = body_of(*LOOP, model=V4, tools=[READ], tool_choice="required")
-    made, _ = carry(body, DEEPSEEK, DEEPSEEK)
+    made, _ = convert_body(body, DEEPSEEK, DEEPSEEK)
     assert made == {**body, "thinking": OFF}
 
 
@@ -241,14 +241,14 @@ def test_thinking_is_read(body: dict, expected: Reasoning | None) -> None:
     ],
 )
 def test_thinking_option_is_rendered(effort: str, model: str | None, expected: Any) -> None:
-    made, report = carry({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, DEEPSEEK, model=model)
+    made, report = convert_body({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, DEEPSEEK, model=model)
     assert (made.get("thinking"), made.get("reasoning_effort")) == expected
     assert bool(report.of("adjusted")) == ((effort, model) == ("none", "deepseek-reasoner"))
 
 
 def test_a_budget_becomes_an_effort() -> None:
     body = {"messages": [user()], "max_tokens": 9000, "thinking": {"type": "enabled", "budget_tokens": 4000}}
-    made, _ = carry(body, ANTHROPIC, DEEPSEEK, model=V4)
+    made, _ = convert_body(body, ANTHROPIC, DEEPSEEK, model=V4)
     assert (made["thinking"], made["reasoning_effort"]) == (ON, "medium")
 
 
@@ -264,7 +264,7 @@ def test_cross_api_content_is_one_text() -> None:
         ],
         "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}},
     }
-    made, report = carry(body, OPENAI_CHAT, DEEPSEEK)
+    made, report = convert_body(body, OPENAI_CHAT, DEEPSEEK)
     assert made["messages"][1]["content"] == "a\n[image not supported here] https://x/y.png"
     assert made["messages"][3]["content"] == "a\nb"
     assert made["response_format"] == {"type": "json_object"}
@@ -273,20 +273,20 @@ def test_cross_api_content_is_one_text() -> None:
 
 def test_same_api_text_keeps_reasoning_where_calls_do() -> None:
     body = body_of(user(), assistant(), user(), assistant_calls(call()), result(), assistant("y"), user(), model=V4)
-    made, _ = carry(body, DEEPSEEK, DEEPSEEK)
+    made, _ = convert_body(body, DEEPSEEK, DEEPSEEK)
     assert ["reasoning_content" in message for message in made["messages"]] == [0, 0, 0, 1, 0, 1, 0]
 
 
 def test_only_function_tools_and_no_empty_list() -> None:
-    assert "tools" not in carry(body_of(user(), tools=[]), DEEPSEEK, DEEPSEEK)[0]
-    made, report = carry(body_of(user(), tools=[READ, {"type": "web_search"}]), DEEPSEEK, DEEPSEEK)
+    assert "tools" not in convert_body(body_of(user(), tools=[]), DEEPSEEK, DEEPSEEK)[0]
+    made, report = convert_body(body_of(user(), tools=[READ, {"type": "web_search"}]), DEEPSEEK, DEEPSEEK)
     assert made["tools"] == [READ]
     assert report.of("tools")
 
 
 def test_developer_message_becomes_system() -> None:
     body = body_of({"role": "developer", "content": "s", "x": 1}, user())
-    assert carry(body, DEEPSEEK, DEEPSEEK)[0]["messages"][0] == {"role": "system", "content": "s", "x": 1}
+    assert convert_body(body, DEEPSEEK, DEEPSEEK)[0]["messages"][0] == {"role": "system", "content": "s", "x": 1}
 
 
 def test_constraints_by_model() -> None:
@@ -314,7 +314,7 @@ def test_a_reply() -> None:
     assert (reply.thinking, reply.finish) == ("hm", "tool_calls")
     assert reply.usage is not None
     assert reply.usage.cache_read == 4
-    assert carry_reply(body, DEEPSEEK, DEEPSEEK)[0] is body
+    assert convert_reply(body, DEEPSEEK, DEEPSEEK)[0] is body
     cut = {**body, "choices": [{**choice, "message": assistant(), "finish_reason": "insufficient_system_resource"}]}
     assert DEEPSEEK.parse_reply(cut).finish == "error"
 

@@ -13,11 +13,11 @@ from segue.wire.detect_body import detect_source, find_contradicting_api
 from segue.wire.dialects.foundry import AZURE_FOUNDRY
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from segue.wire.registry import WIRES
-from tests.catalog.originals import Sample, catalogue, samples
-from tests.conversations.foundry import AGENT, MEMORY, agent, foundry, gave, name, ran
+from tests.catalog.vendor_catalog import Sample, catalogue, samples
+from tests.conversations.foundry import AGENT, MEMORY, agent, foundry, make_id, service_call, service_output
 from tests.conversations.replies import responses_reply
 from tests.each import for_each
-from tests.wire.carrying import carry_reply
+from tests.wire.conversion import convert_reply
 
 API = "azure-foundry"
 ITEMS = {row["wire_type"] for row in catalogue() if row["provider_key"] == API and row["surface"] == "Responses items"}
@@ -52,7 +52,7 @@ def test_there_are_samples_of_every_item():
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_reply_returns_every_item_unchanged(sample: Sample):
     reply = responses_reply(sample.payload, {"type": "message", "role": "assistant", "id": "m", "content": []})
-    assert carry_reply(reply, AZURE_FOUNDRY, AZURE_FOUNDRY)[0] == reply
+    assert convert_reply(reply, AZURE_FOUNDRY, AZURE_FOUNDRY)[0] == reply
 
 
 @for_each("target", WIRES)
@@ -76,8 +76,8 @@ def test_conversation_renders_reply_items_as_text():
     chat.add_user("Is it safe?")
     chat.add_reply(
         responses_reply(
-            ran("openapi", "call_1", '{"id":7}', name="getBerth"),
-            gave("openapi", "call_1", {"name": "N-14"}, name="getBerth"),
+            service_call("openapi", "call_1", '{"id":7}', name="getBerth"),
+            service_output("openapi", "call_1", {"name": "N-14"}, name="getBerth"),
             {"type": "structured_outputs", "id": "so_1", "output": {"eta": 1}},
         ),
         source=API,
@@ -95,8 +95,8 @@ def test_calls_outputs_and_uncalled_items_are_distinguished():
     request = AZURE_FOUNDRY.parse_request(
         agent(
             user(),
-            ran("a2a_preview", "call_1", "not json", name="surveyor"),
-            gave("a2a_preview", "call_1", [1], name="surveyor", status="in_progress"),
+            service_call("a2a_preview", "call_1", "not json", name="surveyor"),
+            service_output("a2a_preview", "call_1", [1], name="surveyor", status="in_progress"),
             {"type": "workflow_action", "id": "w", "kind": "Set", "action_id": "a", "status": "cancelled"},
             {"type": "memory_search_call", "results": [MEMORY]},
         )
@@ -177,8 +177,8 @@ def test_member_of_wrong_type_is_dropped_and_reported():
 
 
 def test_azf_06_reasoning_and_its_ids_are_dropped():
-    thought = {"type": "reasoning", "id": name("rs"), "summary": [], "encrypted_content": "gAAAAx"}
-    call = {"type": "function_call", "id": name("fc"), "call_id": "c", "name": "f", "arguments": "{}"}
+    thought = {"type": "reasoning", "id": make_id("rs"), "summary": [], "encrypted_content": "gAAAAx"}
+    call = {"type": "function_call", "id": make_id("fc"), "call_id": "c", "name": "f", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c", "output": "r"}
     out = convert_same_api({"input": [user(), thought, call, result]})
     bare = {key: value for key, value in call.items() if key != "id"}
@@ -193,11 +193,11 @@ def test_azf_06_reasoning_and_its_ids_are_dropped():
 @pytest.mark.parametrize("target", ["openai-responses", API])
 def test_reasoning_is_not_shared_with_openai(target: str):
     other = API if target != API else "openai-responses"
-    thought = {"type": "reasoning", "id": name("rs"), "summary": [], "encrypted_content": "gAAAAx"}
-    answer = {"type": "message", "id": name("msg"), "role": "assistant", "status": "completed", "content": []}
+    thought = {"type": "reasoning", "id": make_id("rs"), "summary": [], "encrypted_content": "gAAAAx"}
+    answer = {"type": "message", "id": make_id("msg"), "role": "assistant", "status": "completed", "content": []}
     out = segue.convert({"input": [user(), thought, answer, user()]}, source=other, target=target)
     assert "gAAAAx" not in json.dumps(out.body)
-    assert name("msg") not in json.dumps(out.body)
+    assert make_id("msg") not in json.dumps(out.body)
 
 
 def test_azf_07_only_service_ids_are_sent_back():
@@ -208,15 +208,15 @@ def test_azf_07_only_service_ids_are_sent_back():
         call,
         result,
     ]
-    named = {"input": [user(), {**call, "id": name("fc")}, {**result, "id": name("fco")}]}
+    named = {"input": [user(), {**call, "id": make_id("fc")}, {**result, "id": make_id("fco")}]}
     assert convert_same_api(named).body == named
-    wrong = {"input": [user(), {**call, "id": name("msg")}, result]}
+    wrong = {"input": [user(), {**call, "id": make_id("msg")}, result]}
     assert convert_same_api(wrong).body["input"][1] == call
 
 
 def test_azf_07_previous_response_of_another_service_is_dropped():
     result = {"type": "function_call_output", "call_id": "c", "output": "r"}
-    held = {"input": [result], "previous_response_id": name("caresp")}
+    held = {"input": [result], "previous_response_id": make_id("caresp")}
     assert convert_same_api(held).body == held
     out = convert_same_api({"input": [user(), result], "previous_response_id": "resp_1"})
     assert "previous_response_id" not in out.body
@@ -232,8 +232,8 @@ def test_azf_08_unlisted_item_type_becomes_text():
         "role": "assistant",
         "content": "[agent_message not supported here] hello there",
     }
-    referred = convert_same_api({"input": [{"id": name("msg")}, user()], "previous_response_id": name("caresp")})
-    assert referred.body["input"][0] == {"type": "item_reference", "id": name("msg")}
+    referred = convert_same_api({"input": [{"id": make_id("msg")}, user()], "previous_response_id": make_id("caresp")})
+    assert referred.body["input"][0] == {"type": "item_reference", "id": make_id("msg")}
 
 
 def test_azf_05_no_result_names_the_item_of_a_hosted_call():
@@ -297,7 +297,7 @@ def approval(request_id: str, **more: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("wire", "request_id"), [(AZURE_FOUNDRY, name("mcpr")), (OPENAI_RESPONSES, "mcpr_1")])
+@pytest.mark.parametrize(("wire", "request_id"), [(AZURE_FOUNDRY, make_id("mcpr")), (OPENAI_RESPONSES, "mcpr_1")])
 def test_approval_request_is_a_call_without_result(wire: Any, request_id: str):
     body = approval(request_id)
     assert segue.convert(body, source=wire.name, target=wire.name).body == body
@@ -317,7 +317,7 @@ def test_approval_request_is_a_call_without_result(wire: Any, request_id: str):
 @pytest.mark.parametrize("target", ELSEWHERE)
 @pytest.mark.parametrize("hosted", ["pair", "text"])
 def test_cross_api_approval_becomes_text(target: str, hosted: str):
-    out = segue.convert(approval(name("mcpr")), source=API, target=target, hosted=hosted)
+    out = segue.convert(approval(make_id("mcpr")), source=API, target=target, hosted=hosted)
     assert segue.check(out.body, target)
     content = json.dumps(out.body).replace("\\", "")
     assert '[approval asked for s.f: {"a":1}]' in content
@@ -359,7 +359,7 @@ def test_cross_api_client_gets_approval_request_as_text(source: str):
         "openai-responses": {"input": [user()]},
     }.get(source, {"messages": [user()], "max_tokens": 9})
     out = segue.convert(client, source=source, target=API)
-    back = out.reply(responses_reply({**APPROVAL_REQUEST, "id": name("mcpr")}))
+    back = out.reply(responses_reply({**APPROVAL_REQUEST, "id": make_id("mcpr")}))
     assert "[approval asked for s.f" in json.dumps(back)
 
 
@@ -369,7 +369,7 @@ def test_cross_api_client_gets_approval_request_as_text(source: str):
 def test_body_is_detected_by_agent_or_foundry_only_items():
     assert detect_source(agent(user())) == API
     assert detect_source({"input": "go", "agent": {"name": "a"}}) == API
-    assert detect_source({"input": [user(), ran("openapi", "c", "{}", name="f")]}) == API
+    assert detect_source({"input": [user(), service_call("openapi", "c", "{}", name="f")]}) == API
     assert detect_source({"input": [user()]}) == "openai-responses"
     assert detect_source({"input": [user()], "agent_reference": None}) == "openai-responses"
     assert find_contradicting_api(agent(user()), "openai-responses") is None

@@ -13,7 +13,7 @@ from segue.canonical.request import Options, Reasoning, Reply, ToolChoice
 from segue.models import identify
 from segue.wire.dialects.kimi import KIMI
 from segue.wire.openai_chat import OPENAI_CHAT
-from tests.wire.carrying import carry, carry_reply, told
+from tests.wire.conversion import convert_body, convert_reply, render_client_reply
 
 READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
 
@@ -84,14 +84,14 @@ SAME_API = {
 @pytest.mark.parametrize("case", SAME_API)
 def test_valid_body_is_unchanged_for_same_api(case: str) -> None:
     body = SAME_API[case]
-    made, _ = carry(body, KIMI, KIMI)
+    made, _ = convert_body(body, KIMI, KIMI)
     assert json.dumps(made) == json.dumps(body)
     assert made["messages"] is body["messages"]
 
 
 def test_a_built_in_call_keeps_its_name() -> None:
     entry = {"id": "t:0", "type": "builtin_function", "function": {"name": "$web_search", "arguments": "{}"}}
-    made, _ = carry(body_of(user(), assistant_calls(entry), result("t:0")), KIMI, KIMI)
+    made, _ = convert_body(body_of(user(), assistant_calls(entry), result("t:0")), KIMI, KIMI)
     assert made["messages"][1]["tool_calls"][0]["function"]["name"] == "$web_search"
 
 
@@ -109,7 +109,7 @@ def test_cross_api_ids_and_names() -> None:
         "max_completion_tokens": 9,
         "temperature": 1.5,
     }
-    made, report = carry(body, OPENAI_CHAT, KIMI)
+    made, report = convert_body(body, OPENAI_CHAT, KIMI)
     call_message, first, second, later = made["messages"][1:]
     spelled = call_message["tool_calls"][1]["function"]["name"]
     assert [entry["id"] for entry in call_message["tool_calls"]] == ["functions.read:0", f"functions.{spelled}:1"]
@@ -126,10 +126,10 @@ def test_every_call_carries_reasoning_while_the_model_thinks() -> None:
     body = {
         "messages": [user(), assistant_calls(call("call_a")), result("call_a"), {"role": "assistant", "content": "x"}]
     }
-    made, _ = carry(body, OPENAI_CHAT, KIMI, model="kimi-k2-thinking")
+    made, _ = convert_body(body, OPENAI_CHAT, KIMI, model="kimi-k2-thinking")
     assert made["messages"][1]["reasoning_content"] == "."
     assert "reasoning_content" not in made["messages"][3]
-    made, _ = carry(body, OPENAI_CHAT, KIMI)
+    made, _ = convert_body(body, OPENAI_CHAT, KIMI)
     assert "reasoning_content" not in made["messages"][1]
 
 
@@ -137,7 +137,7 @@ def test_reasoning_under_another_key_is_moved_to_reasoning_content() -> None:
     body = body_of(user(), assistant_calls(call(), reasoning="hm", note=1), result(), model="kimi-k2.5")
     request = KIMI.parse_request(body)
     assert isinstance(request.messages[1].blocks[0], Thinking)
-    made, _ = carry(body, KIMI, KIMI)
+    made, _ = convert_body(body, KIMI, KIMI)
     assert made["messages"][1]["reasoning_content"] == "hm"
     assert made["messages"][1]["note"] == 1
     assert "reasoning" not in made["messages"][1]
@@ -150,7 +150,7 @@ def test_empty_texts_and_messages_are_left_out() -> None:
         result(),
         {"role": "assistant", "content": ""},
     )
-    made, _ = carry(body, KIMI, KIMI)
+    made, _ = convert_body(body, KIMI, KIMI)
     assert [message["role"] for message in made["messages"]] == ["user", "assistant", "tool"]
     assert made["messages"][1]["content"] is None
 
@@ -165,7 +165,7 @@ def test_k3_pairs_by_order() -> None:
     )
     request = KIMI.parse_request(body)
     assert [responses_of(message)[0].name for message in request.messages[2:]] == ["read", "list"]
-    made, _ = carry(body, KIMI, KIMI)
+    made, _ = convert_body(body, KIMI, KIMI)
     assert [message["tool_call_id"] for message in made["messages"][2:]] == ["a", "b"]
 
 
@@ -207,7 +207,7 @@ def test_thinking_is_read(thinking: Any, expected: Options) -> None:
     ],
 )
 def test_thinking_option_is_rendered(effort: str, model: str | None, expected: Any) -> None:
-    made, report = carry({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, KIMI, model=model)
+    made, report = convert_body({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, KIMI, model=model)
     assert made.get("thinking") == expected
     assert "reasoning_effort" not in made
     assert bool(report.of("adjusted")) == (effort == "high")
@@ -215,10 +215,10 @@ def test_thinking_option_is_rendered(effort: str, model: str | None, expected: A
 
 def test_no_tool_is_forced_while_the_model_thinks() -> None:
     body = {"messages": [user()], "tools": [READ], "tool_choice": "required"}
-    assert carry(body, OPENAI_CHAT, KIMI, model="kimi-k2.5")[0]["tool_choice"] == "auto"
-    assert carry(body, OPENAI_CHAT, KIMI)[0]["tool_choice"] == "required"
+    assert convert_body(body, OPENAI_CHAT, KIMI, model="kimi-k2.5")[0]["tool_choice"] == "auto"
+    assert convert_body(body, OPENAI_CHAT, KIMI)[0]["tool_choice"] == "required"
     off = {**body, "reasoning_effort": "none"}
-    assert carry(off, OPENAI_CHAT, KIMI, model="kimi-k2.5")[0]["tool_choice"] == "required"
+    assert convert_body(off, OPENAI_CHAT, KIMI, model="kimi-k2.5")[0]["tool_choice"] == "required"
     assert KIMI.parse_request(body).options.tool_choice == ToolChoice("required")
 
 
@@ -235,8 +235,8 @@ def test_a_reply() -> None:
     assert reply.usage is not None
     assert (reply.usage.input, reply.usage.cache_read) == (1, 1)
     assert reply.calls[0].origin.raw_id == "read:0"
-    assert carry_reply(body, KIMI, KIMI)[0] is body
-    made, _ = told(Reply((Thinking("hm"),)), KIMI)
+    assert convert_reply(body, KIMI, KIMI)[0] is body
+    made, _ = render_client_reply(Reply((Thinking("hm"),)), KIMI)
     assert made["choices"][0]["message"] == {"role": "assistant", "content": "", "reasoning_content": "hm"}
 
 

@@ -20,7 +20,7 @@ from segue.wire.dialects.kimi import KIMI
 from segue.wire.dialects.mistral import MISTRAL
 from segue.wire.ids import IdMap, mistral_scheme, nine_character_hash
 from segue.wire.openai_chat import OPENAI_CHAT
-from tests.wire.carrying import carry, carry_reply, told
+from tests.wire.conversion import convert_body, convert_reply, render_client_reply
 
 READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
 NINE = re.compile(r"[a-zA-Z0-9]{9}")
@@ -128,7 +128,7 @@ SAME_API = {
 @pytest.mark.parametrize("case", SAME_API)
 def test_valid_body_is_unchanged_for_same_api(case: str) -> None:
     body = SAME_API[case]
-    made, _ = carry(body, MISTRAL, MISTRAL)
+    made, _ = convert_body(body, MISTRAL, MISTRAL)
     assert json.dumps(made) == json.dumps(body)
     assert made["messages"] is body["messages"]
 
@@ -181,29 +181,29 @@ def test_cross_api_ids_have_nine_characters_and_match() -> None:
         ],
         "tools": [READ],
     }
-    made, _ = carry(body, OPENAI_CHAT, MISTRAL)
+    made, _ = convert_body(body, OPENAI_CHAT, MISTRAL)
     first, second = (entry["id"] for entry in made["messages"][1]["tool_calls"])
     assert first != second
     assert NINE.fullmatch(first)
     assert made["messages"][2:] == [result(first, "A", name="read"), result(second, "B", name="read")]
-    assert carry(body, OPENAI_CHAT, MISTRAL)[0] == made
+    assert convert_body(body, OPENAI_CHAT, MISTRAL)[0] == made
 
 
 def test_same_api_valid_id_stays_and_invalid_one_is_replaced() -> None:
     body = body_of(user(), assistant_calls(call(), call("call_2")), result(), result("call_2"))
-    made, _ = carry(body, MISTRAL, MISTRAL)
+    made, _ = convert_body(body, MISTRAL, MISTRAL)
     first, second = (entry["id"] for entry in made["messages"][1]["tool_calls"])
     assert first == "abcdefgh1"
     assert NINE.fullmatch(second)
     assert made["messages"][3]["tool_call_id"] == second
     for lost in ("null", "", None):
-        made, _ = carry(body_of(user(), assistant_calls(call(lost)), result(lost or "")), MISTRAL, MISTRAL)
+        made, _ = convert_body(body_of(user(), assistant_calls(call(lost)), result(lost or "")), MISTRAL, MISTRAL)
         assert NINE.fullmatch(made["messages"][1]["tool_calls"][0]["id"])
 
 
 def test_repeated_id_in_one_message_is_made_unique() -> None:
     body = body_of(user(), assistant_calls(call(), call()), result(content="A"), result(content="B"))
-    made, _ = carry(body, MISTRAL, MISTRAL)
+    made, _ = convert_body(body, MISTRAL, MISTRAL)
     first, second = (entry["id"] for entry in made["messages"][1]["tool_calls"])
     assert first == "abcdefgh1" != second
     assert [(m["tool_call_id"], m["content"]) for m in made["messages"][2:]] == [(first, "A"), (second, "B")]
@@ -232,18 +232,18 @@ def roles(body: dict) -> list[str]:
 @pytest.mark.parametrize("model", ["mistral-large-2407", "mistral-large-2512", "mistral-small-latest"])
 def test_bridge_between_a_result_and_user_text(source: Any, model: str) -> None:
     body = body_of(user(), assistant_calls(call()), result(), user("and?"), model=model)
-    made, report = carry(body, source, MISTRAL, model=model)
+    made, report = convert_body(body, source, MISTRAL, model=model)
     assert roles(made) == ["user", "assistant", "tool", "assistant", "user"]
     assert made["messages"][3] == {"role": "assistant", "content": "[continued]"}
     assert report.of("inserted")
-    assert carry(made, MISTRAL, MISTRAL)[0] == made
+    assert convert_body(made, MISTRAL, MISTRAL)[0] == made
 
 
 def test_system_text_after_a_reply_or_a_result_becomes_user() -> None:
     body = body_of(
         user(), assistant_calls(call()), result(), system("a"), assistant(), system("b"), system("c"), user()
     )
-    made, _ = carry(body, MISTRAL, MISTRAL)
+    made, _ = convert_body(body, MISTRAL, MISTRAL)
     assert roles(made)[3:] == ["assistant", "user", "assistant", "user", "system", "user"]
     assert made["messages"][4] == user("[system] a")
     assert made["messages"][6] == user("[system] b")
@@ -252,38 +252,38 @@ def test_system_text_after_a_reply_or_a_result_becomes_user() -> None:
 
 def test_system_text_after_a_dropped_reply() -> None:
     body = body_of(user(), assistant(), user([]), system("late"))
-    assert roles(carry(body, MISTRAL, MISTRAL)[0]) == ["user", "assistant", "user"]
+    assert roles(convert_body(body, MISTRAL, MISTRAL)[0]) == ["user", "assistant", "user"]
 
 
 @pytest.mark.parametrize("ending", [assistant(), assistant("half", prefix=False), assistant("half", prefix="yes")])
 def test_final_reply_is_followed_by_a_user_message(ending: dict) -> None:
-    made, _ = carry(body_of(user(), ending), MISTRAL, MISTRAL)
+    made, _ = convert_body(body_of(user(), ending), MISTRAL, MISTRAL)
     assert roles(made) == ["user", "assistant", "user"]
 
 
 def test_empty_request_is_rejected() -> None:
-    assert carry(body_of(), MISTRAL, MISTRAL)[0]["messages"] == [user("Continue.")]
+    assert convert_body(body_of(), MISTRAL, MISTRAL)[0]["messages"] == [user("Continue.")]
 
 
 def test_prefix_flag_only_on_the_last_message() -> None:
     body = body_of(user(), assistant("a", prefix=True), user(), assistant("b", prefix=True))
-    made, report = carry(body, MISTRAL, MISTRAL)
+    made, report = convert_body(body, MISTRAL, MISTRAL)
     assert made["messages"] == [user(), assistant("a"), user(), assistant("b", prefix=True)]
     assert report.of("adjusted")
-    chat, report = carry(body, MISTRAL, OPENAI_CHAT)
+    chat, report = convert_body(body, MISTRAL, OPENAI_CHAT)
     assert "prefix" not in json.dumps(chat)
 
 
 def test_rewritten_prefill_keeps_its_prefix_flag() -> None:
     body = body_of(user(), assistant("b", prefix=True, reasoning_content="hm", note=1))
-    made, _ = carry(body, MISTRAL, MISTRAL)
+    made, _ = convert_body(body, MISTRAL, MISTRAL)
     assert made["messages"][1] == assistant([thinking(), text_part("b")], prefix=True)
 
 
 def test_leading_calls_get_a_user_message_before_them() -> None:
-    made, _ = carry(body_of(assistant_calls(call()), result()), MISTRAL, MISTRAL)
+    made, _ = convert_body(body_of(assistant_calls(call()), result()), MISTRAL, MISTRAL)
     assert roles(made) == ["user", "assistant", "tool"]
-    made, _ = carry(body_of(system(), assistant_calls(call()), result()), MISTRAL, MISTRAL)
+    made, _ = convert_body(body_of(system(), assistant_calls(call()), result()), MISTRAL, MISTRAL)
     assert roles(made) == ["system", "assistant", "tool"]
 
 
@@ -291,25 +291,25 @@ def test_leading_calls_get_a_user_message_before_them() -> None:
 def test_text_and_calls_are_split_for_the_oldest_models(model: str, parted: bool) -> None:
     body = body_of(user(), assistant_calls(call(), content="I look."), result(), model=model)
     for source in (MISTRAL, OPENAI_CHAT):
-        made, report = carry(body, source, MISTRAL, model=model)
+        made, report = convert_body(body, source, MISTRAL, model=model)
         assert roles(made) == ["user", *["assistant"] * (2 if parted else 1), "tool"]
         assert bool(report.of("moved")) is parted
     if parted:
         assert made["messages"][1] == assistant("I look.")
         assert made["messages"][2]["content"] is None
     empty = body_of(user(), assistant_calls(call(), content=[text_part("")]), result(), model=model)
-    assert len(carry(empty, MISTRAL, MISTRAL)[0]["messages"]) == 3
+    assert len(convert_body(empty, MISTRAL, MISTRAL)[0]["messages"]) == 3
 
 
 def test_an_empty_reply_is_left_out() -> None:
     for empty in ("", None, []):
-        made, _ = carry(body_of(user(), assistant(empty), user()), MISTRAL, MISTRAL)
+        made, _ = convert_body(body_of(user(), assistant(empty), user()), MISTRAL, MISTRAL)
         assert roles(made) == ["user", "user"]
 
 
 def test_missing_and_surplus_results() -> None:
     body = body_of(user(), assistant_calls(call(), call("abcdefgh2")), result(), result(), result("nobody123"), user())
-    made, _ = carry(body, MISTRAL, MISTRAL)
+    made, _ = convert_body(body, MISTRAL, MISTRAL)
     assert roles(made) == ["user", "assistant", "tool", "tool", "assistant", "user", "user"]
     assert [m["tool_call_id"] for m in made["messages"][2:4]] == ["abcdefgh1", "abcdefgh2"]
 
@@ -344,23 +344,23 @@ def test_thinking_is_read_from_the_parts_of_a_reply() -> None:
 )
 def test_thinking_goes_back_to_models_that_think(model: str, kept: bool) -> None:
     body = body_of(user(), assistant([thinking(), text_part()]), user(), model="magistral-medium-2509")
-    made, report = carry(body, MISTRAL, MISTRAL, model=model)
+    made, report = convert_body(body, MISTRAL, MISTRAL, model=model)
     assert made["messages"][1]["content"] == (body["messages"][1]["content"] if kept else [text_part()])
     assert bool(report.of("reasoning")) is not kept
 
 
 def test_thinking_of_other_providers_is_dropped_or_becomes_text() -> None:
     body = {"messages": [user(), assistant(reasoning_content="hm"), user()]}
-    assert "hm" not in json.dumps(carry(body, KIMI, MISTRAL)[0])
-    made, _ = carry(body, KIMI, MISTRAL, reasoning="text")
+    assert "hm" not in json.dumps(convert_body(body, KIMI, MISTRAL)[0])
+    made, _ = convert_body(body, KIMI, MISTRAL, reasoning="text")
     assert made["messages"][1]["content"] == [text_part("[reasoning] hm"), text_part()]
 
 
 def test_thinking_is_converted_cross_api() -> None:
     body = body_of(user(), assistant([thinking(), text_part()]), user())
-    made, _ = carry(body, MISTRAL, ANTHROPIC, reasoning="text")
+    made, _ = convert_body(body, MISTRAL, ANTHROPIC, reasoning="text")
     assert "[reasoning] hm" in json.dumps(made)
-    assert "hm" not in json.dumps(carry(body, MISTRAL, ANTHROPIC)[0])
+    assert "hm" not in json.dumps(convert_body(body, MISTRAL, ANTHROPIC)[0])
 
 
 def test_parts_are_read() -> None:
@@ -385,7 +385,9 @@ def test_cross_api_media() -> None:
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AA=="}},
         {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
     ]
-    picture, document, sound = carry({"messages": [user(content)]}, OPENAI_CHAT, MISTRAL)[0]["messages"][0]["content"]
+    picture, document, sound = convert_body({"messages": [user(content)]}, OPENAI_CHAT, MISTRAL)[0]["messages"][0][
+        "content"
+    ]
     assert picture["image_url"] == {"url": "https://x/y.png"}
     assert document == {
         "type": "document_url",
@@ -393,7 +395,7 @@ def test_cross_api_media() -> None:
         "document_name": "a.pdf",
     }
     assert sound == text_part("[audio not supported here]")
-    made, _ = carry({"messages": [user(content)]}, OPENAI_CHAT, MISTRAL, model="voxtral-small-2507")
+    made, _ = convert_body({"messages": [user(content)]}, OPENAI_CHAT, MISTRAL, model="voxtral-small-2507")
     assert made["messages"][0]["content"][2] == {"type": "input_audio", "input_audio": "UklGRg=="}
 
 
@@ -403,7 +405,7 @@ def test_unsupported_parts_become_text() -> None:
     body = body_of(
         user([text_part(), odd, thinking()]), assistant([text_part(), picture]), user([picture]), system([odd]), user()
     )
-    made, report = carry(body, MISTRAL, MISTRAL)
+    made, report = convert_body(body, MISTRAL, MISTRAL)
     first, reply, second, later, _ = (message["content"] for message in made["messages"])
     assert first == [
         text_part(),
@@ -414,13 +416,13 @@ def test_unsupported_parts_become_text() -> None:
     assert second == [picture]
     assert later == [text_part("[video not supported here] https://x/y.mp4")]
     assert report.of("text")
-    assert carry(made, MISTRAL, MISTRAL)[0] == made
+    assert convert_body(made, MISTRAL, MISTRAL)[0] == made
 
 
 def test_results_are_text_before_the_newest_generation() -> None:
     picture = {"type": "image_url", "image_url": "https://x/y.png"}
     body = body_of(user(), assistant_calls(call()), result(content=[text_part(), picture]), model="mistral-large-2512")
-    made, _ = carry(body, MISTRAL, MISTRAL)
+    made, _ = convert_body(body, MISTRAL, MISTRAL)
     assert roles(made) == ["user", "assistant", "tool", "assistant", "user"]
     assert "image_url" not in json.dumps(made["messages"][2])
 
@@ -428,15 +430,15 @@ def test_results_are_text_before_the_newest_generation() -> None:
 @pytest.mark.parametrize("arguments", ["{}", '{"a": 1}', {"a": 1}, {}, "{broken"])
 def test_arguments_as_text_or_object(arguments: Any) -> None:
     body = body_of(user(), assistant_calls(call(arguments=arguments)), result())
-    assert carry(body, MISTRAL, MISTRAL)[0] == body
-    made, _ = carry(body, MISTRAL, OPENAI_CHAT)
+    assert convert_body(body, MISTRAL, MISTRAL)[0] == body
+    made, _ = convert_body(body, MISTRAL, OPENAI_CHAT)
     assert isinstance(made["messages"][1]["tool_calls"][0]["function"]["arguments"], str)
 
 
 def test_names_are_projected_consistently() -> None:
     tool = {"type": "function", "function": {"name": "a.b", "parameters": {}}}
     body = body_of(user(), assistant_calls(call(name="a.b")), result(name="a.b"), tools=[tool], tool_choice="auto")
-    made, _ = carry(body, MISTRAL, MISTRAL)
+    made, _ = convert_body(body, MISTRAL, MISTRAL)
     spelled = made["tools"][0]["function"]["name"]
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", spelled)
     assert made["messages"][1]["tool_calls"][0]["function"]["name"] == spelled == made["messages"][2]["name"]
@@ -458,7 +460,7 @@ def test_unknown_keys_are_dropped_for_same_api() -> None:
         tools=[tool],
         seed=1,
     )
-    made, report = carry(body, MISTRAL, MISTRAL)
+    made, report = convert_body(body, MISTRAL, MISTRAL)
     assert made == {
         "model": "mistral-medium-latest",
         "messages": [user([text_part()]), {"role": "assistant", "content": None, "tool_calls": [call()]}, result()],
@@ -487,7 +489,7 @@ def test_unknown_keys_are_dropped_for_same_api() -> None:
 def test_invalid_schema_is_repaired(parameters: Any) -> None:
     tool = {"type": "function", "function": {"name": "read", "parameters": parameters}}
     for source in (MISTRAL, OPENAI_CHAT):
-        made, report = carry(body_of(user(), tools=[tool]), source, MISTRAL)
+        made, report = convert_body(body_of(user(), tools=[tool]), source, MISTRAL)
         assert made["tools"][0]["function"]["parameters"]["type"] == "object"
         assert report.of("tools") or source is OPENAI_CHAT
         assert segue.check(made, "mistral")
@@ -504,17 +506,17 @@ def test_invalid_schema_is_repaired(parameters: Any) -> None:
 def test_a_schema_stays_as_it_is(parameters: Any) -> None:
     tool = {"type": "function", "function": {"name": "read", "parameters": parameters}}
     body = body_of(user(), tools=[tool])
-    assert carry(body, MISTRAL, MISTRAL)[0] == body
+    assert convert_body(body, MISTRAL, MISTRAL)[0] == body
     assert segue.check(body, "mistral")
 
 
 def test_lone_reply_gets_a_user_message() -> None:
-    made, _ = carry(body_of(assistant("half", prefix=True)), MISTRAL, MISTRAL)
+    made, _ = convert_body(body_of(assistant("half", prefix=True)), MISTRAL, MISTRAL)
     assert made["messages"] == [user("[continued]"), assistant("half", prefix=True)]
 
 
 def test_no_empty_list_of_tools() -> None:
-    assert "tools" not in carry(body_of(user(), tools=[]), MISTRAL, MISTRAL)[0]
+    assert "tools" not in convert_body(body_of(user(), tools=[]), MISTRAL, MISTRAL)[0]
 
 
 def test_cross_api_options() -> None:
@@ -530,7 +532,7 @@ def test_cross_api_options() -> None:
         "response_format": {"type": "json_object"},
         "stream_options": {"include_usage": True},
     }
-    made, report = carry(body, OPENAI_CHAT, MISTRAL)
+    made, report = convert_body(body, OPENAI_CHAT, MISTRAL)
     assert {key: made[key] for key in made if key not in ("messages", "tools")} == {
         "tool_choice": "required",
         "parallel_tool_calls": False,
@@ -541,19 +543,19 @@ def test_cross_api_options() -> None:
     }
     assert {"temperature", "user"} == {finding.subject for finding in report.of("adjusted")}
     anthropic = {"messages": [user()], "max_tokens": 5, "top_k": 3}
-    assert carry(anthropic, ANTHROPIC, MISTRAL)[0]["top_k"] == 3
+    assert convert_body(anthropic, ANTHROPIC, MISTRAL)[0]["top_k"] == 3
 
 
 def test_options_are_read() -> None:
     body = body_of(user(), tool_choice="any", random_seed=3, top_k=4, max_tokens=5)
     expected = Options(tool_choice=ToolChoice("required"), seed=3, top_k=4, max_tokens=5)
     assert MISTRAL.parse_request(body).options == expected
-    made, _ = carry(body, MISTRAL, OPENAI_CHAT)
+    made, _ = convert_body(body, MISTRAL, OPENAI_CHAT)
     assert made["seed"] == 3
 
 
 def test_greedy_sampling_drops_top_p() -> None:
-    made, _ = carry({"messages": [user()], "temperature": 0, "top_p": 0.9}, OPENAI_CHAT, MISTRAL)
+    made, _ = convert_body({"messages": [user()], "temperature": 0, "top_p": 0.9}, OPENAI_CHAT, MISTRAL)
     assert (made["temperature"], "top_p" in made) == (0, False)
 
 
@@ -577,7 +579,7 @@ def test_greedy_sampling_drops_top_p() -> None:
     ],
 )
 def test_effort_by_model(effort: str, model: str | None, expected: str | None) -> None:
-    made, report = carry({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, MISTRAL, model=model)
+    made, report = convert_body({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, MISTRAL, model=model)
     assert made.get("reasoning_effort") == expected
     silent = (effort, expected) in (("none", "none"), ("none", None), ("high", "high"), ("medium", "medium"))
     silent = silent or (effort, model) == ("high", "magistral-medium-latest")
@@ -600,7 +602,7 @@ def test_effort_by_model(effort: str, model: str | None, expected: str | None) -
 def test_a_budget_becomes_the_nearest_effort(budget: int, large: str, medium: str) -> None:
     body = {"messages": [user()], "max_tokens": 90_000, "thinking": {"type": "enabled", "budget_tokens": budget}}
     for model, expected in (("mistral-large-4", large), ("mistral-medium-3-5", medium)):
-        made, report = carry(body, ANTHROPIC, MISTRAL, model=model)
+        made, report = convert_body(body, ANTHROPIC, MISTRAL, model=model)
         assert made["reasoning_effort"] == expected
         assert [finding.subject for finding in report.of("adjusted")] == ["reasoning"]
 
@@ -635,8 +637,8 @@ def test_a_reply_with_thinking() -> None:
     body = reply_of(assistant([thinking(), text_part("so")]))
     reply = MISTRAL.parse_reply(body)
     assert (reply.thinking, reply.text, reply.finish) == ("hm", "so", "stop")
-    assert carry_reply(body, MISTRAL, MISTRAL)[0] is body
-    chat, _ = carry_reply(body, MISTRAL, OPENAI_CHAT)
+    assert convert_reply(body, MISTRAL, MISTRAL)[0] is body
+    chat, _ = convert_reply(body, MISTRAL, OPENAI_CHAT)
     assert chat["choices"][0]["message"]["reasoning_content"] == "hm"
     assert chat["choices"][0]["message"]["content"] == "so"
 
@@ -654,14 +656,14 @@ def test_stop_reasons(reason: str, finish: str) -> None:
 
 
 def test_a_reply_for_a_client_of_mistral() -> None:
-    made, _ = told(
+    made, _ = render_client_reply(
         Reply((Thinking("hm"), Text("so"), ToolCall("read", origin=Origin("openai", raw_id="call_1")))), MISTRAL
     )
     message = made["choices"][0]["message"]
     assert message["content"] == [thinking(), text_part("so")]
     assert NINE.fullmatch(message["tool_calls"][0]["id"])
-    assert told(Reply((Text("a"), Text("b"))), MISTRAL)[0]["choices"][0]["message"]["content"] == "ab"
-    broken, _ = told(Reply((Text("a"),), finish="error"), MISTRAL)
+    assert render_client_reply(Reply((Text("a"), Text("b"))), MISTRAL)[0]["choices"][0]["message"]["content"] == "ab"
+    broken, _ = render_client_reply(Reply((Text("a"),), finish="error"), MISTRAL)
     assert broken["choices"][0]["finish_reason"] == "error"
 
 

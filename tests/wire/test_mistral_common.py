@@ -21,8 +21,8 @@ from segue.models import identify
 from tests.budget import examples
 from tests.conversations.table import CASES
 from tests.each import for_each
-from tests.properties.generators import stories
-from tests.properties.spell import spell
+from tests.properties.bodies import build_body
+from tests.properties.generators import scenarios
 
 Body = dict[str, Any]
 
@@ -92,9 +92,9 @@ def test_conversation_is_accepted(case: Any, generation: int) -> None:
 
 @EVERY_GENERATION
 @examples(2, items=len(MODELS))
-@given(scenario=stories(), source=st.sampled_from(["openai-chat", "anthropic", "kimi", "mistral"]))
+@given(scenario=scenarios(), source=st.sampled_from(["openai-chat", "anthropic", "kimi", "mistral"]))
 def test_scenario_is_accepted(generation: int, scenario: Any, source: str) -> None:
-    out = segue.convert(spell(scenario, source), source=source, target="mistral", model=MODELS[generation])
+    out = segue.convert(build_body(scenario, source), source=source, target="mistral", model=MODELS[generation])
     assert complaints(out.body, generation) is None, out.body
 
 

@@ -52,7 +52,7 @@ from segue.wire.dialects.kimi import KIMI
 from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
 from segue.wire.openai_chat import OPENAI_CHAT
-from tests.wire.carrying import carry, carry_reply, told
+from tests.wire.conversion import convert_body, convert_reply, render_client_reply
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 READ = {"type": "function", "function": {"name": "read", "description": "Reads.", "parameters": SCHEMA, "strict": True}}
@@ -218,7 +218,7 @@ SAME_API = {
 def test_valid_body_is_unchanged_for_same_api(case: str) -> None:
     body = SAME_API[case]
     before = json.dumps(body)
-    made, _ = carry(body, OPENAI_CHAT, OPENAI_CHAT)
+    made, _ = convert_body(body, OPENAI_CHAT, OPENAI_CHAT)
     assert json.dumps(made) == before
     assert json.dumps(body) == before
     assert made["messages"] is body["messages"]
@@ -268,7 +268,7 @@ def test_only_what_changes_is_copied() -> None:
         user(), assistant_calls(call("call_0"), call(long_id, x=1)), result("call_0"), result(long_id, n=2), user()
     )
     before = json.dumps(body)
-    made, _ = carry(body, OPENAI_CHAT, OPENAI_CHAT)
+    made, _ = convert_body(body, OPENAI_CHAT, OPENAI_CHAT)
     assert json.dumps(body) == before
     new_id = made["messages"][1]["tool_calls"][1]["id"]
     assert new_id.startswith("call_")
@@ -285,12 +285,12 @@ def test_names_are_projected_everywhere() -> None:
     body = body_of(
         user(), assistant_calls(call(name="ns.read")), result(name="ns.read"), tools=[tool], tool_choice=allowed
     )
-    made, _ = carry(body, OPENAI_CHAT, OPENAI_CHAT)
+    made, _ = convert_body(body, OPENAI_CHAT, OPENAI_CHAT)
     spelled = made["messages"][1]["tool_calls"][0]["function"]["name"]
     assert spelled.startswith("ns_read_")
     assert json.dumps(made) == json.dumps(body).replace("ns.read", spelled)
     body["tool_choice"] = {"type": "function", "function": {"name": "ns.read"}}
-    made, _ = carry(body, OPENAI_CHAT, OPENAI_CHAT)
+    made, _ = convert_body(body, OPENAI_CHAT, OPENAI_CHAT)
     assert made["tool_choice"] == {"type": "function", "function": {"name": spelled}}
 
 
@@ -311,7 +311,7 @@ def test_names_are_projected_everywhere() -> None:
     ],
 )
 def test_invalid_call_is_rewritten(given: dict, expected: dict) -> None:
-    made, _ = carry(body_of(user(), assistant_calls(given, note=1), result()), OPENAI_CHAT, OPENAI_CHAT)
+    made, _ = convert_body(body_of(user(), assistant_calls(given, note=1), result()), OPENAI_CHAT, OPENAI_CHAT)
     assert made["messages"][1] == assistant_calls(expected, note=1)
 
 
@@ -333,7 +333,7 @@ def test_invalid_call_is_rewritten(given: dict, expected: dict) -> None:
     ],
 )
 def test_invalid_shapes_are_repaired(given: list[dict], expected: list[dict] | None) -> None:
-    made, _ = carry(body_of(user(), *given), OPENAI_CHAT, OPENAI_CHAT)
+    made, _ = convert_body(body_of(user(), *given), OPENAI_CHAT, OPENAI_CHAT)
     if expected is None:
         new_id = made["messages"][1]["tool_calls"][0]["id"]
         expected = [assistant_calls(call(new_id)), {**given[1], "tool_call_id": new_id}]
@@ -383,14 +383,14 @@ def test_changed_options_are_merged_into_existing_keys() -> None:
 def test_legacy_call_needs_no_result_for_same_api() -> None:
     old = {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}}
     body = body_of(user(), old, user())
-    assert carry(body, OPENAI_CHAT, OPENAI_CHAT)[0] == body
-    cross_api, _ = carry(body, OPENAI_CHAT, KIMI)
+    assert convert_body(body, OPENAI_CHAT, OPENAI_CHAT)[0] == body
+    cross_api, _ = convert_body(body, OPENAI_CHAT, KIMI)
     assert [message["role"] for message in cross_api["messages"]] == ["user", "assistant", "tool", "user"]
 
 
 def test_legacy_result_for_a_tool_call_becomes_a_tool_message() -> None:
     body = body_of(user(), assistant_calls(call(None)), {"role": "function", "name": "read", "content": "r"})
-    made, _ = carry(body, OPENAI_CHAT, OPENAI_CHAT)
+    made, _ = convert_body(body, OPENAI_CHAT, OPENAI_CHAT)
     new_id = made["messages"][1]["tool_calls"][0]["id"]
     assert made["messages"][2] == result(new_id, "r")
 
@@ -583,8 +583,8 @@ def test_garbage_gives_a_value_or_an_input_error(case: str, data: st.DataObject)
             place = place[key]
     before = json.dumps(body)
     with contextlib.suppress(InputError):
-        made, _ = carry(body, OPENAI_CHAT, OPENAI_CHAT)
-        carry(made, OPENAI_CHAT, OPENAI_CHAT)
+        made, _ = convert_body(body, OPENAI_CHAT, OPENAI_CHAT)
+        convert_body(made, OPENAI_CHAT, OPENAI_CHAT)
     assert json.dumps(body) == before
 
 
@@ -737,7 +737,7 @@ def numbered(count: int) -> Iterator[dict]:
 
 def test_more_tools_than_the_api_takes() -> None:
     body = body_of(user(), assistant_calls(call(name="t140")), result(), tools=list(numbered(150)))
-    made, report = carry(body, OPENAI_CHAT, OPENAI_CHAT)
+    made, report = convert_body(body, OPENAI_CHAT, OPENAI_CHAT)
     names = [tool["function"]["name"] for tool in made["tools"]]
     assert names == [f"t{number}" for number in [*range(127), 140]]
     assert len(report.of("tools")) == 22
@@ -745,7 +745,7 @@ def test_more_tools_than_the_api_takes() -> None:
 
 def test_long_description_is_cut_for_same_api() -> None:
     long = {"type": "function", "function": {"name": "a", "description": "é" * 1025, "parameters": SCHEMA}, "x": 1}
-    made, report = carry(body_of(user(), tools=[READ, long]), OPENAI_CHAT, OPENAI_CHAT)
+    made, report = convert_body(body_of(user(), tools=[READ, long]), OPENAI_CHAT, OPENAI_CHAT)
     assert made["tools"][0] is READ
     assert made["tools"][1]["function"]["description"] == "é" * 1023 + "…"
     assert made["tools"][1]["x"] == 1
@@ -947,7 +947,7 @@ def test_a_reply_is_read() -> None:
 
 
 def test_reply_is_unchanged_for_same_api() -> None:
-    made, _ = carry_reply(REPLY, OPENAI_CHAT, OPENAI_CHAT)
+    made, _ = convert_reply(REPLY, OPENAI_CHAT, OPENAI_CHAT)
     assert made is REPLY
 
 
@@ -955,7 +955,7 @@ def test_changed_reply_keeps_unknown_fields() -> None:
     reply = OPENAI_CHAT.parse_reply(REPLY)
     assert reply.native is not None
     changed = replace(reply, blocks=(Text("hi"),), finish="stop", native=replace(reply.native, intact=False))
-    made, _ = told(changed, OPENAI_CHAT)
+    made, _ = render_client_reply(changed, OPENAI_CHAT)
     assert list(made) == list(REPLY)
     assert made["created"] == 1700000000
     assert made["choices"][0]["message"] == {"role": "assistant", "content": "hi", "refusal": None}
@@ -989,7 +989,7 @@ def test_cross_api_reply() -> None:
         usage=Usage(input=3, output=4, reasoning=1),
         model="claude-opus-4-5",
     )
-    made, report = told(reply, OPENAI_CHAT)
+    made, report = render_client_reply(reply, OPENAI_CHAT)
     completion = ChatCompletion.model_validate(made)
     message = completion.choices[0].message
     assert made["choices"][0]["message"]["reasoning_content"] == "hm"
@@ -1001,12 +1001,12 @@ def test_cross_api_reply() -> None:
     assert completion.created == 0
     assert completion.id.startswith("chatcmpl-")
     assert len(report.of("dropped")) == 2
-    assert told(reply, OPENAI_CHAT)[0] == made
+    assert render_client_reply(reply, OPENAI_CHAT)[0] == made
 
 
 @pytest.mark.parametrize("finish", ["stop", "tool_calls", "length", "filter", "pause", "error"])
 def test_every_finish_has_a_reason(finish: Any) -> None:
-    made, _ = told(Reply((Text("a"),), finish=finish), OPENAI_CHAT)
+    made, _ = render_client_reply(Reply((Text("a"),), finish=finish), OPENAI_CHAT)
     ChatCompletion.model_validate(made)
 
 

@@ -27,9 +27,8 @@ from segue.wire.detect_body import detect_source, find_contradicting_api
 from segue.wire.openai_responses import OPENAI_RESPONSES as WIRE
 from tests.budget import examples
 from tests.conversations.sdk import complaints
-
-from .bodies_responses import BODIES, SCHEMA, body, call, function, output, reasoning, says, user
-from .carrying import told
+from tests.wire.bodies_responses import BODIES, SCHEMA, assistant, body, call, function, output, reasoning, user
+from tests.wire.conversion import render_client_reply
 
 API = "openai-responses"
 EVERY = BODIES["every item"]["input"]
@@ -165,8 +164,8 @@ def test_user_side_messages(role, speaker, content):
 
 def test_consecutive_model_items_are_one_reply():
     messages = parsed(
-        *(user(), reasoning(), says("a"), call(id="fc_1"), call("call_2")),
-        *(output(), output("call_2"), says("b", id="msg_2")),
+        *(user(), reasoning(), assistant("a"), call(id="fc_1"), call("call_2")),
+        *(output(), output("call_2"), assistant("b", id="msg_2")),
     )
     assert [message.speaker for message in messages] == ["human", "ai", "tool", "tool", "ai"]
     assert [type(block) for block in messages[1].blocks] == [Thinking, Text, ToolCall, ToolCall]
@@ -196,7 +195,7 @@ def test_item_id_is_never_used_as_call_id():
 
 def test_parts_of_one_message_are_blocks_of_their_own():
     parts = [{"type": "output_text", "text": text, "annotations": []} for text in "ab"]
-    item = says("", content=[*parts, {"type": "refusal", "refusal": "no"}])
+    item = assistant("", content=[*parts, {"type": "refusal", "refusal": "no"}])
     made = blocks(item)
     assert [(block.text, block.refusal) for block in made] == [("a", False), ("b", False), ("no", True)]
     assert [block.native.fragment["content"] for block in made] == [[part] for part in item["content"]]
@@ -204,7 +203,11 @@ def test_parts_of_one_message_are_blocks_of_their_own():
 
 
 def test_equal_messages_are_not_merged():
-    twins = [says("same", id=None), says("same", id=None), says("", content=[{"type": "output_text", "text": "a"}] * 2)]
+    twins = [
+        assistant("same", id=None),
+        assistant("same", id=None),
+        assistant("", content=[{"type": "output_text", "text": "a"}] * 2),
+    ]
     del twins[0]["id"], twins[1]["id"]
     assert convert_same_api(body(user(), *twins)).body["input"][1:] == twins
 
@@ -214,7 +217,7 @@ def test_reasoning_is_thinking():
         summary=[{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}],
         content=[{"type": "reasoning_text", "text": "c"}],
     )
-    thought, _ = blocks(item, says("x"))
+    thought, _ = blocks(item, assistant("x"))
     assert (thought.text, thought.sealed, thought.signature) == ("a\n\nb\n\nc", "gAAA1", "rs_1")
     assert thought.origin == Origin("openai", "gpt-5.6-terra", None, "rs_1", "natural")
 
@@ -322,10 +325,10 @@ def test_hosted_call_is_one_item_for_same_api_and_a_pair_cross_api():
     assert made[0].kind == "hosted"
     assert made[1].hosted
     assert made[0].origin.identity == "conflated"
-    there = convert_cross_api(body(user(), item, says("so"))).body["messages"]
+    there = convert_cross_api(body(user(), item, assistant("so"))).body["messages"]
     assert [message["role"] for message in there] == ["user", "assistant", "tool", "assistant"]
     for policy, expected in (("text", 1), ("drop", 0)):
-        text = json.dumps(convert_cross_api(body(user(), item, says("so")), hosted=policy).body)
+        text = json.dumps(convert_cross_api(body(user(), item, assistant("so")), hosted=policy).body)
         assert text.count("Reefers first") == expected
 
 
@@ -834,7 +837,7 @@ def response(*items: Any, status: str = "completed", **more: Any) -> dict[str, A
 
 
 def test_a_reply_is_read():
-    reply = WIRE.parse_reply(response(reasoning(), says("hi"), call(id="fc_1", status="completed")))
+    reply = WIRE.parse_reply(response(reasoning(), assistant("hi"), call(id="fc_1", status="completed")))
     assert (reply.text, reply.finish, reply.id, reply.model) == ("hi", "tool_calls", "resp_1", "gpt-5.6-terra")
     assert reply.usage == Usage(11, 7, 3, 2, 5)
     assert [call.origin.raw_id for call in reply.calls] == ["call_1"]
@@ -854,7 +857,7 @@ def test_a_reply_is_read():
     ],
 )
 def test_finish_reasons(status, details, finish):
-    assert WIRE.parse_reply(response(says("hi"), status=status, incomplete_details=details)).finish == finish
+    assert WIRE.parse_reply(response(assistant("hi"), status=status, incomplete_details=details)).finish == finish
 
 
 def test_hosted_calls_in_a_reply_are_not_client_calls():
@@ -865,7 +868,7 @@ def test_hosted_calls_in_a_reply_are_not_client_calls():
 
 
 def test_reply_is_unchanged_for_same_api():
-    given_reply = response(reasoning(encrypted_content=None), says("hi"), call(id="fc_1"), store=False)
+    given_reply = response(reasoning(encrypted_content=None), assistant("hi"), call(id="fc_1"), store=False)
     given_reply["output"].append({"type": "from_the_future"})
     converted = convert_same_api(body(user(), tools=[function()]))
     assert converted.reply(given_reply) == given_reply
@@ -874,7 +877,7 @@ def test_reply_is_unchanged_for_same_api():
 
 def test_a_repeated_id_in_a_reply_is_made_unique():
     given_body = body(user(), call(id="fc_1"), output(), tools=[function()])
-    given_reply = response(call(id="fc_2", status="completed"), says("x", id="msg_2"))
+    given_reply = response(call(id="fc_2", status="completed"), assistant("x", id="msg_2"))
     made = convert_same_api(given_body).reply(given_reply)
     assert made["output"][0] == {**given_reply["output"][0], "call_id": made["output"][0]["call_id"]}
     assert made["output"][0]["call_id"] != "call_1"
@@ -900,7 +903,7 @@ FROM_ABROAD = Reply(
 
 
 def test_cross_api_reply():
-    made, report = told(FROM_ABROAD, WIRE)
+    made, report = render_client_reply(FROM_ABROAD, WIRE)
     Response.model_validate(made)
     assert Response.model_validate(made).output_text == "ab```\n1\n```"
     kinds = [item["type"] for item in made["output"]]
@@ -917,7 +920,7 @@ def test_cross_api_reply():
         "total_tokens": 15,
     }
     assert [finding.kind for finding in report.findings] == ["dropped"]
-    assert told(FROM_ABROAD, WIRE)[0] == made, "made-up ids must be the same each time"
+    assert render_client_reply(FROM_ABROAD, WIRE)[0] == made, "made-up ids must be the same each time"
 
 
 @pytest.mark.parametrize(
@@ -931,7 +934,7 @@ def test_cross_api_reply():
     ],
 )
 def test_finish_reasons_to_a_client(finish, status, reason):
-    made, _ = told(Reply((Text("x"),), finish=finish), WIRE)
+    made, _ = render_client_reply(Reply((Text("x"),), finish=finish), WIRE)
     Response.model_validate(made)
     assert made["status"] == status
     assert made["incomplete_details"] == (None if reason is None else {"reason": reason})
@@ -939,7 +942,7 @@ def test_finish_reasons_to_a_client(finish, status, reason):
 
 def test_ids_made_for_a_client_are_never_sent_to_the_provider():
     """The client sends back its reply: the provider has neither the ids nor the reasoning."""
-    made, _ = told(FROM_ABROAD, WIRE)
+    made, _ = render_client_reply(FROM_ABROAD, WIRE)
     items = [item for item in made["output"] if item["type"] != "custom_tool_call"]
     (function_call,) = [item for item in items if item["type"] == "function_call"]
     next_body = body(user(), *items, output(function_call["call_id"]))
@@ -991,7 +994,7 @@ def test_bodies_are_detected_by_shape():
 def test_conversation_continues_on_this_api():
     chat = segue.Conversation(system="be", tools=[function(), {"type": "custom", "name": "free"}])
     chat.add_user([{"type": "input_text", "text": "hi"}, {"type": "input_image", "image_url": "https://x"}])
-    reply = chat.add_reply(response(reasoning(), says("a"), call(id="fc_1"), call("call_2", id="fc_2")))
+    reply = chat.add_reply(response(reasoning(), assistant("a"), call(id="fc_1"), call("call_2", id="fc_2")))
     assert reply.finish == "tool_calls"
     for asked_call in chat.pending:
         chat.add_result(asked_call, "done")
@@ -1028,8 +1031,8 @@ def test_registry_row():
         ({"input": [user(7)]}, "input[0].content"),
         ({"input": [user([7])]}, "input[0].content[0]"),
         ({"input": [user([{"type": "input_text"}])]}, "input[0].content[0].text"),
-        ({"input": [says("", content=[{"type": "refusal"}])]}, "input[0].content[0].refusal"),
-        ({"input": [says("", content={})]}, "input[0].content"),
+        ({"input": [assistant("", content=[{"type": "refusal"}])]}, "input[0].content[0].refusal"),
+        ({"input": [assistant("", content={})]}, "input[0].content"),
         ({"input": [{"role": "assistant", "content": "x", "tool_calls": [{}]}]}, "input[0].tool_calls"),
         ({"input": [call(name=7)]}, "input[0].name"),
         ({"input": [output(value=[7])]}, "input[0].output[0]"),

@@ -9,8 +9,7 @@ import pytest
 
 import segue
 from tests.conversations.sdk import complaints
-
-from .bodies_responses import BODIES, body, call, function, output, reasoning, says, user
+from tests.wire.bodies_responses import BODIES, assistant, body, call, function, output, reasoning, user
 
 API = "openai-responses"
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
@@ -69,13 +68,13 @@ def test_resp_02_an_id_of_a_wrong_form_is_left_out(item_id):
 
 @pytest.mark.parametrize("item_id", ["item_1", "rs", "msg_" + "x" * 61])
 def test_resp_03_message_with_invalid_id_is_sent_without_id(item_id):
-    out = convert_same_api(user(id=item_id), says("a", id=item_id, phase="commentary"), user("b", id=item_id))
+    out = convert_same_api(user(id=item_id), assistant("a", id=item_id, phase="commentary"), user("b", id=item_id))
     assert out.body["input"] == [user(), {"role": "assistant", "content": "a", "phase": "commentary"}, user("b")]
 
 
 @pytest.mark.parametrize("item_id", ["item_1", "", "rs_" + "x" * 70])
 def test_resp_03_reasoning_with_invalid_id_is_dropped_with_its_items(item_id):
-    out = convert_same_api(user(), reasoning(item_id), says("a"), call(id="fc_1"), output())
+    out = convert_same_api(user(), reasoning(item_id), assistant("a"), call(id="fc_1"), output())
     assert kinds(out) == ["message", "message", "function_call", "function_call_output"]
     assert ids(out) == [None] * 4
     assert findings(out) == ["reasoning"]
@@ -92,8 +91,8 @@ def test_encrypted_reasoning_without_an_id_stays():
 
 def test_resp_13_ids_are_unique():
     out = convert_same_api(
-        *(user("a", id="msg_0"), reasoning(), says("x"), call(id="fc_1"), output(id="fco_1")),
-        *(user("b", id="msg_0"), reasoning(), says("y"), call("call_2", id="fc_1"), output("call_2", id="fco_1")),
+        *(user("a", id="msg_0"), reasoning(), assistant("x"), call(id="fc_1"), output(id="fco_1")),
+        *(user("b", id="msg_0"), reasoning(), assistant("y"), call("call_2", id="fc_1"), output("call_2", id="fco_1")),
     )
     assert ids(out)[:5] == ["msg_0", "rs_1", "msg_1", "fc_1", "fco_1"]
     assert ids(out)[5:] == [None] * 4
@@ -103,13 +102,13 @@ def test_resp_13_ids_are_unique():
 
 def test_resp_13_repeated_item_is_dropped():
     out = convert_same_api(
-        user(), reasoning(), reasoning(), says("x"), says("x", status="in_progress"), SEARCH, user(), SEARCH
+        user(), reasoning(), reasoning(), assistant("x"), assistant("x", status="in_progress"), SEARCH, user(), SEARCH
     )
     assert kinds(out) == ["message", "reasoning", "message", "web_search_call", "message"]
     assert [(finding.kind, finding.subject) for finding in out.report.findings] == [
         *(("dedupe", "rs_1"), ("dedupe", "msg_1"), ("dedupe", "ws_1")),
     ]
-    chat = segue.convert(body(user(), says("x"), says("x"), {"id": "msg_1"}), target="openai-chat")
+    chat = segue.convert(body(user(), assistant("x"), assistant("x"), {"id": "msg_1"}), target="openai-chat")
     assert [message["content"] for message in chat.body["messages"]] == ["go", "x"]
     assert [finding.subject for finding in chat.report.of("dedupe")] == ["msg_1", "msg_1"]
 
@@ -122,7 +121,7 @@ def test_resp_13_repeated_output_is_not_paired_with_a_later_call():
 
 
 def test_repeated_item_is_parsed_the_same_from_bytes():
-    given_body = body(user(), says("x"), user(), says("x"), user())
+    given_body = body(user(), assistant("x"), user(), assistant("x"), user())
     for target in ("openai-chat", API):
         quick = segue.convert(json.dumps(given_body).encode(), source=API, target=target)
         assert quick.body == segue.convert(given_body, source=API, target=target).body
@@ -131,7 +130,7 @@ def test_repeated_item_is_parsed_the_same_from_bytes():
 
 def test_resp_13_repeated_hosted_item_becomes_a_call():
     again = {**SEARCH, "action": {"type": "search", "query": "another"}}
-    out = convert_same_api(user(), SEARCH, says("x"), user(), again, says("y", id="msg_2"))
+    out = convert_same_api(user(), SEARCH, assistant("x"), user(), again, assistant("y", id="msg_2"))
     assert kinds(out) == [
         *("message", "web_search_call", "message", "message"),
         *("function_call", "function_call_output", "message"),
@@ -140,7 +139,7 @@ def test_resp_13_repeated_hosted_item_becomes_a_call():
 
 def test_resp_13_applies_to_a_reply_added_twice():
     chat = segue.Conversation()
-    reply = {"object": "response", "model": "gpt-5", "output": [reasoning(), says("x")]}
+    reply = {"object": "response", "model": "gpt-5", "output": [reasoning(), assistant("x")]}
     for _ in range(2):
         chat.add_user("go")
         chat.add_reply(reply)
@@ -184,7 +183,7 @@ def test_resp_13_hosted_item_is_sent_once_and_then_becomes_text(items, hosted):
     chat = segue.Conversation()
     for turn in (1, 2):
         chat.add_user("go")
-        chat.add_reply({"object": "response", "model": "gpt-5", "output": [*items, says("x", id=f"msg_{turn}")]})
+        chat.add_reply({"object": "response", "model": "gpt-5", "output": [*items, assistant("x", id=f"msg_{turn}")]})
     made = chat.render(API, "gpt-5", hosted=hosted)
     assert segue.check(made.body, API), str(segue.check(made.body, API))
     first, second = made.body["input"][1 : 1 + len(items)], made.body["input"][1 + len(items) :]
@@ -252,7 +251,7 @@ def test_api_items_are_not_rendered_as_text():
     listing = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "tides", "tools": []}
     compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "x"}
     tools = {"type": "additional_tools", "role": "developer", "tools": [function()]}
-    out = segue.convert(body(tools, compaction, user(), listing, says("x")), target="openai-chat")
+    out = segue.convert(body(tools, compaction, user(), listing, assistant("x")), target="openai-chat")
     assert [message["role"] for message in out.body["messages"]] == ["user", "assistant"]
     assert [tool["function"]["name"] for tool in out.body["tools"]] == ["read"]
     findings_found = {finding.subject: (finding.kind, finding.message) for finding in out.report.findings}
@@ -266,7 +265,7 @@ def test_api_items_are_not_rendered_as_text():
 def test_tool_listing_in_a_reply_is_not_rendered_as_text():
     call_item = segue.convert({"model": "gpt-4.1", "messages": [user()]}, source="openai-chat", target=API)
     listing = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "tides", "tools": []}
-    reply = {"object": "response", "status": "completed", "model": "gpt-5", "output": [listing, says("x")]}
+    reply = {"object": "response", "status": "completed", "model": "gpt-5", "output": [listing, assistant("x")]}
     assert call_item.reply(reply)["choices"][0]["message"]["content"] == "x"
     assert "mcp_list_tools" in call_item.report.findings[-1].message
 
@@ -274,7 +273,7 @@ def test_tool_listing_in_a_reply_is_not_rendered_as_text():
 def test_resp_04_no_output_is_added_where_the_provider_may_hold_it():
     given_body = body(user(), call(), {"type": "item_reference", "id": "fco_1"})
     assert segue.convert(given_body, target=API).body == given_body
-    running = body(user(), {**call(), "async": True}, says("meanwhile"))
+    running = body(user(), {**call(), "async": True}, assistant("meanwhile"))
     assert segue.convert(running, target=API).body == running
     chat = segue.convert(running, target="openai-chat")
     assert segue.check(chat.body, "openai-chat")
@@ -319,7 +318,7 @@ def test_resp_06_only_the_broken_turn_is_touched():
 def test_resp_14_to_16_parts_and_outputs_of_wrong_type_are_repaired():
     out = convert_same_api(
         user([{"type": "text", "text": "a"}, {"type": "output_text", "text": "b"}]),
-        says("", content=[{"type": "input_text", "text": "c"}]),
+        assistant("", content=[{"type": "input_text", "text": "c"}]),
         call(arguments={"q": 1}),
         output(value=[{"type": "text", "text": "d"}, {"type": "image_url", "image_url": {"url": "https://x"}}]),
         call("call_2"),
@@ -344,7 +343,7 @@ def test_resp_14_to_16_parts_and_outputs_of_wrong_type_are_repaired():
 def test_possibly_newer_items_are_kept():
     strange = {"type": "telepathy", "text": "e"}
     given_body = body(
-        *(user([strange]), says("", content=[strange, {"type": "output_text", "text": "a"}, strange])),
+        *(user([strange]), assistant("", content=[strange, {"type": "output_text", "text": "a"}, strange])),
         *(call(), output(value=[strange])),
     )
     assert segue.convert(given_body, target=API).body == given_body
@@ -438,7 +437,7 @@ def test_resp_25_calls_with_one_id_are_made_unique():
 
 # ---------------------------------------------------------------------------------------------------------- reasoning
 
-REPLY = (reasoning(), says("a"), call(id="fc_1"), call("call_2", id="fc_2"))
+REPLY = (reasoning(), assistant("a"), call(id="fc_1"), call("call_2", id="fc_2"))
 RESULTS = (output(), output("call_2"))
 
 
@@ -453,8 +452,8 @@ def test_reasoning_is_sent_back_with_its_items():
     [
         (user(), reasoning()),
         (user(), reasoning(), user("next")),
-        (user(), says("a"), reasoning(), user("next")),
-        (user(), says("a"), reasoning("rs_0"), reasoning("rs_1")),
+        (user(), assistant("a"), reasoning(), user("next")),
+        (user(), assistant("a"), reasoning("rs_0"), reasoning("rs_1")),
     ],
     ids=["at the end", "before the user", "behind what it was not for", "and more of it"],
 )
@@ -469,7 +468,7 @@ def test_resp_07_reasoning_without_its_item_is_left_out(items):
 def test_resp_07_reasoning_not_known_to_be_invalid_stays():
     nameless = reasoning()
     del nameless["id"]
-    for items in ((user(), reasoning("rs_0"), reasoning(), says("a")), (user(), nameless)):
+    for items in ((user(), reasoning("rs_0"), reasoning(), assistant("a")), (user(), nameless)):
         assert segue.convert(body(*items), target=API).body == body(*items)
 
 
@@ -494,7 +493,7 @@ def test_resp_08_ids_are_dropped_with_the_reasoning():
 
 def test_resp_08_item_that_needs_its_id_becomes_a_call():
     computer, shot = BODIES["every item"]["input"][13:15]
-    out = convert_same_api(user(), reasoning(), SEARCH, says("a"), computer, shot, policy={"reasoning": "none"})
+    out = convert_same_api(user(), reasoning(), SEARCH, assistant("a"), computer, shot, policy={"reasoning": "none"})
     assert kinds(out) == [
         *("message", "function_call", "function_call_output", "message", "function_call", "function_call_output")
     ]
@@ -573,7 +572,7 @@ def test_reasoning_of_other_providers_is_dropped():
 def test_a_summary_is_always_there():
     thought = reasoning()
     del thought["summary"]
-    assert convert_same_api(user(), thought, says("a")).body["input"][1] == {**thought, "summary": []}
+    assert convert_same_api(user(), thought, assistant("a")).body["input"][1] == {**thought, "summary": []}
 
 
 # ------------------------------------------------------------------------------------------------------ conversations

@@ -20,11 +20,11 @@ def call(call_id: str = "call_a", name: str = "read", arguments: str = "{}") -> 
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def asks(*calls: dict, **more: Any) -> dict:
+def assistant_calls(*calls: dict, **more: Any) -> dict:
     return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
 
 
-def says(content: Any = "x", **more: Any) -> dict:
+def assistant(content: Any = "x", **more: Any) -> dict:
     return {"role": "assistant", "content": content, **more}
 
 
@@ -36,7 +36,7 @@ def user(content: Any = "go", **more: Any) -> dict:
     return {"role": "user", "content": content, **more}
 
 
-def said(profile: str, *messages: dict, model: str | None = None, **more: Any) -> dict[str, Any]:
+def convert_for_profile(profile: str, *messages: dict, model: str | None = None, **more: Any) -> dict[str, Any]:
     body = {"messages": list(messages), **more}
     out = segue.convert(body, source="openai-chat", target="openai-chat", profile=profile, model=model)
     again = segue.convert(out.body, source="openai-chat", target="openai-chat", profile=profile, model=model)
@@ -51,10 +51,10 @@ PLAIN = {
     "messages": [
         {"role": "system", "content": "s"},
         user(),
-        asks(call(), call("call_b")),
+        assistant_calls(call(), call("call_b")),
         result(),
         result("call_b"),
-        says(),
+        assistant(),
         user([{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "https://x/y.png"}}]),
     ],
     "tools": [READ],
@@ -74,15 +74,15 @@ def test_commonly_accepted_body_is_unchanged(profile: str) -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_openai_only_options_are_dropped(profile: str) -> None:
     custom = {"id": "call_c", "type": "custom", "custom": {"name": "patch", "input": "x"}}
-    made = said(
+    made = convert_for_profile(
         profile,
         {"role": "developer", "content": "s"},
         user(),
         {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}},
         {"role": "function", "name": "read", "content": "old"},
-        asks(custom),
+        assistant_calls(custom),
         result("call_c"),
-        says(None, refusal="no"),
+        assistant(None, refusal="no"),
         user(),
         tools=[{"type": "custom", "custom": {"name": "patch"}}],
     )
@@ -114,22 +114,24 @@ def test_profile_names_equal_those_of_the_checker() -> None:
 
 @pytest.mark.parametrize(("profile", "named"), [("groq", {}), ("cerebras", {"name": "bob"})])
 def test_unknown_keys_of_messages_are_left_out(profile: str, named: dict) -> None:
-    made = said(profile, user(name="bob"), asks(call(), reasoning_content="hm", status="x"), result(), user())
-    assert made["messages"] == [user(**named), asks(call()), result(), user()]
+    made = convert_for_profile(
+        profile, user(name="bob"), assistant_calls(call(), reasoning_content="hm", status="x"), result(), user()
+    )
+    assert made["messages"] == [user(**named), assistant_calls(call()), result(), user()]
 
 
 @pytest.mark.parametrize(("model", "kept"), [("openai/gpt-oss-120b", True), ("llama-3.3-70b-versatile", False)])
 def test_groq_gets_reasoning_back_where_the_model_has_it(model: str, kept: bool) -> None:
-    made = said("groq", user(), says(reasoning="hm"), user(), model=model)
+    made = convert_for_profile("groq", user(), assistant(reasoning="hm"), user(), model=model)
     assert ("reasoning" in made["messages"][1]) is kept
 
 
 def test_xai_needs_content_beside_calls() -> None:
     for content in (None, []):
-        made = said("xai", user(), {**asks(call()), "content": content}, result())
+        made = convert_for_profile("xai", user(), {**assistant_calls(call()), "content": content}, result())
         assert made["messages"][1]["content"] == ""
     made = segue.convert(
-        {"messages": [user(), asks(call()), result()], "max_tokens": 5},
+        {"messages": [user(), assistant_calls(call()), result()], "max_tokens": 5},
         source="kimi",
         target="openai-chat",
         profile="xai",
@@ -139,48 +141,52 @@ def test_xai_needs_content_beside_calls() -> None:
 
 @pytest.mark.parametrize("profile", ["minimax", "vllm", "llama.cpp"])
 def test_arguments_are_json(profile: str) -> None:
-    made = said(
-        profile, user(), asks(call(arguments='{"a":'), call("call_b", arguments="[1]")), result(), result("call_b")
+    made = convert_for_profile(
+        profile,
+        user(),
+        assistant_calls(call(arguments='{"a":'), call("call_b", arguments="[1]")),
+        result(),
+        result("call_b"),
     )
     first, second = (entry["function"]["arguments"] for entry in made["messages"][1]["tool_calls"])
     assert (json.loads(first), second) == ({"_raw": '{"a":'}, "[1]")
-    objects = said("ollama", user(), asks(call(arguments="[1]")), result())
+    objects = convert_for_profile("ollama", user(), assistant_calls(call(arguments="[1]")), result())
     assert json.loads(objects["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"value": [1]}
 
 
 def test_minimax_needs_a_schema() -> None:
     tool = {"type": "function", "function": {"name": "read"}}
-    made = said("minimax", user(), asks(call()), result(), tools=[tool])
+    made = convert_for_profile("minimax", user(), assistant_calls(call()), result(), tools=[tool])
     assert made["tools"][0]["function"]["parameters"] == PARAMETERS
 
 
 def test_zai_needs_unique_ids() -> None:
-    made = said("z.ai", user(), asks(call()), result(), asks(call()), result())
+    made = convert_for_profile("z.ai", user(), assistant_calls(call()), result(), assistant_calls(call()), result())
     first, second = (made["messages"][place]["tool_calls"][0]["id"] for place in (1, 3))
     assert first != second == made["messages"][4]["tool_call_id"]
 
 
 def test_zai_needs_a_user_message() -> None:
-    made = said("z.ai", {"role": "system", "content": "s"}, asks(call()), result())
+    made = convert_for_profile("z.ai", {"role": "system", "content": "s"}, assistant_calls(call()), result())
     assert made["messages"][-1] == user("Continue.")
 
 
 def test_llama_cpp_accepts_a_prefill_without_thinking() -> None:
-    body = {"messages": [user(), says("half")]}
-    assert said("llama.cpp", *body["messages"]) == body
+    body = {"messages": [user(), assistant("half")]}
+    assert convert_for_profile("llama.cpp", *body["messages"]) == body
     option_sets: tuple[dict[str, Any], ...] = (
         {"reasoning_effort": "high"},
         {"chat_template_kwargs": {"enable_thinking": True}},
     )
     for call_message in option_sets:
-        made = said("llama.cpp", *body["messages"], **call_message)
+        made = convert_for_profile("llama.cpp", *body["messages"], **call_message)
         assert made["messages"][2] == user("Continue.")
         assert made.items() >= call_message.items()
 
 
 @pytest.mark.parametrize("profile", ["vllm", "llama.cpp", "ollama"])
 def test_id_scheme_follows_the_served_model(profile: str) -> None:
-    body = {"messages": [user(), asks(call()), result()]}
+    body = {"messages": [user(), assistant_calls(call()), result()]}
 
     def made_id(model: str) -> str:
         source = segue.convert(body, source="openai-chat", target="anthropic").body
@@ -195,16 +201,19 @@ def test_id_scheme_follows_the_served_model(profile: str) -> None:
 
 def test_openrouter_gets_its_reasoning_back() -> None:
     details = [{"type": "reasoning.encrypted", "data": "x", "id": "call_a", "index": 0}]
-    body = [user(), asks(call(), reasoning_details=details), result()]
+    body = [user(), assistant_calls(call(), reasoning_details=details), result()]
     for model in ("google/gemini-3-pro", "anthropic/claude-opus-4.6"):
-        assert said("openrouter", *body, model=model)["messages"] == body
+        assert convert_for_profile("openrouter", *body, model=model)["messages"] == body
 
 
 def test_openrouter_has_a_signature_for_gemini_where_there_is_none() -> None:
-    body = [user(), asks(call(), call("call_b")), result(), result("call_b")]
-    (entry,) = said("openrouter", *body, model="google/gemini-3-pro")["messages"][1]["reasoning_details"]
+    body = [user(), assistant_calls(call(), call("call_b")), result(), result("call_b")]
+    (entry,) = convert_for_profile("openrouter", *body, model="google/gemini-3-pro")["messages"][1]["reasoning_details"]
     assert (entry["type"], entry["id"], entry["index"]) == ("reasoning.encrypted", "call_a", 0)
-    assert "reasoning_details" not in said("openrouter", *body, model="google/gemini-2.5-pro")["messages"][1]
+    assert (
+        "reasoning_details"
+        not in convert_for_profile("openrouter", *body, model="google/gemini-2.5-pro")["messages"][1]
+    )
     cross_api = segue.convert({"messages": body}, source="openai-chat", target="kimi").body
     out = segue.convert(
         cross_api, source="kimi", target="openai-chat", profile="openrouter", model="google/gemini-3-pro"
@@ -213,7 +222,9 @@ def test_openrouter_has_a_signature_for_gemini_where_there_is_none() -> None:
 
 
 def test_fireworks_refuses_unknown_keys() -> None:
-    made = said("fireworks", user(name="bob"), stream_options={"include_usage": True}, stream=True, top_k=3)
+    made = convert_for_profile(
+        "fireworks", user(name="bob"), stream_options={"include_usage": True}, stream=True, top_k=3
+    )
     assert made == {"messages": [user()], "stream": True, "top_k": 3}
 
 
@@ -227,5 +238,7 @@ def test_an_unknown_profile_names_the_known_ones() -> None:
 
 def test_reply_is_converted_back() -> None:
     converted = segue.convert(PLAIN, source="openai-chat", target="openai-chat", profile="vllm")
-    reply = {"choices": [{"index": 0, "message": asks(call("chatcmpl-tool-1")), "finish_reason": "tool_calls"}]}
+    reply = {
+        "choices": [{"index": 0, "message": assistant_calls(call("chatcmpl-tool-1")), "finish_reason": "tool_calls"}]
+    }
     assert converted.reply(reply)["choices"][0]["message"]["tool_calls"][0]["id"] == "chatcmpl-tool-1"

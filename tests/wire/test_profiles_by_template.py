@@ -15,17 +15,17 @@ from segue.fast import convert_fast
 from segue.pipeline import ConvertJob, convert_request
 from segue.wire.profiles import profile_wire
 from segue.wire.registry import WIRES
-from tests.wire.test_profiles import READ, asks, call, result, said, says, user
+from tests.wire.test_profiles import READ, assistant, assistant_calls, call, convert_for_profile, result, user
 
 SYSTEM = {"role": "system", "content": "s"}
-TWO = (user(), asks(call(), call("call_b"), content="hm"), result(), result("call_b"))
+TWO = (user(), assistant_calls(call(), call("call_b"), content="hm"), result(), result("call_b"))
 SERVERS = ("llama.cpp", "vllm")
 
 
 @pytest.mark.parametrize("profile", SERVERS)
 @pytest.mark.parametrize("model", ["openai/gpt-oss-120b", "Llama-3.3-70B-Instruct", "llama3.1"])
 def test_calls_one_by_one(profile: str, model: str) -> None:
-    made = said(profile, *TWO, model=model)["messages"]
+    made = convert_for_profile(profile, *TWO, model=model)["messages"]
     calls = [message["tool_calls"] for message in made if "tool_calls" in message]
     assert [[one["id"] for one in listed] for listed in calls] == [["call_a"], ["call_b"]]
     assert [message.get("tool_call_id") for message in made if message["role"] == "tool"] == ["call_a", "call_b"]
@@ -38,30 +38,34 @@ def test_calls_one_by_one(profile: str, model: str) -> None:
     ("profile", "model"), [("llama.cpp", "qwen3-8b"), ("vllm", "Llama-4-Scout"), ("groq", "gpt-oss-20b")]
 )
 def test_calls_together(profile: str, model: str) -> None:
-    assert len(said(profile, *TWO, model=model)["messages"]) == 4
+    assert len(convert_for_profile(profile, *TWO, model=model)["messages"]) == 4
 
 
 def test_gpt_oss_has_reasoning_beside_calls_and_text_before_them() -> None:
-    thought = asks(call(), content="hm", reasoning_content="why")
-    made = said("llama.cpp", user(), thought, result(), model="gpt-oss-120b")["messages"]
-    assert made[1:3] == [says("hm"), asks(call(), reasoning_content="why")]
-    silent = said("llama.cpp", user(), asks(call(), reasoning_content="why"), result(), model="gpt-oss-120b")
-    assert silent["messages"][1] == asks(call(), reasoning_content="why")
+    thought = assistant_calls(call(), content="hm", reasoning_content="why")
+    made = convert_for_profile("llama.cpp", user(), thought, result(), model="gpt-oss-120b")["messages"]
+    assert made[1:3] == [assistant("hm"), assistant_calls(call(), reasoning_content="why")]
+    silent = convert_for_profile(
+        "llama.cpp", user(), assistant_calls(call(), reasoning_content="why"), result(), model="gpt-oss-120b"
+    )
+    assert silent["messages"][1] == assistant_calls(call(), reasoning_content="why")
 
 
 @pytest.mark.parametrize("profile", [*SERVERS, "ollama"])
 def test_results_in_the_order_of_their_calls(profile: str) -> None:
-    made = said(profile, user(), asks(call(), call("call_b")), result("call_b", "b"), result("call_a", "a"))
+    made = convert_for_profile(
+        profile, user(), assistant_calls(call(), call("call_b")), result("call_b", "b"), result("call_a", "a")
+    )
     assert [message["content"] for message in made["messages"][2:]] == ["a", "b"]
 
 
 @pytest.mark.parametrize("profile", SERVERS)
 def test_mistrals_turns(profile: str) -> None:
-    call_message = asks(call("abcdefgh1"))
-    made = said(
+    call_message = assistant_calls(call("abcdefgh1"))
+    made = convert_for_profile(
         profile,
         SYSTEM,
-        says(),
+        assistant(),
         user(),
         user(),
         call_message,
@@ -78,9 +82,13 @@ def test_mistrals_turns(profile: str) -> None:
 
 @pytest.mark.parametrize("profile", SERVERS)
 def test_qwen_needs_a_user_message_and_no_later_system_text(profile: str) -> None:
-    made = said(profile, SYSTEM, asks(call()), result(), SYSTEM, model="Qwen3.5-4B")["messages"]
+    made = convert_for_profile(profile, SYSTEM, assistant_calls(call()), result(), SYSTEM, model="Qwen3.5-4B")[
+        "messages"
+    ]
     assert [message["role"] for message in made] == ["system", "assistant", "tool", "user"]
-    older = said(profile, SYSTEM, asks(call()), result(), SYSTEM, model="Qwen3-8B")["messages"]
+    older = convert_for_profile(profile, SYSTEM, assistant_calls(call()), result(), SYSTEM, model="Qwen3-8B")[
+        "messages"
+    ]
     assert [message["role"] for message in older] == ["system", "assistant", "tool", "system"]
 
 
@@ -91,12 +99,17 @@ def test_fast_path_gives_the_same_body(profile: str, model: str, source: str) ->
     turns: list[dict[str, Any]] = []
     for number in range(6):
         ids = [f"call_{number}{letter}" for letter in "abc"]
-        turns += [user(), asks(*map(call, ids), content="hm" if number % 2 else ""), *map(result, ids), says()]
+        turns += [
+            user(),
+            assistant_calls(*map(call, ids), content="hm" if number % 2 else ""),
+            *map(result, ids),
+            assistant(),
+        ]
     body: Any = {"messages": [SYSTEM, *turns, user()], "tools": [READ]}
     if source != "openai-chat":
         body = segue.convert(body, source="openai-chat", target=source).body
     job = ConvertJob(profile_wire(profile), WIRES[source], base_wire=WIRES["openai-chat"], model=model)
-    quick, rendered = convert_fast(encode_json(body), job, min_size=0), convert_request(body, job).said
+    quick, rendered = convert_fast(encode_json(body), job, min_size=0), convert_request(body, job).rendered
     if quick is not None:
         assert quick.data == encode_json(rendered.body)
         assert quick.report.to_dict() == rendered.report.to_dict()

@@ -16,7 +16,7 @@ from segue.wire.dialects.deepseek import DEEPSEEK
 from segue.wire.dialects.kimi import KIMI
 from segue.wire.dialects.qwen import QWEN
 from segue.wire.openai_chat import OPENAI_CHAT
-from tests.wire.carrying import carry, carry_reply
+from tests.wire.conversion import convert_body, convert_reply
 
 READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
 
@@ -89,7 +89,7 @@ SAME_API = {
 @pytest.mark.parametrize("case", SAME_API)
 def test_valid_body_is_unchanged_for_same_api(case: str) -> None:
     body = SAME_API[case]
-    made, _ = carry(body, QWEN, QWEN)
+    made, _ = convert_body(body, QWEN, QWEN)
     assert json.dumps(made) == json.dumps(body)
     assert made["messages"] is body["messages"]
 
@@ -109,22 +109,22 @@ def test_valid_body_is_unchanged_for_same_api(case: str) -> None:
 @pytest.mark.parametrize("source", [QWEN, OPENAI_CHAT])
 def test_arguments_are_an_object(arguments: Any, expected: Any, source: Any) -> None:
     body = {"messages": [user(), assistant_calls(call(arguments=arguments)), result()]}
-    made, report = carry(body, source, QWEN)
+    made, report = convert_body(body, source, QWEN)
     text = made["messages"][1]["tool_calls"][0]["function"]["arguments"]
     assert json.loads(text) == expected
     assert bool(report.of("argument")) == (set(expected) in ({"_raw"}, {"value"}))
-    assert carry(made, QWEN, QWEN)[0] == made
+    assert convert_body(made, QWEN, QWEN)[0] == made
 
 
 def test_user_message_is_required() -> None:
     system = {"role": "system", "content": "s"}
-    made, _ = carry(body_of(system), QWEN, QWEN)
+    made, _ = convert_body(body_of(system), QWEN, QWEN)
     assert made["messages"] == [system, user("Continue.")]
     loop = (assistant_calls(call()), result())
-    made, _ = carry(body_of(system, *loop), QWEN, QWEN)
+    made, _ = convert_body(body_of(system, *loop), QWEN, QWEN)
     assert made["messages"] == [system, *loop, user("Continue.")]
-    assert carry(body_of(system, *loop, user("and?")), QWEN, QWEN)[0]["messages"][:3] == made["messages"][:3]
-    made, _ = carry({"messages": [system, *loop]}, OPENAI_CHAT, QWEN)
+    assert convert_body(body_of(system, *loop, user("and?")), QWEN, QWEN)[0]["messages"][:3] == made["messages"][:3]
+    made, _ = convert_body({"messages": [system, *loop]}, OPENAI_CHAT, QWEN)
     assert made["messages"][1] == user("[continued]")
 
 
@@ -140,7 +140,7 @@ def test_cross_api_ids_and_names() -> None:
         "temperature": 2,
         "user": "u",
     }
-    made, report = carry(body, OPENAI_CHAT, QWEN)
+    made, report = convert_body(body, OPENAI_CHAT, QWEN)
     call_message, first, second = made["messages"][1:]
     assert [entry["id"] for entry in call_message["tool_calls"]] == [first["tool_call_id"], second["tool_call_id"]]
     assert all(entry["id"].startswith("call_") for entry in call_message["tool_calls"])
@@ -151,16 +151,16 @@ def test_cross_api_ids_and_names() -> None:
 
 
 def test_final_reply_is_followed_by_a_user_message_cross_api() -> None:
-    made, _ = carry({"messages": [user(), assistant()]}, OPENAI_CHAT, QWEN)
+    made, _ = convert_body({"messages": [user(), assistant()]}, OPENAI_CHAT, QWEN)
     assert made["messages"][2] == user("Continue.")
     partial = body_of(user(), assistant("half", partial=True))
-    assert "partial" not in json.dumps(carry(partial, QWEN, DEEPSEEK)[0])
+    assert "partial" not in json.dumps(convert_body(partial, QWEN, DEEPSEEK)[0])
 
 
 def test_own_reasoning_is_sent_back_and_other_reasoning_dropped() -> None:
     body = body_of(user(), assistant_calls(call(), reasoning_content="hm"), result())
-    assert carry(body, QWEN, QWEN, model="qwen3-32b")[0]["messages"][1]["reasoning_content"] == "hm"
-    assert "reasoning_content" not in carry(body, KIMI, QWEN)[0]["messages"][1]
+    assert convert_body(body, QWEN, QWEN, model="qwen3-32b")[0]["messages"][1]["reasoning_content"] == "hm"
+    assert "reasoning_content" not in convert_body(body, KIMI, QWEN)[0]["messages"][1]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_own_reasoning_is_sent_back_and_other_reasoning_dropped() -> None:
 def test_thinking_is_read(body: dict, expected: Reasoning | None) -> None:
     whole = body_of(user(), **body)
     assert QWEN.parse_request(whole).options == Options(reasoning=expected)
-    assert carry(whole, QWEN, QWEN)[0] == whole
+    assert convert_body(whole, QWEN, QWEN)[0] == whole
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_thinking_is_read(body: dict, expected: Reasoning | None) -> None:
     ],
 )
 def test_thinking_option_is_rendered(effort: str, model: str | None, expected: dict) -> None:
-    made, report = carry({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, QWEN, model=model)
+    made, report = convert_body({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, QWEN, model=model)
     assert {key: made[key] for key in made if "think" in key} == expected
     silent = bool(expected) and effort != "max"
     silent = silent or (effort, model) in (("high", "qwq-plus"), ("none", "qwen-max"))
@@ -203,7 +203,7 @@ def test_thinking_option_is_rendered(effort: str, model: str | None, expected: d
 
 def test_thinking_budget_is_kept() -> None:
     body = {"messages": [user()], "max_tokens": 9000, "thinking": {"type": "enabled", "budget_tokens": 4000}}
-    made, _ = carry(body, ANTHROPIC, QWEN)
+    made, _ = convert_body(body, ANTHROPIC, QWEN)
     assert (made["enable_thinking"], made["thinking_budget"]) == (True, 4000)
 
 
@@ -226,7 +226,7 @@ CHOSEN = {"type": "function", "function": {"name": "read"}}
 )
 def test_options_incompatible_with_thinking(model: str, more: dict, expected: Any) -> None:
     body = {"messages": [user()], "tools": [READ], **more}
-    made, report = carry(body, OPENAI_CHAT, QWEN, model=model)
+    made, report = convert_body(body, OPENAI_CHAT, QWEN, model=model)
     assert (made.get("tool_choice"), made.get("enable_thinking"), "response_format" in made) == expected
     changed = expected[0] == CHOSEN or expected[1] is False or model == "qwq-plus"
     assert bool(report.of("adjusted")) is changed
@@ -235,7 +235,7 @@ def test_options_incompatible_with_thinking(model: str, more: dict, expected: An
 def test_pictures_for_models_that_see() -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
     for model, seen in (("qwen-plus", False), ("qwen3-vl-plus", True), ("qwen3.5-plus", True), ("qwen-vl-max", True)):
-        made, _ = carry({"messages": [user([picture])]}, OPENAI_CHAT, QWEN, model=model)
+        made, _ = convert_body({"messages": [user([picture])]}, OPENAI_CHAT, QWEN, model=model)
         assert ("image_url" in json.dumps(made)) is seen
 
 
@@ -250,7 +250,7 @@ def test_a_reply() -> None:
     body = {"id": "c", "model": "qwen-plus", "choices": [choice]}
     reply = QWEN.parse_reply(body)
     assert (reply.thinking, reply.finish, reply.calls[0].origin.raw_id) == ("hm", "tool_calls", "call_a")
-    assert carry_reply(body, QWEN, QWEN)[0] is body
+    assert convert_reply(body, QWEN, QWEN)[0] is body
 
 
 def test_an_error() -> None:

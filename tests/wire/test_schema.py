@@ -37,8 +37,7 @@ from segue.wire.schema.rules import (
     SchemaRules,
 )
 from tests.budget import examples
-
-from .schemas import OBJECTS, VALUES, WALKS, documents, is_valid, subschemas, typed_objects
+from tests.wire.schemas import OBJECTS, VALUES, WALKS, documents, is_valid, subschemas, typed_objects
 
 OPEN_ROWS = [row for row in ROWS if not row.strict]
 STRICT_ROWS = [row for row in ROWS if row.strict]

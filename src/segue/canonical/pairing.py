@@ -40,7 +40,7 @@ _PAIRED_TYPES = frozenset({ToolCall, ToolResponse})
 class _Slot:
     """One call, its turn, and its first result."""
 
-    __slots__ = ("result", "call", "turn")
+    __slots__ = ("call", "result", "turn")
 
     def __init__(self, call: ToolCall, turn: _Turn) -> None:
         self.call = call
@@ -62,7 +62,7 @@ class _Turn:
     A queue is built on first use: most results find the one call that has their id.
     """
 
-    __slots__ = ("_queues", "slots_by_key", "key", "open_count", "slots", "tool_names")
+    __slots__ = ("_queues", "key", "open_count", "slots", "slots_by_key", "tool_names")
 
     def __init__(self, key: str) -> None:
         self.key = key

@@ -199,7 +199,8 @@ class Agent:
             lacks_key, why = True, str(error)
         if lacks_key:
             if not self.is_emulated:
-                self.model_reason = f"{self.model_reason}{'; ' if self.model_reason else ''}the conversation's last model can't be used: {why}"
+                earlier = f"{self.model_reason}; " if self.model_reason else ""
+                self.model_reason = f"{earlier}the conversation's last model can't be used: {why}"
             return
         self._emulated = None
         last_used = "last used in this conversation"

@@ -110,7 +110,8 @@ class Diagnosis(Struct):
             return
         yield f"refused: {self.target} would reject this request"
         if self.faulty_layer:
-            yield f"segue rendered this body, so this is a bug in segue, layer: {LAYERS[self.faulty_layer].split(':')[0]}"
+            layer = LAYERS[self.faulty_layer].split(":")[0]
+            yield f"segue rendered this body, so this is a bug in segue, layer: {layer}"
 
 
 def _format_findings(findings: Sequence[Finding]) -> Iterator[str]:

@@ -109,7 +109,8 @@ class TextReporter:
             case events.StreamBroken(task=None):
                 self._end_line()
                 self._print_message(
-                    f"{event.provider}/{event.model}: interrupted: {event.why}{'; retrying' if event.will_retry else ''}"
+                    f"{event.provider}/{event.model}: interrupted: {event.why}"
+                    f"{'; retrying' if event.will_retry else ''}"
                 )
             case events.RetryScheduled():
                 self._print_message(f"{event.provider}/{event.model}: {event.why}; retrying in {event.seconds:.1f} s")

@@ -16,8 +16,8 @@ from segue.canonical.request import Reply, Usage
 from segue.emulator.prompt_cache import estimate_tokens
 from segue.emulator.providers.base import Provider, RequestContext
 from segue.emulator.steps import CallStep, CutStep, EndStep, ErrorStep, ReplySteps, Step, TextStep, ThinkStep, WaitStep
-from segue.wire.events import BlockEnd as BlockEnd
 from segue.wire.events import (
+    BlockEnd,
     BlockStart,
     Event,
     Finished,

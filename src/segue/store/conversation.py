@@ -14,7 +14,7 @@ import msgspec
 
 from segue._conversation import Conversation, Rendered
 from segue.canonical.blocks import Block, Message, ToolCall, responses_of
-from segue.canonical.compress import CompressionResult as CompressionResult
+from segue.canonical.compress import CompressionResult
 from segue.canonical.request import Reply, Request
 from segue.errors import InputError, LeaseError, RemoteProtocolError, StoreError
 from segue.store.base import HistoryStore, Record

@@ -209,7 +209,8 @@ class SqlStore(HistoryStore):
         low, high = 0, seq + 1
         while True:
             rows = session.run(
-                f"SELECT {ROW_COLUMNS} FROM @events WHERE conversation = ? AND seq > ? AND seq < ? AND kind IN ({kinds}) "
+                f"SELECT {ROW_COLUMNS} FROM @events WHERE conversation = ? AND seq > ? AND seq < ? "
+                f"AND kind IN ({kinds}) "
                 f"ORDER BY seq {order} LIMIT ?",
                 *(number, low, high, _PAGE_SIZE),
             )
@@ -246,7 +247,8 @@ class SqlStore(HistoryStore):
         while after < last:
             with self._read_session() as session:
                 rows = session.run(
-                    f"SELECT {ROW_COLUMNS} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+                    f"SELECT {ROW_COLUMNS} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? "
+                    "ORDER BY seq LIMIT ?",
                     *(number, after, last, _PAGE_SIZE),
                 )
                 if not rows:

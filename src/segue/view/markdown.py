@@ -65,7 +65,8 @@ def _block(block: Block, index: ResultIndex) -> Iterator[str]:
         case ToolCall():
             results = index.results_of(block)
             state = format_state(results)
-            yield f"**{_escape(block.name)}**{f' ({state})' if state else ''}\n\n{_fence(format_arguments(block), 'json')}"
+            shown = f"**{_escape(block.name)}**{f' ({state})' if state else ''}"
+            yield f"{shown}\n\n{_fence(format_arguments(block), 'json')}"
             yield from (_fence(text) for result in results if (text := format_result(result)))
         case ToolResponse():
             if not index.is_paired(block):

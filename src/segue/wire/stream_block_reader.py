@@ -26,15 +26,15 @@ class OpenBlock:
     """
 
     __slots__ = (
-        "has_input",
-        "call",
-        "truncated_input",
-        "fragment",
-        "initial_input",
-        "key",
-        "input_parts",
         "block_index",
+        "call",
+        "fragment",
+        "has_input",
+        "initial_input",
+        "input_parts",
+        "key",
         "stopped",
+        "truncated_input",
     )
 
     def __init__(self, key: object, fragment: JsonObject) -> None:

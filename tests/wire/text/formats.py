@@ -44,7 +44,7 @@ def declared_for(calls: Iterable[ToolCall]) -> DeclaredTools:
 DECLARED = declared_for([CALL, OTHER])
 
 
-def in_parts(parts: Sequence[str], form: TextFormat, declared: DeclaredTools | None = None) -> list[Segment]:
+def scan_parts(parts: Sequence[str], form: TextFormat, declared: DeclaredTools | None = None) -> list[Segment]:
     scanner = CallScanner(form, declared)
     pieces = [piece for part in parts for piece in scanner.feed(part)] + scanner.close()
     joined: list[Segment] = []
@@ -61,14 +61,14 @@ def cut(text: str, places: Iterable[int]) -> list[str]:
     return [text[start:stop] for start, stop in pairwise(stops)]
 
 
-def as_written(pieces: Iterable[Segment]) -> str:
+def written_text(pieces: Iterable[Segment]) -> str:
     return "".join(piece if isinstance(piece, str) else piece.raw_text for piece in pieces)
 
 
-def told(text: str, form: TextFormat, declared: DeclaredTools | None = None) -> list[Any]:
+def summarize_pieces(text: str, form: TextFormat, declared: DeclaredTools | None = None) -> list[Any]:
     """Text as it is, calls as name and arguments, broken calls as a list of their text. No character is missing."""
     pieces = scan_text(text, form, declared)
-    assert as_written(pieces) == text
+    assert written_text(pieces) == text
     return [_summarize_piece(piece) for piece in pieces]
 
 
@@ -83,7 +83,7 @@ def _summarize_piece(piece: Segment) -> Any:
 
 
 def calls_in(text: str, form: TextFormat, declared: DeclaredTools | None = None) -> list[tuple[str, Any]]:
-    return [piece for piece in told(text, form, declared) if isinstance(piece, tuple)]
+    return [piece for piece in summarize_pieces(text, form, declared) if isinstance(piece, tuple)]
 
 
 def fragments(form: TextFormat) -> list[str]:
@@ -102,7 +102,7 @@ def _nasty(form: TextFormat) -> st.SearchStrategy[str]:
     return st.one_of(st.text(max_size=12), st.lists(st.sampled_from(fragments(form)), max_size=4).map("".join))
 
 
-def some_calls(form: TextFormat) -> st.SearchStrategy[list[ToolCall]]:
+def call_lists(form: TextFormat) -> st.SearchStrategy[list[ToolCall]]:
     """Calls with arguments of any kind. One key of one tool always has values of one type."""
     texts = _nasty(form)
     numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)

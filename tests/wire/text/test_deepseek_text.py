@@ -14,7 +14,17 @@ from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.deepseek import DEEPSEEK_TEXT
 from segue.wire.text.scan import scan_text
 from tests.budget import examples
-from tests.wire.text.reading import CALLS, Told, assert_linear, calls, declared_for, lost, made, read, words
+from tests.wire.text.parsing import (
+    CALLS,
+    NamedArguments,
+    assert_linear,
+    calls,
+    declared_for,
+    lost,
+    make_calls,
+    plain_text,
+    read,
+)
 
 S, SE = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
 B, E, SEP = "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>"
@@ -117,7 +127,7 @@ READ = {
 def test_calls_are_parsed_and_the_rest_is_text(case: str) -> None:
     text, expected, around = READ[case]
     pieces = read(text, DEEPSEEK_TEXT)
-    assert (calls(pieces), words(pieces), lost(pieces)) == (expected, around, [])
+    assert (calls(pieces), plain_text(pieces), lost(pieces)) == (expected, around, [])
 
 
 GET_A = '<｜DSML｜invoke name="get">\n<｜DSML｜parameter name="a" string="true">x'
@@ -197,8 +207,10 @@ def test_call_cut_off_before_required_content_is_no_call() -> None:
 
 @given(CALLS)
 @examples(0.6)
-def test_rendered_calls_read_back(named_arguments: list[Told]) -> None:
-    pieces = scan_text(DEEPSEEK_TEXT.render_calls(made(named_arguments)), DEEPSEEK_TEXT, declared_for(named_arguments))
+def test_rendered_calls_read_back(named_arguments: list[NamedArguments]) -> None:
+    pieces = scan_text(
+        DEEPSEEK_TEXT.render_calls(make_calls(named_arguments)), DEEPSEEK_TEXT, declared_for(named_arguments)
+    )
     assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)] == named_arguments
     assert len(pieces) == len(named_arguments)
 

@@ -11,7 +11,17 @@ from segue.wire.text.base import FoundCall, ResultText
 from segue.wire.text.gemma import GEMMA
 from segue.wire.text.scan import scan_text
 from tests.budget import examples
-from tests.wire.text.reading import CALLS, Told, assert_linear, calls, declared_for, lost, made, read, words
+from tests.wire.text.parsing import (
+    CALLS,
+    NamedArguments,
+    assert_linear,
+    calls,
+    declared_for,
+    lost,
+    make_calls,
+    plain_text,
+    read,
+)
 
 B, C, Q = "<|tool_call>", "<tool_call|>", '<|"|>'
 FO, FC, FQ = "<start_function_call>", "<end_function_call>", "<escape>"
@@ -84,7 +94,7 @@ READ = {
 def test_calls_are_parsed_and_the_rest_is_text(case: str) -> None:
     text, expected, around = READ[case]
     pieces = read(text, GEMMA)
-    assert (calls(pieces), words(pieces), lost(pieces)) == (expected, around, [])
+    assert (calls(pieces), plain_text(pieces), lost(pieces)) == (expected, around, [])
 
 
 LOST = {
@@ -121,8 +131,8 @@ def test_a_broken_call_stays_and_the_next_one_is_found(case: str) -> None:
 
 @given(CALLS)
 @examples(0.6)
-def test_rendered_calls_read_back(named_arguments: list[Told]) -> None:
-    pieces = scan_text(GEMMA.render_calls(made(named_arguments)), GEMMA, declared_for(named_arguments))
+def test_rendered_calls_read_back(named_arguments: list[NamedArguments]) -> None:
+    pieces = scan_text(GEMMA.render_calls(make_calls(named_arguments)), GEMMA, declared_for(named_arguments))
     assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)] == named_arguments
     assert len(pieces) == len(named_arguments)
 

@@ -11,7 +11,7 @@ from segue.wire.text.base import BrokenCall
 from segue.wire.text.hermes import HERMES
 from segue.wire.text.registry import detect_format
 from segue.wire.text.scan import scan_text
-from tests.wire.text.formats import told
+from tests.wire.text.formats import summarize_pieces
 
 O, C = "<tool_call>", "</tool_call>"  # noqa: E741
 
@@ -80,7 +80,7 @@ CASES: dict[str, tuple[str, list[Any]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_parse(case: str):
     text, expected = CASES[case]
-    assert told(text, HERMES) == expected
+    assert summarize_pieces(text, HERMES) == expected
 
 
 def test_reason_for_a_broken_call():
@@ -98,7 +98,7 @@ def test_render_like_the_template_and_escape_tags_in_strings():
 
 def test_arguments_that_are_no_json_are_written_as_their_text():
     text = HERMES.render_calls([ToolCall("f", None, arguments_text='{"x": ')])
-    assert told(text, HERMES) == [("f", '{"x": ')]
+    assert summarize_pieces(text, HERMES) == [("f", '{"x": ')]
 
 
 @pytest.mark.parametrize(

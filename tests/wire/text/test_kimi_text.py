@@ -12,7 +12,17 @@ from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.kimi import KIMI_TEXT
 from segue.wire.text.scan import scan_text
 from tests.budget import examples
-from tests.wire.text.reading import CALLS, Told, assert_linear, calls, declared_for, lost, made, read, words
+from tests.wire.text.parsing import (
+    CALLS,
+    NamedArguments,
+    assert_linear,
+    calls,
+    declared_for,
+    lost,
+    make_calls,
+    plain_text,
+    read,
+)
 
 B, A, E = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
 S, SE = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
@@ -91,7 +101,7 @@ READ = {
 def test_calls_are_parsed_and_the_rest_is_text(case: str) -> None:
     text, expected, around = READ[case]
     pieces = read(text, KIMI_TEXT)
-    assert (calls(pieces), words(pieces), lost(pieces)) == (expected, around, [])
+    assert (calls(pieces), plain_text(pieces), lost(pieces)) == (expected, around, [])
 
 
 LOST = {
@@ -157,8 +167,8 @@ def test_declared_names_resolve_an_odd_id(raw_id: str, name: str) -> None:
 
 @given(CALLS)
 @examples(0.6)
-def test_rendered_calls_read_back(named_arguments: list[Told]) -> None:
-    pieces = scan_text(KIMI_TEXT.render_calls(made(named_arguments)), KIMI_TEXT, declared_for(named_arguments))
+def test_rendered_calls_read_back(named_arguments: list[NamedArguments]) -> None:
+    pieces = scan_text(KIMI_TEXT.render_calls(make_calls(named_arguments)), KIMI_TEXT, declared_for(named_arguments))
     assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)] == named_arguments
     assert len(pieces) == len(named_arguments)
 

@@ -11,7 +11,7 @@ from segue.canonical.request import Tool
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.llama import LLAMA
 from segue.wire.text.registry import detect_format
-from tests.wire.text.formats import told
+from tests.wire.text.formats import summarize_pieces
 
 DECLARED = DeclaredTools([Tool("f"), Tool("g")])
 F, G = '{"name": "f", "parameters": {"x": 1}}', '{"name": "g", "parameters": {}}'
@@ -78,29 +78,29 @@ CASES: dict[str, tuple[str, list[Any]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_parse(case: str):
     text, expected = CASES[case]
-    assert told(text, LLAMA, DECLARED) == expected
+    assert summarize_pieces(text, LLAMA, DECLARED) == expected
 
 
 def test_without_tools_any_name_with_arguments_is_a_call():
-    assert told('{"name": "h", "parameters": {}}', LLAMA) == [("h", {})]
-    assert told('{"name": "h"}', LLAMA) == ['{"name": "h"}']
-    assert told("[h(x=1)]", LLAMA) == [("h", {"x": 1})]
+    assert summarize_pieces('{"name": "h", "parameters": {}}', LLAMA) == [("h", {})]
+    assert summarize_pieces('{"name": "h"}', LLAMA) == ['{"name": "h"}']
+    assert summarize_pieces("[h(x=1)]", LLAMA) == [("h", {"x": 1})]
 
 
 @pytest.mark.parametrize("text", ["[h(x=1+2)]", '[h(x=g("y"))]', "[h(x=1), h(x=y)]"])
 def test_without_tools_a_list_of_calls_is_reported_as_missed(text: str):
-    assert told(text, LLAMA) == [[text]]
+    assert summarize_pieces(text, LLAMA) == [[text]]
 
 
 @pytest.mark.parametrize("text", ["[h(x)]", "[h(x)](y)", "[h(x==1)]", "[h(x=1"])
 def test_without_tools_other_brackets_are_text(text: str):
-    assert told(text, LLAMA) == [text]
+    assert summarize_pieces(text, LLAMA) == [text]
 
 
 def test_code_goes_to_the_tool_that_runs_it():
     declared = DeclaredTools([Tool("code_interpreter")])
     text = "<|python_tag|>import math\nmath.sqrt(2)<|eom_id|>"
-    assert told(text, LLAMA, declared) == [("code_interpreter", {"code": "import math\nmath.sqrt(2)"})]
+    assert summarize_pieces(text, LLAMA, declared) == [("code_interpreter", {"code": "import math\nmath.sqrt(2)"})]
 
 
 def test_format_is_detected_by_llama_4_tokens():

@@ -11,7 +11,7 @@ from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.registry import detect_format
 from segue.wire.text.scan import scan_text
 from segue.wire.text.xml_render import XML
-from tests.wire.text.reading import calls, fed, lost, read, text_of, words, work
+from tests.wire.text.parsing import calls, lost, plain_text, read, scan_parts, text_of, work
 
 N = "]<]minimax[>["
 SECTION, SECTION_END = f"{N}<tool_call>\n", f"{N}</tool_call>"
@@ -62,7 +62,7 @@ def test_values(inside: str, arguments: object) -> None:
     text = f"So.{SECTION}{invoke(inside)}{SECTION_END} Yes."
     pieces = read(text, XML, DECLARED)
     assert calls(pieces) == [("f", arguments)]
-    assert words(pieces) == "So. Yes."
+    assert plain_text(pieces) == "So. Yes."
 
 
 def test_several_calls() -> None:
@@ -108,7 +108,7 @@ def test_no_character_is_lost(text: str, step: int) -> None:
     whole = scan_text(text, XML, DECLARED)
     assert text_of(whole) == text
     parts = [text[place : place + step] for place in range(0, len(text), step)]
-    assert fed(parts, XML, DECLARED) == whole
+    assert scan_parts(parts, XML, DECLARED) == whole
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,17 @@ from segue.wire.text.base import FoundCall, ResultText
 from segue.wire.text.mistral import MISTRAL_TEXT
 from segue.wire.text.scan import scan_text
 from tests.budget import examples
-from tests.wire.text.reading import CALLS, Told, assert_linear, calls, declared_for, lost, made, read, words
+from tests.wire.text.parsing import (
+    CALLS,
+    NamedArguments,
+    assert_linear,
+    calls,
+    declared_for,
+    lost,
+    make_calls,
+    plain_text,
+    read,
+)
 
 T, A, N = "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"
 
@@ -62,7 +72,7 @@ READ = {
 def test_calls_are_parsed_and_the_rest_is_text(case: str) -> None:
     text, expected, around = READ[case]
     pieces = read(text, MISTRAL_TEXT)
-    assert (calls(pieces), words(pieces), lost(pieces)) == (expected, around, [])
+    assert (calls(pieces), plain_text(pieces), lost(pieces)) == (expected, around, [])
 
 
 LOST = {
@@ -102,8 +112,10 @@ def test_ids_stay_as_they_are_written() -> None:
 
 @given(CALLS)
 @examples(0.6)
-def test_rendered_calls_read_back(named_arguments: list[Told]) -> None:
-    pieces = scan_text(MISTRAL_TEXT.render_calls(made(named_arguments)), MISTRAL_TEXT, declared_for(named_arguments))
+def test_rendered_calls_read_back(named_arguments: list[NamedArguments]) -> None:
+    pieces = scan_text(
+        MISTRAL_TEXT.render_calls(make_calls(named_arguments)), MISTRAL_TEXT, declared_for(named_arguments)
+    )
     assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)] == named_arguments
     assert len(pieces) == len(named_arguments)
 

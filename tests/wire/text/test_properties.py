@@ -15,13 +15,13 @@ from tests.wire.text.formats import (
     DECLARED,
     EACH,
     OTHER,
-    as_written,
+    call_lists,
     cut,
     declared_for,
     fragments,
-    in_parts,
-    some_calls,
+    scan_parts,
     texts,
+    written_text,
 )
 
 every_format = pytest.mark.parametrize("form", EACH.values(), ids=EACH)
@@ -34,19 +34,19 @@ def test_no_character_is_lost_and_splits_change_nothing(form: TextFormat, data: 
     text = data.draw(texts(form))
     declared = data.draw(st.sampled_from([None, DECLARED]))
     whole = scan_text(text, form, declared)
-    assert as_written(whole) == text
+    assert written_text(whole) == text
     parts = cut(text, data.draw(st.lists(st.integers(0, 2000), max_size=6)))
-    assert in_parts(parts, form, declared) == whole
+    assert scan_parts(parts, form, declared) == whole
 
 
 @every_format
 @examples(3, items=len(EACH))
 @given(data=st.data())
 def test_rendered_calls_are_parsed_back(form: TextFormat, data: st.DataObject):
-    calls = data.draw(some_calls(form))
+    calls = data.draw(call_lists(form))
     text = form.render_calls(calls)
     pieces = scan_text(text, form, declared_for(calls))
-    assert as_written(pieces) == text
+    assert written_text(pieces) == text
     assert [piece for piece in pieces if isinstance(piece, str) and piece.strip()] == []
     read = [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, FoundCall)]
     assert read == [(call.name, call.arguments) for call in calls]
@@ -65,7 +65,7 @@ def test_every_split_in_two_gives_the_same(form: TextFormat):
     whole = scan_text(text, form, DECLARED)
     assert sum(isinstance(piece, FoundCall) for piece in whole) >= 2
     for place in range(len(text)):
-        assert in_parts([text[:place], text[place:]], form, DECLARED) == whole, text[:place]
+        assert scan_parts([text[:place], text[place:]], form, DECLARED) == whole, text[:place]
 
 
 @every_format
@@ -73,7 +73,7 @@ def test_every_split_in_two_gives_the_same(form: TextFormat):
 def test_chunks_of_any_size_give_the_same(form: TextFormat, size: int):
     text = conversation(form)
     parts = [text[start : start + size] for start in range(0, len(text), size)]
-    assert in_parts(parts, form, DECLARED) == scan_text(text, form, DECLARED)
+    assert scan_parts(parts, form, DECLARED) == scan_text(text, form, DECLARED)
 
 
 @every_format
@@ -85,7 +85,7 @@ def test_text_is_emitted_at_once_without_partial_markers(form: TextFormat):
     assert [piece for piece in shown if isinstance(piece, str)] == []
     pieces = shown + scanner.feed("\nThere.") + scanner.close()
     assert [type(piece) for piece in pieces] == [FoundCall, str]
-    assert as_written(pieces) == f"{call}\nThere."
+    assert written_text(pieces) == f"{call}\nThere."
 
 
 @every_format
@@ -127,7 +127,7 @@ def test_a_broken_call_does_not_hide_the_next(form: TextFormat):
 @every_format
 def test_every_fragment_alone_keeps_its_characters(form: TextFormat):
     for text in fragments(form):
-        assert as_written(scan_text(text, form)) == text
+        assert written_text(scan_text(text, form)) == text
 
 
 @every_format

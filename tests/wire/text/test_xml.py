@@ -10,7 +10,7 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.xml_render import XML, XML_VARIANTS
-from tests.wire.text.formats import told
+from tests.wire.text.formats import summarize_pieces
 
 PREFIX = "antml" + ":"
 
@@ -127,13 +127,13 @@ CASES: dict[str, tuple[str, list[Any]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_parse(case: str):
     text, expected = CASES[case]
-    assert told(text, XML) == expected
+    assert summarize_pieces(text, XML) == expected
 
 
 def test_parse_prefixed_tags():
     text = prefixed('<function_calls><invoke name="f"><parameter name="x">1</parameter></invoke></function_calls>')
     assert text.count(PREFIX) == 6
-    assert told(text, XML) == [("f", {"x": 1})]
+    assert summarize_pieces(text, XML) == [("f", {"x": 1})]
 
 
 DECLARED = DeclaredTools(
@@ -178,23 +178,23 @@ DECLARED = DeclaredTools(
 )
 def test_values_have_the_declared_type(key: str, text: str, value: object):
     call = qwen(f"<parameter={key}>\n{text}\n</parameter>\n")
-    assert told(call, XML, DECLARED) == [("f", {key: value})]
+    assert summarize_pieces(call, XML, DECLARED) == [("f", {key: value})]
 
 
 def test_a_parameter_without_its_end_ends_before_the_next_declared_one():
     text = qwen("<parameter=s>\na\n<parameter=n>\n1\n</parameter>\n")
-    assert told(text, XML, DECLARED) == [("f", {"s": "a", "n": 1})]
+    assert summarize_pieces(text, XML, DECLARED) == [("f", {"s": "a", "n": 1})]
 
 
 def test_the_last_parameter_without_its_end_ends_with_the_call():
-    assert told(qwen("<parameter=s>\na\n"), XML, DECLARED) == [("f", {"s": "a"})]
+    assert summarize_pieces(qwen("<parameter=s>\na\n"), XML, DECLARED) == [("f", {"s": "a"})]
 
 
 def test_unclosed_call_is_valid_if_nothing_required_is_missing():
     head = "<tool_call>\n<function=f>\n"
-    assert told(f"{head}<parameter=s>\na\n</parameter>", XML, DECLARED) == [("f", {"s": "a"})]
+    assert summarize_pieces(f"{head}<parameter=s>\na\n</parameter>", XML, DECLARED) == [("f", {"s": "a"})]
     lacking = f"{head}<parameter=n>\n1\n</parameter>"
-    assert told(lacking, XML, DECLARED) == [[lacking]]
+    assert summarize_pieces(lacking, XML, DECLARED) == [[lacking]]
 
 
 CALLS = [ToolCall("f", {"x": "</parameter>", "n": {"a": [True]}}), ToolCall("g")]
@@ -216,7 +216,7 @@ def test_render_each_variant(spelling: str):
 
 def test_non_object_arguments_are_rejected():
     text = XML.render_calls([ToolCall("f", 5), ToolCall("f", None, arguments_text='{"x')])
-    assert [piece for piece in told(text, XML) if isinstance(piece, tuple)] == [
+    assert [piece for piece in summarize_pieces(text, XML) if isinstance(piece, tuple)] == [
         ("f", {"value": 5}),
         ("f", {"_raw": '{"x'}),
     ]

@@ -66,7 +66,8 @@ async def _cost(chat: Chat, arguments: str) -> None:
     rows: list[tuple[str, str, str]] = []
     for name, usage in meter.by_model.items():
         cost = meter.costs.get(name)
-        counts = f"{format_short(usage.input)} in, {format_short(usage.output)} out, {format_count(meter.requests[name], 'request')}"
+        requests = format_count(meter.requests[name], "request")
+        counts = f"{format_short(usage.input)} in, {format_short(usage.output)} out, {requests}"
         rows.append(("/".join(map(sanitize_line, name)), "no price" if cost is None else format_money(cost), counts))
     cost = meter.cost
     if cost is not None and len(rows) > 1:

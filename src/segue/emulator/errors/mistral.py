@@ -132,7 +132,8 @@ def _id_text(fault: Breach) -> str:
 
 def _order_message(fault: Breach) -> str:
     before = fault.value_at("messages", message_index(fault) - 1)
-    return f"Unexpected role '{text_or_empty(find_message(fault).get('role'))}' after role '{text_or_empty(member(before, 'role'))}'"
+    role, previous = text_or_empty(find_message(fault).get("role")), text_or_empty(member(before, "role"))
+    return f"Unexpected role '{role}' after role '{previous}'"
 
 
 def _chunk_error(fault: Breach) -> ApiError:

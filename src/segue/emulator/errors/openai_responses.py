@@ -235,7 +235,8 @@ def _encrypted_content_error(fault: Breach) -> ApiError:
 
 
 def _encrypted_item_error(fault: Breach) -> ApiError:
-    message = f"The encrypted content for item {_item_id_text(fault)} could not be verified. Reason: Encrypted content could not be "
+    item = _item_id_text(fault)
+    message = f"The encrypted content for item {item} could not be verified. Reason: Encrypted content could not be "
     return ApiError(400, f"{message}decrypted or parsed.", code="invalid_encrypted_content")
 
 

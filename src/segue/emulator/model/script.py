@@ -139,7 +139,8 @@ class _Parser:
         reader = self._step_parsers.get(word)
         if head is None or reader is None:
             self._fail(
-                f"unknown step `{word}`{_suggest(word, self._step_parsers)}; known steps: {_join_names(self._step_parsers)}"
+                f"unknown step `{word}`{_suggest(word, self._step_parsers)}; "
+                f"known steps: {_join_names(self._step_parsers)}"
             )
         rest = head["rest"] or ""
         if head["id"] is not None:

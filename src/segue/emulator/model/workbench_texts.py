@@ -65,7 +65,8 @@ def result_reports(exchange: Exchange, bench: Workbench) -> tuple[str, ...]:
         told.append(f"No {sought} is among them.")
     if needs_change(exchange.text) and roles <= {"read", "list", "glob", "grep", "fetch"}:
         told.append(
-            f"That is all, and nothing was changed or run: {_SELF_DESCRIPTIONS[0]}, and can only do what the words spell out."
+            f"That is all, and nothing was changed or run: {_SELF_DESCRIPTIONS[0]}, "
+            "and can only do what the words spell out."
         )
     return ("\n\n".join(told),)
 

@@ -27,7 +27,7 @@ from segue.conformance.spec import (
     tagged,
 )
 from segue.conformance.values import is_list, is_object
-from segue.emulator.errors.breach import Breach as Breach
+from segue.emulator.errors.breach import Breach
 from segue.emulator.errors.openai_style import parse_path
 from segue.emulator.json_values import objects_in
 from segue.emulator.validation.chat_specs import OBJECT

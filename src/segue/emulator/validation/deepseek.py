@@ -95,7 +95,8 @@ def _describe_mismatch(fault: Mismatch) -> str:
         case _ if fault.path.endswith(".content"):
             return f"{place}: data did not match any variant of untagged enum ChatCompletionRequestContent"
         case _:
-            return f"{place}: invalid type: {_describe_value(fault.value)}, expected {_describe_expected(fault.spec, fault.path)}"
+            expected = _describe_expected(fault.spec, fault.path)
+            return f"{place}: invalid type: {_describe_value(fault.value)}, expected {expected}"
 
 
 def validate(body: Mapping[str, Any], data: bytes) -> ApiError | None:

@@ -110,7 +110,8 @@ def read_file() -> Tool:
     return Tool(
         "read_file",
         "Reads a text file, or shows a picture (PNG, JPEG, GIF, WebP). Lines come numbered, as «number, tab, line»; "
-        f"the numbers are no part of the file. Without a range the first {_DEFAULT_LINES:,} lines are given, and how to go on.",
+        "the numbers are no part of the file. Without a range the first "
+        f"{_DEFAULT_LINES:,} lines are given, and how to go on.",
         {
             "type": "object",
             "properties": {

@@ -35,7 +35,7 @@ _FIXED_FIELDS = frozenset({"type", "id", "name", "tool_use_id", "input"})
 class _OpenBlock(OpenBlock):
     """`kind` is the block type, `extra_deltas` the deltas of fields other than text and input."""
 
-    __slots__ = ("delta_type", "delta_key", "streamed_field", "kind", "extra_deltas")
+    __slots__ = ("delta_key", "delta_type", "extra_deltas", "kind", "streamed_field")
 
     def __init__(self, key: object, fragment: JsonObject) -> None:
         super().__init__(key, fragment)

@@ -19,16 +19,16 @@ class GeminiContext:
     """State of one rendering. `project_call` must be called before `project_response` of its result."""
 
     __slots__ = (
-        "_projected",
         "_call_names",
-        "_same_ids",
         "_new_ids",
+        "_projected",
+        "_same_ids",
+        "capabilities",
         "fetch",
         "ids",
+        "project_name",
         "render_context",
         "report",
-        "project_name",
-        "capabilities",
     )
 
     def __init__(self, render_context: RenderContext, model: Model, *, new_ids: bool = False) -> None:

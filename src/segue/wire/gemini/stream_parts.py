@@ -89,7 +89,7 @@ _MAX_DEPTH = 500
 class PartialCall:
     """A call whose arguments arrive in parts, each with its JSON path."""
 
-    __slots__ = ("_open_path", "arguments", "part_index", "call", "fragment", "block_index")
+    __slots__ = ("_open_path", "arguments", "block_index", "call", "fragment", "part_index")
 
     def __init__(self, call: ToolCall, block_index: int, part_index: int, fragment: JsonObject) -> None:
         self.call = call

@@ -142,7 +142,7 @@ class ChatDialect(Struct, frozen=True):
 class ChatContext:
     """The render context: the dialect, projected ids and names, calls sent in the legacy form, and dropped keys."""
 
-    __slots__ = ("dialect", "fetch", "ids", "legacy_calls", "report", "project_name", "dropped_keys")
+    __slots__ = ("dialect", "dropped_keys", "fetch", "ids", "legacy_calls", "project_name", "report")
 
     def __init__(self, dialect: ChatDialect, render_context: RenderContext) -> None:
         self.dialect = dialect

@@ -30,18 +30,18 @@ class _OpenCall:
     """A call that has not ended. `emitted` and `pending` are the parts of its arguments."""
 
     __slots__ = (
+        "block_index",
         "call",
         "custom",
+        "emitted",
         "ended",
         "extra",
-        "pending",
         "index",
         "kind",
         "legacy",
         "name",
-        "block_index",
+        "pending",
         "raw_id",
-        "emitted",
     )
 
     def __init__(self, index: int | None, *, legacy: bool = False) -> None:

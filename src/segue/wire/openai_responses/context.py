@@ -176,7 +176,7 @@ class ParseContext(Struct):
 class ResponsesContext:
     """The render context: projected ids and names, the calls by id, and the item ids in use."""
 
-    __slots__ = ("calls", "dialect", "fetch", "ids", "typed_call_ids", "report", "project_name", "used_item_ids")
+    __slots__ = ("calls", "dialect", "fetch", "ids", "project_name", "report", "typed_call_ids", "used_item_ids")
 
     def __init__(
         self, dialect: ResponsesDialect, render_context: RenderContext, calls: Iterable[ToolCall] = ()

@@ -49,7 +49,8 @@ _TOOL_TYPES = parse_types(
         "declared": "name parameters:o description?",
         "bound_function": "function:@declared input_binding:@queue output_binding:@queue",
         "bing": f"project_connection_id count?:i freshness? market? set_lang? {_NAME_AND_DESCRIPTION}",
-        "own_bing": f"project_connection_id instance_name count?:i freshness? market? set_lang? {_NAME_AND_DESCRIPTION}",
+        "own_bing": "project_connection_id instance_name count?:i freshness? market? set_lang? "
+        f"{_NAME_AND_DESCRIPTION}",
         "bings": f"search_configurations:[@bing] {_NAME_AND_DESCRIPTION}",
         "own_bings": f"search_configurations:[@own_bing] {_NAME_AND_DESCRIPTION}",
         "browser": f"connection:@connection {_NAME_AND_DESCRIPTION}",
@@ -91,7 +92,8 @@ TOOLS: dict[str, ObjectType] = parse_types(
         "computer": "",
         "computer_use_preview": "environment:=windows,mac,linux,ubuntu,browser display_width:i display_height:i",
         "fabric_dataagent_preview": f"fabric_dataagent_preview:@connections {_NAME_AND_DESCRIPTION}",
-        "file_search": f"vector_store_ids:[s] {_NAME_AND_DESCRIPTION} filters?:@comparison|@compound|0 max_num_results?:i "
+        "file_search": f"vector_store_ids:[s] {_NAME_AND_DESCRIPTION} "
+        f"filters?:@comparison|@compound|0 max_num_results?:i "
         "ranking_options?:@ranking",
         "image_generation": f"{_NAME_AND_DESCRIPTION} action?:=generate,edit,auto background?:=transparent,opaque,auto "
         "input_fidelity?:=high,low|0 input_image_mask?:@mask model? moderation?:=auto,low output_compression?:i "
@@ -276,7 +278,8 @@ _BODY_TYPES = parse_types(
         },
         "cache_options": "mode?:=implicit,explicit ttl?:=30m",
         "reasoning_options": "context?:=auto,current_turn,all_turns|0 mode?:=standard,pro "
-        f"effort?:=none,minimal,low,medium,high,xhigh,max|0 generate_summary?:{_SUMMARY_KINDS} summary?:{_SUMMARY_KINDS}",
+        f"effort?:=none,minimal,low,medium,high,xhigh,max|0 generate_summary?:{_SUMMARY_KINDS} "
+        f"summary?:{_SUMMARY_KINDS}",
         "stream_options": "include_obfuscation?:b",
         "moderation_policy": "input?:@moderation_mode|0 output?:@moderation_mode|0",
         "text_options": "format?:@text_format verbosity?:=low,medium,high|0",

@@ -28,7 +28,7 @@ class TextKind(msgspec.Struct, frozen=True):
 class PartialPart:
     """`block_index` is set if the part is a block of its own."""
 
-    __slots__ = ("annotations", "closed", "kind", "fragment", "logprobs", "received", "block_index")
+    __slots__ = ("annotations", "block_index", "closed", "fragment", "kind", "logprobs", "received")
 
     def __init__(self, kind: TextKind) -> None:
         self.kind = kind
@@ -60,6 +60,7 @@ class PartialItem:
     """`received_input` is the streamed text of a call; `id_count` the number of ids that events gave this item."""
 
     __slots__ = (
+        "block_index",
         "call",
         "emitted_calls",
         "ended",
@@ -67,11 +68,10 @@ class PartialItem:
         "id_count",
         "index",
         "input_done",
+        "is_inconsistent",
         "kind",
         "parts",
         "received_input",
-        "block_index",
-        "is_inconsistent",
     )
 
     def __init__(self, kind: str | None, index: int | None) -> None:

@@ -1,0 +1,234 @@
+"""The fast path gives the same bytes as the full pipeline, or declines.
+
+Here the lane is tried on everything, however small and odd, and what it was found right about before counts for
+nothing: each example is on its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+import segue
+from segue._convert import build_policy
+from segue.canonical.json import encode_json, parse_json_object
+from segue.errors import SegueError
+from segue.fast import convert_fast, frame
+from segue.fast.sample import choose_sample
+from segue.pipeline import ConvertJob, convert_request
+from segue.wire.registry import WIRES
+from tests.budget import examples
+from tests.conversations.build import Case
+from tests.conversations.table import CASES
+from tests.properties import checks
+from tests.properties.bodies import BUILDERS, build_body
+from tests.properties.chaos import CHAOS, damaged
+from tests.properties.generators import scenarios, source_models, valid_scenarios
+from tests.properties.test_properties import EVERY_PAIR, PAIRS, POLICIES, target_model
+
+STYLES: dict[str, Callable[[Any], str]] = {
+    "compact": lambda body: json.dumps(body, ensure_ascii=False, separators=(",", ":")),
+    "loose": lambda body: json.dumps(body, ensure_ascii=False),
+    "ascii": json.dumps,
+    "indented": lambda body: json.dumps(body, indent=1),
+    "slashes": lambda body: json.dumps(body).replace("/", "\\/"),
+    "sorted": lambda body: json.dumps(body, ensure_ascii=False, sort_keys=True),
+}
+# Defaults that the SDKs always send, and cache markers of real bodies.
+USUAL: dict[str, dict[str, Any]] = {
+    "assistant": {"refusal": None, "annotations": [], "audio": None, "function_call": None, "reasoning_content": "hm"},
+    "text": {"cache_control": {"type": "ephemeral"}, "citations": None},
+    "tool_use": {"cache_control": {"type": "ephemeral"}, "caller": None},
+    "tool_result": {"cache_control": {"type": "ephemeral"}, "is_error": False},
+    "function_call": {"id": "fc_1", "status": "completed"},
+    "output_text": {"annotations": [], "logprobs": []},
+}
+EXTRAS: tuple[dict[str, Any], ...] = (
+    {},
+    {"temperature": 0.5, "stream": True, "x_unknown": [1, {}]},
+    {"store": False, "metadata": {"k": "v"}},
+    {"max_tokens": 2048, "thinking": {"type": "enabled", "budget_tokens": 1024}},
+    {"reasoning_effort": "high", "tool_choice": "required", "tools": []},
+)
+
+
+def objects_in(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from objects_in(child)
+
+
+def as_sent(data: st.DataObject, body: dict[str, Any]) -> dict[str, Any]:
+    """The body with some of what clients add."""
+    body = {**copy.deepcopy(body), **data.draw(st.sampled_from(EXTRAS))}
+    if data.draw(st.booleans()):
+        for entry in objects_in([body.get("messages"), body.get("input"), body.get("contents")]):
+            usual = USUAL.get(str(entry.get("type") or entry.get("role")), {})
+            for key in usual:
+                if key not in entry and data.draw(st.integers(0, 3)) == 0:
+                    entry[key] = usual[key]
+    return body
+
+
+MODES = st.sampled_from(["wary", "trusting", "remembering"])
+
+
+def repeated(data: st.DataObject, body: dict[str, Any]) -> dict[str, Any]:
+    """The conversation repeated several times with other texts and ids, so that no sample covers all of it."""
+    key = next(key for key in ("messages", "input", "contents") if key in body)
+    items = body[key]
+    for copy_ in range(1, data.draw(st.sampled_from((1, 1, 3, 6)))):
+        text = re.sub(r"w(\d{4})q", lambda found, n=copy_: f"w{int(found[1]) + 1000 * n:04}q", json.dumps(body[key]))
+        text = re.sub(r"functions\.([\w-]+):(\d+)", lambda found, n=copy_: _counted_on(found, n), text)
+        items = items + [item for item in json.loads(text) if item.get("role") not in ("system", "developer")]
+    return {**body, key: items}
+
+
+def _counted_on(found: re.Match[str], copy_: int) -> str:
+    return f"functions.{found[1]}:{int(found[2]) + 100 * copy_}"
+
+
+class Everything(set[object]):
+    def __contains__(self, _item: object) -> bool:
+        return True
+
+    def issuperset(self, _others: Any) -> bool:
+        return True
+
+
+def agree(data: bytes, job: ConvertJob, way: str) -> bool:
+    """Whether the fast path was taken; if so, its output must be the same.
+
+    `wary`: each example on its own; `trusting`: the sample is as small as it can be, save at home, where nothing but
+    the sample tells what has to be mended; `remembering`: as in real life.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if way != "remembering":
+            patch.setattr(frame, "_remembered", lambda *_: frame._CacheEntry())
+        if way == "trusting" and job.source is not None and job.source is not job.target:
+            patch.setattr(
+                frame,
+                "sample_places",
+                lambda whole, shapes, length, _: choose_sample(whole, shapes, length, Everything()),
+            )
+        quick = convert_fast(data, job, min_size=0)
+    if quick is None:
+        return False
+    value, surrogates = parse_json_object(data)
+    carried = convert_request(value, job, replaced_surrogates=surrogates)
+    assert quick.data == encode_json(carried.rendered.body)
+    assert quick.report.to_dict() == carried.rendered.report.to_dict()
+    assert quick.source is carried.source
+    assert quick.names.changed == carried.rendered.names.changed
+    return True
+
+
+@EVERY_PAIR
+def test_fast_path_equals_full_pipeline(source: str, target: str) -> None:
+    taken: Counter[bool] = Counter()
+
+    @examples(20, items=len(PAIRS))
+    @given(data=st.data())
+    def run(data: st.DataObject) -> None:
+        plain = source in BUILDERS and data.draw(st.integers(0, 3)) > 0
+        scenario = data.draw(valid_scenarios(source) if plain else scenarios())
+        model = data.draw(st.sampled_from((None, *source_models(scenario, source))))
+        body = as_sent(data, repeated(data, build_body(scenario, source, model)))
+        note(checks.dump_json(body))
+        policy = data.draw(st.sampled_from(({}, {}, *POLICIES)))
+        job = ConvertJob(
+            target=WIRES[target],
+            source=data.draw(st.sampled_from((WIRES[source], WIRES[source], None))),
+            model=target_model(data, target),
+            policy=build_policy(**policy),
+        )
+        text = STYLES[data.draw(st.sampled_from(sorted(STYLES)))](body)
+        taken[agree(text.encode(), job, data.draw(MODES))] += 1
+
+    run()
+    # Few examples give no share; tests/test_transcripts.py checks that each pair takes the fast path.
+    few = taken.total() < 200 or WIRES[source].fast_path is None or WIRES[target].fast_path is None
+    assert few or taken[True] > taken[False] / 10, "the lane is hardly ever taken"
+
+
+@pytest.mark.parametrize("source", sorted(BUILDERS))
+@examples(10, items=len(BUILDERS))
+@given(data=st.data())
+def test_cached_frames_hold_for_the_next_conversation(source: str, data: st.DataObject) -> None:
+    """Several conversations with the same tools, options and target, one after the other."""
+    frame._cache_entry.cache_clear()
+    first: dict[str, Any] = {}
+    target = data.draw(st.sampled_from(sorted(WIRES)))
+    model = target_model(data, target)
+    for _ in range(data.draw(st.integers(2, 5))):
+        body = as_sent(data, repeated(data, build_body(data.draw(valid_scenarios(source)), source)))
+        first = first or body
+        body = {**first, **{key: body[key] for key in ("messages", "input", "contents") if key in body}}
+        note(checks.dump_json(body))
+        job = ConvertJob(target=WIRES[target], source=WIRES[source], model=model)
+        agree(json.dumps(body).encode(), job, "remembering")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_conversation_of_the_table_comes_out_the_same(case: Case) -> None:
+    data = json.dumps(case.body).encode()
+    for target, way in product(WIRES, ("wary", "trusting", "remembering")):
+        model = case.models.get(target)
+        agree(data, ConvertJob(target=WIRES[target], source=WIRES[case.source], model=model), way)
+
+
+@pytest.mark.parametrize("source", [name for name in WIRES if name in CHAOS])
+@examples(10, items=len(CHAOS))
+@given(data=st.data())
+def test_odd_bodies_skip_the_fast_path_or_come_out_the_same(source: str, data: st.DataObject) -> None:
+    body = data.draw(CHAOS[source])
+    if data.draw(st.booleans()):
+        body = data.draw(damaged(body))
+    target = data.draw(st.sampled_from(sorted(WIRES)))
+    try:
+        job = ConvertJob(target=WIRES[target], source=WIRES[source])
+        agree(json.dumps(body).encode(), job, data.draw(MODES))
+    except SegueError:
+        pytest.fail("the lane took what the long way refuses")
+
+
+def test_renumbered_ids_skip_the_fast_path() -> None:
+    """A sample does not show the number of a call."""
+    rounds: list[dict[str, Any]] = []
+    for number in range(40):
+        # Those that a sample takes are numbered as if there were no others.
+        index = {0: 0, 1: 1, 39: 2}.get(number, number + 5)
+        function = {"name": "f", "arguments": "{}"}
+        call = {"id": f"functions.f:{index}", "type": "function", "function": function}
+        rounds.append({"role": "assistant", "content": "I look.", "tool_calls": [call]})
+        rounds.append({"role": "tool", "tool_call_id": call["id"], "content": "found " * 40})
+    body = {"messages": [{"role": "user", "content": "Go."}, *rounds, {"role": "user", "content": "And?"}]}
+    quick = segue.convert(json.dumps(body).encode(), source="kimi", target="kimi", ids="canonical")
+    assert quick.body == segue.convert(body, source="kimi", target="kimi", ids="canonical").body
+    sent = [message["tool_call_id"] for message in quick.body["messages"] if message["role"] == "tool"]
+    assert sent == [f"functions.f:{number}" for number in range(40)]
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_failures_without_text_skip_the_fast_path(target: str) -> None:
+    """It gets a text, and each one a finding."""
+    rounds: list[dict[str, Any]] = []
+    for number in range(40):
+        response = {"error": ""} if number == 20 else {"output": "found " * 40}
+        rounds.append({"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"n": number}}}]})
+        rounds.append({"role": "user", "parts": [{"functionResponse": {"name": "f", "response": response}}]})
+    body = {"contents": [{"role": "user", "parts": [{"text": "Go."}]}, *rounds]}
+    quick = segue.convert(json.dumps(body).encode(), source="gemini", target=target)
+    whole = segue.convert(body, source="gemini", target=target)
+    assert quick.data == whole.data
+    assert quick.report.to_dict() == whole.report.to_dict()
