@@ -30,7 +30,7 @@ export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo recording test quick lint types fmt snapshots catalogue soak bench templates pins clean
+.PHONY: help setup demo recording test quick lint types fmt snapshots docs soak bench templates pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,8 +67,8 @@ fmt: setup ## format, and fix what ruff can fix by itself
 snapshots: setup ## write what every wire makes of every conversation, and inline snapshots; read the diff, then make test
 	@SEGUE_SNAPSHOTS=write $(BIN)/pytest -q --inline-snapshot=create,fix tests/conversations tests/test_report.py $(ARGS) || true
 
-catalogue: setup ## write docs/types.md, the table of every type of tool call and output
-	@$(BIN)/python -m tests.catalog.page > docs/types.md
+docs: setup ## write the generated pages of docs/
+	@$(BIN)/python scripts/generate_docs.py
 
 templates: setup ## unpack the models' own chat templates into .cache (once; tests say why they skip if that can't be)
 	@$(BIN)/python -m tests.templates.unpack

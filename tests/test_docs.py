@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts import generate_docs
+
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -27,6 +29,11 @@ def test_the_examples_run(page: str):
         with redirect_stdout(output):
             exec(compile(code, page, "exec"), namespace)
         printed = output.getvalue()
+
+
+@pytest.mark.parametrize("page", generate_docs.PAGES)
+def test_generated_pages_are_current(page: str):
+    assert (ROOT / "docs" / page).read_text("utf-8") == generate_docs.PAGES[page](), "run `make docs`"
 
 
 def test_links_lead_somewhere():

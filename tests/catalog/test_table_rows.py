@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import segue
 from segue.canonical.blocks import Block, ToolCall, ToolResponse
 from segue.wire.catalog.table_rows import type_rows
 from segue.wire.registry import WIRES
-from tests.catalog.page import page
 from tests.catalog.vendor_catalog import Sample, samples
 from tests.properties.readers import read
 
@@ -81,8 +79,3 @@ def test_table_equals_conversions(target: str) -> None:
         elif becomes in ("result", "call and result"):
             assert interactions, where
             assert interactions[0].text is not None, where
-
-
-def test_page_equals_table() -> None:
-    written = Path(__file__).parents[2] / "docs" / "types.md"
-    assert written.read_text() == page(), "make catalogue writes it anew"

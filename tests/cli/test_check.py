@@ -30,7 +30,7 @@ def test_rejects_are_a_line_each_and_1():
     assert ended.code == 1
     assert ended.lines[0].startswith("reject OAI-CHAT-03 messages[1].tool_calls[0]: ")
     assert ended.lines[-1] == "refused (1 reject)"
-    assert ended.err == ""
+    assert ended.err == "segue: `segue rules OAI-CHAT-03` explains a rule, `segue check --explain` all of these\n"
 
 
 def test_body_text_cannot_control_the_terminal():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from segue import conformance
 from segue.conformance import deepseek, kimi, openai_chat, profiles, qwen
+from segue.specs.rulebook import load_rulebook
 from tests.conformance import (
     bodies_anthropic,
     bodies_bedrock,
@@ -27,7 +26,7 @@ from tests.conformance import (
 from tests.conformance.case import Case
 from tests.each import for_each
 
-RULEBOOK = json.loads((Path(__file__).parents[1] / "data" / "rules.json").read_text("utf-8"))
+RULEBOOK = load_rulebook()
 PREFIX = {
     "anthropic": "ANT-",
     "azure-foundry": "AZF-",
@@ -78,7 +77,7 @@ def test_every_check_has_a_case(api: str) -> None:
 
 @pytest.mark.parametrize("api", conformance.apis())
 def test_every_rulebook_number_is_checked_or_beyond_a_body(api: str) -> None:
-    numbers = {rule["id"] for rule in RULEBOOK if rule["id"].startswith(PREFIX[api])}
+    numbers = {number for number in RULEBOOK if number.startswith(PREFIX[api])}
     checked = {rule.number for rule in conformance.rules(api) if rule.number.startswith(PREFIX[api])}
     reasons = conformance.not_checkable(api)
     assert numbers
@@ -118,7 +117,7 @@ def test_profile_reports_its_violation_alone_and_in_place(profile: str, case: Ca
 
 
 def test_every_number_of_a_server_is_checked_or_beyond_a_body() -> None:
-    numbers = {rule["id"] for rule in RULEBOOK if rule["id"].startswith("COMP-")}
+    numbers = {number for number in RULEBOOK if number.startswith("COMP-")}
     checked = {rule.number for profile in profiles.PROFILES.values() for rule in profile.own}
     assert checked | profiles.NOT_CHECKABLE.keys() == numbers
     assert not checked & profiles.NOT_CHECKABLE.keys()
@@ -137,7 +136,19 @@ def test_profile_changes_checks_that_exist(profile: str) -> None:
     assert len(set(names)) == len(names)
 
 
-# The rulebook quotes fragments; these put them into a body in which they can stand.
+ALL_CASES = [*(case for _, case in ROWS), *(case for cases in bodies_profiles.CASES.values() for case in cases)]
+
+
+def is_case(rule: str, example: Any) -> bool:
+    """Whether the example of a rule is the whole body of one of the cases above, not a fragment."""
+    bodies = [case.violating for case in ALL_CASES if case.rule == rule]
+    return example in bodies or (
+        isinstance(example, dict)
+        and {key: value for key, value in example.items() if key not in ("model", "modelId")} in bodies
+    )
+
+
+# The rulebook quotes fragments; these functions put them into a body.
 def _chat_body(rule: str, example: Any) -> dict[str, object]:
     c = bodies_chat
     if rule == "OAI-CHAT-17":
@@ -216,10 +227,10 @@ BODIES = {
     "openai-responses": _responses_body,
 }
 EXAMPLES = [
-    pytest.param(api, rule["id"], rule["violation_example"], id=rule["id"])
+    pytest.param(api, rule.id, rule.violation_example, id=rule.id)
     for api, prefix in PREFIX.items()
-    for rule in RULEBOOK
-    if rule["id"].startswith(prefix) and rule["violation_example"] and rule["id"] not in conformance.not_checkable(api)
+    for rule in RULEBOOK.values()
+    if rule.id.startswith(prefix) and rule.violation_example and rule.id not in conformance.not_checkable(api)
 ]
 MODELS = {
     "ANT-23": "claude-haiku-4-5",
@@ -234,20 +245,21 @@ MODELS = {
 
 
 @for_each("api, rule, example", [param.values for param in EXAMPLES], ids=lambda row: f"{row[0]} {row[1]}")
-def test_rulebook_example_is_noticed(api: str, rule: str, example: object) -> None:
-    body = BODIES.get(api, _chat_body)(rule, example)
+def test_rulebook_example_is_noticed(api: str, rule: str, example: Any) -> None:
+    body = example if is_case(rule, example) else BODIES.get(api, _chat_body)(rule, example)
     assert rule in {violation.rule for violation in conformance.check_body(body, api, model=MODELS.get(rule))}
 
 
 PROFILE_EXAMPLES = [
-    pytest.param(profile, rule["id"], rule["violation_example"], id=rule["id"])
+    pytest.param(profile, rule.id, rule.violation_example, id=rule.id)
     for profile in conformance.profile_names()
-    for rule in RULEBOOK
-    if rule["id"] in {own.number for own in profiles.PROFILES[profile].own} and rule["violation_example"]
+    for rule in RULEBOOK.values()
+    if rule.id in {own.number for own in profiles.PROFILES[profile].own} and rule.violation_example
 ]
 
 
 @pytest.mark.parametrize(("profile", "rule", "example"), PROFILE_EXAMPLES)
-def test_rulebook_example_of_a_server_is_noticed(profile: str, rule: str, example: object) -> None:
-    verdict = conformance.check_body(_chat_body(rule, example), "openai-chat", profile=profile)
+def test_rulebook_example_of_a_server_is_noticed(profile: str, rule: str, example: Any) -> None:
+    body = example if is_case(rule, example) else _chat_body(rule, example)
+    verdict = conformance.check_body(body, "openai-chat", profile=profile)
     assert rule in {violation.rule for violation in verdict}

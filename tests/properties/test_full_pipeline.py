@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
-from segue.render.reasoning_prefix import record_prefixes
 
 import segue
 from segue.canonical.codec import dumps, loads
@@ -21,6 +20,7 @@ from segue.canonical.json import encode_json
 from segue.canonical.request import Request
 from segue.pipeline import render_for
 from segue.render.constraints import Policy
+from segue.render.reasoning_prefix import record_prefixes
 from segue.render.report import Report
 from segue.wire.registry import WIRES
 from tests.budget import examples

@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, str] = {
     "compress": "compress",
     "diag": "diag",
     "formats": "formats",
+    "rules": "rules",
     "models": "models",
     "trust": "trust",
     "doctor": "doctor",

@@ -18,9 +18,12 @@ _COLOURS = {"reject": "red", "risk": "yellow"}
 @options.api_option("--api", required=True, help="The API the body is for.")
 @options.model_option
 @options.profile_option
+@click.option("--explain", is_flag=True, help="Show each violated rule: error text, source, example, what segue does.")
 @options.file_argument
 @click.pass_context
-def command(ctx: click.Context, file: str, *, api: str, model: str | None, profile: str | None, as_json: bool) -> None:
+def command(
+    ctx: click.Context, file: str, *, api: str, model: str | None, profile: str | None, explain: bool, as_json: bool
+) -> None:
     """Check a request body (FILE or stdin) against the provider's rules: one line for each violation.
 
     reject: the provider answers with an error. risk: it accepts the body, but may misbehave. Exit code 0: the body
@@ -28,16 +31,25 @@ def command(ctx: click.Context, file: str, *, api: str, model: str | None, profi
 
     \b
       segue check --api anthropic < body.json
+      segue check --api anthropic --explain body.json
     """
     import segue
+    from segue.cli.rules import format_rules, rule_values
+    from segue.specs.rulebook import find_rule
 
     verdict = segue.check(streams.read(file), api, model=model, profile=profile)
+    entries = [find_rule(number) for number in dict.fromkeys(violation.rule for violation in verdict)]
     if as_json:
         import msgspec
 
-        streams.write(msgspec.json.encode(verdict.to_dict()), b"\n")
-    else:
-        streams.write("".join(f"{line}\n" for line in _format_verdict(verdict)))
+        explained = {"rules": [rule_values(entry) for entry in entries]} if explain else {}
+        streams.write(msgspec.json.encode({**verdict.to_dict(), **explained}), b"\n")
+        ctx.exit(0 if verdict else 1)
+    streams.write("".join(f"{line}\n" for line in _format_verdict(verdict)))
+    if explain and entries:
+        streams.write("\n", format_rules(entries))
+    elif entries:
+        streams.print_message(f"`segue rules {entries[0].id}` explains a rule, `segue check --explain` all of these")
     ctx.exit(0 if verdict else 1)
 
 

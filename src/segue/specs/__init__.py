@@ -1,0 +1,1 @@
+"""What vendors publish and what their services do, as data: the rulebook."""

@@ -1,0 +1,55 @@
+"""The rulebook: what providers accept and reject, one numbered rule each, with the evidence for it.
+
+`rulebook.json` is the master copy. The checker, the emulators' error texts, `segue rules` and `docs/rules.md` use its
+numbers; the checks themselves are in `segue.conformance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from segue.errors import InputError
+
+
+class RulebookEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One rule. `error_text` is the provider's message as users reported it, with ids shortened.
+
+    `violation_example` is the smallest fragment of a body that breaks the rule; rules that only state what is accepted
+    have none. `handling` is what segue does about the rule. `oracle` names code that confirms it.
+    """
+
+    id: str
+    api: str
+    topic: str
+    rule: str
+    source: str
+    confidence: str
+    handling: str
+    violation_example: Any = None
+    error_status: int | None = None
+    error_text: str | None = None
+    oracle: str | None = None
+
+
+@cache
+def load_rulebook() -> Mapping[str, RulebookEntry]:
+    """All rules by number, in the order of the rulebook."""
+    data = resources.files("segue.specs").joinpath("rulebook.json").read_bytes()
+    return {entry.id: entry for entry in msgspec.json.decode(data, type=list[RulebookEntry])}
+
+
+def find_rule(number: str) -> RulebookEntry:
+    """The rule with this number, in upper or lower case. Raises `InputError` with the nearest numbers."""
+    rulebook = load_rulebook()
+    entry = rulebook.get(number.strip().upper())
+    if entry is None:
+        near = get_close_matches(number.strip().upper(), rulebook, 3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else "; `segue rules` lists all of them"
+        raise InputError(f"there is no rule {number!r}{hint}", path="rule")
+    return entry
