@@ -146,7 +146,7 @@ def block_events(index: int, block: Block) -> list[Event]:
         deltas: list[Event] = [TextDelta(index, block.text)] if block.text else []
         return [BlockStart(index, _without_content(block, text="")), *deltas, BlockEnd(index, block)]
     if isinstance(block, Thinking):
-        start = BlockStart(index, _without_content(block, text="", signature=None, sealed=None))
+        start = BlockStart(index, _without_content(block, text="", signature=None, encrypted=None))
         deltas = [ThinkingDelta(index, block.text)] if block.text else []
         return [start, *deltas, BlockEnd(index, block)]
     if isinstance(block, ToolCall) and block.kind != "hosted":

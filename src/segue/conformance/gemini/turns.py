@@ -229,6 +229,6 @@ def response_name_matches_call(request: GeminiRequest) -> Iterator[Problem]:
             if name and called and name != called:
                 # Gemini may still pair by name if the order differs.
                 severity: Severity = "risk" if names[name] else "reject"
-                names = quote(name), format_list([called])
-                seen = f"the response has the name {names[0]}; its call at {call.path} has the name {names[1]}"
+                response_name, call_name = quote(name), format_list([called])
+                seen = f"the response has the name {response_name}; its call at {call.path} has the name {call_name}"
                 yield Problem(response.path_of("name"), seen, severity)
