@@ -68,7 +68,7 @@ snapshots: setup ## write what every wire makes of every conversation, and inlin
 	@SEGUE_SNAPSHOTS=write $(BIN)/pytest -q --inline-snapshot=create,fix tests/conversations tests/test_report.py $(ARGS) || true
 
 docs: setup ## write the generated pages of docs/
-	@$(BIN)/python scripts/generate_docs.py
+	@$(BIN)/python -m scripts.generate_docs
 
 templates: setup ## unpack the models' own chat templates into .cache (once; tests say why they skip if that can't be)
 	@$(BIN)/python -m tests.templates.unpack
