@@ -65,8 +65,8 @@ def test_the_table_has_every_command():
     assert all(command.description and command.description[0].islower() for command in COMMANDS.values())
 
 
-def test_guide_documents_every_command():
-    page = (Path(__file__).parents[2] / "docs" / "guide.md").read_text()
+def test_agent_page_documents_every_command():
+    page = (Path(__file__).parents[2] / "docs" / "agent.md").read_text()
     chapter = page.split("## Chat\n")[1].split("\n## ")[0]
     output = re.findall(r"^\| `(/.+?)` \| (.+) \|$", chapter, re.MULTILINE)
     assert output == [(command.usage.replace("|", "\\|"), command.description) for command in COMMANDS.values()]

@@ -344,11 +344,11 @@ def test_arguments_are_converted_to_their_types(tmp_path):
 
 
 def test_plain_functions_run_in_threads_and_coroutines_on_the_loop(tmp_path):
-    @tool(asks=False)
+    @tool(needs_approval=False)
     def where() -> str:
         return threading.current_thread().name
 
-    @tool(asks=False, name="there", timeout=3)
+    @tool(needs_approval=False, name="there", timeout=3)
     async def away(context: Context) -> str:
         return str(context.folder)
 
@@ -365,7 +365,7 @@ def test_functions_need_approval_unless_read_only(tmp_path):
 
     assert "allow = [" in run_with_approval(act, tmp_path, {"what": "x"})
     assert run_with_approval(act, tmp_path, {"what": "x"}, allow=["act"]) == "x"
-    assert run_with_approval(tool(asks=False)(act.function), tmp_path, {"what": "x"}) == "x"
+    assert run_with_approval(tool(needs_approval=False)(act.function), tmp_path, {"what": "x"}) == "x"
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    asks: bool = True,
+    needs_approval: bool = True,
     timeout: float | None = None,
     writes: Callable[[Arguments, Path], Sequence[Path]] | None = None,
 ) -> Callable[[Callable[..., Any]], FunctionTool]: ...
@@ -57,7 +57,7 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    asks: bool = True,
+    needs_approval: bool = True,
     timeout: float | None = None,
     writes: Callable[[Arguments, Path], Sequence[Path]] | None = None,
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
@@ -68,7 +68,7 @@ def tool(
 
     def decorate(function: Callable[..., Any]) -> FunctionTool:
         return _make_tool(
-            function, name=name, description=description, needs_approval=asks, timeout=timeout, writes=writes
+            function, name=name, description=description, needs_approval=needs_approval, timeout=timeout, writes=writes
         )
 
     return decorate if function is None else decorate(function)

@@ -1,15 +1,27 @@
-"""Opening conversation stores: by file path, by `postgresql://` URL, or the user's default store."""
+"""Stored conversations, and opening their store: by file path, by `postgresql://` URL, or the user's default store."""
 
 from __future__ import annotations
 
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from segue.errors import InputError
 from segue.store.base import HistoryStore
 
-__all__ = ["default_location", "display_location", "open_default_store", "open_store", "resolve_file"]
+if TYPE_CHECKING:
+    from segue.store.conversation import StoredConversation
+
+__all__ = [
+    "HistoryStore",
+    "StoredConversation",
+    "default_location",
+    "display_location",
+    "open_default_store",
+    "open_store",
+    "resolve_file",
+]
 
 _SERVER_SCHEMES = ("postgresql://", "postgres://")
 # A single letter before the colon is a Windows drive, not a URL scheme.
@@ -73,3 +85,12 @@ def default_location(configured: str | None = None) -> str:
 
     location = os.environ.get("SEGUE_STORE") or configured
     return location or str(Path(platformdirs.user_data_dir("segue", appauthor=False)) / "history.db")
+
+
+def __getattr__(name: str) -> object:
+    """Import `StoredConversation` on first use: listing conversations does not need the renderer."""
+    if name != "StoredConversation":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from segue.store.conversation import StoredConversation
+
+    return StoredConversation
