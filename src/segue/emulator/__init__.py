@@ -10,12 +10,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from segue.emulator.client import Response, post
     from segue.emulator.http_messages import Recorded
     from segue.emulator.server import Emulator, start
 
-__all__ = ["Emulator", "Recorded", "start"]
+__all__ = ["Emulator", "Recorded", "Response", "post", "start"]
 
-_MODULE_OF = {"Emulator": "server", "Recorded": "http_messages", "start": "server"}
+_MODULE_OF = {
+    "Emulator": "server",
+    "Recorded": "http_messages",
+    "Response": "client",
+    "post": "client",
+    "start": "server",
+}
 
 
 def __getattr__(name: str) -> object:
