@@ -87,7 +87,7 @@ def check_command(words: list[str]) -> None:
     context = click.Context(root, info_name="segue", **root.context_settings)
     for word in words:
         if word.startswith("-") and word != "-":
-            known = {name for option in command.get_params(context) for name in option.opts}
+            known = {name for option in command.get_params(context) for name in (*option.opts, *option.secondary_opts)}
             assert word.partition("=")[0] in {*known, "-h", "--help"}, f"{command.name} has no option {word}"
         elif isinstance(command, click.Group) and re.fullmatch("[a-z]+", word):
             found = command.get_command(context, word)
@@ -148,8 +148,44 @@ def test_how_it_works_lists_every_finding_kind():
     assert [row for row in rows if row in typing.get_args(Kind)] == list(typing.get_args(Kind))
 
 
-def test_library_page_lists_every_text_format():
+def test_tool_calls_page_lists_every_text_format():
     from segue.wire.text.registry import FORMATS
 
     rows = re.findall(r"^\| `([\w-]+)` \|", (ROOT / "docs/tool-calls.md").read_text(), re.MULTILINE)
     assert rows == [text_format.name for text_format in FORMATS]
+
+
+def test_permissions_page_lists_every_tool():
+    from segue.runtime import standard_tools
+
+    table = (ROOT / "docs/permissions.md").read_text().partition("## Rules")[0]
+    rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(listed) == sorted([*(tool.name for tool in standard_tools()), "task"])
+
+
+def test_configuration_page_lists_every_provider():
+    from segue.runtime.providers import catalogue
+
+    rows = re.findall(
+        r"^\| (`.+?) \| (.+?) \| (.+?) \| (.+?) \|$", (ROOT / "docs/configuration.md").read_text(), re.MULTILINE
+    )
+    listed = [[re.findall(r"`([\w-]+)`", cell) for cell in row] for row in rows]
+    expected = [
+        [
+            [provider.name, *provider.aliases],
+            [provider.api, *([provider.profile] if provider.profile else [])],
+            re.findall("[A-Z_]{2,}", " ".join(provider.variables)),
+            list(provider.url_variables),
+        ]
+        for provider in catalogue().values()
+    ]
+    assert listed == expected
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_configuration_examples_are_valid(page: str):
+    from segue.cli.settings import parse
+
+    for block in re.findall(r"^```toml\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL):
+        parse(Path(page), block.encode())
