@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import re
 import textwrap
@@ -19,6 +20,15 @@ import msgspec
 PACKAGES = ("segue", "segue.errors", "segue.store", "segue.emulator", "segue.runtime", "segue.runtime.events")
 # Values that segue returns and a program does not construct: without the signature of their constructor.
 _RESULTS = {"Converted", "Emulator", "Rendered", "Repaired", "ReplyStream", "Report"}
+# Members without a docstring that the interface describes are not repeated.
+_INTERFACES = {
+    "ByRule": "segue.runtime.Route",
+    "Failover": "segue.runtime.Route",
+    "Fixed": "segue.runtime.Route",
+    "InMemoryLog": "segue.runtime.ConversationLog",
+    "RoundRobin": "segue.runtime.Route",
+    "StoredConversation": "segue.Conversation",
+}
 _INTERNAL = {"require_string", "validate_profile"}
 _WIDTH = 100
 _HEAD = """# API reference
@@ -102,8 +112,12 @@ def _class(name: str, cls: type) -> Iterator[str]:
     attributes = _attributes(cls)
     if attributes:
         yield f"- attributes: {', '.join(f'`{each}`' for each in attributes)}"
+    if interface := _INTERFACES.get(name):
+        yield f"- the members of [{interface}](#{_anchor(interface)})"
     for member, value in _members(cls):
         doc = _indent(_doc(value))
+        if not doc and interface and _has_member(interface, member):
+            continue
         if inspect.isfunction(function := _unwrap(value)):
             kind = "classmethod " if isinstance(value, classmethod) else ""
             head = kind + _signature(member, function, width=1000)
@@ -113,10 +127,15 @@ def _class(name: str, cls: type) -> Iterator[str]:
     yield ""
 
 
+def _has_member(path: str, member: str) -> bool:
+    package, _, name = path.rpartition(".")
+    return hasattr(getattr(import_module(package), name), member)
+
+
 def _attributes(cls: type) -> list[str]:
     """Return the public attributes that `__init__` sets, with their types where it states them."""
     init = vars(cls).get("__init__")
-    if not inspect.isfunction(init) or cls.__module__.startswith("msgspec"):
+    if not inspect.isfunction(init) or dataclasses.is_dataclass(cls):
         return []
     types = {name: str(annotation) for name, annotation in init.__annotations__.items()}
     tree = ast.parse(textwrap.dedent(inspect.getsource(init)))
@@ -136,7 +155,7 @@ def _attributes(cls: type) -> list[str]:
 
 def _members(cls: type) -> Iterator[tuple[str, Any]]:
     """Yield the public methods and properties that the class or its bases in segue define."""
-    seen = set(getattr(cls, "__struct_fields__", ()))
+    seen = {*getattr(cls, "__struct_fields__", ()), *getattr(cls, "__dataclass_fields__", ())}
     for owner in cls.__mro__:
         if owner.__module__.startswith("segue"):
             for name, value in vars(owner).items():

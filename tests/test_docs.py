@@ -23,8 +23,8 @@ from segue.cli.app import root
 from tests.cli.process import environment
 
 ROOT = Path(__file__).parent.parent
-WRITTEN = ["README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
-WRITTEN = [page for page in WRITTEN if page.removeprefix("docs/") not in generate_docs.PAGES]
+PAGES = sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+WRITTEN = ["README.md", *(f"docs/{page}" for page in PAGES if page not in generate_docs.PAGES)]
 BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MAX_LINES = 250
 
@@ -35,16 +35,15 @@ def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     namespace: dict[str, object] = {"__name__": page}
     printed = ""
     for language, code in BLOCK.findall((ROOT / page).read_text()):
-        match language:
-            case "text":
-                assert printed == code
-            case "python":
-                output = StringIO()
-                with redirect_stdout(output):
-                    exec(compile(code, page, "exec"), namespace)
-                printed = output.getvalue()
-            case _:
-                run_console(code, tmp_path)
+        if language == "text":
+            assert printed == code
+        elif language == "python":
+            output = StringIO()
+            with redirect_stdout(output):
+                exec(compile(code, page, "exec"), namespace)
+            printed = output.getvalue()
+        elif page != "README.md":
+            run_console(code, tmp_path)
 
 
 def run_console(block: str, folder: Path) -> None:

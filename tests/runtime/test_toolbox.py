@@ -144,7 +144,7 @@ def test_sources_come_and_go():
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "told"),
+    ("name", "arguments", "output"),
     [
         ("read_file", {}, ['arguments: "path" is a required property']),
         ("read_file", {"path": 3}, ["path: 3 is not of type"]),
@@ -462,7 +462,7 @@ def test_the_names_of_all_standard_tools_are_known():
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "output"),
     [
         ("write_fil(docs/*)", "did you mean write_file"),
         ("Shell(ls *)", "did you mean shell"),

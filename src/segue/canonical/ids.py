@@ -138,12 +138,15 @@ def _replace_prefix(value: str, prefix: str) -> str:
 
 
 def normalize_to_openai_tool_id(value: str) -> str:
+    """Replace the prefix of an id by `call_`, or add it. A legacy function that the pipeline does not use."""
     return _replace_prefix(value, "call_")
 
 
 def normalize_to_history_tool_id(value: str) -> str:
+    """Replace the prefix of an id by `hist_tool_`, or add it. A legacy function that the pipeline does not use."""
     return _replace_prefix(value, _PREFIX)
 
 
 def normalize_to_anthropic_tool_id(value: str) -> str:
+    """Replace the prefix of an id by `toolu_`, or add it. A legacy function that the pipeline does not use."""
     return _replace_prefix(value, "toolu_")

@@ -137,12 +137,15 @@ class Reply(Struct, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
+        """The text of all text blocks."""
         return "".join(block.text for block in self.blocks if isinstance(block, Text))
 
     @property
     def thinking(self) -> str:
+        """The text of all reasoning blocks."""
         return "".join(block.text for block in self.blocks if isinstance(block, Thinking))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls."""
         return tuple(block for block in self.blocks if isinstance(block, ToolCall))

@@ -39,6 +39,7 @@ class Response(NamedTuple):
 
     @property
     def body(self) -> Any:
+        """The decoded JSON of a whole reply."""
         return msgspec.json.decode(self.data)
 
 

@@ -76,4 +76,5 @@ class Recorded(Struct):
 
     @property
     def accepted(self) -> bool:
+        """Whether the status is 200 and the reply is not `confused`."""
         return self.status == 200 and not self.confused

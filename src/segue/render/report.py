@@ -83,9 +83,11 @@ class Report:
         self.findings.append(Finding(kind, fault or _DEFAULT_FAULTS.get(kind, "rendering"), message, call_id, subject))
 
     def of(self, *kinds: Kind) -> list[Finding]:
+        """Return the findings of these kinds."""
         return [finding for finding in self.findings if finding.kind in kinds]
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain JSON values."""
         return {
             "target": self.target,
             "model": self.model,

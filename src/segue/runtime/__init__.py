@@ -10,18 +10,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from segue.runtime.functions import tool
-    from segue.runtime.log import InMemoryLog
+    from segue.runtime.log import ConversationLog, InMemoryLog
     from segue.runtime.permissions import Permissions
     from segue.runtime.provider_client import ProviderClient
     from segue.runtime.providers import Endpoint, resolve
-    from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, RoutingRule
+    from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RoutingRule
     from segue.runtime.scheduler import Limits
     from segue.runtime.session import Session
     from segue.runtime.toolbox import Toolbox
+    from segue.runtime.tooling import ApprovalRequest, Context, Denial, ToolError
     from segue.runtime.tools import standard_tools
 
 __all__ = [
+    "ApprovalRequest",
     "ByRule",
+    "Context",
+    "ConversationLog",
+    "Denial",
     "Endpoint",
     "Failover",
     "Fixed",
@@ -30,8 +35,10 @@ __all__ = [
     "Permissions",
     "ProviderClient",
     "RoundRobin",
+    "Route",
     "RoutingRule",
     "Session",
+    "ToolError",
     "Toolbox",
     "resolve",
     "standard_tools",
@@ -39,7 +46,11 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ApprovalRequest": "tooling",
     "ByRule": "routing",
+    "Context": "tooling",
+    "ConversationLog": "log",
+    "Denial": "tooling",
     "Endpoint": "providers",
     "Failover": "routing",
     "Fixed": "routing",
@@ -47,8 +58,10 @@ _MODULES = {
     "InMemoryLog": "log",
     "Permissions": "permissions",
     "RoundRobin": "routing",
+    "Route": "routing",
     "RoutingRule": "routing",
     "Session": "session",
+    "ToolError": "tooling",
     "Toolbox": "toolbox",
     "ProviderClient": "provider_client",
     "resolve": "providers",

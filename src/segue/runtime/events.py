@@ -132,6 +132,8 @@ class ApprovalRequested(_Event, frozen=True, tag="asks"):
 
 
 class CallStarted(_Event, frozen=True, tag="call-began"):
+    """A tool call starts to run."""
+
     id: str
     tool: str
 

@@ -64,6 +64,8 @@ def tool(
     """Makes a tool from a function. A parameter of type `Context` receives the context of the call.
 
     Parameter descriptions come from `Annotated[int, "how many"]`, from `msgspec.Meta`, or from the docstring.
+    `needs_approval=False` declares that the function has no side effects. `writes` returns the files that a call
+    changes: calls that change the same file run in call order.
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionTool:

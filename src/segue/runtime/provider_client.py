@@ -161,6 +161,7 @@ class ProviderClient:
         await self.close()
 
     async def close(self) -> None:
+        """Closes all connections."""
         await self._http.close()
 
     async def open(

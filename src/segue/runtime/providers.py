@@ -109,10 +109,12 @@ class Endpoint(Struct, frozen=True):
 
     @property
     def name(self) -> str:
+        """`provider/model`."""
         return f"{self.provider}/{self.model}"
 
     @property
     def lacks_key(self) -> bool:
+        """Whether a key is needed and none is set."""
         return self.key is None and self.signer is None and bool(self.variables)
 
 
@@ -224,7 +226,11 @@ def _parse_models(given: object, path: str) -> dict[str, Model]:
 
 
 def resolve(name: str, environ: Environ, config: Config | None = None) -> Endpoint:
-    """The endpoint for `provider/model`, a provider (its default model), or a model (its own provider)."""
+    """The endpoint for `provider/model`, a provider (its default model), or a model (its own provider).
+
+    `environ` has the variables with keys and base URLs, such as `os.environ`. `config` adds or changes providers: the
+    `[providers]` table of a configuration file.
+    """
     require_string(name, "model")
     known = catalogue(config)
     provider, model = _split_name(name.strip(), known)

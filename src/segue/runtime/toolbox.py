@@ -101,6 +101,7 @@ class Toolbox:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of all tools."""
         return tuple(self._load())
 
     @property
@@ -109,6 +110,7 @@ class Toolbox:
         return tuple(Declaration(tool.name, tool.description, tool.parameters) for tool in self._load().values())
 
     def find(self, name: str) -> Tool | None:
+        """The tool with this name, or None."""
         return self._load().get(name)
 
     def with_tools(self, *tools: Tool) -> Toolbox:

@@ -50,7 +50,10 @@ _SETTINGS = ("system", "tools", "options")
 
 
 class StoredConversation:
-    """A `Conversation` in a store: the same methods, and those for leases, results in flight and undo."""
+    """A `Conversation` in a store, each change written before it takes effect. A context manager that releases it.
+
+    `owner` names the process in the errors of others; `ttl` is the duration of the lease in seconds.
+    """
 
     def __init__(
         self, store: HistoryStore, conversation: str, *, owner: str | None = None, ttl: float = _LEASE_SECONDS
@@ -226,6 +229,7 @@ class StoredConversation:
         self._write_event(Switched(target, model, provider))
 
     def rename(self, title: str) -> None:
+        """Changes the title."""
         self._write_event(Renamed(title))
 
     def pin(self, message: Message) -> Message:
