@@ -101,7 +101,7 @@ def test_tools_have_descriptions(each):
     for name, schema in each.parameters["properties"].items():
         assert "description" in schema, name
     assert set(each.parameters.get("required", ())) <= set(each.parameters["properties"])
-    assert isinstance(each.shown({}), str)
+    assert isinstance(each.summarize({}), str)
 
 
 def test_two_of_one_name_are_refused():
