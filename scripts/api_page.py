@@ -6,9 +6,10 @@ import ast
 import dataclasses
 import inspect
 import re
+import sys
 import textwrap
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType, UnionType
@@ -53,7 +54,34 @@ def api_page() -> str:
             if name not in described:
                 described[name] = f"{package}.{name}"
                 lines += _entry(described[name], getattr(module, name))
+    values = [getattr(import_module(path.rpartition(".")[0]), name) for name, path in described.items()]
+    lines += _alias_section(values, described)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
+
+
+def _alias_section(values: Iterable[Any], described: Mapping[str, str]) -> Iterator[str]:
+    """Yield the type aliases that the signatures of these values use and that no entry describes."""
+    aliases = dict(pair for value in values for pair in _used_aliases(value))
+    yield "\n## Type aliases\n"
+    yield "Names in signatures that stand for another type.\n"
+    for name in sorted(aliases.keys() - described.keys()):
+        yield f"- `{name}`: {_alias(aliases[name])}"
+
+
+def _used_aliases(value: Any) -> Iterator[tuple[str, Any]]:
+    owners = [value]
+    if inspect.isclass(value):
+        owners = [base for base in value.__mro__ if base.__module__.startswith("segue")]
+        members = [
+            getattr(member, "fget", None) or getattr(member, "func", None) or _unwrap(member)
+            for _, member in _members(value)
+        ]
+        owners += [*members, *([] if value.__name__ in _RESULTS else [vars(value).get("__init__")])]
+    for owner in owners:
+        namespace = vars(sys.modules[owner.__module__]) if owner is not None else {}
+        for name in re.findall(r"[A-Z]\w+", " ".join(map(str, getattr(owner, "__annotations__", {}).values()))):
+            if _is_alias(namespace.get(name)):
+                yield name, namespace[name]
 
 
 def _public_names(module: ModuleType) -> list[str]:
@@ -76,7 +104,8 @@ def _entry(path: str, value: Any) -> Iterator[str]:
     elif callable(value) and not _is_alias(value):
         yield from _function(name, value)
     else:
-        yield f"{_alias(value)}\n"
+        alias = _alias(value)
+        yield f"{alias[:1].upper()}{alias[1:]}.\n"
 
 
 def _is_alias(value: Any) -> bool:
@@ -87,14 +116,18 @@ def _alias(value: Any) -> str:
     """Describe a type alias by its members."""
     members = typing.get_args(value)
     if typing.get_origin(value) is typing.Literal:
-        return f"One of {', '.join(f'`{member!r}`' for member in members)}."
+        return f"one of {', '.join(f'`{member!r}`' for member in members)}"
     if isinstance(value, UnionType) or typing.get_origin(value) is typing.Union:
-        return f"Any of {', '.join(f'`{_type_name(member)}`' for member in members)}."
-    return f"`{_type_name(value)}`" if members else f"A {type(value).__name__}."
+        return f"any of {', '.join(f'`{_type_name(member)}`' for member in members)}"
+    return f"`{_type_name(value)}`" if members else f"a {type(value).__name__}"
 
 
 def _type_name(value: Any) -> str:
-    return value.__name__ if inspect.isclass(value) and not _is_alias(value) else str(value).replace("typing.", "")
+    return (
+        value.__name__
+        if inspect.isclass(value) and not _is_alias(value)
+        else re.sub(r"(?:\w+\.)+(?=\w)", "", str(value))
+    )
 
 
 def _function(name: str, function: Callable[..., Any]) -> Iterator[str]:
