@@ -137,7 +137,7 @@ def test_emulator_page_lists_every_fault_field_and_base_url():
     (base,) = re.findall(r"- \*\*Base URL\*\*.*?(?=\n- )", page, re.DOTALL)
     parts = re.findall(r"`(/[\w/-]+)` for ([^/]+?)(?=, `/|, and no path)", " ".join(base.split()))
     named = {api: path for path, apis in parts for api in re.findall(r"`([\w-]+)`", apis)}
-    assert named == {api: provider.base_path for api, provider in PROVIDERS.items() if provider.base_path}
+    assert named == {api: path for api, provider in PROVIDERS.items() if (path := provider(0).base_path)}
 
 
 def test_how_it_works_lists_every_finding_kind():
