@@ -74,14 +74,17 @@ class Rendered:
 
     @cached_property
     def body(self) -> dict[str, Any]:
+        """The body as a dict, decoded on first access."""
         return parse_json_object(self.data)[0]
 
     @cached_property
     def fragments(self) -> list[bytes]:
+        """The body as JSON, in chunks."""
         return [encode_json(self.body)]
 
     @cached_property
     def data(self) -> bytes:
+        """The body as JSON."""
         return b"".join(self.fragments)
 
     @property
@@ -153,6 +156,7 @@ class Conversation:
 
     @property
     def system(self) -> str | None:
+        """The system text."""
         texts = self._request.system
         return "\n\n".join(block.text for block in texts) if texts else None
 
@@ -164,6 +168,7 @@ class Conversation:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
+        """The declared tools; declarations of any API can be assigned."""
         return self._request.tools
 
     @tools.setter
@@ -174,6 +179,7 @@ class Conversation:
 
     @property
     def options(self) -> Options:
+        """The options of the next request; a mapping can be assigned."""
         return self._request.options
 
     @options.setter
@@ -255,6 +261,7 @@ class Conversation:
 
     @property
     def messages(self) -> tuple[Message, ...]:
+        """All messages, after compressions and rewinds."""
         return self._history.messages
 
     @property
