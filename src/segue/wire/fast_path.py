@@ -25,7 +25,7 @@ _ABSENT = Raw()
 _members_decoder = msgspec.json.Decoder(dict[str, Raw])
 
 
-def _always_true(_given: object) -> bool:
+def _always_true(_value: object) -> bool:
     return True
 
 

@@ -132,15 +132,15 @@ class IdMap:
     @classmethod
     def project(cls, transcript: Transcript, scheme: IdScheme, project_name: Callable[[str], str]) -> IdMap:
         """Assigns an id to every call of a transcript."""
-        made = cls(
+        id_map = cls(
             scheme,
             provider=transcript.constraints.provider,
             policy=transcript.policy.ids,
             unique_per_turn=transcript.constraints.unique_ids == "turn",
             allow_duplicates=transcript.constraints.unique_ids == "never",
         )
-        made.add_messages(transcript.messages, project_name)
-        return made
+        id_map.add_messages(transcript.messages, project_name)
+        return id_map
 
     def add_messages(self, messages: Iterable[Message], project_name: Callable[[str], str]) -> None:
         for message in messages:
@@ -154,19 +154,19 @@ class IdMap:
 
     def assign(self, call: ToolCall, tool_name: str, in_turn: set[str] | None = None) -> str:
         """The id of a call, assigned the first time and kept."""
-        known = self._projected.get(call.id)
-        if known is not None:
-            return known
+        assigned = self._projected.get(call.id)
+        if assigned is not None:
+            return assigned
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
-        made = self._raw_id(call, tool_name, in_turn or set()) or self._make_id(call, tool_name, ordinal)
-        self._projected[call.id] = made
+        projected = self._raw_id(call, tool_name, in_turn or set()) or self._make_id(call, tool_name, ordinal)
+        self._projected[call.id] = projected
         if _is_conflated(call) and call.kind == "hosted":
             # A hosted item has no separate result that refers to it, so its id does not count as taken.
-            return made
-        self._taken.add(made)
+            return projected
+        self._taken.add(projected)
         if self._scheme.indexed:
-            self._indexes.add(_index_of(made))
-        return made
+            self._indexes.add(_index_of(projected))
+        return projected
 
     def _raw_id(self, call: ToolCall, tool_name: str, in_turn: set[str]) -> str | None:
         """The raw id where policy, target and uniqueness allow it."""
@@ -200,27 +200,27 @@ class IdMap:
             self._first_free = index + 1
             return self._scheme.make(call, tool_name, index, 0)
         for salt in range(len(self._taken) + 1):
-            made = self._scheme.make(call, tool_name, ordinal, salt)
-            if made not in self._taken:
-                return made
+            projected = self._scheme.make(call, tool_name, ordinal, salt)
+            if projected not in self._taken:
+                return projected
         raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
 
-    def assign_fast(self, plain: FastHistory, provider: str) -> list[str]:
+    def assign_fast(self, history: FastHistory, provider: str) -> list[str]:
         """The ids of a fast-path conversation: its raw ids are all different, so either all are kept or none is."""
         if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
-            raw_ids = [raw_id for raw_id in plain.raw_ids if raw_id is not None]
+            raw_ids = [raw_id for raw_id in history.raw_ids if raw_id is not None]
             if raw_ids:
-                if not all(map(self._accepts, raw_ids, plain.names)):
+                if not all(map(self._accepts, raw_ids, history.names)):
                     raise FastPathUnsupportedError
                 return raw_ids
         if (prefix := self._scheme.prefix) is not None:
-            return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in plain.ids]
+            return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in history.ids]
         make = self._scheme.make
-        calls = enumerate(zip(plain.ids, plain.names, strict=True))
-        made = [make(_BareCall(call_id), name, ordinal, 0) for ordinal, (call_id, name) in calls]
-        if len(set(made)) < len(made):
+        calls = enumerate(zip(history.ids, history.names, strict=True))
+        ids = [make(_BareCall(call_id), name, ordinal, 0) for ordinal, (call_id, name) in calls]
+        if len(set(ids)) < len(ids):
             raise FastPathUnsupportedError
-        return made
+        return ids
 
     def copy_empty(self) -> IdMap:
         """An empty map with the same scheme and policy."""

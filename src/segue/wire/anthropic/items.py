@@ -111,8 +111,8 @@ def _parse_thinking(block: JsonObject, model: str | None) -> Block:
 
 
 def _parse_redacted_thinking(block: JsonObject, model: str | None) -> Block:
-    sealed = string_or_none(block.get("data"))
-    return Thinking(encrypted=sealed, origin=Origin(API, model, identity="absent"), native=Native(API, block))
+    encrypted = string_or_none(block.get("data"))
+    return Thinking(encrypted=encrypted, origin=Origin(API, model, identity="absent"), native=Native(API, block))
 
 
 def _origin(block: JsonObject, key: str, model: str | None) -> Origin:
@@ -206,9 +206,9 @@ def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
     )
 
 
-def _validate_search_results(found: list[object]) -> None:
+def _validate_search_results(items: list[object]) -> None:
     """ANT-12, ANT-32: search results must be sent back unchanged; raises `InputError` for invalid ones."""
-    for index, item in enumerate(found):
+    for index, item in enumerate(items):
         result = require_object(item, f"content[{index}]")
         for key in ("type", "encrypted_content"):
             if not isinstance(result.get(key), str) or not result[key]:

@@ -27,7 +27,7 @@ _STREAMED_FIELDS = {
     "tool_use": ("input", "input_json_delta", "partial_json"),
 }
 _NOT_STREAMED = ("", "", "")
-_FIELD_BY_DELTA = {delta: grows for grows, delta, _ in _STREAMED_FIELDS.values()}
+_FIELD_BY_DELTA = {delta: field for field, delta, _ in _STREAMED_FIELDS.values()}
 # Fields that a delta of unknown type cannot change.
 _FIXED_FIELDS = frozenset({"type", "id", "name", "tool_use_id", "input"})
 
@@ -82,8 +82,8 @@ class AnthropicReader(BlockReader[_OpenBlock]):
         match kind:
             case "message_start":
                 content = (object_or_none(payload.get("message")) or {}).get("content")
-                for place, block in enumerate(cast("list[object]", content) if isinstance(content, list) else []):
-                    self._begin(place, block)
+                for position, block in enumerate(cast("list[object]", content) if isinstance(content, list) else []):
+                    self._begin(position, block)
             case "content_block_start":
                 self._begin(index, payload.get("content_block"))
             case "content_block_delta":
@@ -190,15 +190,15 @@ class AnthropicReader(BlockReader[_OpenBlock]):
 
     def _read_delta(self, index: int | None, delta: JsonObject) -> None:
         kind = delta.get("type")
-        grows = _FIELD_BY_DELTA.get(kind, "") if isinstance(kind, str) else ""
-        if grows == "input":
+        field = _FIELD_BY_DELTA.get(kind, "") if isinstance(kind, str) else ""
+        if field == "input":
             text = delta.get("partial_json")
             if text not in (None, ""):
                 self._add_input_delta(self._call_for_input(index), arguments_to_text(text))
-        elif grows:
-            slot = self._text_block_for(index, grows)
-            emit = self.add_text if grows == "text" else self.add_thinking
-            emit(slot.block_index, string_or_none(delta.get(grows)) or "")
+        elif field:
+            slot = self._text_block_for(index, field)
+            emit = self.add_text if field == "text" else self.add_thinking
+            emit(slot.block_index, string_or_none(delta.get(field)) or "")
         elif kind == "signature_delta":
             self._text_block_for(index, "thinking").fragment["signature"] = delta.get("signature")
         elif (slot := self._block_at(index)) is not None:
@@ -233,10 +233,10 @@ class AnthropicReader(BlockReader[_OpenBlock]):
         slot = self._block_at(index)
         if slot is not None and index is not None and slot.streamed_field in ("input", ""):
             return slot
-        taking = [slot for slot in self.open_blocks.values() if slot.kind == "tool_use" or "input" in slot.fragment]
-        if index in self.closed_keys or not taking or (index is not None and len(taking) > 1):
+        calls = [slot for slot in self.open_blocks.values() if slot.kind == "tool_use" or "input" in slot.fragment]
+        if index in self.closed_keys or not calls or (index is not None and len(calls) > 1):
             raise InputError("input delta for a call that has not started or has ended", path="index")
-        return taking[-1]
+        return calls[-1]
 
     def _add_input_delta(self, slot: _OpenBlock, text: str) -> None:
         if not slot.has_input and text.strip() in ARGUMENT_PLACEHOLDERS:

@@ -55,7 +55,7 @@ def capabilities_of(model: Model) -> Capabilities:
             )
         case "nova":
             media = _NO_MEDIA if model.line == "micro" else _IMAGES_AND_DOCUMENTS | {"video"}
-            thinks = "nova" if model.at_least(2) else ""
+            reasoning_form = "nova" if model.at_least(2) else ""
             return Capabilities(
                 media,
                 media,
@@ -63,15 +63,15 @@ def capabilities_of(model: Model) -> Capabilities:
                 forced_choice=True,
                 ending="prefill",
                 top_k_path="inferenceConfig.topK",
-                reasoning_form=thinks,
+                reasoning_form=reasoning_form,
             )
         case "llama":
             # BED-07; «requires the last turn in the conversation to be a user message»
             return Capabilities(_IMAGES_AND_DOCUMENTS if model.at_least(3, 2) else _NO_MEDIA, text_with_results=False)
         case "mistral":
-            seeing = "pixtral" in model.name or model.generation >= 13
+            accepts_images = "pixtral" in model.name or model.generation >= 13
             return Capabilities(
-                _IMAGES_AND_DOCUMENTS if seeing else _NO_MEDIA,
+                _IMAGES_AND_DOCUMENTS if accepts_images else _NO_MEDIA,
                 text_with_results=False,
                 forced_choice=model.line == "large",
             )

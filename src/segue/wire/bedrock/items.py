@@ -71,10 +71,10 @@ def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, .
     """The blocks, and whether the API accepts the content unchanged."""
     blocks: list[Block] = []
     intact = True
-    server = _hosted_call_ids(content)
+    hosted_ids = _hosted_call_ids(content)
     for index, item in enumerate(content):
         try:
-            made, valid = _parse_item(item, model, _PARSERS, server)
+            made, valid = _parse_item(item, model, _PARSERS, hosted_ids)
         except InputError as error:
             raise error.with_prefix(f"content[{index}]") from None
         intact = intact and valid and all(block.native is None or block.native.intact for block in made)
@@ -102,21 +102,21 @@ def split_fragment(fragment: JsonObject) -> list[JsonObject]:
 
 def _hosted_call_ids(content: list[Any]) -> frozenset[object]:
     """Ids of the hosted calls in this content."""
-    found: set[object] = set()
+    ids: set[object] = set()
     for item in content:
         match item:
             case {"toolUse": {"type": "server_tool_use", "toolUseId": str(call_id)}}:
-                found.add(call_id)
+                ids.add(call_id)
             case _:
                 pass
-    return frozenset(found)
+    return frozenset(ids)
 
 
 _Parser = Callable[[JsonObject, Any, str | None], Block]
 
 
 def _parse_item(
-    value: object, model: str | None, parsers: dict[str, _Parser], server: frozenset[object]
+    value: object, model: str | None, parsers: dict[str, _Parser], hosted_ids: frozenset[object]
 ) -> tuple[list[Block], bool]:
     """The blocks of one union (several if the client set several members), and whether it is valid."""
     item = require_object(value)
@@ -131,7 +131,7 @@ def _parse_item(
             block = parsers[key](alone, members[key], model)
         except InputError as error:
             raise error.with_prefix(key) from None
-        if isinstance(block, ToolResponse) and block.origin.raw_id in server and not block.hosted:
+        if isinstance(block, ToolResponse) and block.origin.raw_id in hosted_ids and not block.hosted:
             block = msgspec.structs.replace(block, hosted=True)
         made.append(block)
     if not known and CACHE_POINT not in members:
@@ -246,15 +246,15 @@ def _parse_result_content(parts: list[Any], model: str | None) -> tuple[tuple[Bl
 def _parse_reasoning(item: JsonObject, value: Any, model: str | None) -> Block:
     inner = require_object(value)
     origin = Origin(API, model, identity="absent")
-    sealed = string_or_none(inner.get("redactedContent"))
-    if sealed is not None:
-        return Thinking(encrypted=sealed, origin=origin, native=Native(API, item))
-    thought = object_or_none(inner.get("reasoningText")) or {}
-    text = string_or_none(thought.get("text"))
+    encrypted = string_or_none(inner.get("redactedContent"))
+    if encrypted is not None:
+        return Thinking(encrypted=encrypted, origin=origin, native=Native(API, item))
+    reasoning = object_or_none(inner.get("reasoningText")) or {}
+    text = string_or_none(reasoning.get("text"))
     # ANT-25: a signature is useless without the signed text
-    signature = string_or_none(thought.get("signature")) if text is not None else None
-    whole = text is not None and isinstance(thought.get("signature", ""), str)
-    return Thinking(text or "", signature, origin=origin, native=Native(API, item, whole))
+    signature = string_or_none(reasoning.get("signature")) if text is not None else None
+    intact = text is not None and isinstance(reasoning.get("signature", ""), str)
+    return Thinking(text or "", signature, origin=origin, native=Native(API, item, intact))
 
 
 def _parse_citations(item: JsonObject, value: Any, _model: str | None) -> Block:

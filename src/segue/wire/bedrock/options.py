@@ -15,8 +15,8 @@ from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.models import Model
 from segue.render.report import Report
-from segue.wire.anthropic.capabilities import Capabilities as ClaudeTraits
-from segue.wire.anthropic.capabilities import capabilities_of as claude_traits
+from segue.wire.anthropic.capabilities import Capabilities as ClaudeCapabilities
+from segue.wire.anthropic.capabilities import capabilities_of as claude_capabilities_of
 from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
 from segue.wire.bedrock.capabilities import capabilities_of
 from segue.wire.effort import budget_effort, clamp_effort
@@ -107,7 +107,7 @@ def fit_options(options: Options, model: Model, report: Report) -> Options:
 
 
 def _supports_schemas(model: Model) -> bool:
-    return model.family == "claude" and claude_traits(model).schemas
+    return model.family == "claude" and claude_capabilities_of(model).schemas
 
 
 def render_options(
@@ -152,7 +152,7 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
     if reasoning is None or reasoning == Reasoning():
         return {}, None
     if model.family == "claude":
-        thinking, effort = render_reasoning(reasoning, claude_traits(model), report)
+        thinking, effort = render_reasoning(reasoning, claude_capabilities_of(model), report)
         return ({} if thinking is None else {"thinking": thinking}), effort
     off = reasoning.enabled is False or reasoning.effort == "none"
     effort = reasoning.effort or (budget_effort(reasoning.budget, available=_EFFORTS) if reasoning.budget else "medium")
@@ -169,34 +169,34 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
             return {}, None
 
 
-def _claude_capabilities(model: Model) -> ClaudeTraits:
-    return claude_traits(model) if model.family == "claude" else ClaudeTraits()
+def _claude_capabilities(model: Model) -> ClaudeCapabilities:
+    return claude_capabilities_of(model) if model.family == "claude" else ClaudeCapabilities()
 
 
 def _rejected_sampling(options: Options, model: Model, extra: JsonObject, report: Report) -> set[str]:
     """Sampling options that Claude rejects in combination or with thinking; each is reported."""
     capabilities = _claude_capabilities(model)
-    thinks = is_thinking(extra.get("thinking"))
-    found: dict[str, str] = {}
+    thinking = is_thinking(extra.get("thinking"))
+    reasons: dict[str, str] = {}
     for name in ("temperature", "top_p", "top_k"):
         value = getattr(options, name)
         valid = {"temperature": value == 1, "top_p": value is not None and value >= 0.95, "top_k": False}[name]
         if value is None:
             continue
         if not capabilities.sampling:
-            found[name] = "the model does not accept sampling options"
-        elif thinks and not valid:
-            found[name] = "not accepted while thinking is on"
+            reasons[name] = "the model does not accept sampling options"
+        elif thinking and not valid:
+            reasons[name] = "not accepted while thinking is on"
         elif (
             name == "top_p"
             and options.temperature is not None
             and capabilities.one_sampling_option
-            and "temperature" not in found
+            and "temperature" not in reasons
         ):
-            found[name] = "the model accepts it or `temperature`, not both"
-    for name, why in found.items():
+            reasons[name] = "the model accepts it or `temperature`, not both"
+    for name, why in reasons.items():
         _report_dropped(name, why, report)
-    return set(found)
+    return set(reasons)
 
 
 def _render_config(options: Options, model: Model, extra: JsonObject, rejected: set[str], report: Report) -> JsonObject:

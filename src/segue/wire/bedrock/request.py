@@ -266,13 +266,13 @@ def _set_or_remove(body: JsonObject, key: str, value: object) -> None:
 
 
 def _merge_tools(body: JsonObject, tools: list[JsonObject], before: Any, after: Any) -> None:
-    given = object_or_none(body.get("toolConfig"))
-    config: JsonObject = dict(given or {})
+    original = object_or_none(body.get("toolConfig"))
+    config: JsonObject = dict(original or {})
     if tools != _drop_stray_cache_points(config.get("tools") or []):
         config["tools"] = tools
     if before != after:
         _set_or_remove(config, "toolChoice", after)
     if not tools:
         config = {}
-    if config != (given or {}) or (given is not None and not config):
+    if config != (original or {}) or (original is not None and not config):
         _set_or_remove(body, "toolConfig", config)

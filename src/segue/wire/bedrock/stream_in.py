@@ -157,18 +157,18 @@ class BedrockReader(BlockReader[_OpenBlock]):
             slot.input_parts.append(value)
         return slot
 
-    def _begin_call(self, slot: _OpenBlock, used: JsonObject) -> None:
-        fragment: JsonObject = {_CALL: {**used, "input": {}}}
+    def _begin_call(self, slot: _OpenBlock, tool_use: JsonObject) -> None:
+        fragment: JsonObject = {_CALL: {**tool_use, "input": {}}}
         slot.fragment = fragment
         parsed, _ = parse_content([fragment], None)
         call = cast("ToolCall", parsed[0])
         if call.kind != "hosted":
-            native = Native(API, {_CALL: used}, intact=False)
+            native = Native(API, {_CALL: tool_use}, intact=False)
             slot.call = self.assign_id(msgspec.structs.replace(call, native=native))
             self.set_block_index(slot, self.start(slot.call))
-        given = used.get("input")
-        if given not in (None, {}, ""):
-            self.add_block_input(slot, arguments_to_text(given))
+        initial_input = tool_use.get("input")
+        if initial_input not in (None, {}, ""):
+            self.add_block_input(slot, arguments_to_text(initial_input))
 
     def _read_delta(self, index: int | None, kind: str, value: Any) -> None:
         if kind == _TEXT:
@@ -190,8 +190,8 @@ class BedrockReader(BlockReader[_OpenBlock]):
             self.add_thinking(self._block_for(index, _REASONING).block_index, text)
         if isinstance(signature := delta.get("signature"), str):
             self._block_for(index, _REASONING).signature.append(signature)
-        if isinstance(sealed := delta.get(_REDACTED), str):
-            self._block_for(index, _REDACTED).input_parts.append(sealed)
+        if isinstance(encrypted := delta.get(_REDACTED), str):
+            self._block_for(index, _REDACTED).input_parts.append(encrypted)
         rest = {key: value for key, value in delta.items() if key not in ("text", "signature", _REDACTED)}
         if rest:
             self._block_for(index, _REASONING).input_parts.append(rest)
@@ -250,8 +250,8 @@ class BedrockReader(BlockReader[_OpenBlock]):
                 return {"citationsContent": {"content": [{"text": text}], "citations": slot.input_parts}}
             case "reasoningContent":
                 signed = {"signature": _join_signature(slot.signature)} if slot.signature else {}
-                thought = {"reasoningText": {"text": self.finish_text(slot.block_index), **signed}}
-                return {_REASONING: {**cast("JsonObject", merge_deltas(slot.input_parts) or {}), **thought}}
+                reasoning = {"reasoningText": {"text": self.finish_text(slot.block_index), **signed}}
+                return {_REASONING: {**cast("JsonObject", merge_deltas(slot.input_parts) or {}), **reasoning}}
             case "redactedContent":
                 return {_REASONING: {_REDACTED: _join_base64(slot.input_parts)}}
             case kind:
@@ -268,11 +268,11 @@ def _join_signature(signature: list[str]) -> str:
     return signature[0] if len(set(signature)) == 1 else "".join(signature)
 
 
-def _join_base64(pieces: list[str]) -> str:
+def _join_base64(parts: list[str]) -> str:
     """Joins base64 data that was encoded in parts."""
-    if len(pieces) == 1:
-        return pieces[0]
+    if len(parts) == 1:
+        return parts[0]
     try:
-        return b64encode(b"".join(b64decode(piece, validate=True) for piece in pieces)).decode()
+        return b64encode(b"".join(b64decode(part, validate=True) for part in parts)).decode()
     except ValueError:
-        return "".join(pieces)
+        return "".join(parts)

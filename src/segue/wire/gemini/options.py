@@ -100,10 +100,10 @@ def _parse_stop(value: object) -> tuple[str, ...] | None:
 
 
 def _parse_choice(config: JsonObject) -> ToolChoice | None:
-    given = get_field(config, "mode")
-    if not isinstance(given, str | None):
+    raw_mode = get_field(config, "mode")
+    if not isinstance(raw_mode, str | None):
         raise InputError("a string was expected", path=f"toolConfig.functionCallingConfig.{find_key(config, 'mode')}")
-    mode = (given or "").upper()
+    mode = (raw_mode or "").upper()
     names: Any = get_field(config, "allowedFunctionNames")
     for index, name in enumerate(cast("list[Any]", names) if isinstance(names, list) else [names] if names else []):
         if not isinstance(name, str):
@@ -147,11 +147,11 @@ def render_options(
     options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
 ) -> JsonObject:
     """The fields in body order. `has_tools`: whether tools are declared; `project_name` maps tool names."""
-    traits = capabilities_of(model)
+    capabilities = capabilities_of(model)
     config: JsonObject = {}
     for key, field in _SIMPLE_OPTIONS:
         value = getattr(options, field)
-        if value is not None and not (key in _MODEL_SPECIFIC and _rejects_penalty(key, value, traits, report)):
+        if value is not None and not (key in _MODEL_SPECIFIC and _rejects_penalty(key, value, capabilities, report)):
             config[key] = value
     if config.get("temperature", 0) > _MAX_TEMPERATURE:
         report.add("adjusted", f"`temperature` set to {_MAX_TEMPERATURE} (maximum)", subject="temperature")
@@ -160,8 +160,8 @@ def render_options(
         config["stopSequences"] = list(options.stop[:_STOP_LIMIT])
         if len(options.stop) > _STOP_LIMIT:
             report.add("adjusted", f"kept {_STOP_LIMIT} stop sequences (maximum)", subject="stop")
-    config |= _render_format(options.response_format, traits, has_tools, report)
-    thinking = render_reasoning(options.reasoning, traits, report)
+    config |= _render_format(options.response_format, capabilities, has_tools, report)
+    thinking = render_reasoning(options.reasoning, capabilities, report)
     if thinking is not None:
         config["thinkingConfig"] = thinking
     choice = _render_choice(options.tool_choice, has_tools, report, project_name)
@@ -295,16 +295,16 @@ def _fit_to_model(body: JsonObject, after: JsonObject) -> None:
     if config is None:
         return
     rendered = get_object(after, "generationConfig")
-    made = {name: value for name, value in config.items() if name not in both_cases(*_MODEL_SPECIFIC)}
+    fitted = {name: value for name, value in config.items() if name not in both_cases(*_MODEL_SPECIFIC)}
     for name in _MODEL_SPECIFIC:
         value: Any = rendered.get(name)
         include_thoughts = get_field(get_object(config, name), "includeThoughts")
         if name == "thinkingConfig" and include_thoughts is not None:
             value = {**get_object(rendered, name), "includeThoughts": include_thoughts}
         if value is not None:
-            made[find_key(config, name)] = value
-    if made != config:
-        body[key] = made
+            fitted[find_key(config, name)] = value
+    if fitted != config:
+        body[key] = fitted
 
 
 # Tools that add functions which are not declared in the body.
@@ -318,10 +318,10 @@ def fit_tool_choice(body: JsonObject, model: Model, report: Report) -> None:
     names: Any = get_field(choice, "allowedFunctionNames")
     changed = config
     # A single name may replace a list of one.
-    given = cast("list[Any]", names) if isinstance(names, list) else [names] if names else []
-    if given:
-        allowed = _callable_names(given, choice, body)
-        if len(allowed) < len(given):
+    listed = cast("list[Any]", names) if isinstance(names, list) else [names] if names else []
+    if listed:
+        allowed = _callable_names(listed, choice, body)
+        if len(allowed) < len(listed):
             report.add("adjusted", "dropped undeclared names from `allowedFunctionNames`", subject="tool_choice")
             fitted = replace_fields(choice, allowedFunctionNames=allowed or None)
             # None of the required functions is declared: do not force a call of another one.

@@ -135,11 +135,11 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
     )
 
 
-def parse_timestamp(moment: str | None) -> int | None:
+def parse_timestamp(timestamp: str | None) -> int | None:
     """Unix seconds of an RFC 3339 timestamp."""
-    found = _TIMESTAMP.fullmatch(moment or "")
+    match = _TIMESTAMP.fullmatch(timestamp or "")
     try:
-        return None if found is None else timegm(tuple(map(int, found.groups())))
+        return None if match is None else timegm(tuple(map(int, match.groups())))
     except ValueError:
         return None
 
@@ -224,9 +224,9 @@ def render_reply(reply: Reply, render_context: RenderContext) -> JsonObject:
 def _render_same_api(reply: Reply, own: JsonObject, context: GeminiContext) -> JsonObject:
     candidates = as_list(get_field(own, "candidates"), "candidates")
     content = get_object(candidates[0], "content") if candidates else {}
-    given = as_list(content.get("parts"), "parts")
+    original = as_list(content.get("parts"), "parts")
     parts = render_parts(reply.blocks, context)
-    if len(parts) == len(given) and all(new is old for new, old in zip(parts, given, strict=True)):
+    if len(parts) == len(original) and all(new is old for new, old in zip(parts, original, strict=True)):
         return own
     first = {**candidates[0], find_key(candidates[0], "content"): {**content, "parts": parts}}
     return {**own, find_key(own, "candidates"): [first, *candidates[1:]]}
@@ -239,8 +239,8 @@ def blocks_for_client(block: Block, render_context: RenderContext) -> list[Block
         if not block.text:
             render_context.report.add("reasoning", "dropped reasoning without readable text from the reply")
         return [Thinking(block.text, origin=block.origin)] if block.text else []
-    mute = isinstance(block, Text) and not block.text
-    return [] if mute or drop_foreign_hosted(block, API, render_context.report) else [block]
+    is_empty = isinstance(block, Text) and not block.text
+    return [] if is_empty or drop_foreign_hosted(block, API, render_context.report) else [block]
 
 
 def _sign_first_call(blocks: list[Block]) -> list[Block]:
@@ -262,9 +262,9 @@ def placeholder_signature() -> Thinking:
     return Thinking(signature=PLACEHOLDER_SIGNATURE, origin=Origin(API, identity="absent"))
 
 
-def render_finish(finish: Finish, cause: str | None = None) -> str:
+def render_finish(finish: Finish, raw_finish: str | None = None) -> str:
     """The finish reason; `cause` is used where it is one of Gemini's own."""
-    return cause if cause in _FINISHES else _FINISH_REASONS[finish]
+    return raw_finish if raw_finish in _FINISHES else _FINISH_REASONS[finish]
 
 
 def has_content(finish: Finish) -> bool:
@@ -288,8 +288,8 @@ def render_usage(usage: Usage) -> JsonObject:
 def render_error(error: ApiError) -> JsonObject:
     status = error.status or 500
     usual = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
-    known = error.code if error.code in {*_STATUSES.values(), *_OTHER_CODES} else usual
-    body: JsonObject = {"code": status, "message": error.message, "status": known}
+    code = error.code if error.code in {*_STATUSES.values(), *_OTHER_CODES} else usual
+    body: JsonObject = {"code": status, "message": error.message, "status": code}
     if error.code == _BAD_KEY:
         body["details"] = [
             {

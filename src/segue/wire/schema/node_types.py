@@ -53,8 +53,8 @@ def is_finite(node: Node, defs: Node, seen: set[str], depth: int) -> bool:
     if "array" in kinds and ("items" not in node or is_finite(node["items"], defs, seen, depth + 1)):
         return True
     if "object" in kinds:
-        needed = [node["properties"][name] for name in node.get("required", ()) if name in node.get("properties", {})]
-        if not needed or any(is_finite(inner, defs, seen, depth + 1) for inner in needed):
+        required = [node["properties"][name] for name in node.get("required", ()) if name in node.get("properties", {})]
+        if not required or any(is_finite(inner, defs, seen, depth + 1) for inner in required):
             return True
     if any(is_finite(member, defs, seen, depth + 1) for member in node.get("anyOf", ())):
         return True
