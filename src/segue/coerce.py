@@ -70,4 +70,4 @@ def detect_reply(value: Mapping[str, Any]) -> str:
         return "bedrock"
     if value.get("type") == "message" or isinstance(value.get("content"), list):
         return "anthropic"
-    raise InputError("not a reply of a known API; name `source` if it is one")
+    raise InputError("not a reply of a known API; pass `source` if it is one")

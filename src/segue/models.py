@@ -26,7 +26,7 @@ class Model(msgspec.Struct, frozen=True):
     line: str = ""
     version: tuple[int, ...] = ()
     thinking: bool = False
-    """Whether it reasons unless reasoning is disabled."""
+    """Whether the model reasons unless reasoning is disabled."""
     generation: int = 0
     """The tokenizer version of a Mistral model (3, 7, 11, 13, 15), which decides its API's rules; 0 where unknown."""
 

@@ -107,7 +107,8 @@ def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrog
     request = source.parse_request(body)
     report = Report(target=target.name)
     if replaced_surrogates:
-        report.add("surrogate", f"{replaced_surrogates} lone surrogates replaced by U+FFFD")
+        surrogates = "1 lone surrogate" if replaced_surrogates == 1 else f"{replaced_surrogates} lone surrogates"
+        report.add("surrogate", f"{surrogates} replaced by U+FFFD")
     model = job.model
     if model is None:
         # The provider's other API serves the same models; a server with a profile is not the provider.
@@ -302,7 +303,8 @@ def _find_media(item: Message | Block) -> Iterator[Media]:
 
 
 def dropped_finding(key: str, count: int, target: Wire) -> Finding:
-    message = f"`{key}` of {count} items dropped: not supported by {target.name}"
+    items = "1 item" if count == 1 else f"{count} items"
+    message = f"`{key}` of {items} dropped: not supported by {target.name}"
     return Finding("dropped", "projection", message, subject=key)
 
 

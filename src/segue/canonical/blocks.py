@@ -40,7 +40,13 @@ __all__ = [
 
 JsonObject: TypeAlias = dict[str, Any]
 Speaker = Literal["system", "human", "ai", "tool"]
-Identity = Literal["natural", "nullable", "conflated", "synthetic", "absent"]
+Identity = Literal[
+    "natural",  # the provider sent an id that pairs call and result
+    "nullable",  # no id, in a field that may be null
+    "conflated",  # the item's own id, in an API or a type without a separate call id
+    "synthetic",  # no id, though the API requires one
+    "absent",  # a type that has no id
+]
 State = Literal["pending", "complete", "error", "cancelled", "interrupted"]
 Outcome = Literal["cancelled", "interrupted"]
 OmitReason = Literal["repeated", "missing", "listing", "declaring", "instruction"]
@@ -73,8 +79,9 @@ class Origin(Struct, frozen=True, gc=False):
     identity: Identity = "natural"
     parent: str | None = None
     wire_type: str | None = None
-    """The catalogue's name of the type, where the block was parsed as an item of its own; and its `family`."""
+    """The type's name in the item catalog (`segue.wire.catalog`), where the block was parsed by `parse_item`."""
     family: str | None = None
+    """The catalog's family of that type, such as `mcp-approval`."""
 
     @property
     def is_approval(self) -> bool:

@@ -58,7 +58,7 @@ def encode_json_text(value: object) -> str:
 
 
 def encode_json_sorted(value: object) -> bytes:
-    """The same bytes for the same value, however its keys were ordered."""
+    """Encode with sorted keys, so that equal values give equal bytes."""
     return _sorting_encoder.encode(value)
 
 

@@ -50,7 +50,7 @@ class Frame(Struct, frozen=True):
 
 
 class _CacheEntry:
-    """A cache entry for one combination of terms."""
+    """The frame cached under one key."""
 
     __slots__ = ("frame",)
 
@@ -98,7 +98,7 @@ def _body_key(body: SplitBody, job: ConvertJob) -> tuple[object, ...]:
 
 
 def _history_key(history: FastHistory, shapes: Iterable[Shape]) -> tuple[object, ...]:
-    """Return the properties of a conversation that the frame or the kinds of findings depend on."""
+    """Return the part of the cache key for the history: what the frame or the kinds of findings depend on."""
     events = history.events
     last = events[-1]
     ends = (events[0], last, events[min(last_user_index(events) + 1, len(events) - 1)])

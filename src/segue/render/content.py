@@ -35,7 +35,7 @@ _OMIT_FINDINGS: dict[OmitReason, tuple[Kind, str]] = {
 
 
 def drop_omitted(draft: Draft) -> Draft:
-    """Keep content that is no part of the conversation same-API, whole; drop it otherwise."""
+    """Drop content that is no part of the conversation; same-API it is kept where its fragment is intact."""
 
     def keep_or_drop(_message: Message, block: Block) -> list[Block]:
         is_kept = _is_intact(draft, block) and isinstance(block, Opaque)
@@ -319,7 +319,7 @@ def _can_stay_empty(draft: Draft, block: Block) -> bool:
 
 
 def _drop_empty_parts(draft: Draft, block: Block) -> Block:
-    """A result may be empty, but not have an empty part."""
+    """Return a result without empty text parts: a result may be empty, but not have an empty part."""
     if not isinstance(block, ToolResponse) or not block.content or _can_stay_empty(draft, block):
         return block
     if len(block.content) == 1 and block.content[0].native is None:

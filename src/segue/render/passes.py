@@ -83,7 +83,7 @@ def declare_tools(draft: Draft) -> Draft:
         draft = msgspec.structs.replace(draft, tools=tools)
         draft = draft.with_options(tool_choice=msgspec.structs.replace(choice, allowed=None))
     required = draft.constraints.tools_required
-    if required == "never" or (required == "abroad" and draft.is_same_api):
+    if required == "never" or (required == "cross-api" and draft.is_same_api):
         return draft
     # A hosted tool can be declared to its own provider only.
     if any(tool.kind != "hosted" or _is_from_api(tool, draft.constraints.api) for tool in draft.tools):

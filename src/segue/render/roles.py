@@ -328,7 +328,9 @@ def _report_dropped_prefills(draft: Draft) -> None:
     if lost and any(finding.message == _PREFILL_NOT_CONTINUED for finding in draft.report.findings):
         lost -= 1
     if lost:
-        draft.report.add("dropped", f"prefill flag dropped ({lost} messages)", fault="projection")
+        draft.report.add(
+            "dropped", f"prefill flag dropped ({lost} message{'s' if lost > 1 else ''})", fault="projection"
+        )
 
 
 def _is_cross_api_prefill(draft: Draft, message: Message) -> bool:

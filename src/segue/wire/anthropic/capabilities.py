@@ -20,7 +20,11 @@ DEFAULT_MODEL = "claude-sonnet-5"
 
 
 class Capabilities(Struct, frozen=True):
-    """`disabled_type` is the `thinking.type` that disables thinking; None if the model cannot think or always does."""
+    """`disabled_type` is the `thinking.type` that disables thinking; None if the model cannot think or always does.
+
+    `budgets` and `adaptive`: which kinds of thinking it has; `sampling`, `forced_choice`, `schemas`: whether it accepts
+    sampling options, a forced tool choice, a response schema.
+    """
 
     budgets: bool = True
     adaptive: bool = False

@@ -31,7 +31,7 @@ _USER_PATTERN = r"[\s\S]{0,256}"
 
 
 def parse_options(body: Mapping[str, Any]) -> Options:
-    """Values of a wrong type are not modelled; they stay in the body's native fragment."""
+    """Parse the options of a body. Values of a wrong type are left in its native fragment."""
     choice = object_or_none(body.get("tool_choice")) or {}
     serial = choice.get("disable_parallel_tool_use")
     stream = body.get("stream")
@@ -187,7 +187,9 @@ def _render_choice(
         # ANT-30: from 5.5 on no tool can be forced at all
         if not capabilities.forced_choice:
             report.add(
-                "adjusted", "tool_choice set to auto: the model cannot be forced to call a tool", subject="tool_choice"
+                "adjusted",
+                "`tool_choice` set to auto: the model cannot be forced to call a tool",
+                subject="tool_choice",
             )
         elif choice.mode == "tool" and choice.name:
             rendered = {"type": "tool", "name": project_name(choice.name)}

@@ -24,7 +24,11 @@ _IMAGES_AND_DOCUMENTS = frozenset({"image", "document"})
 
 
 class Capabilities(Struct, frozen=True):
-    """`user_media` are the media accepted in user messages, `result_media` those accepted in tool results."""
+    """`user_media` are the media accepted in user messages, `result_media` those accepted in tool results.
+
+    `text_with_results`: a message may hold text next to results; `assistant_first`: the first message may be the
+    assistant's; `error_flag`: results may have a `status`.
+    """
 
     user_media: frozenset[str] = _IMAGES_AND_DOCUMENTS
     result_media: frozenset[str] = _NO_MEDIA

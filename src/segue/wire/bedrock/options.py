@@ -34,7 +34,7 @@ _UNSUPPORTED_OPTIONS = ("seed", "presence_penalty", "frequency_penalty", "user")
 
 
 def parse_options(body: Mapping[str, Any]) -> Options:
-    """Values of a wrong type are not modelled; they stay in the body's native fragment."""
+    """Parse the options of a body. Values of a wrong type are left in its native fragment."""
     config = object_or_none(body.get("inferenceConfig")) or {}
     extra = object_or_none(body.get(MODEL_FIELDS)) or {}
     output = object_or_none(body.get("outputConfig")) or {}
@@ -254,7 +254,7 @@ def _render_choice(
     if choice.mode == "none":
         report.add(
             "adjusted",
-            "tool_choice none dropped: the API has no such choice; tools stay declared",
+            "`tool_choice` none dropped: the API has no such choice; tools stay declared",
             subject="tool_choice",
         )
         return None
@@ -262,7 +262,9 @@ def _render_choice(
         return {"auto": {}} if capabilities_of(model).forced_choice else None
     # ANT-30: from 5.5 on no tool can be forced at all
     if not capabilities_of(model).forced_choice or not _claude_capabilities(model).forced_choice:
-        report.add("adjusted", "tool_choice dropped: the model cannot be forced to call a tool", subject="tool_choice")
+        report.add(
+            "adjusted", "`tool_choice` dropped: the model cannot be forced to call a tool", subject="tool_choice"
+        )
         return None
     return {"tool": {"name": project_name(choice.name)}} if choice.mode == "tool" and choice.name else {"any": {}}
 

@@ -23,7 +23,7 @@ __all__ = ["GEMINI", "constraints"]
 # GEM-11: any non-empty text is valid
 _VALID_ID = r"[\s\S]+"
 _IDS = prefix_scheme(API, "call_", limit=64, pattern=_VALID_ID)
-# Models that pair by position get no ids; the report still lists these to tell calls apart.
+# Models that pair by position get no ids; the report still lists these ids, to distinguish the calls.
 _POSITIONAL_IDS = prefix_scheme(POSITION_SCHEME, "call_", limit=64, pattern=_VALID_ID)
 _MEDIA_KINDS = frozenset({"image", "audio", "video", "document"})
 
@@ -66,7 +66,7 @@ def constraints(model: Model) -> Constraints:
         # GEM-14: the key `error` is the flag
         has_error_flag=True,
         # GEM-10
-        empty_text="home",
+        empty_text="intact",
         media_in_user=_MEDIA_KINDS,
         media_in_assistant=frozenset({"image"}),
         # GEM-27

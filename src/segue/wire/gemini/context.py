@@ -56,11 +56,11 @@ class GeminiContext:
         return self._projected[call.id]
 
     def project_response(self, response: ToolResponse, own: JsonObject | None) -> tuple[str | None, str]:
-        """The same for a result (GEM-13). Without its call in the body, the result's own id and name are used."""
+        """The projected id (or None) and name of a result (GEM-13); its own where its call is not in the body."""
         call_id, name = self._projected.get(response.call_id) or (None, self.project_name(response.name or ""))
         original_name = get_field(own, "name") if own is not None else None
         if original_name and original_name != self._call_names.get(response.call_id, original_name):
-            message = f"renamed the function response {original_name!r}: its name must match its call"
+            message = f"function response {original_name!r} renamed: its name must match its call"
             self.report.add("name", message, call_id=response.call_id, subject=original_name)
         if own is not None and (response.call_id in self._same_ids or response.call_id not in self._projected):
             return get_field(own, "id") or None, name

@@ -180,7 +180,7 @@ def own_fragment(native: Native | None) -> JsonObject | None:
 
 
 def render_parts(blocks: Sequence[Block], context: GeminiContext, *, from_model: bool = True) -> list[JsonObject]:
-    """`from_model`: these are a model's blocks, so that each signature is a block among them."""
+    """Render blocks as parts. `from_model`: a model made them, so that each signature is a block among them."""
     if not from_model:
         visible = [block for block in blocks if not isinstance(block, Thinking)]
         return [_drop_invalid_signature(_render_block(block, context), context) for block in visible]
@@ -204,7 +204,7 @@ def _drop_invalid_signature(part: JsonObject, context: GeminiContext) -> JsonObj
     signature = get_text(part, "thoughtSignature")
     if signature is None or re.fullmatch(BASE64_PATTERN, signature):
         return part
-    context.report.add("reasoning", "dropped a thought signature that is not valid base64")
+    context.report.add("reasoning", "thought signature dropped: it is not valid base64")
     return replace_fields(part, thoughtSignature=None)
 
 
@@ -248,7 +248,7 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
             part = render_media(block, context.fetch, urls=context.capabilities.media_urls)
             if part is None:
                 context.report.add(
-                    "text", f"{block.kind} replaced with text: not accepted by Gemini", subject=block.kind
+                    "text", f"{block.kind} replaced by text: the API does not accept it", subject=block.kind
                 )
                 return render_unsupported(block.kind, block.name, block.url, block.file_id)
             report_dropped_name(block, part, context.report)
@@ -256,7 +256,7 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
         case Code():
             return {"text": fence_code(block)}
         case Opaque():
-            context.report.add("text", "content replaced with text: Gemini has no such part", subject=block.kind)
+            context.report.add("text", "content sent as text: the API has no such content type", subject=block.kind)
             return render_unsupported(block.kind, block.text)
         case _:
             assert_never(block)
@@ -313,5 +313,5 @@ def _edited_fragment(native: Native | None) -> JsonObject:
 
 
 def _render_as_text(text: str, call_id: str, name: str | None, context: GeminiContext) -> JsonObject:
-    context.report.add("text", "edited hosted tool call or result rendered as text", call_id=call_id, subject=name)
+    context.report.add("text", "hosted tool call sent as text: it was changed", call_id=call_id, subject=name)
     return {"text": text}

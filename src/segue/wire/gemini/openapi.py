@@ -81,7 +81,10 @@ def _is_valid_keyword(key: str, value: Any) -> bool:
 
 
 def parse_schema(schema: JsonObject) -> JsonObject:
-    """One stack frame per level, so that the deepest nesting of a valid body is parsed."""
+    """Convert a Gemini schema to JSON Schema.
+
+    It uses one stack frame per level, so that the deepest nesting of a valid body is parsed.
+    """
     parsed: JsonObject = {}
     for raw_key, value in schema.items():
         key = _CAMEL_CASE.get(raw_key, raw_key)

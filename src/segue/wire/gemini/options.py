@@ -72,7 +72,7 @@ _MODEL_SPECIFIC = ("presencePenalty", "frequencyPenalty", "thinkingConfig")
 
 
 def parse_options(body: Mapping[str, Any]) -> Options:
-    """Values of a wrong type are not parsed; they stay in the native fragment of the body."""
+    """Parse the options of a body. Values of a wrong type are left in its native fragment."""
     config = get_object(body, "generationConfig")
     return Options(
         max_tokens=get_int(config, "maxOutputTokens"),
@@ -154,12 +154,12 @@ def render_options(
         if value is not None and not (key in _MODEL_SPECIFIC and _rejects_penalty(key, value, capabilities, report)):
             config[key] = value
     if config.get("temperature", 0) > _MAX_TEMPERATURE:
-        report.add("adjusted", f"`temperature` set to {_MAX_TEMPERATURE} (maximum)", subject="temperature")
+        report.add("adjusted", f"`temperature` reduced to {_MAX_TEMPERATURE}, the API's maximum", subject="temperature")
         config["temperature"] = _MAX_TEMPERATURE
     if options.stop:
         config["stopSequences"] = list(options.stop[:_STOP_LIMIT])
         if len(options.stop) > _STOP_LIMIT:
-            report.add("adjusted", f"kept {_STOP_LIMIT} stop sequences (maximum)", subject="stop")
+            report.add("adjusted", f"only the first {_STOP_LIMIT} stop sequences kept: the maximum", subject="stop")
     config |= _render_format(options.response_format, capabilities, has_tools, report)
     thinking = render_reasoning(options.reasoning, capabilities, report)
     if thinking is not None:
@@ -322,7 +322,7 @@ def fit_tool_choice(body: JsonObject, model: Model, report: Report) -> None:
     if listed:
         allowed = _callable_names(listed, choice, body)
         if len(allowed) < len(listed):
-            report.add("adjusted", "dropped undeclared names from `allowedFunctionNames`", subject="tool_choice")
+            report.add("adjusted", "undeclared names dropped from `allowedFunctionNames`", subject="tool_choice")
             fitted = replace_fields(choice, allowedFunctionNames=allowed or None)
             # None of the required functions is declared: do not force a call of another one.
             forced = not allowed and str(get_field(choice, "mode")).upper() == "ANY"

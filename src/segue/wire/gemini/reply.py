@@ -237,7 +237,7 @@ def blocks_for_client(block: Block, render_context: RenderContext) -> list[Block
     if isinstance(block, Thinking) and block.origin.provider != API:
         # GEM-18: signatures of other providers are not valid here; the text can be shown.
         if not block.text:
-            render_context.report.add("reasoning", "dropped reasoning without readable text from the reply")
+            render_context.report.add("reasoning", "reasoning dropped from the reply: it has no readable text")
         return [Thinking(block.text, origin=block.origin)] if block.text else []
     is_empty = isinstance(block, Text) and not block.text
     return [] if is_empty or drop_foreign_hosted(block, API, render_context.report) else [block]

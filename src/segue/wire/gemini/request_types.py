@@ -80,7 +80,7 @@ def drop_invalid_fields(value: JsonObject, kind: str, report: Report) -> JsonObj
         if cleaned is value:
             cleaned = dict(value)
         if kept is None:
-            report.add("dropped", f"dropped `{key}` of a {kind}: not a valid Gemini field", subject=key)
+            report.add("dropped", f"`{key}` of a {kind} dropped: not a valid Gemini field", subject=key)
             del cleaned[key]
         else:
             cleaned[key] = kept

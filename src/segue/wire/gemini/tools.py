@@ -90,7 +90,9 @@ def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[J
         tool = to_function_tool(declared_tool, render_context.report)
         rendered = _render_function(tool, render_context)
         if rendered["name"] in names:
-            render_context.report.add("tools", "dropped a tool: its name is already declared", subject=tool.name)
+            render_context.report.add(
+                "tools", f"tool {tool.name} not declared: another tool has the same name", subject=tool.name
+            )
             continue
         names.add(rendered["name"])
         functions.append(rendered)
@@ -147,7 +149,9 @@ def merge_tools(given: Any, tools: Sequence[Tool], render_context: RenderContext
             # GEM-23
             if function["name"] in names:
                 render_context.report.add(
-                    "tools", "dropped a tool: its name is already declared", subject=function["name"]
+                    "tools",
+                    f"tool {function['name']} not declared: another tool has the same name",
+                    subject=function["name"],
                 )
             else:
                 kept.append(function)

@@ -21,7 +21,10 @@ _NOT_IN_DRAFT_7 = ("minContains", "maxContains", "unevaluatedItems", "unevaluate
 
 
 def render_lenient(document: Document, rules: SchemaRules, changes: SchemaChanges) -> Node:
-    """If a definition was widened, render again, so that no inverting keyword such as `not` refers to it."""
+    """Render the document for a lenient target.
+
+    If a definition was widened, it is rendered again, so that no inverting keyword such as `not` refers to it.
+    """
     attempt = SchemaChanges()
     renderer = _Renderer(document, rules, attempt, frozenset())
     node = renderer.render()

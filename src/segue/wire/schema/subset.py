@@ -38,7 +38,7 @@ _HANDLED = OBJECT_PARTS | ARRAY_PARTS | BOUNDS | ANNOTATIONS | {"type", "enum", 
 
 
 def render_subset(document: Document, rules: SchemaRules, changes: SchemaChanges) -> Node:
-    """Recursion is unrolled twice if the size budget allows, else once."""
+    """Render the document for a target with a subset; recursion is unrolled twice if the budget allows, else once."""
     for repeats in (1, 0):
         attempt = SchemaChanges()
         renderer = _Renderer(document, rules, attempt, repeats)
