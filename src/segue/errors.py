@@ -139,7 +139,7 @@ class ProviderError(SegueError):
     """A failed provider request. The message suggests a fix and never contains a key.
 
     `brief` is a short predicate that follows the provider's name. `retry_after` is the delay in seconds that the
-    provider asked for. `retryable` is True where the same request may succeed later without changes.
+    provider requires. `retryable` is True where the same request may succeed later without changes.
     """
 
     def __init__(

@@ -251,13 +251,13 @@ def _report_dropped(request: Request, target: Wire, report: Report, reported: fr
     if native is not None and native.api != target.name and native.api in WIRES:
         source = WIRES[native.api]
         rendered_options = (request.options.vendor_options or {}) if target.vendor_options else ()
-        known = (
+        known_keys = (
             source.body_keys
             | reported
             | {key for option, key in source.vendor_options.items() if option in rendered_options}
         )
-        disabled = {key for key in source.meaningful_when_false - known if native.fragment.get(key) is False}
-        for key in sorted({*_find_unknown(native.fragment, known), *disabled}):
+        disabled = {key for key in source.meaningful_when_false - known_keys if native.fragment.get(key) is False}
+        for key in sorted({*_find_unknown(native.fragment, known_keys), *disabled}):
             why = f"`{key}` dropped: not supported by {target.name}"
             report.add("dropped", why, subject=key, fault="projection")
     for key, count in count_dropped_fields(request, target).items():
@@ -275,10 +275,10 @@ def count_dropped_fields(request: Request, target: Wire) -> dict[str, int]:
         if native is not None and native.api != target.name and native.api in WIRES:
             if not target.vendor_options:
                 dropped.update(key for media in _find_media(item) for key in media.extra or ())
-            known = WIRES[native.api].item_keys
-            if known.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
+            known_keys = WIRES[native.api].item_keys
+            if known_keys.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
                 continue
-            dropped.update(key for fragment in _fragments(item) for key in _find_unknown(fragment, known))
+            dropped.update(key for fragment in _fragments(item) for key in _find_unknown(fragment, known_keys))
     dropped.update(count_dropped_tool_fields(request.tools, target))
     return {key: dropped[key] for key in sorted(dropped)}
 
@@ -290,9 +290,9 @@ def count_dropped_tool_fields(tools: Iterable[Tool], target: Wire) -> Counter[st
         native = tool.native
         if native is None or native.api == target.name or tool.kind == "hosted":
             continue
-        known = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
-        if known is not None:
-            dropped.update(_find_unknown(native.fragment, known | (tool.extra or {}).keys()))
+        known_keys = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
+        if known_keys is not None:
+            dropped.update(_find_unknown(native.fragment, known_keys | (tool.extra or {}).keys()))
     return dropped
 
 

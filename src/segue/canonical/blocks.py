@@ -68,7 +68,7 @@ class Origin(Struct, frozen=True, gc=False):
     """Where a block came from, and whether its id was real.
 
     `raw_id` is the id that calls and results are paired by, as it was on the wire; `item_id` is the item's own id where
-    that is a separate field (`id` beside `call_id`), or a string in the id field that means no id (`"null"`).
+    that is a separate field (`id` next to `call_id`), or a string in the id field that means no id (`"null"`).
     One never replaces the other. `parent` is the raw id of the call that made this one.
     """
 

@@ -157,8 +157,8 @@ class Pairer:
                     block, result_turn_key = self._pair_result(block)
                     turn_key = turn_key or result_turn_key
             blocks.append(block)
-        for place, response in misnamed:
-            blocks[place], result_turn_key = self._pair_with_next_open(response)
+        for position, response in misnamed:
+            blocks[position], result_turn_key = self._pair_with_next_open(response)
             turn_key = turn_key or result_turn_key
         return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=turn_key) if changed else message
 
@@ -244,12 +244,12 @@ class Pairer:
         if not self._open_turns:
             return None
         turn, tool = self._open_turns[-1], response.name or None
-        found = turn.first_open_by_position(hosted=response.hosted, without_id=True, tool=tool)
-        if found is None and (response.origin.raw_id is None or self._positional):
-            found = turn.first_open_by_position(hosted=response.hosted, without_id=False, tool=tool)
-            if found is not None and self._claims[_pair_key(found.call)] > 0:
+        slot = turn.first_open_by_position(hosted=response.hosted, without_id=True, tool=tool)
+        if slot is None and (response.origin.raw_id is None or self._positional):
+            slot = turn.first_open_by_position(hosted=response.hosted, without_id=False, tool=tool)
+            if slot is not None and self._claims[_pair_key(slot.call)] > 0:
                 return None
-        return found
+        return slot
 
     def _is_misnamed(self, response: ToolResponse) -> bool:
         """Whether a result can be paired by position only: neither its id nor its name matches a call."""

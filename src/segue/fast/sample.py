@@ -65,7 +65,9 @@ def find_shapes(history: FastHistory) -> dict[Shape, int]:
         raise FastPathUnsupportedError
     results = history.results
     failed = set(history.error_results)
-    irregular = failed.union([place for place, result in enumerate(results) if not result or isinstance(result, list)])
+    irregular = failed.union(
+        [call_index for call_index, result in enumerate(results) if not result or isinstance(result, list)]
+    )
     shapes: dict[Shape, int] = {}
     before: object = None
     for index, event in enumerate(history.events):
@@ -78,7 +80,10 @@ def find_shapes(history: FastHistory) -> dict[Shape, int]:
             irregular_results: tuple[object, ...] = ()
             if irregular and not irregular.isdisjoint(range(start, stop)):
                 irregular_results = tuple(
-                    [(place in failed, results[place] and type(results[place])) for place in range(start, stop)]
+                    [
+                        (call_index in failed, results[call_index] and type(results[call_index]))
+                        for call_index in range(start, stop)
+                    ]
                 )
             has_reasoning = event.reasoning_count > 0
             shape = (

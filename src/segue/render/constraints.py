@@ -56,8 +56,8 @@ class Constraints(Struct, frozen=True):
     needs_user_message: bool = False
     """At least one user message is required."""
     ending: Literal["free", "prefill", "marked", "human"] = "free"
-    """What an assistant message at the end means: `free`: a normal turn; `prefill`: the start of the reply; `marked`:
-    the start of the reply if it is flagged as such (no other message may have the flag); `human`: an error."""
+    """How an assistant message at the end is handled. `free`: a normal turn; `prefill`: the start of the reply;
+    `marked`: the start of the reply if it is flagged as such (no other message may have the flag); `human`: an error."""
     allows_system_last: bool = True
     """Whether system text may be last, same-API."""
     allows_prefill_while_reasoning: bool = True

@@ -266,9 +266,11 @@ def _unsupported_to_text(draft: Draft, block: Media | Opaque) -> Text:
     is_approval = isinstance(block, Opaque) and block.origin.is_approval
     label = TEXTS.approval_given if is_approval else TEXTS.unsupported.format(kind=block.kind)
     details = (block.name, _media_url(block), block.file_id) if isinstance(block, Media) else (block.text,)
-    known = next((detail for detail in details if detail), None) if isinstance(block, Media) else None
-    what = f"{block.kind} {known!r}" if known else block.kind
-    draft.report.add("text", f"{what} rendered as text: not supported by {draft.constraints.api}", subject=block.kind)
+    detail_shown = next((detail for detail in details if detail), None) if isinstance(block, Media) else None
+    description = f"{block.kind} {detail_shown!r}" if detail_shown else block.kind
+    draft.report.add(
+        "text", f"{description} rendered as text: not supported by {draft.constraints.api}", subject=block.kind
+    )
     return Text(" ".join([label, *(detail for detail in details if detail)]))
 
 
@@ -296,8 +298,8 @@ def insert_captions(draft: Draft) -> Draft:
     kinds_needing_text = draft.constraints.media_needs_text
 
     def add_caption(message: Message) -> Message:
-        found = [block.kind for block in message.blocks if isinstance(block, Media)]
-        kinds = [kind for kind in found if kind in kinds_needing_text]
+        media_kinds = [block.kind for block in message.blocks if isinstance(block, Media)]
+        kinds = [kind for kind in media_kinds if kind in kinds_needing_text]
         if not kinds or any(isinstance(block, Text) for block in message.blocks):
             return message
         why = f"added text to a message with only a {kinds[0]}: the target requires text"

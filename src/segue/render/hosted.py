@@ -79,7 +79,7 @@ class _Pairs(NamedTuple):
 
 def _find_converted(draft: Draft) -> frozenset[str]:
     """Return hosted calls that the target would not accept unchanged: cross-API, edited, repeated or separated."""
-    found: set[str] = set()
+    converted: set[str] = set()
     open_ids: set[str] = set()
     seen: set[tuple[type[Block], str]] = set()
     for message in draft.messages:
@@ -96,10 +96,10 @@ def _find_converted(draft: Draft) -> frozenset[str]:
             # OAI-RESP-13, ANT-03: a call and its result may be one item with one id.
             item_key = (type(block), _provider_item_id(block))
             if hosted_id and (not intact or late or item_key in seen):
-                found.add(hosted_id)
+                converted.add(hosted_id)
             open_ids.add(hosted_id)
             seen.update([item_key] if hosted_id and item_key[1] else [])
-    return frozenset(found)
+    return frozenset(converted)
 
 
 def _loses_item_id(draft: Draft, message: Message) -> bool:

@@ -51,16 +51,16 @@ def _text_replies_needing_reasoning(draft: Draft) -> frozenset[int]:
     """Return positions of replies without calls that need reasoning; same-API only in exchanges with calls (DS-02)."""
     if not draft.constraints.reasoning_required_on_text:
         return frozenset()
-    found: set[int] = set()
+    positions: set[int] = set()
     exchange: list[int] = []
     for position, message in enumerate((*draft.messages, Message("human", ()))):
         if message.speaker == "ai":
             exchange.append(position)
         elif message.speaker == "human":
             called = any(calls_of(draft.messages[at]) for at in exchange)
-            found.update(at for at in exchange if called or not draft.is_native(draft.messages[at]))
+            positions.update(at for at in exchange if called or not draft.is_native(draft.messages[at]))
             exchange = []
-    return frozenset(found)
+    return frozenset(positions)
 
 
 def _needs_placeholders(draft: Draft) -> bool:

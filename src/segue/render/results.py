@@ -103,8 +103,8 @@ def convert_orphans(draft: Draft) -> Draft:
 
     messages: list[Message] = []
     for message in draft.messages:
-        found = any(is_orphan(block) for block in message.blocks)
-        messages += _convert_orphans_in(draft, message, is_orphan) if found else [message]
+        has_orphan = any(is_orphan(block) for block in message.blocks)
+        messages += _convert_orphans_in(draft, message, is_orphan) if has_orphan else [message]
     return draft.with_messages(messages)
 
 
@@ -115,13 +115,13 @@ def _has_no_call(response: ToolResponse) -> bool:
 
 def _results_of_provider_state(draft: Draft) -> frozenset[str]:
     """Return results of calls that the provider may hold: each with a valid id, the first of those with the same."""
-    found: dict[tuple[str, bool], str] = {}
+    call_ids: dict[tuple[str, bool], str] = {}
     for message in draft.messages:
         for block in message.blocks:
             raw_id = block.origin.raw_id if isinstance(block, ToolResponse) else None
             if isinstance(block, ToolResponse) and raw_id and re.fullmatch(draft.constraints.id_pattern, raw_id):
-                found.setdefault((raw_id, block.hosted), block.call_id)
-    return frozenset(found.values())
+                call_ids.setdefault((raw_id, block.hosted), block.call_id)
+    return frozenset(call_ids.values())
 
 
 def _convert_orphans_in(draft: Draft, message: Message, is_orphan: Callable[[Block], bool]) -> list[Message]:

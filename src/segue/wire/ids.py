@@ -51,7 +51,7 @@ class IdScheme(Struct, frozen=True):
     pattern: str
     make: Callable[[HasId, str, int, int], str]
     indexed: bool = False
-    """True if ids contain an index that must be unique over all tools; a taken index is counted up."""
+    """True if ids contain an index that must be unique over all tools; the next free index is used."""
     prefix: str | None = None
     """Set where an id is always this prefix plus the suffix of a hashed canonical id."""
 
@@ -173,7 +173,7 @@ class IdMap:
         same_provider = call.origin.provider == self._provider
         if self._policy == "canonical" or not (same_provider or self._policy == "native"):
             return None
-        # OAI-RESP-21, AZF-05: an item id used for want of a call id; no result item may refer to it.
+        # OAI-RESP-21, AZF-05: the item's own id, because the type has no call id; no result item may refer to it.
         if _is_conflated(call) and call.kind != "hosted":
             return None
         # A real item id does not link call and result; only other text in its place does.

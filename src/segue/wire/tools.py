@@ -125,7 +125,7 @@ def valid_object_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[
 
 
 def drop_undeclared_choice(options: Options, declared: Collection[str], report: Report) -> Options:
-    """The options without a `tool_choice` of an undeclared tool. With no tools at all, the wires report it."""
+    """The options without a `tool_choice` of an undeclared tool. Without any tools, the wire reports it."""
     choice = options.tool_choice
     if choice is None or choice.mode != "tool" or not declared or choice.name in declared:
         return options

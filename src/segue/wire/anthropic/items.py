@@ -77,11 +77,11 @@ def _parse_block(value: object, model: str | None) -> Block:
         raise InputError(f"a string was expected as `type`, not {json_type_name(kind)}", path="type")
     parse = _PARSERS.get(kind)
     if parse is not None:
-        made = parse(block, model)
+        parsed = parse(block, model)
         return (
-            msgspec.structs.replace(made, native=Native(API, block, intact=False))
+            msgspec.structs.replace(parsed, native=Native(API, block, intact=False))
             if unknown_keys(block, kind)
-            else made
+            else parsed
         )
     if kind.endswith("_tool_result") and "tool_use_id" in block:
         return _parse_hosted_result(block, model)
@@ -117,10 +117,10 @@ def _parse_redacted_thinking(block: JsonObject, model: str | None) -> Block:
 
 def _origin(block: JsonObject, key: str, model: str | None) -> Origin:
     raw_id = block.get(key)
-    known = raw_id_or_none(raw_id)
-    malformed = raw_id if known is None and isinstance(raw_id, str) and raw_id else None
+    valid_id = raw_id_or_none(raw_id)
+    malformed = raw_id if valid_id is None and isinstance(raw_id, str) and raw_id else None
     parent = raw_id_or_none((object_or_none(block.get("caller")) or {}).get("tool_id"))
-    return Origin(API, model, known, malformed, "synthetic" if known is None else "natural", parent)
+    return Origin(API, model, valid_id, malformed, "synthetic" if valid_id is None else "natural", parent)
 
 
 def _parse_tool_use(block: JsonObject, model: str | None) -> Block:

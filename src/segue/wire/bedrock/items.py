@@ -74,11 +74,11 @@ def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, .
     hosted_ids = _hosted_call_ids(content)
     for index, item in enumerate(content):
         try:
-            made, valid = _parse_item(item, model, _PARSERS, hosted_ids)
+            parsed, valid = _parse_item(item, model, _PARSERS, hosted_ids)
         except InputError as error:
             raise error.with_prefix(f"content[{index}]") from None
-        intact = intact and valid and all(block.native is None or block.native.intact for block in made)
-        blocks += made
+        intact = intact and valid and all(block.native is None or block.native.intact for block in parsed)
+        blocks += parsed
         point = require_object(item).get(CACHE_POINT)
         if isinstance(point, dict) and blocks:
             blocks[-1] = with_cache_point(blocks[-1], cast("JsonObject", point))
@@ -123,9 +123,9 @@ def _parse_item(
     members = {key: member for key, member in item.items() if member is not None}
     if not members:
         raise InputError("a block needs a member with its content, such as `text`")
-    made: list[Block] = []
-    known = [key for key in members if key in parsers]
-    for key in known:
+    blocks: list[Block] = []
+    known_keys = [key for key in members if key in parsers]
+    for key in known_keys:
         alone = item if len(item) == 1 else {key: members[key]}
         try:
             block = parsers[key](alone, members[key], model)
@@ -133,12 +133,12 @@ def _parse_item(
             raise error.with_prefix(key) from None
         if isinstance(block, ToolResponse) and block.origin.raw_id in hosted_ids and not block.hosted:
             block = msgspec.structs.replace(block, hosted=True)
-        made.append(block)
-    if not known and CACHE_POINT not in members:
+        blocks.append(block)
+    if not known_keys and CACHE_POINT not in members:
         kind = next(iter(members))
         # BED-09: the API rejects unknown block types.
-        made.append(Opaque(kind, text=_unknown_block_text(members[kind]), native=Native(API, item, intact=False)))
-    return made, len(item) == 1
+        blocks.append(Opaque(kind, text=_unknown_block_text(members[kind]), native=Native(API, item, intact=False)))
+    return blocks, len(item) == 1
 
 
 def _unknown_block_text(member: object) -> str:
@@ -165,9 +165,9 @@ def _media_parser(kind: Any) -> _Parser:
 
 
 def _origin(raw_id: object, model: str | None) -> Origin:
-    known = raw_id_or_none(raw_id)
-    malformed = raw_id if known is None and isinstance(raw_id, str) and raw_id else None
-    return Origin(API, model, known, malformed, "synthetic" if known is None else "natural")
+    valid_id = raw_id_or_none(raw_id)
+    malformed = raw_id if valid_id is None and isinstance(raw_id, str) and raw_id else None
+    return Origin(API, model, valid_id, malformed, "synthetic" if valid_id is None else "natural")
 
 
 def _parse_tool_use(item: JsonObject, value: Any, model: str | None) -> Block:
@@ -233,13 +233,13 @@ def _parse_result_content(parts: list[Any], model: str | None) -> tuple[tuple[Bl
     intact = True
     for index, part in enumerate(parts):
         try:
-            made, valid = _parse_item(part, model, _RESULT_PARSERS, frozenset())
+            parsed, valid = _parse_item(part, model, _RESULT_PARSERS, frozenset())
         except InputError as error:
             raise error.with_prefix(f"content[{index}]") from None
         # Other block types are invalid inside a result; they become text.
-        known = not any(isinstance(block, Opaque) and block.kind in _PARSERS for block in made)
-        blocks += made if known else [Text(encode_json_text(part))]
-        intact = intact and valid and known
+        is_valid_type = not any(isinstance(block, Opaque) and block.kind in _PARSERS for block in parsed)
+        blocks += parsed if is_valid_type else [Text(encode_json_text(part))]
+        intact = intact and valid and is_valid_type
     return tuple(blocks), intact
 
 

@@ -200,14 +200,14 @@ def _rejected_sampling(options: Options, model: Model, extra: JsonObject, report
 
 
 def _render_config(options: Options, model: Model, extra: JsonObject, rejected: set[str], report: Report) -> JsonObject:
-    given = {"temperature": options.temperature, "top_p": options.top_p}
+    sampling = {"temperature": options.temperature, "top_p": options.top_p}
     config: JsonObject = {}
     if options.max_tokens is not None and options.max_tokens < 1:
         _report_dropped("max_tokens", "must be at least 1", report)
     elif options.max_tokens is not None:
         config["maxTokens"] = _limit(options.max_tokens, _claude_capabilities(model).max_tokens, "max_tokens", report)
     for name, key in (("temperature", "temperature"), ("top_p", "topP")):
-        value = given[name]
+        value = sampling[name]
         if value is not None and value < 0:
             _report_dropped(name, "must not be negative", report)
         elif value is not None and name not in rejected:
@@ -275,5 +275,5 @@ def _render_format(form: ResponseFormat | None, model: Model, report: Report) ->
     if form.kind != "schema" or form.schema is None or not _supports_schemas(model):
         _report_dropped("response_format", "only JSON schemas are supported, by Claude 4.1 or newer", report)
         return None
-    named = {"name": form.name} if form.name else {}
-    return {"type": "json_schema", "structure": {"jsonSchema": {"schema": encode_json_text(form.schema), **named}}}
+    name_field = {"name": form.name} if form.name else {}
+    return {"type": "json_schema", "structure": {"jsonSchema": {"schema": encode_json_text(form.schema), **name_field}}}

@@ -87,16 +87,16 @@ class BedrockReader(BlockReader[_OpenBlock]):
             return self._fail(name.removeprefix(EXCEPTION_PREFIX), payload)
         if name in _EVENTS:
             return self._read_event(name, object_or_none(payload.get(name)) or payload)
-        known = False
+        is_event = False
         for kind, value in payload.items():
             inner = object_or_none(value)
             if kind in _EVENTS and inner is not None:
-                known = True
+                is_event = True
                 self._read_event(kind, inner)
             elif kind.endswith("Exception"):
-                known = True
+                is_event = True
                 self._fail(kind, inner or {})
-        if not known and name is None:
+        if not is_event and name is None:
             self._read_non_event(payload)
         return None
 

@@ -80,7 +80,7 @@ def _ids(model: Model) -> IdScheme:
 
 
 def _names(_model: Model) -> NameRule:
-    # GEM-23: newer documentation says 128
+    # GEM-23: 128 in newer documentation
     return NameRule("a-zA-Z0-9_.:-", same_api_limit=128, first_allowed="a-zA-Z_", same_api_keep_undeclared=True)
 
 

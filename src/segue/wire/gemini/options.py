@@ -232,22 +232,24 @@ def _render_allowed(choice: ToolChoice, project_name: Callable[[str], str]) -> J
 def merge_options(fragment: Mapping[str, Any], transcript: Transcript, render_context: RenderContext) -> JsonObject:
     """The body with changed options and model name merged into it."""
     request = transcript.request
-    known, new = Report(), Report()
+    report_before, report_after = Report(), Report()
     before = render_options(
         request.options,
         identify(request.model or DEFAULT_MODEL),
-        known,
+        report_before,
         has_tools=bool(request.tools),
         project_name=lambda name: name,
     )
     after = render_options(
         transcript.options,
         identify(transcript.model or DEFAULT_MODEL),
-        new,
+        report_after,
         has_tools=bool(transcript.tools),
         project_name=render_context.names.render,
     )
-    render_context.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
+    render_context.report.findings.extend(
+        finding for finding in report_after.findings if finding not in report_before.findings
+    )
     body = _merge_changes(fragment, before, after)
     if "model" in fragment and transcript.model is not None:
         body["model"] = transcript.model

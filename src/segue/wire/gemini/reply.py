@@ -44,7 +44,7 @@ __all__ = [
     "render_usage",
 ]
 
-# Candidate fields that mean nothing on other APIs.
+# Candidate fields without an equivalent in other APIs; dropping them is not reported.
 _IGNORED_FIELDS = ("finishMessage", "index", "tokenCount", "avgLogprobs", "safetyRatings")
 _KNOWN_FIELDS = frozenset(both_cases("content", "finishReason", *_IGNORED_FIELDS))
 _TIMESTAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?[Zz]", re.ASCII)
@@ -176,7 +176,7 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
 
 
 def _error_reason(details: Any) -> str | None:
-    """The reason where it says more than the status: an invalid API key has status INVALID_ARGUMENT."""
+    """The error reason where the status alone is ambiguous: an invalid API key has status INVALID_ARGUMENT."""
     try:
         reasons = [get_text(detail, "reason") for detail in as_list(details, "")]
     except (InputError, AttributeError):
@@ -203,7 +203,9 @@ def render_reply(reply: Reply, render_context: RenderContext) -> JsonObject:
     if own is not None:
         return _render_same_api(reply, own, context)
     parts = render_parts(
-        _sign_first_call([block for given in reply.blocks for block in blocks_for_client(given, render_context)]),
+        _sign_first_call(
+            [block for reply_block in reply.blocks for block in blocks_for_client(reply_block, render_context)]
+        ),
         context,
     )
     candidate: JsonObject = {"finishReason": render_finish(reply.finish), "index": 0}

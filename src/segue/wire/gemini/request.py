@@ -208,10 +208,10 @@ def _render_same_api(
     request = transcript.request
     body = merge_options(fragment, transcript, render_context)
     key = find_key(fragment, "systemInstruction")
-    given = get_field(fragment, key)
-    if transcript.system != request.system or isinstance(given, str):
-        given = _render_system(transcript.system)
-    system = _valid_system(given)
+    instruction = get_field(fragment, key)
+    if transcript.system != request.system or isinstance(instruction, str):
+        instruction = _render_system(transcript.system)
+    system = _valid_system(instruction)
     if system is not fragment.get(key):
         body.pop(key, None)
         body |= {key: system} if system else {}

@@ -151,8 +151,8 @@ class GeminiReader(PayloadReader):
         call_id = get_text(get_object(part, "functionCall"), "id")
         if not call_id:
             return False
-        known = self._parts_by_call_id.setdefault(call_id, part)
-        return known is not part and known == part
+        first_part = self._parts_by_call_id.setdefault(call_id, part)
+        return first_part is not part and first_part == part
 
     # ------------------------------------------------------------------------------------------------------------ text
 
@@ -211,22 +211,22 @@ class GeminiReader(PayloadReader):
         return PartialCall(call, self.start(call), len(self._parts) - 1, part)
 
     def _end_call(self, *, ended: bool) -> None:
-        growing, self._call = self._call, None
-        if growing is None:
+        partial, self._call = self._call, None
+        if partial is None:
             return
-        fragment = growing.fragment
+        fragment = partial.fragment
         inner = {
             key: value for key, value in get_object(fragment, "functionCall").items() if key not in _ARGUMENT_FIELDS
         }
-        part = {**fragment, find_key(fragment, "functionCall"): {**inner, "args": growing.arguments}}
-        self._parts[growing.part_index] = part
-        text = encode_json_text(growing.arguments)
-        self.add_input(growing.block_index, text)
-        call = msgspec.structs.replace(growing.call, arguments=growing.arguments, native=Native(API, part))
+        part = {**fragment, find_key(fragment, "functionCall"): {**inner, "args": partial.arguments}}
+        self._parts[partial.part_index] = part
+        text = encode_json_text(partial.arguments)
+        self.add_input(partial.block_index, text)
+        call = msgspec.structs.replace(partial.call, arguments=partial.arguments, native=Native(API, part))
         if not ended:
             call = msgspec.structs.replace(call, arguments=None, arguments_text=text, broken=True)
-        self._emitted_calls[growing.part_index] = [call]
-        self.end(growing.block_index, call)
+        self._emitted_calls[partial.part_index] = [call]
+        self.end(partial.block_index, call)
 
     # ---------------------------------------------------------------------------------------------------------- the end
 

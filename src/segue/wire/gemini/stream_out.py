@@ -71,11 +71,11 @@ class GeminiRenderer(StreamRenderer):
             if type(event) is TextDelta and event.index == self._order.current:
                 self._render_delta(event, chunks)
                 continue
-            for one in self._order.reorder((event,)):
-                if isinstance(one, (TextDelta, ThinkingDelta, InputDelta)):
-                    self._render_delta(one, chunks)
+            for ordered_event in self._order.reorder((event,)):
+                if isinstance(ordered_event, (TextDelta, ThinkingDelta, InputDelta)):
+                    self._render_delta(ordered_event, chunks)
                 else:
-                    chunks += self._render_event(one)
+                    chunks += self._render_event(ordered_event)
         return b"".join(chunks)
 
     def _render_delta(self, event: TextDelta | ThinkingDelta | InputDelta, chunks: list[bytes]) -> None:
@@ -144,17 +144,17 @@ class GeminiRenderer(StreamRenderer):
         if isinstance(block, ToolCall) and block.broken:
             self.report.add("dropped", f"incomplete call of {block.name} dropped: it was cut off", subject=block.name)
             return
-        for one in [block] if self._same_api else blocks_for_client(block, self.context):
-            if isinstance(one, Thinking) and is_signature_of_next(one):
+        for client_block in [block] if self._same_api else blocks_for_client(block, self.context):
+            if isinstance(client_block, Thinking) and is_signature_of_next(client_block):
                 yield from self._queue_parts([])
-                self._signature = one
+                self._signature = client_block
                 continue
-            if isinstance(one, ToolCall) and one.kind != "hosted":
+            if isinstance(client_block, ToolCall) and client_block.kind != "hosted":
                 first = not self._has_calls and not self._same_api
-                if first and self._signature is None and needs_signature(one):
+                if first and self._signature is None and needs_signature(client_block):
                     self._signature = placeholder_signature()
                 self._has_calls = True
-            yield from self._queue_parts([one])
+            yield from self._queue_parts([client_block])
 
     def _queue_parts(self, blocks: list[Block]) -> Iterator[bytes]:
         """Queue the parts of these blocks, the first one signed; they are sent with the next block or the end."""

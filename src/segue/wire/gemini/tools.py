@@ -118,7 +118,7 @@ def _render_function(tool: Tool, render_context: RenderContext) -> JsonObject:
 
 def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonObject:
     """A same-API declaration; schemas that are not valid Gemini schemas become JSON Schema (GEM-23)."""
-    made = function
+    changed = function
     for name in ("parameters", "response"):
         plain = f"{name}JsonSchema"
         own = get_field(function, name)
@@ -130,17 +130,17 @@ def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonO
         render_context.report.add(
             "tools", f"`{name}` sent as `{plain}`: not a valid Gemini schema", subject=get_text(function, "name")
         )
-        made = replace_fields(made, **{name: None, plain: schema})
-    return made
+        changed = replace_fields(changed, **{name: None, plain: schema})
+    return changed
 
 
-def merge_tools(given: Any, tools: Sequence[Tool], render_context: RenderContext) -> list[JsonObject] | None:
+def merge_tools(original_entries: Any, tools: Sequence[Tool], render_context: RenderContext) -> list[JsonObject] | None:
     """The original entries with the projected function names; None if nothing changed."""
     rendered = iter([_render_function(tool, render_context) for tool in tools if tool.kind == "function"])
     names: set[Any] = set()
     changed = False
     entries: list[JsonObject] = []
-    for item in as_list(given, "tools"):
+    for item in as_list(original_entries, "tools"):
         entry = cast("JsonObject", item)
         key = find_key(entry, _DECLARATIONS)
         functions = as_list(entry.get(key), key)

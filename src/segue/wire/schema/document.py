@@ -93,13 +93,13 @@ def find_dependents(document: Document, names: set[str]) -> frozenset[str]:
     for name in (ROOT, *document.defs):
         for target in set(iter_references(document.find(name))):
             sources_of.setdefault(target, []).append(name)
-    found = list(names)
+    queue = list(names)
     seen = set(names)
-    for name in found:  # grows during iteration
+    for name in queue:  # grows during iteration
         for before in sources_of.get(name, ()):
             if before not in seen:
                 seen.add(before)
-                found.append(before)
+                queue.append(before)
     return frozenset(seen)
 
 

@@ -59,12 +59,12 @@ class _Renderer:
     def _used_definitions(self, root: Node, defs: Node) -> Node:
         """The definitions that are still referred to."""
         prefix = format_pointer("", key=self._defs_key)
-        found = list(iter_references(root))
-        seen = set(found)
-        for pointer in found:  # grows during iteration
+        pointers = list(iter_references(root))
+        seen = set(pointers)
+        for pointer in pointers:  # grows during iteration
             new = set(iter_references(defs.get(pointer.removeprefix(prefix), {}))) - seen
             seen |= new
-            found += sorted(new)
+            pointers += sorted(new)
         return {name: node for name, node in defs.items() if f"{prefix}{name}" in seen}
 
     def _render_definition(self, name: str, path: str) -> Node:

@@ -21,10 +21,10 @@ def has_type(value: object, types: list[str] | None) -> bool:
 
 def find_value_types(values: list[Any], types: list[str] | None) -> list[str]:
     """The types of these values; numbers are `integer` where the node's types do not include `number`."""
-    found = list(dict.fromkeys(json_type_of(value) for value in values))
+    types_of_values = list(dict.fromkeys(json_type_of(value) for value in values))
     numbers = [value for value in values if json_type_of(value) == "number"]
     whole = all(isinstance(value, int) for value in numbers) if types is None else "number" not in types
-    return ["integer" if kind == "number" and whole else kind for kind in found]
+    return ["integer" if kind == "number" and whole else kind for kind in types_of_values]
 
 
 def add_null(node: Node) -> Node:

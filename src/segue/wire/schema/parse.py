@@ -135,9 +135,9 @@ class _Parser:
     def _resolve(self, key: str, ref: str, base: str) -> _Location | None:
         uri, fragment = urldefrag(ref)
         if key != "$ref":
-            found = self._dynamic.get(fragment, [])
+            dynamic_targets = self._dynamic.get(fragment, [])
             # The target depends on the dynamic scope, which is unknown here.
-            if len(found) > 1 or (key == "$recursiveRef" and base != self._root_base):
+            if len(dynamic_targets) > 1 or (key == "$recursiveRef" and base != self._root_base):
                 return None
         resource = _join_uri(base, uri) if uri else base
         document = self._resources.get(resource)
@@ -152,18 +152,18 @@ class _Parser:
         return None if anchored is None else _Location(anchored, self._base_of(anchored, resource))
 
     def _resolve_pointer(self, document: Any, base: str, pointer: str) -> _Location | None:
-        found = document
+        node = document
         for token in pointer.split("/")[1:]:
             step = unquote(token).replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict) and step in found:
-                found = cast("Node", found)[step]
-            elif isinstance(found, list) and step.isdigit() and int(step) < len(cast("list[Any]", found)):
-                found = cast("list[Any]", found)[int(step)]
+            if isinstance(node, dict) and step in node:
+                node = cast("Node", node)[step]
+            elif isinstance(node, list) and step.isdigit() and int(step) < len(cast("list[Any]", node)):
+                node = cast("list[Any]", node)[int(step)]
             else:
                 return None
-            if isinstance(found, dict):
-                base = self._base_of(cast("Node", found), base)
-        return _Location(found, base) if is_schema(cast("object", found)) else None
+            if isinstance(node, dict):
+                base = self._base_of(cast("Node", node), base)
+        return _Location(node, base) if is_schema(cast("object", node)) else None
 
     def _parse_reference(self, key: str, ref: str, base: str, path: str) -> Schema:
         location = self._resolve(key, ref, base)
@@ -301,11 +301,11 @@ class _Parser:
     def _parse_dependencies(self, node: Node, key: str, value: Any, at: _KeywordContext) -> None:
         if not self._check_valid(key, isinstance(value, dict), at):
             return
-        for name, needed in cast("Node", value).items():
-            if is_schema(needed):
-                node.setdefault("dependentSchemas", {})[name] = self._parse_inner(needed, at, f".{name}")
-            elif self._check_valid(key, _is_name_list(needed), at):
-                node.setdefault("dependentRequired", {})[name] = needed
+        for name, dependency in cast("Node", value).items():
+            if is_schema(dependency):
+                node.setdefault("dependentSchemas", {})[name] = self._parse_inner(dependency, at, f".{name}")
+            elif self._check_valid(key, _is_name_list(dependency), at):
+                node.setdefault("dependentRequired", {})[name] = dependency
 
 
 def _join_uri(base: str, uri: str) -> str:

@@ -48,9 +48,9 @@ class ConvertedTools(Struct, frozen=True):
 def convert_vendor_tools(request: Request, api: str, model: Model, report: Report) -> ConvertedTools:
     """Converts the hosted and client-run tools of a request for the target `api` and `model`."""
     same_api = request.native is not None and request.native.api == api
-    foreign = [tool for tool in request.tools if tool.kind == "hosted" and not _is_own(tool, api)]
-    declared = [] if same_api else body_declarations(request)
-    if not foreign and not declared:
+    to_convert = [tool for tool in request.tools if tool.kind == "hosted" and not _is_own(tool, api)]
+    outside_tools = [] if same_api else body_declarations(request)
+    if not to_convert and not outside_tools:
         return ConvertedTools(request)
     converter = _ToolConverter(request, api, model, report)
     for tool in request.tools:
@@ -59,7 +59,7 @@ def convert_vendor_tools(request: Request, api: str, model: Model, report: Repor
                 converter.convert(declaration)
         else:
             converter.keep(tool)
-    for declaration in declared:
+    for declaration in outside_tools:
         converter.convert(declaration)
     return converter.finish(frozenset() if same_api else frozenset(body_tool_fields(request)))
 
