@@ -121,7 +121,9 @@ def test_empty_texts_are_kept_same_api_only():
 def test_reasoning_rejected_by_its_own_api():
     own = Message("ai", (Thinking("hm", origin=Origin("elsewhere")), Text("x")), native=Native("elsewhere", {}))
     for kind, kept in (("none", True), ("refused", False)):
-        transcript, _ = run_passes(HUMAN, own, HUMAN, constraints=msgspec.structs.replace(ANYTHING, reasoning_replay=kind))
+        transcript, _ = run_passes(
+            HUMAN, own, HUMAN, constraints=msgspec.structs.replace(ANYTHING, reasoning_replay=kind)
+        )
         assert (len(transcript.messages[1].blocks) == 2) is kept
 
 

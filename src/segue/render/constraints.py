@@ -57,7 +57,7 @@ class Constraints(Struct, frozen=True):
     """At least one user message is required."""
     ending: Literal["free", "prefill", "marked", "human"] = "free"
     """How an assistant message at the end is handled. `free`: a normal turn; `prefill`: the start of the reply;
-    `marked`: the start of the reply if it is flagged as such (no other message may have the flag); `human`: an error."""
+    `marked`: the start of the reply if it is flagged as such (no other message may be flagged); `human`: an error."""
     allows_system_last: bool = True
     """Whether system text may be last, same-API."""
     allows_prefill_while_reasoning: bool = True
