@@ -28,7 +28,7 @@ class Model(msgspec.Struct, frozen=True):
     thinking: bool = False
     """Whether the model reasons unless reasoning is disabled."""
     generation: int = 0
-    """The tokenizer version of a Mistral model (3, 7, 11, 13, 15), which decides its API's rules; 0 where unknown."""
+    """The tokenizer version of a Mistral model (3, 7, 11, 13, 15), which decides its API's rules; 0 if unknown."""
 
     def at_least(self, *version: int) -> bool:
         """Whether the version is known and not older than this."""

@@ -112,7 +112,7 @@ class RenderCache:
         return True
 
     def render(self, request: Request, history: History) -> CachedBody | None:
-        """Return the body for the current history, or None where a full render is needed."""
+        """Return the body for the current history, or None if a full render is needed."""
         id_state, anchored = self._id_state, self._rendered_anchor
         if id_state is None or anchored is None or history.edit_count != self._edit_count or history.has_gaps:
             return None

@@ -151,7 +151,7 @@ class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
 
 
 class ToolResponse(Struct, frozen=True, gc=False, tag="tool_response"):
-    """The result of a tool call. `content` is None where there is no result (yet).
+    """The result of a tool call. `content` is None if there is no result (yet).
 
     `structured` holds the value where the wire carried JSON and not text. `outcome` is set where the call did not
     finish; `synthetic` is the reason why segue made this result.
@@ -175,7 +175,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
     """A tool call. `arguments` is the parsed value; `arguments_text` the exact text where that is not valid JSON.
 
     Kinds: `function` (arguments by schema), `custom` (free text, held in `arguments`), `hosted` (run by the provider).
-    `awaited` is False where a history without the result is valid: the tool runs in the background, or the provider
+    `awaited` is False if a history without the result is valid: the tool runs in the background, or the provider
     holds the result. A `broken` call was cut off mid-stream: it is kept as evidence and never run.
     """
 

@@ -48,7 +48,7 @@ class FastTurn(Struct, gc=False):
 
     Only the number of reasoning blocks is kept: cross-API reasoning is dropped, same-API it is copied unchanged.
     `placeholder` is sent in its place where the target requires reasoning. `variant` holds what else distinguishes the
-    turn in its own API; `has_dropped_keys` is True where it counts in `FastHistory.dropped_keys`.
+    turn in its own API; `has_dropped_keys` is True if it counts in `FastHistory.dropped_keys`.
     """
 
     content: Content | None

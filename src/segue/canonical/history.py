@@ -158,7 +158,7 @@ class History:
         return tuple(added)
 
     def _record_results(self, message: Message) -> Message | None:
-        """Return the message without results that change nothing; None where nothing else is left."""
+        """Return the message without results that change nothing; None if nothing else is left."""
         blocks: list[Block] = []
         for block in message.blocks:
             entry = self.ledger.get(block.call_id) if isinstance(block, ToolResponse) else None
@@ -359,13 +359,13 @@ def _validate_block(block: Block, path: str) -> Block:
 
 
 def _only_results(message: Message, calls: Container[str]) -> Message | None:
-    """Return the message with only the results of these calls; None where it has none."""
+    """Return the message with only the results of these calls; None if it has none."""
     kept = tuple(response for response in responses_of(message) if response.call_id in calls)
     return message.with_blocks(kept, speaker="tool") if kept and kept != message.blocks else message if kept else None
 
 
 def _without_results(message: Message, calls: Container[str]) -> Message | None:
-    """Return the message without the results of these calls; None where nothing else is left."""
+    """Return the message without the results of these calls; None if nothing else is left."""
     if all(response.call_id not in calls for response in responses_of(message)):
         return message
     kept = tuple(b for b in message.blocks if not isinstance(b, ToolResponse) or b.call_id not in calls)

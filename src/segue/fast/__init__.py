@@ -41,7 +41,7 @@ class FastConversion(Struct, frozen=True):
 
 
 def convert_fast(data: bytes, job: ConvertJob, *, min_size: int = _MIN_SIZE) -> FastConversion | None:
-    """Return the converted body, or None where the full pipeline is needed. Smaller bodies are not tried."""
+    """Return the converted body, or None if the full pipeline is needed. Smaller bodies are not tried."""
     if len(data) < min_size or job.tool_format in TEXT_FORMATS:
         return None
     try:

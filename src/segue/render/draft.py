@@ -145,7 +145,7 @@ def reply_speaker(block: Block) -> str:
 
 
 def split_by_speaker(message: Message, speaker_of: Callable[[Block], str]) -> list[Message]:
-    """Split the message into runs of blocks of one speaker; returned unchanged where there is one run only."""
+    """Split the message into runs of blocks of one speaker; returned unchanged if there is only one run."""
     runs: list[tuple[str, list[Block]]] = []
     for block in message.blocks:
         speaker = speaker_of(block)

@@ -51,7 +51,7 @@ def _system_to_user(draft: Draft, message: Message) -> Message:
 
 
 def group_results(draft: Draft) -> Draft:
-    """Group results as the target requires; separate text from calls and media from results where it must be."""
+    """Group results as the target requires; separate text from calls and media from results where required."""
     if draft.constraints.media_not_with_results:
         draft = draft.with_messages(part for message in draft.messages for part in _separate_media(draft, message))
     if draft.constraints.calls_without_text:

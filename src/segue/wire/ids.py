@@ -64,7 +64,7 @@ def _suffix(call_id: str) -> str:
 
 
 def prefix_scheme(name: str, prefix: str, *, limit: int, pattern: str) -> IdScheme:
-    """`prefix` plus the canonical suffix, or plus a hash of the suffix where that is too long."""
+    """`prefix` plus the canonical suffix, or plus a hash of the suffix if that is too long."""
 
     def make(call: HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
         suffix = _suffix(call.id)

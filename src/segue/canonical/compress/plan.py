@@ -215,7 +215,7 @@ class Plan:
 
 
 def count_summarised(message: Message) -> int:
-    """Return how many messages this is the summary of: 0 where it is not a summary."""
+    """Return how many messages this is the summary of: 0 if it is not a summary."""
     first = message.blocks[0] if message.speaker == "human" and message.blocks else None
     match = SUMMARY_PATTERN.match(first.text) if isinstance(first, Text) else None
     return int(match[1]) if match is not None else 0

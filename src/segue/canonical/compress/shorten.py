@@ -46,7 +46,7 @@ def _shortening_order(plan: Plan) -> list[tuple[list[tuple[int, ToolResponse]], 
 
 
 def shorten_result(response: ToolResponse, allowance: int) -> ToolResponse:
-    """Return the result with at most `allowance` characters; the same object where that saves nothing."""
+    """Return the result with at most `allowance` characters; the same object if that saves nothing."""
     content = response.content or ()
     text = join_texts(block.text for block in content if isinstance(block, Text))
     if not text and not isinstance(response.structured, UnsetType):

@@ -265,7 +265,7 @@ def placeholder_signature() -> Thinking:
 
 
 def render_finish(finish: Finish, raw_finish: str | None = None) -> str:
-    """The finish reason; `cause` is used where it is one of Gemini's own."""
+    """The finish reason; `raw_finish` is used if it is one of Gemini's own."""
     return raw_finish if raw_finish in _FINISHES else _FINISH_REASONS[finish]
 
 
