@@ -27,13 +27,13 @@ def together(do):
 """
 TYPES = """
 import msgspec
-from segue.canonical.type_warmup import learnt
+from segue.canonical.type_warmup import warm_type
 
 for _ in range(300):
     inner = msgspec.defstruct("Inner", [("x", int | None, None), ("y", tuple[str, ...] | None, None)])
     middle = msgspec.defstruct("Middle", [("a", inner | None, None), ("b", list[inner] | None, None)])
     outer = msgspec.defstruct("Outer", [("z", int | None, None), ("m", middle | None, None), ("i", inner | None, None)])
-    together(lambda: msgspec.convert({"z": 1, "m": {"a": {"x": 1}}, "i": {"y": ["a"]}}, learnt(outer)))
+    together(lambda: msgspec.convert({"z": 1, "m": {"a": {"x": 1}}, "i": {"y": ["a"]}}, warm_type(outer)))
 print("over")
 """
 USERS = """

@@ -48,10 +48,13 @@ def coerce_blocks(content: Content) -> tuple[Block, ...]:
         raise InputError("text, blocks or content parts were expected", path="content")
     parts = cast("list[dict[str, Any]]", to_plain_json(content))
     if any(part["type"] in _RESPONSES_PARTS for part in parts):
-        wire, root = WIRES["openai-responses"], "input"
+        wire, conversation_key = WIRES["openai-responses"], "input"
     else:
-        wire, root = WIRES["anthropic" if any("source" in part for part in parts) else "openai-chat"], "messages"
-    return wire.parse_request({root: [{"role": "user", "content": parts}]}).messages[0].blocks
+        wire, conversation_key = (
+            WIRES["anthropic" if any("source" in part for part in parts) else "openai-chat"],
+            "messages",
+        )
+    return wire.parse_request({conversation_key: [{"role": "user", "content": parts}]}).messages[0].blocks
 
 
 def detect_reply(value: Mapping[str, Any]) -> str:
@@ -67,4 +70,4 @@ def detect_reply(value: Mapping[str, Any]) -> str:
         return "bedrock"
     if value.get("type") == "message" or isinstance(value.get("content"), list):
         return "anthropic"
-    raise InputError("not a reply of a known API; name `source` if it is one")
+    raise InputError("not a reply of a known API; pass `source` if it is one")

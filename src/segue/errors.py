@@ -139,7 +139,7 @@ class ProviderError(SegueError):
     """A failed provider request. The message suggests a fix and never contains a key.
 
     `brief` is a short predicate that follows the provider's name. `retry_after` is the delay in seconds that the
-    provider asked for. `retryable` is True where the same request may succeed later without changes.
+    provider requires. `retryable` is True if the same request may succeed later without changes.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class ProviderError(SegueError):
 class StoreError(SegueError):
     """A store that can't be opened, read or written. Acknowledged writes are not lost.
 
-    `retryable` is True where the same call may succeed later without changes.
+    `retryable` is True if the same call may succeed later without changes.
     """
 
     def __init__(self, message: str, *, cause: StoreCause = "failed", retryable: bool = False) -> None:
@@ -200,7 +200,7 @@ class ConflictError(StoreError):
 class LeaseError(StoreError):
     """A conversation held by another process, `until` its lease ends unless that is renewed.
 
-    `owner` is None where the lease has expired; `since` and `until` are UTC, ISO.
+    `owner` is None if the lease has expired; `since` and `until` are UTC, ISO.
     """
 
     def __init__(

@@ -26,9 +26,9 @@ class Model(msgspec.Struct, frozen=True):
     line: str = ""
     version: tuple[int, ...] = ()
     thinking: bool = False
-    """Whether it reasons unless reasoning is disabled."""
+    """Whether the model reasons unless reasoning is disabled."""
     generation: int = 0
-    """The tokenizer version of a Mistral model (3, 7, 11, 13, 15), which decides its API's rules; 0 where unknown."""
+    """The tokenizer version of a Mistral model (3, 7, 11, 13, 15), which decides its API's rules; 0 if unknown."""
 
     def at_least(self, *version: int) -> bool:
         """Whether the version is known and not older than this."""
@@ -106,19 +106,19 @@ def _tokenize(name: str) -> list[str]:
 
 def _parse_version(tokens: list[str], start: int) -> tuple[int, ...]:
     """Return the first run of small numbers from `start` on; dates and sizes (`20250514`, `128k`) are skipped."""
-    found: list[int] = []
+    numbers: list[int] = []
     for position in range(start, len(tokens)):
         token = tokens[position]
         unit = tokens[position + 1] if position + 1 < len(tokens) else ""
         if token.isdigit() and len(token) <= 2 and unit not in _UNITS and not token.startswith("0"):
-            found.append(int(token))
-        elif token == "0" and found:
-            found.append(0)
-        elif found and token != "p":
+            numbers.append(int(token))
+        elif token == "0" and numbers:
+            numbers.append(0)
+        elif numbers and token != "p":
             break
         elif token.isdigit():
             continue
-    return tuple(found[:2])
+    return tuple(numbers[:2])
 
 
 def _parse_kimi_line(tokens: list[str]) -> str:

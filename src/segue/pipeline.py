@@ -107,7 +107,8 @@ def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrog
     request = source.parse_request(body)
     report = Report(target=target.name)
     if replaced_surrogates:
-        report.add("surrogate", f"{replaced_surrogates} lone surrogates replaced by U+FFFD")
+        surrogates = "1 lone surrogate" if replaced_surrogates == 1 else f"{replaced_surrogates} lone surrogates"
+        report.add("surrogate", f"{surrogates} replaced by U+FFFD")
     model = job.model
     if model is None:
         # The provider's other API serves the same models; a server with a profile is not the provider.
@@ -134,17 +135,17 @@ def render_for(
     id_state: IdState | None = None,
 ) -> tuple[Transcript, RenderedBody]:
     """Render a canonical request for a wire. Calls and tools in `id_state` keep their ids and names."""
-    known = identify(model or wire.default_model)
-    scheme = id_scheme_for(wire, known, tool_format, WIRES[wire.on] if wire.on else wire)
+    target_model = identify(model or wire.default_model)
+    scheme = id_scheme_for(wire, target_model, tool_format, WIRES[wire.on] if wire.on else wire)
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
-    constraints = wire.constraints(known)
-    declared = convert_vendor_tools(request, constraints.api, known, report)
+    constraints = wire.constraints(target_model)
+    declared = convert_vendor_tools(request, constraints.api, target_model, report)
     request = declared.request
     names = (
         _build_name_map(request, constraints.api, wire.names(identify(model))) if id_state is None else id_state.names
     )
-    form = select_render_format(tool_format, known)
-    paired = constraints if form is None else text_constraints(constraints)
+    text_format = select_render_format(tool_format, target_model)
+    paired = constraints if text_format is None else text_constraints(constraints)
     transcript = render(request, paired, policy, report, model=model, project_name=_name_in_text(request, names))
     _report_dropped(request, wire, report, declared.converted_keys)
     project_name: Callable[[str], str] = names.render
@@ -153,10 +154,14 @@ def render_for(
     else:
         ids = id_state.ids
         ids.add_messages(transcript.messages, project_name)
-    shown = transcript
-    if form is not None:
-        shown = render(render_as_text(transcript, form, ids, names, report), constraints, policy, report, model=model)
-    body = merge_body_fields(wire.render_request(shown, RenderContext(ids, names, report, fetch)), declared.body_fields)
+    rendered_transcript = transcript
+    if text_format is not None:
+        rendered_transcript = render(
+            render_as_text(transcript, text_format, ids, names, report), constraints, policy, report, model=model
+        )
+    body = merge_body_fields(
+        wire.render_request(rendered_transcript, RenderContext(ids, names, report, fetch)), declared.body_fields
+    )
     hosted: set[str] = set()
     for message in transcript.messages:
         for call in calls_of(message):
@@ -218,15 +223,15 @@ def _built_in_names(request: Request) -> set[str]:
 
 def _name_in_text(request: Request, names: NameMap) -> Callable[[str], str]:
     """Return a function that gives a tool's name in text: the projected name, or a readable one if not declared."""
-    shown = {tool.name for tool in request.tools}
+    projected_names = {tool.name for tool in request.tools}
     calls = [call for message in request.messages for call in calls_of(message)]
-    shown.update(call.name for call in calls if not call.origin.is_approval)
+    projected_names.update(call.name for call in calls if not call.origin.is_approval)
     source = WIRES.get(request.native.api) if request.native is not None else None
-    joint = source.names(identify(request.model)).same_api_separator if source is not None else ""
+    separator = source.names(identify(request.model)).same_api_separator if source is not None else ""
 
     def name_in_text(name: str) -> str:
-        projected = names.render(name) if name in shown else name
-        return projected.replace(joint, ".") if joint else projected
+        projected = names.render(name) if name in projected_names else name
+        return projected.replace(separator, ".") if separator else projected
 
     return name_in_text
 
@@ -234,10 +239,10 @@ def _name_in_text(request: Request, names: NameMap) -> Callable[[str], str]:
 def _custom_tool_names(request: Request, rule: NameRule) -> set[str]:
     """Return names used by custom tools only, not by a function or a tool in a namespace."""
     calls = [call for message in request.messages for call in calls_of(message)]
-    named = [(made.name, made.kind) for made in (*request.tools, *calls)]
-    valid = {name for name, _ in named if 0 < len(name) <= rule.same_api_limit and rule.same_api_separator not in name}
-    free = {name for name, kind in named if kind == "custom" and name in valid}
-    return free - {name for name, kind in named if kind != "custom"}
+    used = [(item.name, item.kind) for item in (*request.tools, *calls)]
+    valid = {name for name, _ in used if 0 < len(name) <= rule.same_api_limit and rule.same_api_separator not in name}
+    custom = {name for name, kind in used if kind == "custom" and name in valid}
+    return custom - {name for name, kind in used if kind != "custom"}
 
 
 def _report_dropped(request: Request, target: Wire, report: Report, reported: frozenset[str]) -> None:
@@ -245,12 +250,14 @@ def _report_dropped(request: Request, target: Wire, report: Report, reported: fr
     native = request.native
     if native is not None and native.api != target.name and native.api in WIRES:
         source = WIRES[native.api]
-        carried = (request.options.vendor_options or {}) if target.vendor_options else ()
-        known = (
-            source.body_keys | reported | {key for option, key in source.vendor_options.items() if option in carried}
+        rendered_options = (request.options.vendor_options or {}) if target.vendor_options else ()
+        known_keys = (
+            source.body_keys
+            | reported
+            | {key for option, key in source.vendor_options.items() if option in rendered_options}
         )
-        disabled = {key for key in source.meaningful_when_false - known if native.fragment.get(key) is False}
-        for key in sorted({*_find_unknown(native.fragment, known), *disabled}):
+        disabled = {key for key in source.meaningful_when_false - known_keys if native.fragment.get(key) is False}
+        for key in sorted({*_find_unknown(native.fragment, known_keys), *disabled}):
             why = f"`{key}` dropped: not supported by {target.name}"
             report.add("dropped", why, subject=key, fault="projection")
     for key, count in count_dropped_fields(request, target).items():
@@ -268,10 +275,10 @@ def count_dropped_fields(request: Request, target: Wire) -> dict[str, int]:
         if native is not None and native.api != target.name and native.api in WIRES:
             if not target.vendor_options:
                 dropped.update(key for media in _find_media(item) for key in media.extra or ())
-            known = WIRES[native.api].item_keys
-            if known.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
+            known_keys = WIRES[native.api].item_keys
+            if known_keys.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
                 continue
-            dropped.update(key for fragment in _fragments(item) for key in _find_unknown(fragment, known))
+            dropped.update(key for fragment in _fragments(item) for key in _find_unknown(fragment, known_keys))
     dropped.update(count_dropped_tool_fields(request.tools, target))
     return {key: dropped[key] for key in sorted(dropped)}
 
@@ -283,20 +290,21 @@ def count_dropped_tool_fields(tools: Iterable[Tool], target: Wire) -> Counter[st
         native = tool.native
         if native is None or native.api == target.name or tool.kind == "hosted":
             continue
-        known = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
-        if known is not None:
-            dropped.update(_find_unknown(native.fragment, known | (tool.extra or {}).keys()))
+        known_keys = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
+        if known_keys is not None:
+            dropped.update(_find_unknown(native.fragment, known_keys | (tool.extra or {}).keys()))
     return dropped
 
 
 def _find_media(item: Message | Block) -> Iterator[Media]:
     """Yield media blocks, also those inside a result."""
-    held = (item.content or ()) if isinstance(item, ToolResponse) else (item,)
-    yield from (block for block in held if isinstance(block, Media))
+    blocks = (item.content or ()) if isinstance(item, ToolResponse) else (item,)
+    yield from (block for block in blocks if isinstance(block, Media))
 
 
 def dropped_finding(key: str, count: int, target: Wire) -> Finding:
-    message = f"`{key}` of {count} items dropped: not supported by {target.name}"
+    items = "1 item" if count == 1 else f"{count} items"
+    message = f"`{key}` of {items} dropped: not supported by {target.name}"
     return Finding("dropped", "projection", message, subject=key)
 
 

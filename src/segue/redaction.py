@@ -64,23 +64,23 @@ _SECRET_NAME = re.compile(
     r"(?:^|_)(?:token|secrets?|passw(?:or)?ds?|pwd|passphrase|authori[sz]ation|cookies?|credentials?|api_?keys?"
     r"|(?:access|account|client|encryption|master|private|secret|shared|signing|subscription)_keys?)$"
 )
-SECRET_PATTERNS: dict[str, re.Pattern[str]] = {name: re.compile(shape) for name, shape in _PATTERNS.items()}
+SECRET_PATTERNS: dict[str, re.Pattern[str]] = {name: re.compile(pattern) for name, pattern in _PATTERNS.items()}
 
 
 def redact(text: str) -> str:
     """Replace each secret in the text by `[name removed]`."""
-    for name, shape in SECRET_PATTERNS.items():
-        text = shape.sub(lambda found, name=name: _replace_secret(found, name), text)
+    for name, pattern in SECRET_PATTERNS.items():
+        text = pattern.sub(lambda match, name=name: _replace_secret(match, name), text)
     return text
 
 
-def _replace_secret(found: re.Match[str], name: str) -> str:
+def _replace_secret(match: re.Match[str], name: str) -> str:
     placeholder = f"[{name} removed]"
-    group = next((name for name in found.re.groupindex if found[name] is not None), None)
+    group = next((name for name in match.re.groupindex if match[name] is not None), None)
     if group is None:
         return placeholder
-    start, end = (place - found.start() for place in found.span(group))
-    return found[0][:start] + placeholder + found[0][end:]
+    start, end = (position - match.start() for position in match.span(group))
+    return match[0][:start] + placeholder + match[0][end:]
 
 
 def redact_values(value: Any) -> Any:
@@ -89,9 +89,9 @@ def redact_values(value: Any) -> Any:
         return redact(value)
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        named = _entry_name(fields)
+        entry_name = _entry_name(fields)
         return {
-            redact(key): _redact_field(named if key == "value" and named else key, inner)
+            redact(key): _redact_field(entry_name if key == "value" and entry_name else key, inner)
             for key, inner in fields.items()
         }
     if isinstance(value, list | tuple):

@@ -59,8 +59,8 @@ class RenderCache:
     `root` is the key of the conversation in a body; `render` renders a request for the target.
     """
 
-    def __init__(self, root: str, render: RenderFunction) -> None:
-        self._root = root
+    def __init__(self, conversation_key: str, render: RenderFunction) -> None:
+        self._conversation_key = conversation_key
         self._render = render
         self._id_state: IdState | None = None
         self._edit_count = 0
@@ -77,57 +77,62 @@ class RenderCache:
         self, request: Request, history: History, rendered: RenderedBody, report: Report, transcript: Transcript
     ) -> None:
         """Start from a full render, if it can be continued."""
-        kept = IdState(rendered.ids, rendered.names)
+        id_state = IdState(rendered.ids, rendered.names)
         whole = self._split_body(rendered.body, report, transcript)
-        self._id_state = kept if self._can_continue(request, history, whole, kept) else None
+        self._id_state = id_state if self._can_continue(request, history, whole, id_state) else None
 
     def _can_continue(self, request: Request, history: History, whole: _SplitBody, id_state: IdState) -> bool:
         """Whether the newest part, rendered alone, equals the end of the full render; if so, cache all before it."""
         messages = history.slice(0)
-        place = _find_boundary(messages)
-        if place is None or history.has_gaps or not request.tools or not self._is_regular(messages[place:], set()):
+        boundary = _find_boundary(messages)
+        if (
+            boundary is None
+            or history.has_gaps
+            or not request.tools
+            or not self._is_regular(messages[boundary:], set())
+        ):
             return False
-        lead = tuple(message for message in messages[:place] if message.speaker == "system")
-        anchor = _find_anchor(messages[len(lead) : place])
-        if anchor is None or lead != tuple(messages[: len(lead)]):
+        leading_system = tuple(message for message in messages[:boundary] if message.speaker == "system")
+        anchor = _find_anchor(messages[len(leading_system) : boundary])
+        if anchor is None or leading_system != tuple(messages[: len(leading_system)]):
             return False
-        self._leading_system, self._anchor = lead, (*lead, *anchor)
+        self._leading_system, self._anchor = leading_system, (*leading_system, *anchor)
         self._rendered_anchor = anchored = self._render_messages(request, self._anchor, id_state)
-        window = self._render_messages(request, (*self._anchor, *messages[place:]), id_state)
+        window = self._render_messages(request, (*self._anchor, *messages[boundary:]), id_state)
         new = _entries_after(anchored.entries, window.entries)
         if not new or whole.entries[-len(new) :] != new:
             return False
         if (whole.before, whole.after) != (window.before, window.after):
             return False
-        self._edit_count, self._cached_count = history.edit_count, place
+        self._edit_count, self._cached_count = history.edit_count, boundary
         self._chunks, self._open_entries = [], []
         self._append_entries(whole.entries[: len(whole.entries) - len(new)])
-        self._seen_items = {item for message in messages[:place] for item in _item_ids(message)}
+        self._seen_items = {item for message in messages[:boundary] for item in _item_ids(message)}
         self._reports = [_subtract_report(whole.report, _subtract_report(window.report, anchored.report))]
         return True
 
     def render(self, request: Request, history: History) -> CachedBody | None:
-        """Return the body for the current history, or None where a full render is needed."""
-        kept, anchored = self._id_state, self._rendered_anchor
-        if kept is None or anchored is None or history.edit_count != self._edit_count or history.has_gaps:
+        """Return the body for the current history, or None if a full render is needed."""
+        id_state, anchored = self._id_state, self._rendered_anchor
+        if id_state is None or anchored is None or history.edit_count != self._edit_count or history.has_gaps:
             return None
         tail = history.slice(self._cached_count)
         if not self._is_regular(tail, self._seen_items):
             return None
-        window = self._render_messages(request, (*self._anchor, *tail), kept)
+        window = self._render_messages(request, (*self._anchor, *tail), id_state)
         new = _entries_after(anchored.entries, window.entries)
         if new is None:
             return None
         newest = _subtract_report(window.report, anchored.report)
-        whole = CachedBody(
+        cached = CachedBody(
             self._build_fragments(window, self._open_entries + new),
             ChainedReport((*self._reports, newest), first_findings=_request_findings(window.report)),
             newest,
             window.transcript,
-            kept.names,
+            id_state.names,
         )
-        self._advance(request, tail, new, kept, anchored)
-        return whole
+        self._advance(request, tail, new, id_state, anchored)
+        return cached
 
     def _render_messages(self, request: Request, messages: Sequence[Message], id_state: IdState) -> _SplitBody:
         report = Report()
@@ -138,22 +143,29 @@ class RenderCache:
 
     def _split_body(self, body: dict[str, Any], report: Report, transcript: Transcript) -> _SplitBody:
         before: dict[str, Any] = {}
-        behind: dict[str, Any] = {}
+        after: dict[str, Any] = {}
         part = before
         for key, value in body.items():
-            if key == self._root:
-                part = behind
+            if key == self._conversation_key:
+                part = after
             else:
                 part[key] = value
-        return _SplitBody(before, [encode_json(entry) for entry in body[self._root]], behind, report, transcript)
+        return _SplitBody(
+            before, [encode_json(entry) for entry in body[self._conversation_key]], after, report, transcript
+        )
 
     def _build_fragments(self, window: _SplitBody, new: list[bytes]) -> list[bytes]:
-        head = encode_json(window.before)[:-1] + (b"," if window.before else b"") + encode_json(self._root) + b":["
-        pieces = [head]
+        head = (
+            encode_json(window.before)[:-1]
+            + (b"," if window.before else b"")
+            + encode_json(self._conversation_key)
+            + b":["
+        )
+        fragments = [head]
         for chunk in (*self._chunks, b",".join(new)):
-            pieces += [b",", chunk] if len(pieces) > 1 else [chunk]
-        pieces.append(b"]," + encode_json(window.after)[1:] if window.after else b"]}")
-        return pieces
+            fragments += [b",", chunk] if len(fragments) > 1 else [chunk]
+        fragments.append(b"]," + encode_json(window.after)[1:] if window.after else b"]}")
+        return fragments
 
     # ------------------------------------------------------------------------------------------------------- advancing
 
@@ -161,27 +173,29 @@ class RenderCache:
         self, request: Request, tail: list[Message], new: list[bytes], id_state: IdState, anchored: _SplitBody
     ) -> None:
         """Cache the part of the new entries that will not change any more."""
-        place = _find_boundary(tail)
-        if not place:
+        boundary = _find_boundary(tail)
+        if not boundary:
             return
-        settled = tail[:place]
+        settled = tail[:boundary]
         anchor = _find_anchor((*self._anchor[len(self._leading_system) :], *settled))
         if anchor is None:
             return
         closed = self._render_messages(request, (*self._anchor, *settled), id_state)
         entries = _entries_after(anchored.entries, closed.entries)
-        same = 0 if entries is None else _common_length(entries, new)
+        same_count = 0 if entries is None else _common_length(entries, new)
         # A history that ends on the model may get a user message appended, as long as nothing follows.
-        if entries is None or same < len(entries) - 1:
+        if entries is None or same_count < len(entries) - 1:
             return
-        self._append_entries(new[:same])
+        self._append_entries(new[:same_count])
         self._reports.append(
-            _subtract_report(closed.report, anchored.report, exclude={"inserted"} if same < len(entries) else set())
+            _subtract_report(
+                closed.report, anchored.report, exclude={"inserted"} if same_count < len(entries) else set()
+            )
         )
         self._seen_items.update(item for message in settled for item in _item_ids(message))
         self._anchor = (*self._leading_system, *anchor)
         self._rendered_anchor = self._render_messages(request, self._anchor, id_state)
-        self._cached_count += place
+        self._cached_count += boundary
 
     def _append_entries(self, entries: list[bytes]) -> None:
         self._open_entries += entries
@@ -212,21 +226,23 @@ class RenderCache:
 def _find_boundary(messages: Sequence[Message]) -> int | None:
     """Return the last position where all earlier calls have results and the neighbours are never merged."""
     waiting: set[str] = set()
-    found: int | None = None
-    for place, message in enumerate(messages):
-        if place and not waiting and (messages[place - 1].speaker, message.speaker) in _SEPARATE_ROLES:
-            found = place
+    boundary: int | None = None
+    for position, message in enumerate(messages):
+        if position and not waiting and (messages[position - 1].speaker, message.speaker) in _SEPARATE_ROLES:
+            boundary = position
         for block in message.blocks:
             if isinstance(block, ToolCall):
                 waiting.add(block.id)
             elif isinstance(block, ToolResponse):
                 waiting.discard(block.call_id)
-    return found
+    return boundary
 
 
 def _find_anchor(messages: Sequence[Message]) -> tuple[Message, ...] | None:
     """Return the user message of the last exchange with the first turn after it, if all its calls have results."""
-    start = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].speaker == "human"), None)
+    start = next(
+        (position for position in range(len(messages) - 1, -1, -1) if messages[position].speaker == "human"), None
+    )
     if start is None:
         return None
     end = start + 1
@@ -250,13 +266,13 @@ def _item_ids(message: Message) -> Iterator[str]:
 def _common_length(one: Sequence[bytes], other: Sequence[bytes]) -> int:
     """Return the length of the common prefix."""
     pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return next((position for position, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _entries_after(anchor: Sequence[bytes], entries: list[bytes]) -> list[bytes] | None:
     """Return the entries after the anchor's. Rendered alone, the anchor may have a user message appended."""
-    same = _common_length(anchor, entries)
-    return entries[same:] if same and same >= len(anchor) - 1 else None
+    same_count = _common_length(anchor, entries)
+    return entries[same_count:] if same_count and same_count >= len(anchor) - 1 else None
 
 
 # --------------------------------------------------------------------------------------------------------- the report
@@ -272,17 +288,17 @@ def _request_findings(report: Report) -> list[Finding]:
 
 def _subtract_report(report: Report, known: Report, *, exclude: Iterable[str] = ()) -> Report:
     """Return a report without the entries of another one, and without these kinds."""
-    made = Report(target=report.target, id_scheme=report.id_scheme, model=report.model)
-    left = Counter(known.findings)
+    difference = Report(target=report.target, id_scheme=report.id_scheme, model=report.model)
+    remaining = Counter(known.findings)
     for finding in report.findings:
-        if left[finding] > 0:
-            left[finding] -= 1
+        if remaining[finding] > 0:
+            remaining[finding] -= 1
         elif finding.kind not in exclude:
-            made.findings.append(finding)
+            difference.findings.append(finding)
     for name in ("seen", "emitted_calls", "emitted_results"):
         present = set(getattr(known, name))
-        getattr(made, name).extend(entry for entry in getattr(report, name) if entry not in present)
-    return made
+        getattr(difference, name).extend(entry for entry in getattr(report, name) if entry not in present)
+    return difference
 
 
 class ChainedReport(Report):
@@ -297,9 +313,9 @@ class ChainedReport(Report):
     def __getattr__(self, name: str) -> Any:
         if name not in _LIST_FIELDS:
             raise AttributeError(name)
-        made = [entry for part in self._parts for entry in getattr(part, name)]
+        joined = [entry for part in self._parts for entry in getattr(part, name)]
         if name == "findings":
-            present = set(made)
-            made = [finding for finding in self._first_findings if finding not in present] + made
-        setattr(self, name, made)
-        return made
+            present = set(joined)
+            joined = [finding for finding in self._first_findings if finding not in present] + joined
+        setattr(self, name, joined)
+        return joined

@@ -63,17 +63,17 @@ def _is_error(value: Mapping[str, Any]) -> bool:
 
 def map_calls_back(reply: Reply, request: Request, names: NameMap, *, custom_tools: bool) -> Reply:
     """Return the reply with the caller's tool names, and ids that are new in the caller's history."""
-    own = CallMapper(request, names, custom_tools=custom_tools)
+    mapper = CallMapper(request, names, custom_tools=custom_tools)
 
-    def typed(block: Block) -> Block:
+    def restore_block(block: Block) -> Block:
         return restore_client_call(block, request) if isinstance(block, ToolCall) else block
 
-    blocks = tuple(own.map_call(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
+    blocks = tuple(mapper.map_call(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
     pairer = Pairer()
     for message in request.messages:
         pairer.feed(message)
     blocks = pairer.feed(Message("ai", blocks)).blocks
-    return msgspec.structs.replace(reply, blocks=tuple(map(typed, blocks)))
+    return msgspec.structs.replace(reply, blocks=tuple(map(restore_block, blocks)))
 
 
 class CallMapper:

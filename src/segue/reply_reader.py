@@ -31,8 +31,8 @@ class SentRequest(msgspec.Struct, frozen=True):
 def map_reply(reply: Reply, sent: SentRequest, report: Report | None = None) -> Reply:
     """Extract tool calls from the reply's text, and map its calls to the declared tool names."""
     reply = extract_from_reply(reply, _build_extractor(sent, report or Report()))
-    own = CallMapper(sent.request, sent.names, custom_tools=True)
-    blocks = tuple(own.map_call(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
+    mapper = CallMapper(sent.request, sent.names, custom_tools=True)
+    blocks = tuple(mapper.map_call(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
     return msgspec.structs.replace(reply, blocks=blocks)
 
 

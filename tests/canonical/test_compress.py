@@ -287,8 +287,8 @@ def test_last_exchange_keeps_user_text_and_newest_turn():
 def test_results_of_calls_that_the_provider_holds_stay():
     messages = [human("go"), result("elsewhere", "r" * 50), ai("a" * 50), human("b" * 50)]
     assert compress_twice(messages, "drop-oldest", 60).messages == (messages[3],)
-    assert compress_twice(messages, "drop-oldest", 60, elsewhere=True).messages == (messages[1], messages[3])
-    assert compress_twice(messages, "truncate-results", 60, elsewhere=True).messages == tuple(messages)
+    assert compress_twice(messages, "drop-oldest", 60, has_provider_state=True).messages == (messages[1], messages[3])
+    assert compress_twice(messages, "truncate-results", 60, has_provider_state=True).messages == tuple(messages)
 
 
 # ---------------------------------------------------------------------------------------------------------- middle-out

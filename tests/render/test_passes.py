@@ -121,7 +121,9 @@ def test_empty_texts_are_kept_same_api_only():
 def test_reasoning_rejected_by_its_own_api():
     own = Message("ai", (Thinking("hm", origin=Origin("elsewhere")), Text("x")), native=Native("elsewhere", {}))
     for kind, kept in (("none", True), ("refused", False)):
-        transcript, _ = run_passes(HUMAN, own, HUMAN, constraints=msgspec.structs.replace(ANYTHING, reasoning=kind))
+        transcript, _ = run_passes(
+            HUMAN, own, HUMAN, constraints=msgspec.structs.replace(ANYTHING, reasoning_replay=kind)
+        )
         assert (len(transcript.messages[1].blocks) == 2) is kept
 
 
@@ -180,7 +182,7 @@ def test_error_is_marked_in_text_without_flag():
 
 
 def test_stub_tool_is_declared_if_required():
-    for wanted, tools in (("never", 0), ("abroad", 1), ("always", 1)):
+    for wanted, tools in (("never", 0), ("cross-api", 1), ("always", 1)):
         transcript, _ = run_passes(
             CALL_MESSAGE, FOUND, constraints=msgspec.structs.replace(ANYTHING, tools_required=wanted)
         )

@@ -113,7 +113,7 @@ def join_deltas(found: tuple[list[Event], Reply]) -> tuple[list[Event], Reply]:
 def _continues(last: Any, event: Any) -> bool:
     if type(event) not in _KINDS or type(last) is not type(event) or last.index != event.index:
         return False
-    return not (isinstance(event, TextDelta) and (event.extras or last.beside))
+    return not (isinstance(event, TextDelta) and (event.extras or last.extras))
 
 
 def check_event_rules(events: Sequence[Event], reply: Reply | None = None) -> None:

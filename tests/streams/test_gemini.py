@@ -87,7 +87,7 @@ def test_a_reply_in_chunks() -> None:
     assert reply.thinking == "**Plan**\nRead it."
     assert reply.text == "Let me look, wörld 😀."
     assert [one.arguments["path"] for one in reply.calls] == ["a", "b", "c"]
-    assert (reply.finish, reply.cause, reply.id, reply.model) == ("tool_calls", "STOP", "r1", "gemini-3-pro")
+    assert (reply.finish, reply.raw_finish, reply.id, reply.model) == ("tool_calls", "STOP", "r1", "gemini-3-pro")
     assert texts(events) == ["Let me ", "look, wörld 😀."]
     assert [event.text for event in events if isinstance(event, ThinkingDelta)] == ["**Plan**\n", "Read it."]
     assert isinstance(events[0], ReplyStart)
@@ -232,7 +232,7 @@ def test_a_call_that_went_wrong(reason: str) -> None:
     """GEM-26: there may be no content at all."""
     last = {"candidates": [{"finishReason": reason, "index": 0, "finishMessage": "bad"}], "usageMetadata": USAGE}
     events, reply = read_chunks(last)
-    assert (reply.finish, reply.cause, reply.blocks) == ("error", reason, ())
+    assert (reply.finish, reply.raw_finish, reply.blocks) == ("error", reason, ())
     assert events[-1] == Finished("error", reason)
     assert payloads_of(render_stream(WIRE, events))[-1]["candidates"][0]["finishReason"] == reason
 
@@ -355,14 +355,14 @@ def test_of_several_candidates_the_first_is_read() -> None:
     }
     other = {"candidates": [{"content": {"parts": [{"text": "y"}]}, "index": 1, "finishReason": "STOP"}]}
     _, reply = read_chunks(both, other, chunk({"text": "b"}, finish="STOP"))
-    assert (reply.text, reply.others) == ("ab", 1)
+    assert (reply.text, reply.other_choices) == ("ab", 1)
 
 
 def test_grounding_is_kept_for_same_api() -> None:
     last = chunk({"text": "b"}, finish="STOP")
     last["candidates"][0]["groundingMetadata"] = {"webSearchQueries": ["x"]}
     _, reply = read_chunks(chunk({"text": "a"}), last)
-    assert reply.beside == ("groundingMetadata",)
+    assert reply.unknown_fields == ("groundingMetadata",)
     assert render_whole_reply(WIRE, reply)["candidates"][0]["groundingMetadata"] == {"webSearchQueries": ["x"]}
 
 

@@ -363,7 +363,7 @@ def test_parallel_parts_are_emitted_in_sequence() -> None:
     body = responses_reply(message("Hello", "World"))
     events = check_same_reply(body, sse(*stream_events(body)))
     kinds = [type(event).__name__ for event in events if isinstance(event, BlockStart | BlockEnd)]
-    assert kinds == ["Start", "End", "Start", "End"]
+    assert kinds == ["BlockStart", "BlockEnd", "BlockStart", "BlockEnd"]
 
 
 ITEMS_OF_OLD = json.loads((Path(__file__).parents[1] / "data" / "responses_items.json").read_text())

@@ -212,7 +212,7 @@ def test_whole_chat_completion_is_streamed_for_same_api_without_its_choices() ->
 def test_additional_choices_are_reported_for_same_api() -> None:
     second = {**STOP, "choices": [{"index": 1, "delta": {"content": "Ho"}, "finish_reason": "stop"}]}
     data = encode_chunks([chunk({"content": "Hi"}), second, STOP])
-    content = ["dropped 1 more choices: only the first is returned"]
+    content = ["1 more choice dropped: only the first is returned"]
     _, report = render_reply_body(assemble(data, "openai-chat"), "openai-chat")
     assert [finding.message for finding in report.findings] == content
     wire = WIRES["openai-chat"]

@@ -152,7 +152,7 @@ def _assigned(*raw_ids: str, provider: str = "openai") -> list[str]:
 
 
 def test_a_collision_counts_the_salt_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ids, "nine_characters", lambda text: f"collide0{text.rsplit('|', 1)[1]}")
+    monkeypatch.setattr(ids, "nine_character_hash", lambda text: f"collide0{text.rsplit('|', 1)[1]}")
     assert _assigned("call_a", "call_b", "call_c") == ["collide00", "collide01", "collide02"]
 
 

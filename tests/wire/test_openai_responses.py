@@ -218,7 +218,7 @@ def test_reasoning_is_thinking():
         content=[{"type": "reasoning_text", "text": "c"}],
     )
     thought, _ = blocks(item, assistant("x"))
-    assert (thought.text, thought.sealed, thought.signature) == ("a\n\nb\n\nc", "gAAA1", "rs_1")
+    assert (thought.text, thought.encrypted, thought.signature) == ("a\n\nb\n\nc", "gAAA1", "rs_1")
     assert thought.origin == Origin("openai", "gpt-5.6-terra", None, "rs_1", "natural")
 
 

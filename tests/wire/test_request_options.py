@@ -366,7 +366,8 @@ def test_declaration_fields_are_counted_in_the_report() -> None:
     )
     made = segue.convert(body, target="openai-chat")
     for key, count in {"cache_control": 3, "input_examples": 2, "defer_loading": 2, "allowed_callers": 1}.items():
-        assert f"`{key}` of {count} items dropped: not supported by openai-chat" in finding_messages(made, "dropped")
+        items = "1 item" if count == 1 else f"{count} items"
+        assert f"`{key}` of {items} dropped: not supported by openai-chat" in finding_messages(made, "dropped")
     assert not finding_messages(segue.convert(body, target="anthropic"), "dropped")
 
 

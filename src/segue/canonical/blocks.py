@@ -40,7 +40,13 @@ __all__ = [
 
 JsonObject: TypeAlias = dict[str, Any]
 Speaker = Literal["system", "human", "ai", "tool"]
-Identity = Literal["natural", "nullable", "conflated", "synthetic", "absent"]
+Identity = Literal[
+    "natural",  # the provider sent an id that pairs call and result
+    "nullable",  # no id, in a field that may be null
+    "conflated",  # the item's own id, in an API or a type without a separate call id
+    "synthetic",  # no id, though the API requires one
+    "absent",  # a type that has no id
+]
 State = Literal["pending", "complete", "error", "cancelled", "interrupted"]
 Outcome = Literal["cancelled", "interrupted"]
 OmitReason = Literal["repeated", "missing", "listing", "declaring", "instruction"]
@@ -62,7 +68,7 @@ class Origin(Struct, frozen=True, gc=False):
     """Where a block came from, and whether its id was real.
 
     `raw_id` is the id that calls and results are paired by, as it was on the wire; `item_id` is the item's own id where
-    that is a separate field (`id` beside `call_id`), or a string in the id field that means no id (`"null"`).
+    that is a separate field (`id` next to `call_id`), or a string in the id field that means no id (`"null"`).
     One never replaces the other. `parent` is the raw id of the call that made this one.
     """
 
@@ -73,8 +79,9 @@ class Origin(Struct, frozen=True, gc=False):
     identity: Identity = "natural"
     parent: str | None = None
     wire_type: str | None = None
-    """The catalogue's name of the type, where the block was parsed as an item of its own; and its `family`."""
+    """The type's name in the item catalog (`segue.wire.catalog`), where the block was parsed by `parse_item`."""
     family: str | None = None
+    """The catalog's family of that type, such as `mcp-approval`."""
 
     @property
     def is_approval(self) -> bool:
@@ -144,7 +151,7 @@ class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
 
 
 class ToolResponse(Struct, frozen=True, gc=False, tag="tool_response"):
-    """The result of a tool call. `content` is None where there is no result (yet).
+    """The result of a tool call. `content` is None if there is no result (yet).
 
     `structured` holds the value where the wire carried JSON and not text. `outcome` is set where the call did not
     finish; `synthetic` is the reason why segue made this result.
@@ -168,7 +175,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
     """A tool call. `arguments` is the parsed value; `arguments_text` the exact text where that is not valid JSON.
 
     Kinds: `function` (arguments by schema), `custom` (free text, held in `arguments`), `hosted` (run by the provider).
-    `awaited` is False where a history without the result is valid: the tool runs in the background, or the provider
+    `awaited` is False if a history without the result is valid: the tool runs in the background, or the provider
     holds the result. A `broken` call was cut off mid-stream: it is kept as evidence and never run.
     """
 

@@ -133,9 +133,9 @@ def decode_block(stored: object, path: str) -> Block:
     kind = str(fields.get("type", ""))
     if kind not in _BLOCK_TYPES:
         return Opaque(kind, native=Native(FORMAT_KEY, fields))
-    known = {name: value for name, value in fields.items() if name != "type"}
-    content = known.pop("content", None) if kind == "tool_response" else None
-    block = cast("Block", _decode_struct(_BLOCK_TYPES[kind], known, path))
+    block_fields = {name: value for name, value in fields.items() if name != "type"}
+    content = block_fields.pop("content", None) if kind == "tool_response" else None
+    block = cast("Block", _decode_struct(_BLOCK_TYPES[kind], block_fields, path))
     if isinstance(block, _blocks.ToolResponse) and content is not None:
         inner = tuple(decode_block(item, f"{path}.content[{i}]") for i, item in enumerate(content))
         block = msgspec.structs.replace(block, content=inner)
@@ -162,7 +162,7 @@ def decode_interaction(stored: object, path: str) -> Interaction:
 def _decode_struct(kind: type[Struct], stored: object, path: str, *, skip: tuple[str, ...] = ()) -> Any:
     fields = _require_object(stored, path)
     names = _fields(kind)
-    known: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for name, value in fields.items():
         if name in skip:
@@ -170,27 +170,27 @@ def _decode_struct(kind: type[Struct], stored: object, path: str, *, skip: tuple
         if name not in names or name == "extra":
             extra[name] = value
         elif name in _STRUCT_FIELDS and value is not None:
-            known[name] = _decode_struct(_STRUCT_FIELDS[name], value, f"{path}.{name}")
+            values[name] = _decode_struct(_STRUCT_FIELDS[name], value, f"{path}.{name}")
         else:
-            known[name] = value
+            values[name] = value
     for name in skip:
-        known[name] = ()
+        values[name] = ()
     if extra and "extra" in names:
-        known["extra"] = extra
+        values["extra"] = extra
     try:
-        if not _has_structs(known):
-            return msgspec.convert(known, warm_type(kind))
-        return kind(**{names[name][0]: value for name, value in _convert_stop(known).items()})
+        if not _has_structs(values):
+            return msgspec.convert(values, warm_type(kind))
+        return kind(**{names[name][0]: value for name, value in _convert_stop(values).items()})
     except (msgspec.ValidationError, TypeError) as error:
         raise InputError(f"not a stored {kind.__name__}: {error}", path=path) from None
 
 
-def _has_structs(known: Mapping[str, Any]) -> bool:
-    return any(isinstance(value, Struct) for value in known.values())
+def _has_structs(values: Mapping[str, Any]) -> bool:
+    return any(isinstance(value, Struct) for value in values.values())
 
 
-def _convert_stop(known: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(cast("list[Any]", value)) if name == "stop" else value for name, value in known.items()}
+def _convert_stop(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(cast("list[Any]", value)) if name == "stop" else value for name, value in values.items()}
 
 
 def _require_object(value: object, path: str) -> dict[str, Any]:

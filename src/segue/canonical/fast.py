@@ -48,7 +48,7 @@ class FastTurn(Struct, gc=False):
 
     Only the number of reasoning blocks is kept: cross-API reasoning is dropped, same-API it is copied unchanged.
     `placeholder` is sent in its place where the target requires reasoning. `variant` holds what else distinguishes the
-    turn in its own API; `has_dropped_keys` is True where it counts in `FastHistory.dropped_keys`.
+    turn in its own API; `has_dropped_keys` is True if it counts in `FastHistory.dropped_keys`.
     """
 
     content: Content | None
@@ -104,9 +104,9 @@ def require_text(content: Content) -> Content:
 def parse_argument_texts(texts: Sequence[str]) -> list[dict[str, Any]]:
     """Parse all argument texts in one decode; the separators between them detect a text that is not one object."""
     joined = f',"{_SEPARATOR}",'.join(texts)
-    read = _separated_decoder.decode(f"[{joined}]")
-    arguments = [value for value in read if isinstance(value, dict)]
-    if len(arguments) != len(texts) or read[1::2] != [_SEPARATOR] * (len(texts) - 1):
+    values = _separated_decoder.decode(f"[{joined}]")
+    arguments = [value for value in values if isinstance(value, dict)]
+    if len(arguments) != len(texts) or values[1::2] != [_SEPARATOR] * (len(texts) - 1):
         raise FastPathUnsupportedError
     if not has_key_count(joined, sum(map(len, arguments))) and any(map(find_duplicate_key, texts, arguments)):
         raise FastPathUnsupportedError
@@ -116,9 +116,11 @@ def parse_argument_texts(texts: Sequence[str]) -> list[dict[str, Any]]:
 def assign_ids(history: FastHistory, provider: str) -> None:
     """Assign the canonical ids that pairing would assign: every raw id is unique, or no call has one."""
     raw_ids, names, arguments = history.raw_ids, history.names, history.arguments
-    known = set(raw_ids)
-    named = known != {None}
-    if named and (len(known) < len(raw_ids) or not known.isdisjoint(_INVALID_IDS) or has_canonical(raw_ids)):
+    unique_ids = set(raw_ids)
+    has_ids = unique_ids != {None}
+    if has_ids and (
+        len(unique_ids) < len(raw_ids) or not unique_ids.isdisjoint(_INVALID_IDS) or has_canonical(raw_ids)
+    ):
         raise FastPathUnsupportedError
     turns = [event for event in history.events if type(event) is FastTurn and event.start < event.stop]
     calls = list(zip(raw_ids, names, arguments, strict=True))
@@ -126,7 +128,7 @@ def assign_ids(history: FastHistory, provider: str) -> None:
     if any(len(reply) > MAX_DEPTH and estimate_depth(reply) > MAX_DEPTH // 2 for reply in replies):
         raise FastPathUnsupportedError
     hashes = short_hashes(replies, 16)
-    keys = [format_turn_key(key, 0) for key in hashes] if named else _count_turn_keys(hashes)
+    keys = [format_turn_key(key, 0) for key in hashes] if has_ids else _count_turn_keys(hashes)
     counts = [turn.stop - turn.start for turn in turns]
     history.ids = hash_tool_ids(
         provider,

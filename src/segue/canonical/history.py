@@ -51,17 +51,17 @@ class Interaction(msgspec.Struct):
 
     def record(self, response: ToolResponse) -> bool:
         """Record a result; return whether it is rendered from now on."""
-        held = self.completion
-        if any(_is_repeat(response, known) for known in (held, self.original)):
+        current = self.completion
+        if any(_is_repeat(response, known) for known in (current, self.original)):
             return False
         if state_of(response) == "pending":
             self.evidence.append(response)
             return False
-        if held is not None and (self.sent or _STATE_RANK[state_of(response)] >= _STATE_RANK[state_of(held)]):
+        if current is not None and (self.sent or _STATE_RANK[state_of(response)] >= _STATE_RANK[state_of(current)]):
             self.evidence.append(response)
             return False
-        if held is not None:
-            self.evidence.append(held)
+        if current is not None:
+            self.evidence.append(current)
         self.completion, self.original = response, None
         return True
 
@@ -158,7 +158,7 @@ class History:
         return tuple(added)
 
     def _record_results(self, message: Message) -> Message | None:
-        """Return the message without results that change nothing; None where nothing else is left."""
+        """Return the message without results that change nothing; None if nothing else is left."""
         blocks: list[Block] = []
         for block in message.blocks:
             entry = self.ledger.get(block.call_id) if isinstance(block, ToolResponse) else None
@@ -235,21 +235,25 @@ class History:
         called = {call.id for message in self._messages for call in calls_of(message)}
         answered = self._answered_ids()
         messages: list[Message] = []
-        given: list[str] = []
+        completed_ids: list[str] = []
         for message in self._messages:
-            lost = [r.call_id for r in responses_of(message) if r.call_id not in called and r.call_id in self.ledger]
-            if lost:
-                calls = tuple(self.ledger[call_id].call for call_id in dict.fromkeys(lost))
+            missing_calls = [
+                r.call_id for r in responses_of(message) if r.call_id not in called and r.call_id in self.ledger
+            ]
+            if missing_calls:
+                calls = tuple(self.ledger[call_id].call for call_id in dict.fromkeys(missing_calls))
                 messages.append(Message("ai", calls, turn_key=message.turn_key))
-                called.update(lost)
-                given += lost
+                called.update(missing_calls)
+                completed_ids += missing_calls
             messages.append(message)
-            absent = [call.id for call in calls_of(message) if call.id not in answered]
-            found = [entry.completion for entry in map(self.ledger.__getitem__, absent) if entry.completion is not None]
-            if found:
-                messages.append(Message("tool", tuple(found), turn_key=message.turn_key))
-                given += [response.call_id for response in found]
-        return (tuple(messages), given) if given else (self.messages, [])
+            unanswered = [call.id for call in calls_of(message) if call.id not in answered]
+            results = [
+                entry.completion for entry in map(self.ledger.__getitem__, unanswered) if entry.completion is not None
+            ]
+            if results:
+                messages.append(Message("tool", tuple(results), turn_key=message.turn_key))
+                completed_ids += [response.call_id for response in results]
+        return (tuple(messages), completed_ids) if completed_ids else (self.messages, [])
 
     def _answered_ids(self) -> set[str]:
         return {response.call_id for message in self._messages for response in responses_of(message)}
@@ -267,13 +271,13 @@ class History:
         Dropped calls stay in the ledger as rewound and are no longer pending. The turn counter does not go back.
         """
         end = self._find_turn_end(turn_key)
-        stays = {call.id for message in self._messages[:end] for call in calls_of(message)}
-        gone = {call.id for message in self._messages[end:] for call in calls_of(message)}
-        before = (_without_results(message, gone) for message in self._messages[:end])
-        late = (_only_results(message, stays) for message in self._messages[end:])
+        kept_ids = {call.id for message in self._messages[:end] for call in calls_of(message)}
+        dropped_ids = {call.id for message in self._messages[end:] for call in calls_of(message)}
+        before = (_without_results(message, dropped_ids) for message in self._messages[:end])
+        late = (_only_results(message, kept_ids) for message in self._messages[end:])
         self._messages = [message for message in (*before, *late) if message is not None]
         self.edit_count += 1
-        for call_id in gone:
+        for call_id in dropped_ids:
             self.ledger[call_id].rewound = True
             self._open.pop(call_id, None)
             self._conflicting.pop(call_id, None)
@@ -282,19 +286,19 @@ class History:
         self._early_results = {
             call_id: response for call_id, response in self._early_results.items() if call_id in answered
         }
-        self._pairer.forget_turns(gone)
+        self._pairer.forget_turns(dropped_ids)
         self._has_gaps = self._has_gaps and bool(self.complete_from_ledger()[1])
 
     def _find_turn_end(self, turn_key: str) -> int:
         """Return the index after the last message of a turn, or after its last before another turn began."""
-        places = [place for place, message in enumerate(self._messages) if message.turn_key == turn_key]
-        if not places:
+        positions = [position for position, message in enumerate(self._messages) if message.turn_key == turn_key]
+        if not positions:
             raise InputError(f"there is no turn {turn_key!r}", path="turn")
-        end = places[0]
-        for place in range(end, len(self._messages)):
-            message = self._messages[place]
+        end = positions[0]
+        for position in range(end, len(self._messages)):
+            message = self._messages[position]
             if message.turn_key == turn_key:
-                end = place
+                end = position
             elif message.speaker == "ai":
                 break
         return end + 1
@@ -314,9 +318,9 @@ class History:
         if unknown := called - self.ledger.keys():
             raise InputError(f"{min(unknown)} is not a tool call of this history", path="messages")
         waiting = {call.id for call in self.pending}
-        lost = [c.id for m in self._messages for c in calls_of(m) if c.id in waiting and c.id not in called]
-        if lost:
-            raise InputError(f"tool call {lost[0]} has no result yet and can't be dropped", path="messages")
+        dropped_pending = [c.id for m in self._messages for c in calls_of(m) if c.id in waiting and c.id not in called]
+        if dropped_pending:
+            raise InputError(f"tool call {dropped_pending[0]} has no result yet and can't be dropped", path="messages")
         for message in messages:
             for response in responses_of(message):
                 if response.call_id in self.ledger:
@@ -328,11 +332,11 @@ class History:
 
     def pin(self, message: Message) -> Message:
         """Exclude a message from compression; return it as it is stored now."""
-        same = [place for place, held in enumerate(self._messages) if held is message]
-        equal = same or [place for place, held in enumerate(self._messages) if held == message]
-        if not equal:
+        identical = [position for position, stored in enumerate(self._messages) if stored is message]
+        matches = identical or [position for position, stored in enumerate(self._messages) if stored == message]
+        if not matches:
             raise InputError("the message is not in this history", path="message")
-        pinned = self._messages[equal[0]] = msgspec.structs.replace(self._messages[equal[0]], pinned=True)
+        pinned = self._messages[matches[0]] = msgspec.structs.replace(self._messages[matches[0]], pinned=True)
         return pinned
 
 
@@ -355,13 +359,13 @@ def _validate_block(block: Block, path: str) -> Block:
 
 
 def _only_results(message: Message, calls: Container[str]) -> Message | None:
-    """Return the message with only the results of these calls; None where it has none."""
+    """Return the message with only the results of these calls; None if it has none."""
     kept = tuple(response for response in responses_of(message) if response.call_id in calls)
     return message.with_blocks(kept, speaker="tool") if kept and kept != message.blocks else message if kept else None
 
 
 def _without_results(message: Message, calls: Container[str]) -> Message | None:
-    """Return the message without the results of these calls; None where nothing else is left."""
+    """Return the message without the results of these calls; None if nothing else is left."""
     if all(response.call_id not in calls for response in responses_of(message)):
         return message
     kept = tuple(b for b in message.blocks if not isinstance(b, ToolResponse) or b.call_id not in calls)

@@ -39,13 +39,13 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 def short_hash(text: str | bytes, length: int = 24) -> str:
-    """The first characters of base64url(sha256(text)); 40 at most."""
+    """Return the first `length` characters of base64url(sha256(text)); 40 at most."""
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     return b2a_base64(sha256(data).digest()[:30], newline=False)[:length].translate(_URL_SAFE).decode()
 
 
 def short_hashes(texts: Sequence[bytes], length: int) -> list[str]:
-    """`short_hash` of many texts; `length` is a multiple of four."""
+    """Return the `short_hash` of each text; `length` is a multiple of four."""
     digests = b"".join([sha256(text).digest()[: length // 4 * 3] for text in texts])
     hashes = b2a_base64(digests).translate(_URL_SAFE).decode()
     return [hashes[start : start + length] for start in range(0, length * len(texts), length)]
@@ -86,7 +86,7 @@ def hash_tool_id(
 def hash_tool_ids(
     provider: str, raw_ids: Sequence[str], names: Sequence[str], turn_keys: Sequence[str], indexes: Sequence[int]
 ) -> list[str]:
-    """`hash_tool_id` of many calls."""
+    """Return the `hash_tool_id` of each call."""
     columns = (raw_ids, names, turn_keys, indexes)
     texts = [f"{provider}|{a}|{b}|{c}|{d}".encode() for a, b, c, d in zip(*columns, strict=True)]
     joined = b"".join(texts)

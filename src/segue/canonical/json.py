@@ -58,7 +58,7 @@ def encode_json_text(value: object) -> str:
 
 
 def encode_json_sorted(value: object) -> bytes:
-    """The same bytes for the same value, however its keys were ordered."""
+    """Encode with sorted keys, so that equal values give equal bytes."""
     return _sorting_encoder.encode(value)
 
 
@@ -141,10 +141,12 @@ def _describe_error(buffer: bytes, error: Exception) -> str:
         return f"not JSON: it ends too early, {_format_position(buffer, len(buffer))}"
     if "out of range" in reason and (at := _first_huge_number(buffer)) is not None:
         return f"not JSON: a number out of range {_format_position(buffer, at)}"
-    place = re.search(r"\(byte (\d+)\)", reason)
-    if place is None:
+    byte_position = re.search(r"\(byte (\d+)\)", reason)
+    if byte_position is None:
         return f"not JSON: {reason[:1].lower()}{reason[1:]}"
-    return f"not JSON: {reason[: place.start()].strip()} {_format_position(buffer, int(place.group(1)))}"
+    return (
+        f"not JSON: {reason[: byte_position.start()].strip()} {_format_position(buffer, int(byte_position.group(1)))}"
+    )
 
 
 def _format_position(buffer: bytes, at: int) -> str:
@@ -239,18 +241,18 @@ def find_duplicate_key(text: str, value: object) -> str | None:
     """Return a key that occurs twice in an object of this JSON, or None; `value` is its parsed value."""
     if isinstance(value, dict) and has_key_count(text, len(cast("dict[str, Any]", value))):
         return None
-    found: list[str] = []
+    duplicates: list[str] = []
 
-    def look(pairs: list[tuple[str, Any]]) -> None:
+    def check_pairs(pairs: list[tuple[str, Any]]) -> None:
         keys = [key for key, _ in pairs]
         if len(set(keys)) < len(keys):
-            found.append(next(key for at, key in enumerate(keys) if key in keys[:at]))
+            duplicates.append(next(key for at, key in enumerate(keys) if key in keys[:at]))
 
     try:
-        json.loads(text, object_pairs_hook=look)
+        json.loads(text, object_pairs_hook=check_pairs)
     except (ValueError, RecursionError):
         return None
-    return found[0] if found else None
+    return duplicates[0] if duplicates else None
 
 
 def reject_duplicate_key(data: object, key: str) -> None:
@@ -270,10 +272,10 @@ def to_plain_json(value: object) -> Any:
     return _to_plain(value, "", (), [0])
 
 
-def _to_plain(value: object, path: str, parents: tuple[int, ...], halves: list[int]) -> Any:
+def _to_plain(value: object, path: str, parents: tuple[int, ...], surrogate_count: list[int]) -> Any:
     if isinstance(value, str):
         text, count = _UNPAIRED_SURROGATE.subn(_REPLACEMENT, value)
-        halves[0] += count
+        surrogate_count[0] += count
         return text
     if value is None or isinstance(value, bool | int):
         return value
@@ -288,27 +290,27 @@ def _to_plain(value: object, path: str, parents: tuple[int, ...], halves: list[i
     parents = (*parents, id(value))
     # Loops, since a comprehension would take a second frame of the stack at each level.
     if isinstance(value, Mapping):
-        made: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for key, item in cast("Mapping[object, object]", value).items():
-            made[_to_plain_key(key, path, halves)] = _to_plain(
-                item, f"{path}.{key}" if path else str(key), parents, halves
+            members[_to_plain_key(key, path, surrogate_count)] = _to_plain(
+                item, f"{path}.{key}" if path else str(key), parents, surrogate_count
             )
-        return made
+        return members
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         items: list[Any] = []
         for index, item in enumerate(cast("Sequence[object]", value)):
-            items.append(_to_plain(item, f"{path}[{index}]", parents, halves))
+            items.append(_to_plain(item, f"{path}[{index}]", parents, surrogate_count))
         return items
-    return _to_plain(_dump_object(value, path), path, parents, halves)
+    return _to_plain(_dump_object(value, path), path, parents, surrogate_count)
 
 
-def _to_plain_key(key: object, path: str, halves: list[int]) -> str:
+def _to_plain_key(key: object, path: str, surrogate_count: list[int]) -> str:
     if not isinstance(key, str):
         raise InputError(f"an object's key must be a string, not {type(key).__name__}", path=path)
     if key.isascii():
         return key
     text, count = _UNPAIRED_SURROGATE.subn(_REPLACEMENT, key)
-    halves[0] += count
+    surrogate_count[0] += count
     return text
 
 
@@ -328,15 +330,16 @@ def _dump_object(value: object, path: str) -> object:
         raise InputError(f"a value of type {type(value).__name__!r} can't be written as JSON", path=path) from None
 
 
-def _add_defaults(given: Any, whole: Any) -> Any:
+def _add_defaults(set_values: Any, all_values: Any) -> Any:
     """Return the fields that were set, plus defaults of the class that are not None (such as a role or a type)."""
-    match given, whole:
+    match set_values, all_values:
         case dict(), dict():
-            made, added = cast("dict[str, Any]", given), cast("dict[str, Any]", whole)
-            return made | {
-                key: item if made.get(key) is None else _add_defaults(made[key], item) for key, item in added.items()
+            fields, all_fields = cast("dict[str, Any]", set_values), cast("dict[str, Any]", all_values)
+            return fields | {
+                key: item if fields.get(key) is None else _add_defaults(fields[key], item)
+                for key, item in all_fields.items()
             }
-        case list(), list() if len(cast("list[Any]", given)) == len(cast("list[Any]", whole)):
-            return list(map(_add_defaults, cast("list[Any]", given), cast("list[Any]", whole)))
+        case list(), list() if len(cast("list[Any]", set_values)) == len(cast("list[Any]", all_values)):
+            return list(map(_add_defaults, cast("list[Any]", set_values), cast("list[Any]", all_values)))
         case _:
-            return given
+            return set_values

@@ -94,8 +94,8 @@ class _Turn:
         """Return the first open call with or without an id, of this tool where given."""
 
         def fits(slot: _Slot) -> bool:
-            raw_id, ran = _pair_key(slot.call)
-            return (raw_id is None) is without_id and ran is hosted and tool in (None, slot.call.name)
+            raw_id, is_hosted = _pair_key(slot.call)
+            return (raw_id is None) is without_id and is_hosted is hosted and tool in (None, slot.call.name)
 
         return self._next_in_queue((hosted, without_id, tool), filter(fits, self.slots))
 
@@ -144,7 +144,7 @@ class Pairer:
         misnamed: list[tuple[int, ToolResponse]] = []
         index = 0
         changed = turn is not None
-        key = turn.key if turn is not None else message.turn_key
+        turn_key = turn.key if turn is not None else message.turn_key
         for block in message.blocks:
             if isinstance(block, ToolCall) and turn is not None:
                 block = self._add_call(block, turn, index)
@@ -154,25 +154,25 @@ class Pairer:
                 if self._is_misnamed(block):
                     misnamed.append((len(blocks), block))
                 else:
-                    block, answered = self._pair_result(block)
-                    key = key or answered
+                    block, result_turn_key = self._pair_result(block)
+                    turn_key = turn_key or result_turn_key
             blocks.append(block)
-        for place, response in misnamed:
-            blocks[place], answered = self._pair_with_next_open(response)
-            key = key or answered
-        return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=key) if changed else message
+        for position, response in misnamed:
+            blocks[position], result_turn_key = self._pair_with_next_open(response)
+            turn_key = turn_key or result_turn_key
+        return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=turn_key) if changed else message
 
     def forget_turns(self, calls: Container[str]) -> None:
         """Exclude the turns of these calls from pairing. Their canonical ids stay in use."""
         self._turns = [turn for turn in self._turns if not any(slot.call.id in calls for slot in turn.slots)]
-        left = set(map(id, self._turns))
-        self._open_turns = [turn for turn in self._open_turns if id(turn) in left]
+        remaining = set(map(id, self._turns))
+        self._open_turns = [turn for turn in self._open_turns if id(turn) in remaining]
         self._last_turn = None
         self._newest_turn_by_key = {
-            name: turn
+            key: turn
             for turn in self._turns
-            for name, slots in turn.slots_by_key.items()
-            if slots and name[0] is not None
+            for key, slots in turn.slots_by_key.items()
+            if slots and key[0] is not None
         }
 
     def restore_call(self, call: ToolCall, turn_key: str, result: ToolResponse | None, *, match_raw_id: bool) -> None:
@@ -215,24 +215,24 @@ class Pairer:
         if call.origin.is_approval:
             return call
         slot = self._slots[call_id] = _Slot(call, turn)
-        name = _pair_key(call)
-        turn.add_slot(slot, name)
+        key = _pair_key(call)
+        turn.add_slot(slot, key)
         if not self._open_turns or self._open_turns[-1] is not turn:
             self._open_turns.append(turn)
         if raw_id is not None:
-            self._newest_turn_by_key[name] = turn
+            self._newest_turn_by_key[key] = turn
         return call
 
     def _pair_result(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
         """Return the result with its call's id, and the key of that call's turn (None for an orphan)."""
         if response.call_id and response.call_id in self._slots:
             return self._assign_result(self._slots[response.call_id], response)
-        name = _pair_key(response)
-        if name in self._newest_turn_by_key:
-            self._claims[name] -= 1
-            turn = self._newest_turn_by_key[name]
-            return self._assign_result(turn.first_open(name) or turn.slots_by_key[name][-1], response)
-        if name in self._call_keys:
+        key = _pair_key(response)
+        if key in self._newest_turn_by_key:
+            self._claims[key] -= 1
+            turn = self._newest_turn_by_key[key]
+            return self._assign_result(turn.first_open(key) or turn.slots_by_key[key][-1], response)
+        if key in self._call_keys:
             return response, None
         slot = self._find_by_content(response, self._turns[-1:]) or self._find_by_position(response)
         slot = slot or self._find_by_content(response, reversed(self._turns[-2:]))
@@ -244,20 +244,20 @@ class Pairer:
         if not self._open_turns:
             return None
         turn, tool = self._open_turns[-1], response.name or None
-        found = turn.first_open_by_position(hosted=response.hosted, without_id=True, tool=tool)
-        if found is None and (response.origin.raw_id is None or self._positional):
-            found = turn.first_open_by_position(hosted=response.hosted, without_id=False, tool=tool)
-            if found is not None and self._claims[_pair_key(found.call)] > 0:
+        slot = turn.first_open_by_position(hosted=response.hosted, without_id=True, tool=tool)
+        if slot is None and (response.origin.raw_id is None or self._positional):
+            slot = turn.first_open_by_position(hosted=response.hosted, without_id=False, tool=tool)
+            if slot is not None and self._claims[_pair_key(slot.call)] > 0:
                 return None
-        return found
+        return slot
 
     def _is_misnamed(self, response: ToolResponse) -> bool:
         """Whether a result can be paired by position only: neither its id nor its name matches a call."""
         turn = self._last_turn
         if turn is None or not turn.open_count or not self._positional or response.hosted or not response.name:
             return False
-        name = _pair_key(response)
-        known = response.call_id in self._slots or name in self._newest_turn_by_key or name in self._call_keys
+        key = _pair_key(response)
+        known = response.call_id in self._slots or key in self._newest_turn_by_key or key in self._call_keys
         return not known and response.name not in turn.tool_names
 
     def _pair_with_next_open(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
@@ -268,8 +268,8 @@ class Pairer:
         slot = slot or turn.first_open_by_position(hosted=False, without_id=False, tool=None)
         if slot is None or self._claims[_pair_key(slot.call)] > 0:
             return self._pair_result(response)
-        answered, key = self._assign_result(slot, response)
-        return msgspec.structs.replace(answered, name=slot.call.name), key
+        paired, key = self._assign_result(slot, response)
+        return msgspec.structs.replace(paired, name=slot.call.name), key
 
     def _find_by_content(self, response: ToolResponse, turns: Iterable[_Turn]) -> _Slot | None:
         """Return a call of a closed turn whose result has the same content: this one is its duplicate."""
@@ -289,8 +289,8 @@ class Pairer:
         if slot.result is None:
             slot.result = response
             slot.turn.open_count -= 1
-        named = response.name or slot.call.name
-        return msgspec.structs.replace(response, call_id=slot.call.id, name=named), slot.turn.key
+        name = response.name or slot.call.name
+        return msgspec.structs.replace(response, call_id=slot.call.id, name=name), slot.turn.key
 
     def _make_orphan(self, response: ToolResponse) -> ToolResponse:
         origin = response.origin
@@ -301,8 +301,8 @@ class Pairer:
         # A canonical id is kept unless it is the id of a call that this is not the result of.
         if response.call_id or (is_canonical(origin.raw_id) and origin.raw_id not in self._ids):
             return msgspec.structs.replace(response, call_id=response.call_id or origin.raw_id or "")
-        made = hash_tool_id(origin.provider, origin.raw_id, response.name, "orphan", index)
-        return msgspec.structs.replace(response, call_id=made)
+        call_id = hash_tool_id(origin.provider, origin.raw_id, response.name, "orphan", index)
+        return msgspec.structs.replace(response, call_id=call_id)
 
     def pair_early_results(self, message: Message) -> Message:
         """Pair the message's results that precede their call: with it if it is still open, else as orphans."""
@@ -310,14 +310,14 @@ class Pairer:
             return message
         if not any(isinstance(block, ToolResponse) and not block.call_id for block in message.blocks):
             return message
-        key = message.turn_key
+        turn_key = message.turn_key
         blocks: list[Block] = []
         for block in message.blocks:
             if isinstance(block, ToolResponse) and not block.call_id:
-                block, answered = self._pair_early_result(block)
-                key = key or answered
+                block, result_turn_key = self._pair_early_result(block)
+                turn_key = turn_key or result_turn_key
             blocks.append(block)
-        return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=key)
+        return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=turn_key)
 
     def _pair_early_result(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
         if self._unanswered is None:
@@ -344,11 +344,13 @@ def _can_be_duplicate(response: ToolResponse, slot: _Slot) -> bool:
 
 def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Message, ...]:
     """Return all messages of a body with the ids of their calls and results."""
-    borne = {_pair_key(call) for message in messages for call in calls_of(message) if _can_have_result(call)}
-    claimed = [_pair_key(result) for message in messages for result in responses_of(message) if result.origin.raw_id]
-    pairer = Pairer(positional=positional, call_keys=borne, result_keys=claimed if positional else ())
-    fed = [pairer.feed(message) for message in messages]
-    return tuple(pairer.pair_early_results(message) for message in fed)
+    call_keys = {_pair_key(call) for message in messages for call in calls_of(message) if _can_have_result(call)}
+    result_keys = [
+        _pair_key(result) for message in messages for result in responses_of(message) if result.origin.raw_id
+    ]
+    pairer = Pairer(positional=positional, call_keys=call_keys, result_keys=result_keys if positional else ())
+    paired = [pairer.feed(message) for message in messages]
+    return tuple(pairer.pair_early_results(message) for message in paired)
 
 
 def _can_have_result(call: ToolCall) -> bool:

@@ -107,7 +107,7 @@ class Request(Struct, frozen=True, gc=False):
 
 
 class Usage(Struct, frozen=True, gc=False):
-    """Token counts. `input` includes cached tokens."""
+    """Token counts. `input` includes the cached tokens, `output` the reasoning tokens."""
 
     input: int = 0
     output: int = 0

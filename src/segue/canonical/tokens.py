@@ -62,7 +62,7 @@ class TokenEstimator(Struct):
         return ceil(estimate_message(message) * self.ratio(family))
 
     def ratio(self, family: str | None = None) -> float:
-        """Return the ratio of reported to estimated tokens: 1 where nothing was learned."""
+        """Return the ratio of reported to estimated tokens: 1 if nothing was learned."""
         return self.learned.get(self.family if family is None else family, (1.0, 0))[0]
 
     def calibrate(self, estimated: float, reported: int, family: str = "") -> None:

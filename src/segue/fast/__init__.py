@@ -41,7 +41,7 @@ class FastConversion(Struct, frozen=True):
 
 
 def convert_fast(data: bytes, job: ConvertJob, *, min_size: int = _MIN_SIZE) -> FastConversion | None:
-    """Return the converted body, or None where the full pipeline is needed. Smaller bodies are not tried."""
+    """Return the converted body, or None if the full pipeline is needed. Smaller bodies are not tried."""
     if len(data) < min_size or job.tool_format in TEXT_FORMATS:
         return None
     try:
@@ -52,19 +52,19 @@ def convert_fast(data: bytes, job: ConvertJob, *, min_size: int = _MIN_SIZE) -> 
 
 def _convert(data: bytes, job: ConvertJob) -> FastConversion:
     body = split_body(data, job)
-    whole = body.fast_path.parse(body.items)
-    assign_ids(whole, body.source.provider)
-    frame = build_frame(whole, body, job)
-    whole.sent_ids = frame.ids.copy_empty().assign_fast(whole, body.source.provider)
+    history = body.fast_path.parse(body.items)
+    assign_ids(history, body.source.provider)
+    frame = build_frame(history, body, job)
+    history.sent_ids = frame.ids.copy_empty().assign_fast(history, body.source.provider)
     # Same-API items keep their ids; a sample can't show whether all of them would.
-    if body.original_items is not None and None not in whole.raw_ids and whole.sent_ids != whole.raw_ids:
+    if body.original_items is not None and None not in history.raw_ids and history.sent_ids != history.raw_ids:
         raise FastPathUnsupportedError
     # Before `render_events`, which merges neighbours.
-    report = build_report(whole, frame.report_template, frame.options)
+    report = build_report(history, frame.report_template, frame.options)
     if body.original_items is None:
         items = [
             *frame.system_items,
-            *frame.fast_path.render(whole, render_events(whole, frame.options), frame.options),
+            *frame.fast_path.render(history, render_events(history, frame.options), frame.options),
         ]
     else:
         items = body.original_items

@@ -50,7 +50,7 @@ class Frame(Struct, frozen=True):
 
 
 class _CacheEntry:
-    """A cache entry for one combination of terms."""
+    """The frame cached under one key."""
 
     __slots__ = ("frame",)
 
@@ -59,19 +59,19 @@ class _CacheEntry:
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def _cache_entry(*_terms: object) -> _CacheEntry:
+def _cache_entry(*_key: object) -> _CacheEntry:
     return _CacheEntry()
 
 
-def build_frame(whole: FastHistory, body: SplitBody, job: ConvertJob) -> Frame:
-    shapes = find_shapes(whole)
-    head = encode_json(body.items[: whole.system_count]) if whole.system_count else b""
-    small = sum(map(len, body.rest.values())) + len(head) < _MAX_CACHED_SIZE
-    memory = _cache_entry(*_body_terms(body, job), head, *_history_terms(whole, shapes)) if small else _CacheEntry()
-    frame = memory.frame
+def build_frame(history: FastHistory, body: SplitBody, job: ConvertJob) -> Frame:
+    shapes = find_shapes(history)
+    head = encode_json(body.items[: history.system_count]) if history.system_count else b""
+    is_cacheable = sum(map(len, body.rest.values())) + len(head) < _MAX_CACHED_SIZE
+    entry = _cache_entry(*_body_key(body, job), head, *_history_key(history, shapes)) if is_cacheable else _CacheEntry()
+    frame = entry.frame
     if frame is None or not frame.verified.issuperset(shapes):
-        frame = memory.frame = _verify_sample(whole, shapes, body, job, frame.verified if frame is not None else set())
-    names = set(whole.names)
+        frame = entry.frame = _verify_sample(history, shapes, body, job, frame.verified if frame is not None else set())
+    names = set(history.names)
     if any(frame.names.render(name) != name for name in names) or (frame.tool_count > _MAX_TOOLS and len(names) > 1):
         raise FastPathUnsupportedError
     return frame
@@ -92,35 +92,35 @@ class _IdentityKey:
         return id(self.value)
 
 
-def _body_terms(body: SplitBody, job: ConvertJob) -> tuple[object, ...]:
+def _body_key(body: SplitBody, job: ConvertJob) -> tuple[object, ...]:
     wires = (_IdentityKey(body.source), _IdentityKey(job.target), job.source is None)
     return (*wires, job.model, job.tool_format, job.policy, *body.rest, *body.rest.values())
 
 
-def _history_terms(whole: FastHistory, shapes: Iterable[Shape]) -> tuple[object, ...]:
-    """Return the properties of a conversation that the frame or the kinds of findings depend on."""
-    events = whole.events
+def _history_key(history: FastHistory, shapes: Iterable[Shape]) -> tuple[object, ...]:
+    """Return the part of the cache key for the history: what the frame or the kinds of findings depend on."""
+    events = history.events
     last = events[-1]
     ends = (events[0], last, events[min(last_user_index(events) + 1, len(events) - 1)])
     kinds = [isinstance(event, FastTurn) and event.start < event.stop for event in ends]
     last_character = last.content[-1:] if isinstance(last.content, str) else (last.content or [""])[-1][-1:]
     opening = events[0].content
     first = opening if isinstance(opening, str) else "\n".join(opening or ())
-    dropped = [key for key, count in whole.dropped_keys.items() if count]
+    dropped = [key for key, count in history.dropped_keys.items() if count]
     causes = map(any, zip(*map(finding_causes, shapes), strict=True))
     return (*map(type, ends), *kinds, last_character.isspace(), has_json_word(first), *causes, *dropped)
 
 
 def _verify_sample(
-    whole: FastHistory, shapes: Mapping[Shape, int], body: SplitBody, job: ConvertJob, verified: set[object]
+    history: FastHistory, shapes: Mapping[Shape, int], body: SplitBody, job: ConvertJob, verified: set[object]
 ) -> Frame:
     """Convert a sample by the full pipeline, and check that the fast path renders it the same."""
-    places, shown = choose_sample(whole, shapes, len(body.items), verified)
-    items = [body.items[place] for place in places]
-    given = (
-        msgspec.to_builtins(items) if body.original_items is None else [body.original_items[place] for place in places]
+    indexes, covered = choose_sample(history, shapes, len(body.items), verified)
+    items = [body.items[index] for index in indexes]
+    sample_items = (
+        msgspec.to_builtins(items) if body.original_items is None else [body.original_items[index] for index in indexes]
     )
-    conversion = convert_request(body.with_items(given), job)
+    conversion = convert_request(body.with_items(sample_items), job)
     if conversion.source is not body.source or not body.fast_path.supports_request(conversion.request):
         raise FastPathUnsupportedError
     # Which deferred tools are loaded depends on the calls, and a sample does not have all calls.
@@ -131,9 +131,13 @@ def _verify_sample(
     sample.sent_ids = conversion.rendered.ids.copy_empty().assign_fast(sample, body.source.provider)
     template = build_template(sample, conversion, job.target)
     fast_path, rendered = require_fast_path(job.target), conversion.rendered
-    options = _render_options(whole, conversion)
+    options = _render_options(history, conversion)
     expected: list[Any] = rendered.body[fast_path.conversation_key]
-    actual = fast_path.render(sample, render_events(sample, options), options) if body.original_items is None else given
+    actual = (
+        fast_path.render(sample, render_events(sample, options), options)
+        if body.original_items is None
+        else sample_items
+    )
     head = len(expected) - len(actual)
     if head < 0 or encode_json(actual) != encode_json(expected[head:]) or not all(map(_is_system, expected[:head])):
         raise FastPathUnsupportedError
@@ -150,7 +154,7 @@ def _verify_sample(
         rendered.names,
         template,
         len(conversion.request.tools),
-        verified | shown,
+        verified | covered,
     )
 
 
@@ -158,8 +162,8 @@ def _is_system(item: dict[str, Any]) -> bool:
     return item.get("role") in ("system", "developer")
 
 
-def _render_options(whole: FastHistory, conversion: Conversion) -> FastRenderOptions:
-    constraints, last = conversion.transcript.constraints, whole.events[-1]
+def _render_options(history: FastHistory, conversion: Conversion) -> FastRenderOptions:
+    constraints, last = conversion.transcript.constraints, history.events[-1]
     return FastRenderOptions(
         constraints,
         conversion.rendered.report.id_scheme,

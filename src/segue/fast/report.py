@@ -22,7 +22,7 @@ __all__ = ["ReportTemplate", "build_report", "build_template"]
 _UNSUPPORTED_KINDS = frozenset(
     {"argument", "dedupe", "id", "moved", "orphan", "reordered", "supplied", "surrogate", "synthetic", "text"}
 )
-_REASONING, _DROPPED_KEYS = "reasoning", "unsaid"
+_REASONING, _DROPPED_KEYS = "reasoning", "dropped keys"
 
 
 class ReportTemplate(Struct, frozen=True):
@@ -46,19 +46,19 @@ def build_template(sample: FastHistory, conversion: Conversion, target: Wire) ->
         raise FastPathUnsupportedError
     counted = count_dropped_fields(conversion.request, target)
     dropped = {dropped_finding(key, count, target): key for key, count in counted.items()}
-    made: list[tuple[str, Finding]] = []
-    for group, found in groupby(report.findings, lambda finding: _finding_group(finding, dropped)):
-        run = list(found)
+    findings: list[tuple[str, Finding]] = []
+    for group, group_findings in groupby(report.findings, lambda finding: _finding_group(finding, dropped)):
+        run = list(group_findings)
         if group in (PLACEHOLDER_INSERTED, FILLER_INSERTED, _REASONING):
             if run != _repeat_finding(group, run[0], sample, FastRenderOptions(constraints)):
                 raise FastPathUnsupportedError
-            made.append((group, run[0]))
+            findings.append((group, run[0]))
         elif group in _UNSUPPORTED_KINDS:
             raise FastPathUnsupportedError
         else:
-            made += [(group, finding) for finding in run]
-    around = {key: count - sample.dropped_keys.get(key, 0) for key, count in counted.items()}
-    return ReportTemplate(target, report.id_scheme, report.model, made, around)
+            findings += [(group, finding) for finding in run]
+    outside_counts = {key: count - sample.dropped_keys.get(key, 0) for key, count in counted.items()}
+    return ReportTemplate(target, report.id_scheme, report.model, findings, outside_counts)
 
 
 def _finding_group(finding: Finding, dropped_keys: Iterable[Finding]) -> str:
@@ -78,19 +78,19 @@ def _repeat_finding(group: str, finding: Finding, history: FastHistory, options:
     return [msgspec.structs.replace(finding, call_id=call_id) for call_id in openers]
 
 
-def build_report(whole: FastHistory, template: ReportTemplate, options: FastRenderOptions) -> Report:
+def build_report(history: FastHistory, template: ReportTemplate, options: FastRenderOptions) -> Report:
     """Return the report that the full pipeline would have made."""
     report = Report(target=template.target.name, id_scheme=template.id_scheme, model=template.model)
-    report.seen = whole.ids.copy()
-    report.emitted_calls = list(zip(whole.ids, whole.sent_ids, strict=True))
+    report.seen = history.ids.copy()
+    report.emitted_calls = list(zip(history.ids, history.sent_ids, strict=True))
     report.emitted_results = report.emitted_calls.copy()
     for group, finding in template.findings:
         if group == _DROPPED_KEYS:
             key = finding.subject or ""
-            count = template.dropped_keys[key] + whole.dropped_keys.get(key, 0)
+            count = template.dropped_keys[key] + history.dropped_keys.get(key, 0)
             report.findings.append(dropped_finding(key, count, template.target))
         elif group in (PLACEHOLDER_INSERTED, FILLER_INSERTED, _REASONING):
-            report.findings += _repeat_finding(group, finding, whole, options)
+            report.findings += _repeat_finding(group, finding, history, options)
         else:
             report.findings.append(finding)
     return report

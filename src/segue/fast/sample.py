@@ -15,34 +15,34 @@ Shape: TypeAlias = tuple[int, bool, bool, object, object, type, tuple[object, ..
 
 
 def choose_sample(
-    whole: FastHistory, shapes: Mapping[Shape, int], length: int, verified: set[object]
+    history: FastHistory, shapes: Mapping[Shape, int], length: int, verified: set[object]
 ) -> tuple[list[int], set[object]]:
     """Return the indexes of the sample's items and the shapes and traits they cover.
 
     Covered are each kind of event after each other kind, each trait of a turn, and both ends. Of equal events the
     shortest is taken; what is `verified` is skipped.
     """
-    events = whole.events
+    events = history.events
     # The start of the last exchange decides whether reasoning may be on.
     opening = last_user_index(events)
     chosen = {0, len(events) - 1, opening, min(opening + 1, len(events) - 1)}
-    shown: set[object] = set()
+    covered: set[object] = set()
     reported: set[int] = set()
     for shape, index in sorted(shapes.items(), key=lambda item: (item[0][0], item[1])):
         # The sample must have every cause of a finding, also in verified shapes.
         causes = {number for number, applies in enumerate(finding_causes(shape)) if applies}
         traits = _shape_traits(*shape)
-        if not causes <= reported or not verified.issuperset(traits - shown):
+        if not causes <= reported or not verified.issuperset(traits - covered):
             chosen |= {max(index - 1, 0), index}
             reported |= causes
-        shown |= {shape, *traits}
+        covered |= {shape, *traits}
     # A user message keeps its predecessor: same-API, a new sequence could be repaired.
     chosen |= {index - 1 for index in chosen if index and isinstance(events[index], FastUserMessage)}
-    stops = [*whole.starts[1:], length]
-    places = [*range(whole.system_count)]
+    stops = [*history.starts[1:], length]
+    indexes = [*range(history.system_count)]
     for index in sorted(chosen):
-        places += range(whole.starts[index], stops[index])
-    return places, shown
+        indexes += range(history.starts[index], stops[index])
+    return indexes, covered
 
 
 def finding_causes(shape: Shape) -> tuple[bool, ...]:
@@ -50,8 +50,8 @@ def finding_causes(shape: Shape) -> tuple[bool, ...]:
 
     Calls; a reply without calls; reasoning; dropped keys; a user message after results.
     """
-    calls, thinks, marked, before, kind, *_ = shape
-    return calls > 0, kind is False, thinks, marked, before is True and kind is FastUserMessage
+    calls, has_reasoning, has_dropped_keys, before, kind, *_ = shape
+    return calls > 0, kind is False, has_reasoning, has_dropped_keys, before is True and kind is FastUserMessage
 
 
 def last_user_index(events: Sequence[FastEvent]) -> int:
@@ -59,36 +59,41 @@ def last_user_index(events: Sequence[FastEvent]) -> int:
     return next((index for index in range(len(events) - 1, -1, -1) if isinstance(events[index], FastUserMessage)), 0)
 
 
-def find_shapes(whole: FastHistory) -> dict[Shape, int]:
+def find_shapes(history: FastHistory) -> dict[Shape, int]:
     """Return the index of the first event of each shape."""
-    if not whole.events:
+    if not history.events:
         raise FastPathUnsupportedError
-    results = whole.results
-    failed = set(whole.error_results)
-    odd = failed.union([place for place, result in enumerate(results) if not result or isinstance(result, list)])
+    results = history.results
+    failed = set(history.error_results)
+    irregular = failed.union(
+        [call_index for call_index, result in enumerate(results) if not result or isinstance(result, list)]
+    )
     shapes: dict[Shape, int] = {}
     before: object = None
-    for index, event in enumerate(whole.events):
+    for index, event in enumerate(history.events):
         if isinstance(event, FastUserMessage):
             kind: object = FastUserMessage
             shape: Shape = (0, False, event.has_dropped_keys, before, kind, type(event.content), (), None)
         else:
             start, stop = event.start, event.stop
             kind = start < stop
-            found: tuple[object, ...] = ()
-            if odd and not odd.isdisjoint(range(start, stop)):
-                found = tuple(
-                    [(place in failed, results[place] and type(results[place])) for place in range(start, stop)]
+            irregular_results: tuple[object, ...] = ()
+            if irregular and not irregular.isdisjoint(range(start, stop)):
+                irregular_results = tuple(
+                    [
+                        (call_index in failed, results[call_index] and type(results[call_index]))
+                        for call_index in range(start, stop)
+                    ]
                 )
-            thinks = event.reasoning_count > 0
+            has_reasoning = event.reasoning_count > 0
             shape = (
                 stop - start,
-                thinks,
+                has_reasoning,
                 event.has_dropped_keys,
                 before,
                 kind,
                 type(event.content),
-                found,
+                irregular_results,
                 event.variant,
             )
         if shape not in shapes:
@@ -99,13 +104,23 @@ def find_shapes(whole: FastHistory) -> dict[Shape, int]:
 
 def _shape_traits(
     calls: int,
-    thinks: bool,
-    marked: bool,
+    has_reasoning: bool,
+    has_dropped_keys: bool,
     before: object,
     kind: object,
     content: type,
-    found: tuple[object, ...],
-    form: object,
+    irregular_results: tuple[object, ...],
+    variant: object,
 ) -> set[object]:
-    pairs = {("before", before, kind), ("content", kind, content), ("several", calls > 1), ("thinks", kind, thinks)}
-    return {*pairs, ("form", form), ("marked", kind, marked), *(("result", result) for result in found)}
+    pairs = {
+        ("before", before, kind),
+        ("content", kind, content),
+        ("several", calls > 1),
+        ("reasoning", kind, has_reasoning),
+    }
+    return {
+        *pairs,
+        ("variant", variant),
+        ("dropped keys", kind, has_dropped_keys),
+        *(("result", result) for result in irregular_results),
+    }

@@ -44,33 +44,33 @@ def split_body(data: bytes, job: ConvertJob) -> SplitBody:
     if source is job.target:
         reject_duplicate_key(data, source.conversation_key)
         return _split_same_api(_untyped.decode(data), source)
-    lane = require_fast_path(source)
-    reject_duplicate_key(data, lane.conversation_key)
+    fast_path = require_fast_path(source)
+    reject_duplicate_key(data, fast_path.conversation_key)
     if job.source is None:
-        items = lane.decode_items(rest.pop(lane.conversation_key, Raw()))
+        items = fast_path.decode_items(rest.pop(fast_path.conversation_key, Raw()))
     else:
-        items, rest = lane.split_body(data)
+        items, rest = fast_path.split_body(data)
     return SplitBody(
         source,
-        lane,
+        fast_path,
         items,
-        {lane.conversation_key: b"", **{key: _check_depth(bytes(raw)) for key, raw in rest.items()}},
+        {fast_path.conversation_key: b"", **{key: _check_depth(bytes(raw)) for key, raw in rest.items()}},
     )
 
 
 def _split_same_api(value: Any, wire: Wire) -> SplitBody:
-    lane = require_fast_path(wire)
+    fast_path = require_fast_path(wire)
     if not isinstance(value, dict):
         raise FastPathUnsupportedError
     members = cast("dict[str, Any]", value)
-    items = msgspec.convert(members.get(lane.conversation_key), warm_type(lane.items_type))
-    if not lane.can_pass_through(items):
+    items = msgspec.convert(members.get(fast_path.conversation_key), warm_type(fast_path.items_type))
+    if not fast_path.can_pass_through(items):
         raise FastPathUnsupportedError
     rest = {
-        key: b"" if key == lane.conversation_key else _check_depth(encode_json(member))
+        key: b"" if key == fast_path.conversation_key else _check_depth(encode_json(member))
         for key, member in members.items()
     }
-    return SplitBody(wire, lane, items, rest, members[lane.conversation_key])
+    return SplitBody(wire, fast_path, items, rest, members[fast_path.conversation_key])
 
 
 def require_fast_path(wire: Wire) -> FastPath:
@@ -89,7 +89,7 @@ def _check_depth(data: bytes) -> bytes:
 def _guess_source(members: dict[str, Raw]) -> Wire:
     """Guess the wire of a body without its conversation; the sample verifies it."""
     keys = {wire.fast_path.conversation_key for wire in WIRES.values() if wire.fast_path is not None}
-    seen: dict[str, Any] = {
+    body: dict[str, Any] = {
         key: [] if key in keys else _untyped.decode(_check_depth(bytes(raw))) for key, raw in members.items()
     }
-    return WIRES[detect_source(seen)]
+    return WIRES[detect_source(body)]

@@ -56,8 +56,8 @@ class Constraints(Struct, frozen=True):
     needs_user_message: bool = False
     """At least one user message is required."""
     ending: Literal["free", "prefill", "marked", "human"] = "free"
-    """What an assistant message at the end means: `free`: a normal turn; `prefill`: the start of the reply; `marked`:
-    the start of the reply if it is flagged as such (no other message may have the flag); `human`: an error."""
+    """How an assistant message at the end is handled. `free`: a normal turn; `prefill`: the start of the reply;
+    `marked`: the start of the reply if it is flagged as such (no other message may be flagged); `human`: an error."""
     allows_system_last: bool = True
     """Whether system text may be last, same-API."""
     allows_prefill_while_reasoning: bool = True
@@ -122,8 +122,8 @@ class Constraints(Struct, frozen=True):
     has_error_flag: bool = False
     keeps_own_errors: bool = True
     """Whether same-API error results are unchanged where there is no flag: the error is in their own content."""
-    empty_text: Literal["kept", "home", "refused"] = "kept"
-    """Whether a text block may be empty: `kept`: same-API; `home`: same-API where its fragment is intact; `refused`:
+    empty_text: Literal["kept", "intact", "refused"] = "kept"
+    """Whether a text block may be empty: `kept`: same-API; `intact`: same-API where its fragment is intact; `refused`:
     never. Cross-API empty text is dropped."""
     allows_blank_text: bool = True
     """Whether a text block may be only whitespace."""
@@ -148,8 +148,8 @@ class Constraints(Struct, frozen=True):
     """Whether same-API results keep all their media."""
     text_only_results: bool = False
     """Results hold only text; unknown parts are rejected too."""
-    tools_required: Literal["never", "abroad", "always"] = "never"
-    """When at least one tool must be declared if the history has calls; `abroad` means cross-API only."""
+    tools_required: Literal["never", "cross-api", "always"] = "never"
+    """When at least one tool must be declared if the history has calls: never, only cross-API, or always."""
 
 
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):

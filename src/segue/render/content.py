@@ -35,17 +35,17 @@ _OMIT_FINDINGS: dict[OmitReason, tuple[Kind, str]] = {
 
 
 def drop_omitted(draft: Draft) -> Draft:
-    """Keep content that is no part of the conversation same-API, whole; drop it otherwise."""
+    """Drop content that is no part of the conversation; same-API it is kept where its fragment is intact."""
 
-    def kept(_message: Message, block: Block) -> list[Block]:
+    def keep_or_drop(_message: Message, block: Block) -> list[Block]:
         is_kept = _is_intact(draft, block) and isinstance(block, Opaque)
         return [block] if is_kept else drop_omitted_blocks((block,), draft.report)
 
     if not any(_is_omitted(block) for message in draft.messages for block in message.blocks):
         return draft
-    made = draft.map_blocks(kept)
-    pairs = zip(made.messages, draft.messages, strict=True)
-    return made.with_messages(message for message, before in pairs if message.blocks or not before.blocks)
+    changed = draft.map_blocks(keep_or_drop)
+    pairs = zip(changed.messages, draft.messages, strict=True)
+    return changed.with_messages(message for message, before in pairs if message.blocks or not before.blocks)
 
 
 def _is_omitted(block: Block) -> bool:
@@ -185,8 +185,8 @@ def _has_no_media(message: Message) -> bool:
 
 def _restore_order(original: tuple[Block, ...], results: list[Block], others: list[Block]) -> tuple[Block, ...]:
     """Return results and other blocks in their original order."""
-    taken = {True: iter(results), False: iter(others)}
-    return tuple(next(taken[isinstance(block, ToolResponse)]) for block in original)
+    remaining = {True: iter(results), False: iter(others)}
+    return tuple(next(remaining[isinstance(block, ToolResponse)]) for block in original)
 
 
 def _can_be_moved(block: Block, draft: Draft, message: Message) -> TypeGuard[Media]:
@@ -211,8 +211,8 @@ def _convert_message_media(draft: Draft, message: Message, block: Block) -> Bloc
 
 def _can_stay(draft: Draft, block: Media | Opaque) -> bool:
     """Whether this is same-API and may be kept. An answer to an approval request must also be unchanged."""
-    approves = isinstance(block, Opaque) and block.origin.is_approval
-    return draft.is_intact(block) if approves else draft.is_native(block)
+    is_approval = isinstance(block, Opaque) and block.origin.is_approval
+    return draft.is_intact(block) if is_approval else draft.is_native(block)
 
 
 def _convert_result_media(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list[Block]]:
@@ -258,17 +258,19 @@ def _is_renderable(draft: Draft, block: Media) -> bool:
         # RFC 2397: without a type it is plain text, which only a document can be.
         head, _, payload = block.url.removeprefix("data:").partition(",")
         return bool(payload and (head or block.kind == "document"))
-    held = block.native is not None and block.native.api in draft.constraints.file_id_apis
-    return held and block.file_id is not None and block.kind in draft.constraints.file_id_kinds
+    has_file = block.native is not None and block.native.api in draft.constraints.file_id_apis
+    return has_file and block.file_id is not None and block.kind in draft.constraints.file_id_kinds
 
 
 def _unsupported_to_text(draft: Draft, block: Media | Opaque) -> Text:
-    approved = isinstance(block, Opaque) and block.origin.is_approval
-    label = TEXTS.approval_given if approved else TEXTS.unsupported.format(kind=block.kind)
+    is_approval = isinstance(block, Opaque) and block.origin.is_approval
+    label = TEXTS.approval_given if is_approval else TEXTS.unsupported.format(kind=block.kind)
     details = (block.name, _media_url(block), block.file_id) if isinstance(block, Media) else (block.text,)
-    known = next((detail for detail in details if detail), None) if isinstance(block, Media) else None
-    what = f"{block.kind} {known!r}" if known else block.kind
-    draft.report.add("text", f"{what} rendered as text: not supported by {draft.constraints.api}", subject=block.kind)
+    detail_shown = next((detail for detail in details if detail), None) if isinstance(block, Media) else None
+    description = f"{block.kind} {detail_shown!r}" if detail_shown else block.kind
+    draft.report.add(
+        "text", f"{description} rendered as text: not supported by {draft.constraints.api}", subject=block.kind
+    )
     return Text(" ".join([label, *(detail for detail in details if detail)]))
 
 
@@ -296,8 +298,8 @@ def insert_captions(draft: Draft) -> Draft:
     kinds_needing_text = draft.constraints.media_needs_text
 
     def add_caption(message: Message) -> Message:
-        found = [block.kind for block in message.blocks if isinstance(block, Media)]
-        kinds = [kind for kind in found if kind in kinds_needing_text]
+        media_kinds = [block.kind for block in message.blocks if isinstance(block, Media)]
+        kinds = [kind for kind in media_kinds if kind in kinds_needing_text]
         if not kinds or any(isinstance(block, Text) for block in message.blocks):
             return message
         why = f"added text to a message with only a {kinds[0]}: the target requires text"
@@ -319,7 +321,7 @@ def _can_stay_empty(draft: Draft, block: Block) -> bool:
 
 
 def _drop_empty_parts(draft: Draft, block: Block) -> Block:
-    """A result may be empty, but not have an empty part."""
+    """Return a result without empty text parts: a result may be empty, but not have an empty part."""
     if not isinstance(block, ToolResponse) or not block.content or _can_stay_empty(draft, block):
         return block
     if len(block.content) == 1 and block.content[0].native is None:

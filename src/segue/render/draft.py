@@ -57,7 +57,7 @@ class Draft(Struct, frozen=True):
         return isinstance(block, ToolCall) and block.kind != "hosted" and block.id not in self.unpaired_ids
 
     def is_client_result(self, block: Block) -> TypeGuard[ToolResponse]:
-        """Whether this is the result of such a call, also if the call is missing."""
+        """Whether this is a result that the client sends, also if its call is missing."""
         return isinstance(block, ToolResponse) and not block.hosted and block.call_id not in self.unpaired_ids
 
     def tool_name(self, response: ToolResponse) -> str:
@@ -125,12 +125,12 @@ def _is_native_without_id(draft: Draft, block: ToolCall | ToolResponse) -> bool:
 
 
 def client_calls(draft: Draft, message: Message) -> list[ToolCall]:
-    """The calls of a message that the client has to answer."""
+    """Return the calls of a message that the client has to answer."""
     return [block for block in message.blocks if isinstance(block, ToolCall) and draft.is_client_call(block)]
 
 
 def client_responses(draft: Draft) -> list[ToolResponse]:
-    """All results of such calls."""
+    """Return all results that the client sends."""
     return [
         block
         for message in draft.messages
@@ -145,7 +145,7 @@ def reply_speaker(block: Block) -> str:
 
 
 def split_by_speaker(message: Message, speaker_of: Callable[[Block], str]) -> list[Message]:
-    """Split the message into runs of blocks of one speaker; returned unchanged where there is one run only."""
+    """Split the message into runs of blocks of one speaker; returned unchanged if there is only one run."""
     runs: list[tuple[str, list[Block]]] = []
     for block in message.blocks:
         speaker = speaker_of(block)

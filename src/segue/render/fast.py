@@ -1,6 +1,6 @@
 """The passes of the fast path. Nothing in a `FastHistory` is missing, late or repeated, so few are needed.
 
-Whether texts have to be inserted is taken from a run of the full pipeline on a sample (see `segue.fast`).
+A run of the full pipeline on a sample determines which texts have to be inserted (see `segue.fast`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def render_events(history: FastHistory, options: FastRenderOptions) -> list[Fast
     """Return the events as the target accepts them. Run it once: it modifies the history."""
     constraints = options.constraints
     # Error results without text need a fixed text and a finding each: that is left to the full pipeline.
-    if not all(any(_as_list(history.results[place])) for place in history.error_results):
+    if not all(any(_as_list(history.results[index])) for index in history.error_results):
         raise FastPathUnsupportedError
     if not constraints.has_error_flag:
-        for place in history.error_results:
-            history.results[place] = _format_error_content(history.results[place])
+        for index in history.error_results:
+            history.results[index] = _format_error_content(history.results[index])
         history.error_results = []
     events = history.events
     if options.placeholders:
@@ -67,12 +67,12 @@ def _split_turn(event: FastEvent) -> list[FastEvent]:
 
 def _insert_fillers(events: list[FastEvent]) -> list[FastEvent]:
     """Insert an assistant message between results and a user message."""
-    made: list[FastEvent] = []
+    filled: list[FastEvent] = []
     for event in events:
-        if isinstance(event, FastUserMessage) and made and _has_results(made[-1]):
-            made.append(FastTurn(TEXTS.filler, 0, 0))
-        made.append(event)
-    return made
+        if isinstance(event, FastUserMessage) and filled and _has_results(filled[-1]):
+            filled.append(FastTurn(TEXTS.filler, 0, 0))
+        filled.append(event)
+    return filled
 
 
 def count_fillers(events: Sequence[FastEvent]) -> int:
@@ -86,7 +86,7 @@ def _has_results(event: FastEvent) -> bool:
 
 def _merge_neighbours(events: list[FastEvent]) -> list[FastEvent]:
     """Merge neighbours of one speaker. A turn without calls has no results that separate it from the next."""
-    made: list[FastEvent] = []
+    merged: list[FastEvent] = []
     last: FastEvent | None = None
     for event in events:
         if isinstance(event, FastUserMessage):
@@ -97,9 +97,9 @@ def _merge_neighbours(events: list[FastEvent]) -> list[FastEvent]:
             last.content = [*_as_list(last.content), *_as_list(event.content)]
             last.start, last.stop, last.placeholder = event.start, event.stop, event.placeholder
             continue
-        made.append(event)
+        merged.append(event)
         last = event
-    return made
+    return merged
 
 
 def _format_error_content(content: Content) -> Content:

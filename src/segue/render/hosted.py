@@ -23,8 +23,8 @@ __all__ = ["approvals_to_text", "convert_hosted"]
 def convert_hosted(draft: Draft) -> Draft:
     """Keep hosted tool calls same-API; convert them as `Policy.hosted` selects otherwise."""
     _report_nested_calls(draft)
-    ran = any(_hosted_id(block) for message in draft.messages for block in message.blocks)
-    to_convert = _find_converted(draft) if ran else None
+    has_hosted = any(_hosted_id(block) for message in draft.messages for block in message.blocks)
+    to_convert = _find_converted(draft) if has_hosted else None
     if not to_convert:
         return draft
     draft = _convert_approval_answers(draft, to_convert)
@@ -79,27 +79,27 @@ class _Pairs(NamedTuple):
 
 def _find_converted(draft: Draft) -> frozenset[str]:
     """Return hosted calls that the target would not accept unchanged: cross-API, edited, repeated or separated."""
-    found: set[str] = set()
-    running: set[str] = set()
+    converted: set[str] = set()
+    open_ids: set[str] = set()
     seen: set[tuple[type[Block], str]] = set()
     for message in draft.messages:
         if message.speaker != "ai" and not all(isinstance(block, ToolResponse) for block in message.blocks):
-            running.clear()
-        kept = not _loses_item_id(draft, message)
+            open_ids.clear()
+        keeps_item_id = not _loses_item_id(draft, message)
         for block in message.blocks:
-            run_id = _hosted_id(block)
-            whole = draft.is_intact(block) and kept
+            hosted_id = _hosted_id(block)
+            intact = draft.is_intact(block) and keeps_item_id
             # GEM-24
-            whole = whole and re.fullmatch(draft.constraints.hosted_pattern, _tool_name(block)) is not None
+            intact = intact and re.fullmatch(draft.constraints.hosted_pattern, _tool_name(block)) is not None
             # ANT-09: the result follows its call, before the next user message.
-            late = draft.constraints.results_adjacent and isinstance(block, ToolResponse) and run_id not in running
+            late = draft.constraints.results_adjacent and isinstance(block, ToolResponse) and hosted_id not in open_ids
             # OAI-RESP-13, ANT-03: a call and its result may be one item with one id.
-            kept_as = (type(block), _provider_item_id(block))
-            if run_id and (not whole or late or kept_as in seen):
-                found.add(run_id)
-            running.add(run_id)
-            seen.update([kept_as] if run_id and kept_as[1] else [])
-    return frozenset(found)
+            item_key = (type(block), _provider_item_id(block))
+            if hosted_id and (not intact or late or item_key in seen):
+                converted.add(hosted_id)
+            open_ids.add(hosted_id)
+            seen.update([item_key] if hosted_id and item_key[1] else [])
+    return frozenset(converted)
 
 
 def _loses_item_id(draft: Draft, message: Message) -> bool:
@@ -136,11 +136,11 @@ def _split_into_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Mes
     if _loses_item_id(draft, message):
         message = mark_rewritten(message)
     blocks: list[Block] = []
-    given: Block | None = None
+    last_result: Block | None = None
     for block in message.blocks:
-        shown = given if isinstance(block, Media) else None
-        given = block if isinstance(block, ToolResponse) and block.hosted else shown
-        if isinstance(shown, ToolResponse) and blocks and _is_result_of(blocks[-1], shown.call_id):
+        media_result = last_result if isinstance(block, Media) else None
+        last_result = block if isinstance(block, ToolResponse) and block.hosted else media_result
+        if isinstance(media_result, ToolResponse) and blocks and _is_result_of(blocks[-1], media_result.call_id):
             # GEM-24: an image made by code execution follows its result.
             blocks[-1] = _append_media(blocks[-1], block)
         elif _hosted_id(block) not in to_convert:
@@ -164,10 +164,10 @@ def _is_result_of(block: Block, call_id: str) -> bool:
     return isinstance(block, ToolResponse) and block.call_id == call_id and not block.hosted
 
 
-def _append_media(response: Block, shown: Block) -> Block:
+def _append_media(response: Block, media: Block) -> Block:
     if not isinstance(response, ToolResponse):
         return response
-    return msgspec.structs.replace(response, content=(*(response.content or ()), shown))
+    return msgspec.structs.replace(response, content=(*(response.content or ()), media))
 
 
 def approvals_to_text(blocks: Iterable[Block], report: Report) -> list[Block]:

@@ -74,11 +74,11 @@ def _block_speaker(block: Block, message: Message) -> str:
 
 def order_results(draft: Draft) -> Draft:
     """Move results directly after their calls. Turns whose order is valid are not touched."""
-    loose: dict[int, list[ToolCall]] = {}
+    misplaced: dict[int, list[ToolCall]] = {}
     responses = {response.call_id: response for response in client_responses(draft)}
     if _is_ordered(draft, responses.keys()):
         return draft
-    places = {} if draft.constraints.results_adjacent else _result_positions(draft)
+    positions = {} if draft.constraints.results_adjacent else _result_positions(draft)
     for start, stop in _reply_runs(draft):
         calls_at = {
             position: calls
@@ -86,19 +86,19 @@ def order_results(draft: Draft) -> Draft:
             if (calls := [call for call in client_calls(draft, draft.messages[position]) if call.id in responses])
         }
         expected = [call.id for calls in calls_at.values() for call in calls]
-        if expected and not _is_valid_order(draft, start, stop, expected, places):
-            loose.update(calls_at)
-    if not loose:
+        if expected and not _is_valid_order(draft, start, stop, expected, positions):
+            misplaced.update(calls_at)
+    if not misplaced:
         return draft
-    moving = {call.id for calls in loose.values() for call in calls}
+    moving = {call.id for calls in misplaced.values() for call in calls}
     messages: list[Message] = []
     for position, message in enumerate(draft.messages):
         messages.extend(_remove_results(message, moving))
-        if position in loose:
-            found = tuple(responses[call.id] for call in loose[position])
-            if _has_moved(draft, position, found):
-                draft.report.add("reordered", "tool results moved to their calls", call_id=found[0].call_id)
-            messages.append(Message("tool", found, turn_key=message.turn_key))
+        if position in misplaced:
+            results = tuple(responses[call.id] for call in misplaced[position])
+            if _has_moved(draft, position, results):
+                draft.report.add("reordered", "tool results moved to their calls", call_id=results[0].call_id)
+            messages.append(Message("tool", results, turn_key=message.turn_key))
     return draft.with_messages(messages)
 
 
@@ -107,12 +107,12 @@ def _is_ordered(draft: Draft, answered: Collection[str]) -> bool:
     waiting: list[str] = []
     for message in draft.messages:
         if message.speaker == "tool" and waiting:
-            found = [block.call_id for block in message.blocks if isinstance(block, ToolResponse)]
-            heads = message.blocks[: len(found)]
-            if found != waiting[: len(found)] or not all(isinstance(block, ToolResponse) for block in heads):
+            result_ids = [block.call_id for block in message.blocks if isinstance(block, ToolResponse)]
+            heads = message.blocks[: len(result_ids)]
+            if result_ids != waiting[: len(result_ids)] or not all(isinstance(block, ToolResponse) for block in heads):
                 return False
-            del waiting[: len(found)]
-            if waiting and len(found) < len(message.blocks):
+            del waiting[: len(result_ids)]
+            if waiting and len(result_ids) < len(message.blocks):
                 return False
         elif waiting or message.speaker == "tool":
             return False
@@ -151,41 +151,41 @@ def _result_positions(draft: Draft) -> dict[str, int]:
     }
 
 
-def _is_valid_order(draft: Draft, start: int, stop: int, expected: list[str], places: dict[str, int]) -> bool:
+def _is_valid_order(draft: Draft, start: int, stop: int, expected: list[str], positions: dict[str, int]) -> bool:
     """Whether exactly these results directly follow the reply, or may come later same-API."""
-    found, end = _leading_results(draft, stop)
-    if found == expected:
+    result_ids, end = _leading_results(draft, stop)
+    if result_ids == expected:
         return True
     # OAI-RESP-06
-    if places and draft.is_native(draft.messages[start]):
-        stood = [places[call_id] for call_id in expected]
-        return all(stop <= at < end or draft.is_native(draft.messages[at]) for at in stood)
+    if positions and draft.is_native(draft.messages[start]):
+        result_positions = [positions[call_id] for call_id in expected]
+        return all(stop <= position < end or draft.is_native(draft.messages[position]) for position in result_positions)
     # TPL-16
     same_api = not draft.constraints.results_in_call_order and all(map(draft.is_native, draft.messages[start:end]))
-    return same_api and len(found) == len(expected) and set(found) == set(expected)
+    return same_api and len(result_ids) == len(expected) and set(result_ids) == set(expected)
 
 
 def _leading_results(draft: Draft, start: int) -> tuple[list[str], int]:
     """Return the calls whose results come first from here on, and the position where they end."""
-    found: list[str] = []
+    result_ids: list[str] = []
     for position in range(start, len(draft.messages)):
         message = draft.messages[position]
         if message.speaker != "tool":
-            return found, position
+            return result_ids, position
         heads = [block.call_id for block in message.blocks if isinstance(block, ToolResponse)]
         if not all(isinstance(block, ToolResponse) for block in message.blocks[: len(heads)]):
             return [], position
-        found += heads
+        result_ids += heads
         if len(heads) < len(message.blocks):
-            return found, position + 1
-    return found, len(draft.messages)
+            return result_ids, position + 1
+    return result_ids, len(draft.messages)
 
 
-def _has_moved(draft: Draft, position: int, found: tuple[ToolResponse, ...]) -> bool:
+def _has_moved(draft: Draft, position: int, results: tuple[ToolResponse, ...]) -> bool:
     """Whether a recorded result changes its position, and not only a synthetic one is inserted."""
-    synthetic = {response.call_id for response in found if response.synthetic is not None}
-    stood, _ = _leading_results(draft, position + 1)
-    return [i for i in stood if i not in synthetic] != [r.call_id for r in found if r.call_id not in synthetic]
+    synthetic = {response.call_id for response in results if response.synthetic is not None}
+    before, _ = _leading_results(draft, position + 1)
+    return [i for i in before if i not in synthetic] != [r.call_id for r in results if r.call_id not in synthetic]
 
 
 def _remove_results(message: Message, moving: set[str]) -> list[Message]:

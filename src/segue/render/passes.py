@@ -67,11 +67,11 @@ STUB_TOOL = Tool("unavailable_tool", "No tool can be called at present.", {"type
 
 def drop_unbound_reasoning_and_regroup(draft: Draft) -> Draft:
     """Run `drop_unbound_reasoning`, and the passes that depend on content if it dropped anything."""
-    made = drop_unbound_reasoning(draft)
-    if made is not draft:
+    changed = drop_unbound_reasoning(draft)
+    if changed is not draft:
         for step in (drop_empty, group_results, insert_fillers, merge_neighbours, fix_ends):
-            made = step(made)
-    return made
+            changed = step(changed)
+    return changed
 
 
 def declare_tools(draft: Draft) -> Draft:
@@ -83,7 +83,7 @@ def declare_tools(draft: Draft) -> Draft:
         draft = msgspec.structs.replace(draft, tools=tools)
         draft = draft.with_options(tool_choice=msgspec.structs.replace(choice, allowed=None))
     required = draft.constraints.tools_required
-    if required == "never" or (required == "abroad" and draft.is_same_api):
+    if required == "never" or (required == "cross-api" and draft.is_same_api):
         return draft
     # A hosted tool can be declared to its own provider only.
     if any(tool.kind != "hosted" or _is_from_api(tool, draft.constraints.api) for tool in draft.tools):

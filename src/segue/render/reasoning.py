@@ -26,32 +26,32 @@ _DETACHED = "reasoning of {whose} dropped: the item that followed it is missing"
 def filter_reasoning(draft: Draft) -> Draft:
     """Keep reasoning that the target accepts, whole; drop the rest or render it as text."""
 
-    def kept(message: Message) -> Message:
+    def filter_message(message: Message) -> Message:
         if not has_reasoning(message):
             return message
-        stays = {id(block) for block in _find_keepable(draft, message)}
+        kept_ids = {id(block) for block in _find_keepable(draft, message)}
         blocks: list[Block] = []
         for block in message.blocks:
-            blocks += [block] if id(block) in stays else replace_reasoning(draft, block, _drop_reason(draft, block))
+            blocks += [block] if id(block) in kept_ids else replace_reasoning(draft, block, _drop_reason(draft, block))
         return message if are_identical(blocks, message.blocks) else message.with_blocks(tuple(blocks))
 
     if draft.constraints.reasoning_precedes_item:
-        return draft.with_messages(_filter_leading(draft, kept))
-    return draft.with_messages(kept(message) for message in draft.messages)
+        return draft.with_messages(_filter_leading(draft, filter_message))
+    return draft.with_messages(filter_message(message) for message in draft.messages)
 
 
-def _filter_leading(draft: Draft, kept: Callable[[Message], Message]) -> Iterator[Message]:
+def _filter_leading(draft: Draft, filter_message: Callable[[Message], Message]) -> Iterator[Message]:
     """Yield messages for a target where reasoning precedes its item; without it the item is rendered without its id."""
     detached = False
     for message in draft.messages:
         if message.speaker != "ai":
             yield message
             continue
-        made = kept(message)
+        filtered = filter_message(message)
         # OAI-RESP-08: the item after dropped reasoning may have been made with it.
-        made = mark_rewritten(made) if detached or made is not message else made
-        attached = _drop_detached(draft, made)
-        detached = attached is not made and draft.is_native(made.blocks[-1])
+        filtered = mark_rewritten(filtered) if detached or filtered is not message else filtered
+        attached = _drop_detached(draft, filtered)
+        detached = attached is not filtered and draft.is_native(filtered.blocks[-1])
         yield attached
 
 

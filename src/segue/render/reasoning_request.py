@@ -22,7 +22,7 @@ def insert_reasoning_placeholders(draft: Draft) -> Draft:
     origin = Origin(draft.constraints.provider, draft.model, identity="absent")
     signature = draft.constraints.placeholder_signature
 
-    def filled(position: int, message: Message, signed: bool) -> Message:
+    def fill(position: int, message: Message, signed: bool) -> Message:
         calls = [(at, block) for at, block in enumerate(message.blocks) if draft.is_client_call(block)]
         if not calls:
             needed = position in text_replies and not has_reasoning(message)
@@ -34,15 +34,15 @@ def insert_reasoning_placeholders(draft: Draft) -> Draft:
 
     def _with_placeholder(message: Message, at: int, call_id: str | None) -> Message:
         draft.report.add("reasoning", PLACEHOLDER_INSERTED, call_id=call_id)
-        made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
-        return message.with_blocks((*message.blocks[:at], made, *message.blocks[at:]))
+        placeholder = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
+        return message.with_blocks((*message.blocks[:at], placeholder, *message.blocks[at:]))
 
     text_replies = _text_replies_needing_reasoning(draft)
     messages: list[Message] = []
     # Neighbouring replies count as one, and one signature is enough for them.
     called = False
     for position, message in enumerate(draft.messages):
-        messages.append(filled(position, message, signed=bool(signature) and called))
+        messages.append(fill(position, message, signed=bool(signature) and called))
         called = message.speaker == "ai" and (called or any(draft.is_client_call(block) for block in message.blocks))
     return draft.with_messages(messages)
 
@@ -51,16 +51,16 @@ def _text_replies_needing_reasoning(draft: Draft) -> frozenset[int]:
     """Return positions of replies without calls that need reasoning; same-API only in exchanges with calls (DS-02)."""
     if not draft.constraints.reasoning_required_on_text:
         return frozenset()
-    found: set[int] = set()
+    positions: set[int] = set()
     exchange: list[int] = []
     for position, message in enumerate((*draft.messages, Message("human", ()))):
         if message.speaker == "ai":
             exchange.append(position)
         elif message.speaker == "human":
             called = any(calls_of(draft.messages[at]) for at in exchange)
-            found.update(at for at in exchange if called or not draft.is_native(draft.messages[at]))
+            positions.update(at for at in exchange if called or not draft.is_native(draft.messages[at]))
             exchange = []
-    return frozenset(found)
+    return frozenset(positions)
 
 
 def _needs_placeholders(draft: Draft) -> bool:

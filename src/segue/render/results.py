@@ -21,20 +21,20 @@ _STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "int
 def choose_results(draft: Draft) -> Draft:
     """Keep one result per call: the best of several, the first among equals. Partial output is not a result."""
     chosen: dict[str, ToolResponse] = {}
-    crowded: set[str] = set()
+    contested_ids: set[str] = set()
     for response in client_responses(draft):
-        held = chosen.get(response.call_id)
-        if held is None:
+        current = chosen.get(response.call_id)
+        if current is None:
             chosen[response.call_id] = response
-        if held is not None or state_of(response) == "pending":
-            crowded.add(response.call_id)
-        if held is not None and _rank(response) < _rank(held):
+        if current is not None or state_of(response) == "pending":
+            contested_ids.add(response.call_id)
+        if current is not None and _rank(response) < _rank(current):
             chosen[response.call_id] = response
-    if not crowded:
+    if not contested_ids:
         return draft
 
     def keep(_message: Message, block: Block) -> list[Block]:
-        if not draft.is_client_result(block) or block.call_id not in crowded:
+        if not draft.is_client_result(block) or block.call_id not in contested_ids:
             return [block]
         best = chosen[block.call_id]
         if block is best and state_of(block) != "pending":
@@ -43,8 +43,8 @@ def choose_results(draft: Draft) -> Draft:
         draft.report.add("dedupe", f"{what} dropped", call_id=block.call_id, subject=result_text(block))
         return []
 
-    settled = draft.map_blocks(keep)
-    return settled.with_messages(part for message in settled.messages for part in _drop_empty_tool_message(message))
+    changed = draft.map_blocks(keep)
+    return changed.with_messages(part for message in changed.messages for part in _drop_empty_tool_message(message))
 
 
 def _drop_empty_tool_message(message: Message) -> list[Message]:
@@ -82,26 +82,29 @@ def result_to_text(response: ToolResponse, label: str) -> list[Block]:
 def convert_orphans(draft: Draft) -> Draft:
     """Render results without a call as text, in place."""
     called = {block.id for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)}
-    elsewhere: frozenset[str] = frozenset()
+    provider_held: frozenset[str] = frozenset()
     if draft.request.continues is not None and draft.is_same_api:
-        elsewhere = _results_of_provider_state(draft)
+        provider_held = _results_of_provider_state(draft)
     elif draft.request.continues is not None:
         why = f"history before this body not available: it continues from {draft.request.continues}"
         draft.report.add("dropped", why)
-    given = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolResponse)]
-    lost = (
-        {response.call_id for response in given if not _has_no_call(response)} - called - draft.unpaired_ids - elsewhere
+    results = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolResponse)]
+    orphan_ids = (
+        {response.call_id for response in results if not _has_no_call(response)}
+        - called
+        - draft.unpaired_ids
+        - provider_held
     )
-    if not lost:
+    if not orphan_ids:
         return draft
 
     def is_orphan(block: Block) -> bool:
-        return isinstance(block, ToolResponse) and block.call_id in lost
+        return isinstance(block, ToolResponse) and block.call_id in orphan_ids
 
     messages: list[Message] = []
     for message in draft.messages:
-        found = any(is_orphan(block) for block in message.blocks)
-        messages += _convert_orphans_in(draft, message, is_orphan) if found else [message]
+        has_orphan = any(is_orphan(block) for block in message.blocks)
+        messages += _convert_orphans_in(draft, message, is_orphan) if has_orphan else [message]
     return draft.with_messages(messages)
 
 
@@ -112,13 +115,13 @@ def _has_no_call(response: ToolResponse) -> bool:
 
 def _results_of_provider_state(draft: Draft) -> frozenset[str]:
     """Return results of calls that the provider may hold: each with a valid id, the first of those with the same."""
-    found: dict[tuple[str, bool], str] = {}
+    call_ids: dict[tuple[str, bool], str] = {}
     for message in draft.messages:
         for block in message.blocks:
             raw_id = block.origin.raw_id if isinstance(block, ToolResponse) else None
             if isinstance(block, ToolResponse) and raw_id and re.fullmatch(draft.constraints.id_pattern, raw_id):
-                found.setdefault((raw_id, block.hosted), block.call_id)
-    return frozenset(found.values())
+                call_ids.setdefault((raw_id, block.hosted), block.call_id)
+    return frozenset(call_ids.values())
 
 
 def _convert_orphans_in(draft: Draft, message: Message, is_orphan: Callable[[Block], bool]) -> list[Message]:

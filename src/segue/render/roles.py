@@ -51,7 +51,7 @@ def _system_to_user(draft: Draft, message: Message) -> Message:
 
 
 def group_results(draft: Draft) -> Draft:
-    """Group results as the target requires; separate text from calls and media from results where it must be."""
+    """Group results as the target requires; separate text from calls and media from results where required."""
     if draft.constraints.media_not_with_results:
         draft = draft.with_messages(part for message in draft.messages for part in _separate_media(draft, message))
     if draft.constraints.calls_without_text:
@@ -61,11 +61,11 @@ def group_results(draft: Draft) -> Draft:
             draft = draft.with_messages(part for message in draft.messages for part in _split_results(message))
             return draft.with_messages(_split_calls(draft)) if draft.constraints.one_call_per_message else draft
         case "joint":
-            found = group_runs(draft.messages, lambda last, message: _can_join_results(draft, last, message))
-            return draft.with_messages(map(_join_messages, found))
+            runs = group_runs(draft.messages, lambda last, message: _can_join_results(draft, last, message))
+            return draft.with_messages(map(_join_messages, runs))
         case "alone":
-            found = group_runs(draft.messages, lambda last, message: last.speaker == message.speaker == "tool")
-            return draft.with_messages(part for run in found for part in _join_results_alone(draft, run))
+            runs = group_runs(draft.messages, lambda last, message: last.speaker == message.speaker == "tool")
+            return draft.with_messages(part for run in runs for part in _join_results_alone(draft, run))
 
 
 def _can_join_results(draft: Draft, last: Message, message: Message) -> bool:
@@ -126,7 +126,7 @@ def _separate_text(draft: Draft, message: Message) -> list[Message]:
     content = tuple(block for block in others if not (isinstance(block, Text) and not block.text))
     if not content:
         return [message.with_blocks(kept)]
-    why = "text beside tool calls moved into a message of its own"
+    why = "text next to tool calls moved into a message of its own"
     draft.report.add("moved", why, call_id=calls[0].id)
     return [message.with_blocks(content), message.with_blocks(kept)]
 
@@ -145,12 +145,12 @@ def _join_results_alone(draft: Draft, run: list[Message]) -> list[Message]:
 
 
 def _separate_media(draft: Draft, message: Message) -> list[Message]:
-    """Move the content with media that can't be beside results into a user message after them."""
+    """Move the content with media that can't be in one message with results into a user message after them."""
     if message.speaker != "tool" or not _has_separate_media(draft, message):
         return [message]
     results = tuple(block for block in message.blocks if isinstance(block, ToolResponse))
     others = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
-    draft.report.add("moved", "media beside tool results moved into a message of their own")
+    draft.report.add("moved", "media next to tool results moved into a message of their own")
     return [message.with_blocks(results), message.with_blocks(others, speaker="human")]
 
 
@@ -164,10 +164,10 @@ def merge_neighbours(draft: Draft) -> Draft:
     """Merge neighbours of one role where the target counts them as one; same-API only where it rejects them."""
     if draft.constraints.alternation == "free":
         return draft
-    found = list(group_runs(draft.messages, lambda last, message: _can_merge(draft, last, message)))
-    if any(len(run) > 1 and all(draft.is_native(message) for message in run) for run in found):
+    runs = list(group_runs(draft.messages, lambda last, message: _can_merge(draft, last, message)))
+    if any(len(run) > 1 and all(draft.is_native(message) for message in run) for run in runs):
         draft.report.add("moved", "neighbouring messages of one role merged")
-    return draft.with_messages(map(_join_messages, found))
+    return draft.with_messages(map(_join_messages, runs))
 
 
 def _can_merge(draft: Draft, last: Message, message: Message) -> bool:
@@ -324,11 +324,15 @@ def _clear_inner_prefills(draft: Draft) -> Draft:
 
 def _report_dropped_prefills(draft: Draft) -> None:
     """Report dropped prefill flags; the last one may have been reported with the message added at the end."""
-    lost = sum(_is_cross_api_prefill(draft, message) for message in draft.request.messages)
-    if lost and any(finding.message == _PREFILL_NOT_CONTINUED for finding in draft.report.findings):
-        lost -= 1
-    if lost:
-        draft.report.add("dropped", f"prefill flag dropped ({lost} messages)", fault="projection")
+    dropped_count = sum(_is_cross_api_prefill(draft, message) for message in draft.request.messages)
+    if dropped_count and any(finding.message == _PREFILL_NOT_CONTINUED for finding in draft.report.findings):
+        dropped_count -= 1
+    if dropped_count:
+        draft.report.add(
+            "dropped",
+            f"prefill flag dropped ({dropped_count} message{'s' if dropped_count > 1 else ''})",
+            fault="projection",
+        )
 
 
 def _is_cross_api_prefill(draft: Draft, message: Message) -> bool:

@@ -64,13 +64,13 @@ class DeltaTemplate:
     @classmethod
     def from_payload(cls, payload: bytes, name: str | None, key: str, text: str, emit: Emit) -> DeltaTemplate | None:
         """The template for payloads that equal this one except for the text under `key`; None if that is ambiguous."""
-        place = payload.rfind(b'"%b"' % key.encode())
-        found = _STRING.search(payload, payload.find(b":", place)) if place >= 0 else None
-        if found is None:
+        position = payload.rfind(b'"%b"' % key.encode())
+        match = _STRING.search(payload, payload.find(b":", position)) if position >= 0 else None
+        if match is None:
             return None
-        head, tail = payload[: found.start()], payload[found.end() :]
+        head, tail = payload[: match.start()], payload[match.end() :]
         try:
-            if _decode_text(found[0]) != text:
+            if _decode_text(match[0]) != text:
                 return None
             probe = _decode(head + b'"%b"' % _PROBE.encode() + tail)
         except _DECODE_ERRORS:
@@ -83,8 +83,8 @@ class DeltaTemplate:
     def consume_payload(self, payload: bytes) -> bool:
         """Emits the text of one payload and returns True, or returns False if the payload does not match."""
         if self._payload is not None:
-            found = self._payload.fullmatch(payload)
-            encoded = None if found is None else found[1]
+            match = self._payload.fullmatch(payload)
+            encoded = None if match is None else match[1]
         elif payload.startswith(self._head) and payload.endswith(self._tail):
             encoded = payload[len(self._head) : len(payload) - len(self._tail)]
         else:
@@ -136,14 +136,14 @@ class DeltaTemplate:
 
 def _flexible_pattern(encoded: bytes) -> bytes:
     """A pattern for these bytes in which the variable fields may have any value."""
-    made: list[bytes] = []
+    parts: list[bytes] = []
     position = 0
-    for found in _VARIABLE_FIELDS.finditer(encoded):
-        number, padding = found.groups()
-        made += [re.escape(encoded[position : found.start()]), re.escape(number or padding)]
-        made.append(rb"\d+" if number else rb'"[^"\\]*"')
-        position = found.end()
-    return b"".join([*made, re.escape(encoded[position:])])
+    for match in _VARIABLE_FIELDS.finditer(encoded):
+        number, padding = match.groups()
+        parts += [re.escape(encoded[position : match.start()]), re.escape(number or padding)]
+        parts.append(rb"\d+" if number else rb'"[^"\\]*"')
+        position = match.end()
+    return b"".join([*parts, re.escape(encoded[position:])])
 
 
 def _replace_text(value: Any, key: str, text: str, other: str) -> Any:

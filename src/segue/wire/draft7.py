@@ -58,12 +58,12 @@ _SCHEMA_MAPS = frozenset({"definitions", "dependencies", "patternProperties", "p
 def is_draft7(schema: object) -> bool:
     pending = [schema]
     while pending:
-        found = pending.pop()
-        if isinstance(found, bool):
+        node = pending.pop()
+        if isinstance(node, bool):
             continue
-        if not isinstance(found, dict):
+        if not isinstance(node, dict):
             return False
-        for keyword, value in cast("dict[str, object]", found).items():
+        for keyword, value in cast("dict[str, object]", node).items():
             if keyword in _KEYWORD_CHECKS:
                 if not _KEYWORD_CHECKS[keyword](value):
                     return False

@@ -25,7 +25,7 @@ _ABSENT = Raw()
 _members_decoder = msgspec.json.Decoder(dict[str, Raw])
 
 
-def _always_true(_given: object) -> bool:
+def _always_true(_value: object) -> bool:
     return True
 
 
@@ -41,7 +41,7 @@ class FastPath:
     body_keys: frozenset[str]
     parse: Callable[[list[Any]], FastHistory]
     render: Callable[[FastHistory, Sequence[FastEvent], FastRenderOptions], list[Any]]
-    """Gets the conversation, its events to render, and how to render them."""
+    """Renders items from the history, the events to render, and the render options."""
     can_pass_through: Callable[[list[Any]], bool] = _always_true
     """Whether the items may be sent same-API as they are, for conditions that a sample of them cannot show."""
     supports_request: Callable[[Request], bool] = _always_true

@@ -78,12 +78,12 @@ class FrameDecoder:
 def _skip_http_headers(data: bytes, *, ended: bool) -> bytes | None:
     """The bytes after recorded HTTP headers, also of several responses in a row; None while headers are incomplete."""
     while data.startswith(_HTTP_PREFIX):
-        found = re.search(rb"\r?\n\r?\n", data)
-        if found is None:
+        match = re.search(rb"\r?\n\r?\n", data)
+        if match is None:
             if len(data) > _HTTP_HEADER_LIMIT or ended:
                 raise RemoteProtocolError("not a stream: HTTP headers without an end")
             return None
-        data = data[found.end() :]
+        data = data[match.end() :]
     return data
 
 
@@ -124,8 +124,8 @@ class _SseDecoder:
 
     def _drop_comments(self) -> None:
         """Drops keep-alive comments and blank lines before an event."""
-        held = b"".join(self._chunks)
-        rest = _COMMENTS.sub(b"", held, count=1)
+        buffered = b"".join(self._chunks)
+        rest = _COMMENTS.sub(b"", buffered, count=1)
         self._chunks = [rest] if rest else []
 
     def take_partial(self) -> bytes | None:
@@ -133,8 +133,8 @@ class _SseDecoder:
             return None if self._after_cr else b""
         if self._after_cr or len(self._chunks) > _PARTIAL_LIMIT or sum(map(len, self._chunks)) > _PARTIAL_LIMIT:
             return None
-        held, self._chunks = b"".join(self._chunks), []
-        return held
+        partial, self._chunks = b"".join(self._chunks), []
+        return partial
 
     def close(self) -> list[Frame]:
         rest, self._chunks = b"".join(self._chunks), []
@@ -213,16 +213,16 @@ class _JsonDecoder:
             if self._in_string:
                 position = self._skip_string(data, position)
                 continue
-            found = _STRUCTURAL_CHARACTER.search(data, position)
-            if found is None:
+            match = _STRUCTURAL_CHARACTER.search(data, position)
+            if match is None:
                 break
-            position = found.end()
-            sign = found[0]
-            if sign == b'"':
+            position = match.end()
+            character = match[0]
+            if character == b'"':
                 self._in_string = True
-            elif sign in b"{[":
+            elif character in b"{[":
                 if self._depth == 0:
-                    start = found.start()
+                    start = match.start()
                     self._partial = []
                 self._depth += 1
             elif self._depth == 0:
@@ -241,8 +241,8 @@ class _JsonDecoder:
         if self._escaped:
             self._escaped = False
             position += 1
-        found = _STRING_BODY.match(data, position)
-        stop = found.end() if found is not None else position
+        match = _STRING_BODY.match(data, position)
+        stop = match.end() if match is not None else position
         if stop < len(data) and data[stop : stop + 1] == b'"':
             self._in_string = False
             return stop + 1
@@ -305,22 +305,24 @@ class _AwsDecoder:
             raise RemoteProtocolError("not an AWS event stream: message checksum mismatch")
         start = _PRELUDE.size
         headers_data, payload = message[start : start + headers], message[start + headers : -4]
-        found = self._header_cache.get(headers_data)
-        if found is None:
-            found = _parse_headers(headers_data)
+        fields = self._header_cache.get(headers_data)
+        if fields is None:
+            fields = _parse_headers(headers_data)
             if len(self._header_cache) < _HEADER_CACHE_SIZE:
-                self._header_cache[headers_data] = found
-        kind = found.get(":message-type")
+                self._header_cache[headers_data] = fields
+        kind = fields.get(":message-type")
         if kind == "event":
-            return found.get(":event-type"), payload
-        if not payload and ":error-message" in found:
-            payload = json.dumps({"message": found[":error-message"]}).encode()
-        return EXCEPTION_PREFIX + (found.get(":exception-type") or found.get(":error-code") or kind or "error"), payload
+            return fields.get(":event-type"), payload
+        if not payload and ":error-message" in fields:
+            payload = json.dumps({"message": fields[":error-message"]}).encode()
+        return EXCEPTION_PREFIX + (
+            fields.get(":exception-type") or fields.get(":error-code") or kind or "error"
+        ), payload
 
 
 def _parse_headers(data: bytes) -> dict[str, str]:
     """The headers of type string."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     position = 0
     try:
         while position < len(data):
@@ -334,12 +336,12 @@ def _parse_headers(data: bytes) -> dict[str, str]:
                 value = data[position + 2 : position + 2 + length]
                 position += 2 + length
                 if kind == _STRING:
-                    found[name] = value.decode()
+                    fields[name] = value.decode()
             else:
                 position += _HEADER_VALUE_SIZES[kind]
     except (IndexError, KeyError, UnicodeDecodeError):
         raise RemoteProtocolError("not an AWS event stream: invalid message headers") from None
-    return found
+    return fields
 
 
 def aws_message_encoder(**headers: str) -> Callable[[bytes], bytes]:

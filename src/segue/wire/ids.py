@@ -51,7 +51,7 @@ class IdScheme(Struct, frozen=True):
     pattern: str
     make: Callable[[HasId, str, int, int], str]
     indexed: bool = False
-    """True if ids contain an index that must be unique over all tools; a taken index is counted up."""
+    """True if ids contain an index that must be unique over all tools; the next free index is used."""
     prefix: str | None = None
     """Set where an id is always this prefix plus the suffix of a hashed canonical id."""
 
@@ -64,7 +64,7 @@ def _suffix(call_id: str) -> str:
 
 
 def prefix_scheme(name: str, prefix: str, *, limit: int, pattern: str) -> IdScheme:
-    """`prefix` plus the canonical suffix, or plus a hash of the suffix where that is too long."""
+    """`prefix` plus the canonical suffix, or plus a hash of the suffix if that is too long."""
 
     def make(call: HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
         suffix = _suffix(call.id)
@@ -132,15 +132,15 @@ class IdMap:
     @classmethod
     def project(cls, transcript: Transcript, scheme: IdScheme, project_name: Callable[[str], str]) -> IdMap:
         """Assigns an id to every call of a transcript."""
-        made = cls(
+        id_map = cls(
             scheme,
             provider=transcript.constraints.provider,
             policy=transcript.policy.ids,
             unique_per_turn=transcript.constraints.unique_ids == "turn",
             allow_duplicates=transcript.constraints.unique_ids == "never",
         )
-        made.add_messages(transcript.messages, project_name)
-        return made
+        id_map.add_messages(transcript.messages, project_name)
+        return id_map
 
     def add_messages(self, messages: Iterable[Message], project_name: Callable[[str], str]) -> None:
         for message in messages:
@@ -154,26 +154,26 @@ class IdMap:
 
     def assign(self, call: ToolCall, tool_name: str, in_turn: set[str] | None = None) -> str:
         """The id of a call, assigned the first time and kept."""
-        known = self._projected.get(call.id)
-        if known is not None:
-            return known
+        assigned = self._projected.get(call.id)
+        if assigned is not None:
+            return assigned
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
-        made = self._raw_id(call, tool_name, in_turn or set()) or self._make_id(call, tool_name, ordinal)
-        self._projected[call.id] = made
+        projected = self._raw_id(call, tool_name, in_turn or set()) or self._make_id(call, tool_name, ordinal)
+        self._projected[call.id] = projected
         if _is_conflated(call) and call.kind == "hosted":
             # A hosted item has no separate result that refers to it, so its id does not count as taken.
-            return made
-        self._taken.add(made)
+            return projected
+        self._taken.add(projected)
         if self._scheme.indexed:
-            self._indexes.add(_index_of(made))
-        return made
+            self._indexes.add(_index_of(projected))
+        return projected
 
     def _raw_id(self, call: ToolCall, tool_name: str, in_turn: set[str]) -> str | None:
         """The raw id where policy, target and uniqueness allow it."""
         same_provider = call.origin.provider == self._provider
         if self._policy == "canonical" or not (same_provider or self._policy == "native"):
             return None
-        # OAI-RESP-21, AZF-05: an item id used for want of a call id; no result item may refer to it.
+        # OAI-RESP-21, AZF-05: the item's own id, because the type has no call id; no result item may refer to it.
         if _is_conflated(call) and call.kind != "hosted":
             return None
         # A real item id does not link call and result; only other text in its place does.
@@ -200,27 +200,27 @@ class IdMap:
             self._first_free = index + 1
             return self._scheme.make(call, tool_name, index, 0)
         for salt in range(len(self._taken) + 1):
-            made = self._scheme.make(call, tool_name, ordinal, salt)
-            if made not in self._taken:
-                return made
+            projected = self._scheme.make(call, tool_name, ordinal, salt)
+            if projected not in self._taken:
+                return projected
         raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
 
-    def assign_fast(self, plain: FastHistory, provider: str) -> list[str]:
+    def assign_fast(self, history: FastHistory, provider: str) -> list[str]:
         """The ids of a fast-path conversation: its raw ids are all different, so either all are kept or none is."""
         if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
-            raw_ids = [raw_id for raw_id in plain.raw_ids if raw_id is not None]
+            raw_ids = [raw_id for raw_id in history.raw_ids if raw_id is not None]
             if raw_ids:
-                if not all(map(self._accepts, raw_ids, plain.names)):
+                if not all(map(self._accepts, raw_ids, history.names)):
                     raise FastPathUnsupportedError
                 return raw_ids
         if (prefix := self._scheme.prefix) is not None:
-            return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in plain.ids]
+            return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in history.ids]
         make = self._scheme.make
-        calls = enumerate(zip(plain.ids, plain.names, strict=True))
-        made = [make(_BareCall(call_id), name, ordinal, 0) for ordinal, (call_id, name) in calls]
-        if len(set(made)) < len(made):
+        calls = enumerate(zip(history.ids, history.names, strict=True))
+        ids = [make(_BareCall(call_id), name, ordinal, 0) for ordinal, (call_id, name) in calls]
+        if len(set(ids)) < len(ids):
             raise FastPathUnsupportedError
-        return made
+        return ids
 
     def copy_empty(self) -> IdMap:
         """An empty map with the same scheme and policy."""

@@ -54,7 +54,7 @@ def _contains_name(rendered: Mapping[str, Any], name: str) -> bool:
 
 
 def add_extension(name: str | None, mime: str) -> str:
-    """The file name, with an extension for its media type where it has none."""
+    """The file name, with an extension for its media type if it has none."""
     ending = _EXTENSIONS.get(mime.partition(";")[0].strip().lower())
     if name is None or not name.strip():
         name = "document"

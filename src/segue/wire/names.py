@@ -43,14 +43,14 @@ class NameRule(Struct, frozen=True):
 
     def for_same_api(self, declared: Iterable[str] = ()) -> NameRule:
         limit = max(self.limit, self.same_api_limit)
-        joint = self.same_api_separator or self.separator
-        bound = frozenset(declared) if self.same_api_keep_undeclared else None
+        separator = self.same_api_separator or self.separator
+        only_names = frozenset(declared) if self.same_api_keep_undeclared else None
         return NameRule(
             self.same_api_allowed + self.allowed,
             limit,
             first_allowed=self.first_allowed,
-            separator=joint,
-            only_names=bound,
+            separator=separator,
+            only_names=only_names,
         )
 
     def project(self, name: str) -> str:

@@ -123,10 +123,12 @@ def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Re
             subject="reasoning",
         )
         return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort="medium"))
-    known = _supported_efforts(model) if is_reasoning_model(model) else _EFFORTS
-    if effort is None or effort in known:
+    supported = _supported_efforts(model) if is_reasoning_model(model) else _EFFORTS
+    if effort is None or effort in supported:
         return options
-    nearest = next((step for step in reversed(known) if _EFFORTS.index(step) < _EFFORTS.index(effort)), known[0])
+    nearest = next(
+        (step for step in reversed(supported) if _EFFORTS.index(step) < _EFFORTS.index(effort)), supported[0]
+    )
     report.add(
         "adjusted", f"reasoning effort set to {nearest}: the model does not support {effort}", subject="reasoning"
     )
@@ -178,8 +180,8 @@ VENDOR_OPTIONS = {name: name for name in _VENDOR_OPTION_TYPES}
 
 def parse_vendor_options(body: Mapping[str, Any]) -> JsonObject | None:
     """The vendor options of a body, which has all of them at its top level."""
-    found = {name: body[name] for name, kind in _VENDOR_OPTION_TYPES.items() if isinstance(body.get(name), kind)}
-    return found or None
+    options = {name: body[name] for name, kind in _VENDOR_OPTION_TYPES.items() if isinstance(body.get(name), kind)}
+    return options or None
 
 
 def render_vendor_options(options: Options, user_key: str) -> JsonObject:
@@ -272,26 +274,26 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
     )
 
 
-def _parse_details(found: object) -> tuple[JsonObject, ...]:
-    listed = cast("list[object]", found) if isinstance(found, list) else []
-    return tuple(detail for detail in map(object_or_none, listed) if detail is not None)
+def _parse_details(value: object) -> tuple[JsonObject, ...]:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return tuple(detail for detail in map(object_or_none, items) if detail is not None)
 
 
 def _message_text(message: object) -> str:
     """The text of a message; of a list of problems, path and reason of each."""
-    found = object_or_none(message)
-    if found is not None:
-        return _message_text(found.get("detail")) if "detail" in found else _problem_text(found)
+    problem = object_or_none(message)
+    if problem is not None:
+        return _message_text(problem.get("detail")) if "detail" in problem else _problem_text(problem)
     if isinstance(message, list):
         return "; ".join(map(_message_text, cast("list[object]", message)))
     return "" if message is None else str(message)
 
 
-def _problem_text(found: JsonObject) -> str:
-    place = cast("list[object]", found["loc"]) if isinstance(found.get("loc"), list) else []
-    where = ".".join(str(step) for step in place if step != "body")
-    reason = str(found.get("msg") or found.get("message") or encode_json_text(found))
-    return f"{where}: {reason}" if where else reason
+def _problem_text(problem: JsonObject) -> str:
+    steps = cast("list[object]", problem["loc"]) if isinstance(problem.get("loc"), list) else []
+    path = ".".join(str(step) for step in steps if step != "body")
+    reason = str(problem.get("msg") or problem.get("message") or encode_json_text(problem))
+    return f"{path}: {reason}" if path else reason
 
 
 def render_error(error: ApiError) -> JsonObject:

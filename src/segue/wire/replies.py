@@ -19,18 +19,19 @@ def is_hosted_from_api(block: Block, api: str) -> bool:
 
 
 def drop_foreign_hosted(block: Block, api: str, report: Report) -> bool:
-    """True, and reported as dropped, for a hosted call or result of another provider, which the client cannot use."""
+    """Whether this is a hosted call or result of another provider, which the client cannot use; if so, report it."""
     if not _is_hosted(block) or is_from_api(block, api):
         return False
     tool = block.name if isinstance(block, ToolCall | ToolResponse) else None
-    report.add("dropped", f"dropped {tool or 'a tool call'}: it was run by another provider", subject=tool)
+    report.add("dropped", f"{tool or 'a tool call'} dropped: it was run by another provider", subject=tool)
     return True
 
 
 def report_extra_choices(count: int, report: Report) -> None:
     """Reports choices after the first, which are not returned."""
     if count > 0:
-        report.add("dropped", f"dropped {count} more choices: only the first is returned", subject="choices")
+        choices = "1 more choice" if count == 1 else f"{count} more choices"
+        report.add("dropped", f"{choices} dropped: only the first is returned", subject="choices")
 
 
 def _is_hosted(block: Block) -> bool:

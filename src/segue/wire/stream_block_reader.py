@@ -70,7 +70,7 @@ class BlockReader(PayloadReader, Generic[OpenBlockT]):
         """The stop reason, once it has arrived."""
 
     @abstractmethod
-    def build_block(self, slot: OpenBlockT, *, ended: bool) -> Block | None:
+    def build_block(self, open_block: OpenBlockT, *, ended: bool) -> Block | None:
         """Completes the fragment of a block as in an unstreamed reply, and parses it."""
 
     @abstractmethod
@@ -78,50 +78,56 @@ class BlockReader(PayloadReader, Generic[OpenBlockT]):
 
     # Shared.
 
-    def set_block_index(self, slot: OpenBlockT, block_index: int) -> None:
-        slot.block_index = block_index
-        self._emitted.append(slot)
+    def set_block_index(self, open_block: OpenBlockT, block_index: int) -> None:
+        open_block.block_index = block_index
+        self._emitted.append(open_block)
 
-    def add_block_input(self, slot: OpenBlockT, text: str) -> None:
-        slot.has_input = True
-        if slot.call is not None:
-            self.add_input(slot.block_index, text)
+    def add_block_input(self, open_block: OpenBlockT, text: str) -> None:
+        open_block.has_input = True
+        if open_block.call is not None:
+            self.add_input(open_block.block_index, text)
         else:
-            slot.input_parts.append(text)
+            open_block.input_parts.append(text)
 
-    def block_input(self, slot: OpenBlockT, *, ended: bool) -> object:
+    def block_input(self, open_block: OpenBlockT, *, ended: bool) -> object:
         """The complete input of a call."""
-        text = "".join(slot.input_parts) if slot.call is None else self.finish_text(slot.block_index)
+        text = "".join(open_block.input_parts) if open_block.call is None else self.finish_text(open_block.block_index)
         value, broken = parse_input(text, ended=ended)
-        slot.truncated_input = text if broken else None
+        open_block.truncated_input = text if broken else None
         return value
 
-    def stop_block(self, slot: OpenBlockT) -> None:
-        if slot.call is not None and not slot.has_input and not slot.initial_input:
+    def stop_block(self, open_block: OpenBlockT) -> None:
+        if open_block.call is not None and not open_block.has_input and not open_block.initial_input:
             # The stop reason decides whether it has no arguments or was truncated before them.
-            slot.stopped = True
+            open_block.stopped = True
         else:
-            self.end_block(slot)
+            self.end_block(open_block)
 
     def end_stopped_blocks(self) -> None:
-        for slot in [slot for slot in self.open_blocks.values() if slot.stopped]:
-            self.end_block(slot)
+        for open_block in [open_block for open_block in self.open_blocks.values() if open_block.stopped]:
+            self.end_block(open_block)
 
-    def end_block(self, slot: OpenBlockT, *, ended: bool = True) -> None:
-        del self.open_blocks[slot.key]
-        self.closed_keys.add(slot.key)
-        block = self.build_block(slot, ended=ended)
+    def end_block(self, open_block: OpenBlockT, *, ended: bool = True) -> None:
+        del self.open_blocks[open_block.key]
+        self.closed_keys.add(open_block.key)
+        block = self.build_block(open_block, ended=ended)
         if block is None:
             return
         if isinstance(block, ToolCall):
-            block = self.assign_id(block) if slot.call is None else msgspec.structs.replace(block, id=slot.call.id)
-            if slot.truncated_input is not None:
-                block = msgspec.structs.replace(block, arguments=None, arguments_text=slot.truncated_input, broken=True)
-        if slot.block_index < 0:
-            self.set_block_index(slot, self.emit_whole(block))
+            block = (
+                self.assign_id(block)
+                if open_block.call is None
+                else msgspec.structs.replace(block, id=open_block.call.id)
+            )
+            if open_block.truncated_input is not None:
+                block = msgspec.structs.replace(
+                    block, arguments=None, arguments_text=open_block.truncated_input, broken=True
+                )
+        if open_block.block_index < 0:
+            self.set_block_index(open_block, self.emit_whole(block))
         else:
-            self.end(slot.block_index, cast("Text | Thinking | ToolCall", block))
-        self._blocks[slot.block_index] = block
+            self.end(open_block.block_index, cast("Text | Thinking | ToolCall", block))
+        self._blocks[open_block.block_index] = block
 
     def is_at_end(self) -> bool:
         return self.done or self.stop_reason() is not None
@@ -129,9 +135,9 @@ class BlockReader(PayloadReader, Generic[OpenBlockT]):
     def end_open_blocks(self, *, finished: bool) -> None:
         """Ends all open blocks. If the reply hit its length limit, the last one is truncated."""
         full = self.stop_reason() in _LENGTH_REASONS
-        for slot in list(self.open_blocks.values()):
-            last = slot is next(reversed(self.open_blocks.values()))
-            self.end_block(slot, ended=finished and not (full and last))
+        for open_block in list(self.open_blocks.values()):
+            last = open_block is next(reversed(self.open_blocks.values()))
+            self.end_block(open_block, ended=finished and not (full and last))
 
     def finish(self) -> Reply:
         if self.whole_reply is not None:
@@ -139,6 +145,6 @@ class BlockReader(PayloadReader, Generic[OpenBlockT]):
         if not self.is_at_end() and self.failed is None:
             self.failed = ENDED_EARLY
         self.end_open_blocks(finished=self.failed is None)
-        reply = self.build_reply([slot.fragment for slot in self._emitted])
-        blocks = tuple(self._blocks[place] for place in range(self.block_count))
+        reply = self.build_reply([open_block.fragment for open_block in self._emitted])
+        blocks = tuple(self._blocks[index] for index in range(self.block_count))
         return self.emit_finish(msgspec.structs.replace(reply, blocks=blocks))

@@ -171,9 +171,9 @@ class BlockRenderer(StreamRenderer):
         return self.begin_thinking(block) + self.delta(text)
 
     def _render_input(self, text: str) -> bytes:
-        pieces = self._input_writer
-        if pieces is not None and not pieces.passthrough:
-            text = pieces.feed(text)
+        writer = self._input_writer
+        if writer is not None and not writer.passthrough:
+            text = writer.feed(text)
         return self.delta(text) if text else b""
 
     def _end_text(self, block: Text) -> bytes:

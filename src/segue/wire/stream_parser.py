@@ -41,15 +41,15 @@ class StreamParser:
 
     def feed(self, data: bytes) -> None:
         reader = self._reader
-        if reader.delta_template is not None and (held := self._frames.take_partial()) is not None:
-            data = reader.delta_template.consume_stream(held + data)
+        if reader.delta_template is not None and (partial := self._frames.take_partial()) is not None:
+            data = reader.delta_template.consume_stream(partial + data)
             if not data:
                 return
         for name, payload in self._frames.feed(data):
-            alike = reader.delta_template
-            if alike is None:
+            template = reader.delta_template
+            if template is None:
                 self._parse_payload(name, payload)
-            elif not alike.consume_payload(payload):
+            elif not template.consume_payload(payload):
                 reader.template_misses += 1
                 self._parse_payload(name, payload)
 
@@ -115,10 +115,10 @@ class StreamParser:
             self._reader.payload = b""
             return
         # Some servers send payloads in a list.
-        for one in cast("list[object]", value) if isinstance(value, list) else [value]:
-            if not isinstance(one, dict):
+        for item in cast("list[object]", value) if isinstance(value, list) else [value]:
+            if not isinstance(item, dict):
                 raise RemoteProtocolError("not a stream of this API: expected JSON objects")
-            self.feed_payload(cast("JsonObject", one), name)
+            self.feed_payload(cast("JsonObject", item), name)
 
     def _decode_leniently(self, payload: bytes) -> object:
         """Decodes a payload that msgspec rejects, which may end in half of a surrogate pair continued in the next."""

@@ -64,7 +64,7 @@ class PayloadReader(ABC):
         self._delta_run = 0
         self.name: str | None = None
         self.payload = b""
-        """The current payload undecoded; empty where it was fed decoded."""
+        """The current payload undecoded; empty if it was fed decoded."""
 
     # Implemented by each API's reader.
 

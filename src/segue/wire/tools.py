@@ -80,9 +80,9 @@ def drop_call_nulls(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
     tool = strict.get(call.name)
     if tool is None or tool.parameters is None or not isinstance(call.arguments, dict):
         return call
-    given = cast("dict[str, Any]", call.arguments)
-    arguments = drop_forced_nulls(given, tool.parameters)
-    return call if arguments == given else msgspec.structs.replace(call, arguments=arguments, native=None)
+    original = cast("dict[str, Any]", call.arguments)
+    arguments = drop_forced_nulls(original, tool.parameters)
+    return call if arguments == original else msgspec.structs.replace(call, arguments=arguments, native=None)
 
 
 def undeclarable_message(tool: Tool) -> str:
@@ -118,14 +118,14 @@ def object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def valid_object_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[str, Any]:
     """The schema unchanged if it is an object schema, else converted to one and reported."""
-    given = tool.parameters
-    if not given or given.get("type") == "object":
-        return object_schema(given)
-    return render_schema(given, rules, report, subject=tool.name)
+    schema = tool.parameters
+    if not schema or schema.get("type") == "object":
+        return object_schema(schema)
+    return render_schema(schema, rules, report, subject=tool.name)
 
 
 def drop_undeclared_choice(options: Options, declared: Collection[str], report: Report) -> Options:
-    """The options without a `tool_choice` of an undeclared tool. With no tools at all, the wires report it."""
+    """The options without a `tool_choice` of an undeclared tool. Without any tools, the wire reports it."""
     choice = options.tool_choice
     if choice is None or choice.mode != "tool" or not declared or choice.name in declared:
         return options

@@ -24,10 +24,10 @@ __all__ = ["STRATEGIES", "CompressionResult", "MessageChange", "Summariser", "co
 
 # Each edits the plan until it is within the budget, and returns a reason where that is not possible.
 STRATEGIES: dict[str, Callable[[Plan, int, Summariser], str]] = {
-    "truncate-results": lambda sheet, budget, _: truncate_results(sheet, budget),
-    "drop-oldest": lambda sheet, budget, _: drop_oldest(sheet, budget),
+    "truncate-results": lambda plan, budget, _: truncate_results(plan, budget),
+    "drop-oldest": lambda plan, budget, _: drop_oldest(plan, budget),
     "middle-out": middle_out,
-    "dense": lambda sheet, budget, _: compress_dense(sheet, budget),
+    "dense": lambda plan, budget, _: compress_dense(plan, budget),
 }
 
 
@@ -64,15 +64,15 @@ def compress(
         raise InputError(f"unknown strategy {strategy!r}; known are {', '.join(STRATEGIES)}", path="strategy")
     if not isinstance(budget, int) or isinstance(budget, bool) or budget < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"a number of tokens was expected, not {budget!r}", path="budget")
-    sheet = Plan(messages, count, has_provider_state=has_provider_state)
-    before = sheet.total
-    reason = STRATEGIES[strategy](sheet, budget, summarise or _reject_missing_summariser) if before > budget else ""
-    reached = sheet.total <= budget
+    plan = Plan(messages, count, has_provider_state=has_provider_state)
+    before = plan.total
+    reason = STRATEGIES[strategy](plan, budget, summarise or _reject_missing_summariser) if before > budget else ""
+    reached = plan.total <= budget
     return CompressionResult(
-        messages=sheet.messages,
-        changes=sheet.changes(),
+        messages=plan.messages,
+        changes=plan.changes(),
         before=before,
-        tokens=sheet.total,
+        tokens=plan.total,
         reached=reached,
-        reason="" if reached else "; not touched: ".join(filter(None, [reason, sheet.describe_protected()])),
+        reason="" if reached else "; not touched: ".join(filter(None, [reason, plan.describe_protected()])),
     )

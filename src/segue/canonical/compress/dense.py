@@ -56,23 +56,25 @@ class _FinishedCall(Struct, frozen=True):
     """Whether the result may be shortened."""
 
 
-def compress_dense(sheet: Plan, budget: int) -> str:
+def compress_dense(plan: Plan, budget: int) -> str:
     """Replace redundant results, oldest first; return a reason where the budget is still exceeded."""
-    for done, line in reversed(list(_find_redundant(_finished_calls(sheet)))):
-        if sheet.total <= budget:
+    for finished, line in reversed(list(_find_redundant(_finished_calls(plan)))):
+        if plan.total <= budget:
             return ""
         content = (Text(line),)
-        sheet.shorten(done.index, done.response, edit_block(done.response, content=content, structured=UNSET))
+        plan.shorten(
+            finished.index, finished.response, edit_block(finished.response, content=content, structured=UNSET)
+        )
     return "no repeated, superseded or stale results are left"
 
 
-def _finished_calls(sheet: Plan) -> list[_FinishedCall]:
+def _finished_calls(plan: Plan) -> list[_FinishedCall]:
     """Return complete interactions, in the order of their results; those reduced to a placeholder are skipped."""
-    calls = {call.id: call for message in sheet.original for call in calls_of(message)}
-    free = {id(response) for _, response in sheet.shortenable_results()}
+    calls = {call.id: call for message in plan.original for call in calls_of(message)}
+    shortenable = {id(response) for _, response in plan.shortenable_results()}
     return [
-        _FinishedCall(calls[response.call_id], response, place, id(response) in free)
-        for place, message in enumerate(sheet.original)
+        _FinishedCall(calls[response.call_id], response, index, id(response) in shortenable)
+        for index, message in enumerate(plan.original)
         for response in responses_of(message)
         if response.call_id in calls
         and state_of(response) == "complete"
@@ -89,34 +91,34 @@ def _find_redundant(interactions: list[_FinishedCall]) -> Iterator[tuple[_Finish
     by_call: dict[bytes, _FinishedCall] = {}
     by_path: dict[str, _FinishedCall] = {}
     read_since_written: dict[str, _FinishedCall] = {}
-    for done in reversed(interactions):
-        content, call, path, does = (
-            _content_key(done),
-            _call_key(done.call),
-            _find_path(done.call),
-            _classify_call(done.call),
+    for finished in reversed(interactions):
+        content, call, path, action = (
+            _content_key(finished),
+            _call_key(finished.call),
+            _find_path(finished.call),
+            _classify_call(finished.call),
         )
         line = ""
         if content in by_content:
             line = REPEATED.format(call=_format_call(by_content[content].call))
-        elif does == "read" and call in by_call:
+        elif action == "read" and call in by_call:
             line = SUPERSEDED.format(call=_format_call(by_call[call].call))
-        elif does == "read" and path in read_since_written:
+        elif action == "read" and path in read_since_written:
             line = STALE.format(path=path, call=_format_call(read_since_written[path].call))
-        if line and done.is_shortenable:
-            yield done, line
+        if line and finished.is_shortenable:
+            yield finished, line
             continue
-        by_content.setdefault(content, done)
+        by_content.setdefault(content, finished)
         # A result that was cut holds less than an older one that was not.
-        if does == "read" and not CUT_PATTERN.search(text_of(done.response.content)):
-            by_call.setdefault(call, done)
-            by_path.setdefault(path, done)
-        elif does == "write":
-            read_since_written |= {path: by_path[path] for path in _written_paths(done.call) if path in by_path}
+        if action == "read" and not CUT_PATTERN.search(text_of(finished.response.content)):
+            by_call.setdefault(call, finished)
+            by_path.setdefault(path, finished)
+        elif action == "write":
+            read_since_written |= {path: by_path[path] for path in _written_paths(finished.call) if path in by_path}
 
 
-def _content_key(done: _FinishedCall) -> bytes:
-    response = done.response
+def _content_key(finished: _FinishedCall) -> bytes:
+    response = finished.response
     blocks = [encode_value(structs.replace(block, native=None)) for block in response.content or ()]
     return encode_json_sorted([blocks, None if isinstance(response.structured, UnsetType) else [response.structured]])
 
@@ -127,8 +129,8 @@ def _call_key(call: ToolCall) -> bytes:
 
 def _classify_call(call: ToolCall) -> str:
     """Return `read`, `write`, or `""` where neither can be inferred. Action arguments override the tool's name."""
-    given = _argument_object(call)
-    for name in (*(given.get(key) for key in _ACTION_ARGUMENTS), call.name):
+    arguments = _argument_object(call)
+    for name in (*(arguments.get(key) for key in _ACTION_ARGUMENTS), call.name):
         words = {word.lower() for word in _WORD.findall(name)} if isinstance(name, str) else set[str]()
         if name is not call.name and (len(words) > 2 or not name):
             continue
@@ -144,20 +146,22 @@ def _argument_object(call: ToolCall) -> Mapping[str, Any]:
 
 
 def _find_path(call: ToolCall) -> str:
-    given = _argument_object(call)
-    found = next((given[key] for key in _PATH_ARGUMENTS if isinstance(given.get(key), str) and given[key]), None)
-    return normpath(found) if found is not None else ""
+    arguments = _argument_object(call)
+    path = next(
+        (arguments[key] for key in _PATH_ARGUMENTS if isinstance(arguments.get(key), str) and arguments[key]), None
+    )
+    return normpath(path) if path is not None else ""
 
 
 def _written_paths(call: ToolCall) -> set[str]:
     """Return the files that a call writes to: its path argument, and those of a patch."""
     patches = [call.arguments, *_argument_object(call).values()]
-    found = {name for patch in patches if isinstance(patch, str) for name in _PATCHED_FILE.findall(patch)}
-    return {normpath(name) for name in found} | {_find_path(call)} - {""}
+    names = {name for patch in patches if isinstance(patch, str) for name in _PATCHED_FILE.findall(patch)}
+    return {normpath(name) for name in names} | {_find_path(call)} - {""}
 
 
 def _format_call(call: ToolCall) -> str:
     """Format a call on one short line."""
-    given = call.arguments if isinstance(call.arguments, str) else encode_json_text(call.arguments)
-    line = " ".join(f"{call.name} {given}".split())
+    arguments = call.arguments if isinstance(call.arguments, str) else encode_json_text(call.arguments)
+    line = " ".join(f"{call.name} {arguments}".split())
     return line if len(line) <= _MAX_CALL_LENGTH else f"{line[: _MAX_CALL_LENGTH - 1]}…"

@@ -21,31 +21,35 @@ def diff_messages(
     before: Sequence[Message], after: Sequence[Message], count: TokenCounter
 ) -> tuple[MessageChange, ...]:
     """Return the changes of the compression that led from one list to the other, with tokens by `count`."""
-    known = {id(message) for message in before}
+    before_ids = {id(message) for message in before}
     # With a new summary the missing messages were summarised, since no strategy both summarises and drops.
-    gone: ChangeAction = "summarised" if any(count_summarised(m) and id(m) not in known for m in after) else "dropped"
-    notes: list[MessageChange] = []
-    at = 0
-    for place, old in enumerate(before):
-        new = after[at] if at < len(after) else None
-        if new is not None and (new is old or (id(new) not in known and _is_version_of(new, old))):
-            at += 1
+    removal: ChangeAction = (
+        "summarised" if any(count_summarised(m) and id(m) not in before_ids for m in after) else "dropped"
+    )
+    changes: list[MessageChange] = []
+    position = 0
+    for index, old in enumerate(before):
+        new = after[position] if position < len(after) else None
+        if new is not None and (new is old or (id(new) not in before_ids and _is_version_of(new, old))):
+            position += 1
             if calls := _changed_calls(old, new):
-                notes.append(MessageChange("shortened", place, count(old), count(new), calls))
+                changes.append(MessageChange("shortened", index, count(old), count(new), calls))
             continue
-        folded = new is not None and id(new) not in known and count_summarised(new) > 0
-        at += folded
-        notes.append(
-            MessageChange(gone, place, count(old), count(new) if new is not None and folded else 0, _all_calls(old))
+        is_summary = new is not None and id(new) not in before_ids and count_summarised(new) > 0
+        position += is_summary
+        changes.append(
+            MessageChange(
+                removal, index, count(old), count(new) if new is not None and is_summary else 0, _all_calls(old)
+            )
         )
-    return tuple(notes)
+    return tuple(changes)
 
 
 def _is_version_of(new: Message, old: Message) -> bool:
     """Whether a message is a version of another: results may be shorter, a prefix may be set on its reasoning."""
-    answers = [response.call_id for response in responses_of(new)]
-    if answers:
-        return answers == [response.call_id for response in responses_of(old)]
+    result_ids = [response.call_id for response in responses_of(new)]
+    if result_ids:
+        return result_ids == [response.call_id for response in responses_of(old)]
     return _clear_prefix(new) == _clear_prefix(old)
 
 

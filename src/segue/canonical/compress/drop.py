@@ -20,89 +20,91 @@ Summariser: TypeAlias = Callable[[Sequence[Message]], str]
 """Returns a short summary of messages."""
 
 
-def drop_oldest(sheet: Plan, budget: int) -> str:
+def drop_oldest(plan: Plan, budget: int) -> str:
     """Drop whole exchanges from the front, then whole turns of the last one."""
-    for units in _droppable_groups(sheet):
-        if sheet.total <= budget:
+    for groups in _droppable_groups(plan):
+        if plan.total <= budget:
             return ""
-        sheet.drop(units)
+        plan.drop(groups)
     return "the last exchange alone exceeds the budget"
 
 
-def _droppable_groups(sheet: Plan) -> Iterator[list[Group]]:
-    last = _last_exchange(sheet)
+def _droppable_groups(plan: Plan) -> Iterator[list[Group]]:
+    last = _last_exchange(plan)
     exchanges: list[list[Group]] = [[] for _ in range(last)]
-    for unit in sheet.groups:
-        if unit.exchange < last and not unit.is_protected:
-            exchanges[unit.exchange].append(unit)
+    for group in plan.groups:
+        if group.exchange < last and not group.is_protected:
+            exchanges[group.exchange].append(group)
     yield from exchanges
-    yield from ([unit] for unit in _older_turns(sheet, last))
+    yield from ([group] for group in _older_turns(plan, last))
 
 
-def _last_exchange(sheet: Plan) -> int:
-    return max((unit.exchange for unit in sheet.groups), default=0)
+def _last_exchange(plan: Plan) -> int:
+    return max((group.exchange for group in plan.groups), default=0)
 
 
-def _older_turns(sheet: Plan, exchange: int) -> list[Group]:
+def _older_turns(plan: Plan, exchange: int) -> list[Group]:
     """Return the groups of an exchange without user messages and the newest turn."""
-    newest = sheet.newest_group
+    newest = plan.newest_group
     return [
-        u for u in sheet.groups if u.exchange == exchange and not (u.is_protected or u.is_user_message or u is newest)
+        group
+        for group in plan.groups
+        if group.exchange == exchange and not (group.is_protected or group.is_user_message or group is newest)
     ]
 
 
-def middle_out(sheet: Plan, budget: int, summarise: Summariser) -> str:
+def middle_out(plan: Plan, budget: int, summarise: Summariser) -> str:
     """Keep the first and the last exchange; replace each stretch between kept messages by one summary."""
-    last = _last_exchange(sheet)
+    last = _last_exchange(plan)
     summaries = [
-        unit
-        for unit in sheet.groups
-        if not unit.is_protected and all(count_summarised(sheet.original[p]) for p in unit.indexes)
+        group
+        for group in plan.groups
+        if not group.is_protected and all(count_summarised(plan.original[p]) for p in group.indexes)
     ]
-    middle = [unit for unit in sheet.groups if 0 < unit.exchange < last and not unit.is_protected]
+    middle = [group for group in plan.groups if 0 < group.exchange < last and not group.is_protected]
     refused = False
-    for units in ([*middle, *summaries], [*middle, *summaries, *_older_turns(sheet, last)]):
-        for places in _find_stretches(sheet, units):
-            if sheet.total <= budget:
+    for groups in ([*middle, *summaries], [*middle, *summaries, *_older_turns(plan, last)]):
+        for indexes in _find_stretches(plan, groups):
+            if plan.total <= budget:
                 return ""
-            refused = not _summarise_stretch(sheet, places, summarise) or refused
+            refused = not _summarise_stretch(plan, indexes, summarise) or refused
     return "a summary was not shorter than its messages" if refused else "only the first and the last exchange are left"
 
 
-def _find_stretches(sheet: Plan, units: Sequence[Group]) -> list[list[int]]:
+def _find_stretches(plan: Plan, groups: Sequence[Group]) -> list[list[int]]:
     """Return indexes of whole groups with no kept message between them; stretches of summaries alone are skipped."""
     while True:
-        stretches = _find_runs(sheet, {place for unit in units for place in unit.indexes})
-        stretch_of = {place: number for number, places in enumerate(stretches) for place in places}
+        stretches = _find_runs(plan, {index for group in groups for index in group.indexes})
+        stretch_of = {index: number for number, indexes in enumerate(stretches) for index in indexes}
         # A late result may be on the other side of a kept message: then it is kept with its call.
         whole = [
-            unit for unit in units if len({stretch_of[place] for place in unit.indexes if place in stretch_of}) < 2
+            group for group in groups if len({stretch_of[index] for index in group.indexes if index in stretch_of}) < 2
         ]
-        if len(whole) == len(units):
+        if len(whole) == len(groups):
             return [
-                places for places in stretches if not all(map(count_summarised, _remaining_messages(sheet, places)))
+                indexes for indexes in stretches if not all(map(count_summarised, _remaining_messages(plan, indexes)))
             ]
-        units = whole
+        groups = whole
 
 
-def _find_runs(sheet: Plan, chosen: Collection[int]) -> list[list[int]]:
+def _find_runs(plan: Plan, chosen: Collection[int]) -> list[list[int]]:
     runs: list[list[int]] = [[]]
-    for place, message in enumerate(sheet.current):
-        if message is not None and place in chosen:
-            runs[-1].append(place)
+    for index, message in enumerate(plan.current):
+        if message is not None and index in chosen:
+            runs[-1].append(index)
         elif message is not None and runs[-1]:
             runs.append([])
     return runs
 
 
-def _remaining_messages(sheet: Plan, places: Iterable[int]) -> list[Message]:
-    return [message for message in (sheet.current[place] for place in places) if message is not None]
+def _remaining_messages(plan: Plan, indexes: Iterable[int]) -> list[Message]:
+    return [message for message in (plan.current[index] for index in indexes) if message is not None]
 
 
-def _summarise_stretch(sheet: Plan, places: Sequence[int], summarise: Summariser) -> bool:
-    messages = _remaining_messages(sheet, places)
+def _summarise_stretch(plan: Plan, indexes: Sequence[int], summarise: Summariser) -> bool:
+    messages = _remaining_messages(plan, indexes)
     summary = summarise(messages)
     if not isinstance(summary, str) or not summary.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("a summary must be a non-empty string", path="summarise")
     count = sum(count_summarised(message) or 1 for message in messages)
-    return sheet.summarise(places, Message("human", (Text(SUMMARY.format(count=count, text=summary.strip())),)))
+    return plan.summarise(indexes, Message("human", (Text(SUMMARY.format(count=count, text=summary.strip())),)))

@@ -68,7 +68,7 @@ class Plan:
         self._before = tuple(self._costs)
         self._actions: dict[int, ChangeAction] = {}
         self.total = sum(self._costs)
-        self._call_indexes = {call.id: place for place, message in enumerate(messages) for call in calls_of(message)}
+        self._call_indexes = {call.id: index for index, message in enumerate(messages) for call in calls_of(message)}
         answered = {r.call_id for message in messages for r in responses_of(message) if state_of(r) != "pending"}
         self.open_calls = {
             call.id for message in messages for call in calls_of(message) if _needs_result(call)
@@ -86,48 +86,48 @@ class Plan:
 
     def _build_groups(self) -> list[Group]:
         exchanges = _number_exchanges(self.original)
-        groups: dict[int, list[int]] = {}
-        for place, root in enumerate(self._group_roots()):
-            groups.setdefault(root, []).append(place)
-        units = [
+        indexes_by_root: dict[int, list[int]] = {}
+        for index, root in enumerate(self._group_roots()):
+            indexes_by_root.setdefault(root, []).append(index)
+        groups = [
             Group(
-                tuple(places),
-                exchanges[places[-1]],
-                any(map(self._is_protected, places)),
-                _is_user_message(self.original[places[-1]]),
+                tuple(indexes),
+                exchanges[indexes[-1]],
+                any(map(self._is_protected, indexes)),
+                _is_user_message(self.original[indexes[-1]]),
             )
-            for places in groups.values()
+            for indexes in indexes_by_root.values()
         ]
-        return sorted(units, key=lambda unit: unit.indexes[-1])
+        return sorted(groups, key=lambda group: group.indexes[-1])
 
     def _group_roots(self) -> list[int]:
         """Return for each message the index of the first message of its group."""
         parents = list(range(len(self.original)))
 
-        def root(place: int) -> int:
-            while parents[place] != place:
-                parents[place] = place = parents[parents[place]]
-            return place
+        def root(index: int) -> int:
+            while parents[index] != index:
+                parents[index] = index = parents[parents[index]]
+            return index
 
-        for place, other in self._links():
-            one, two = sorted((root(place), root(other)))
+        for index, other in self._links():
+            one, two = sorted((root(index), root(other)))
             parents[two] = one
-        return [root(place) for place in range(len(parents))]
+        return [root(index) for index in range(len(parents))]
 
     def _links(self) -> Iterator[tuple[int, int]]:
-        bearing: dict[str, int] = {}
-        for place, message in enumerate(self.original):
-            if place and message.speaker == "ai" == self.original[place - 1].speaker:
-                yield place - 1, place
+        index_by_raw_id: dict[str, int] = {}
+        for index, message in enumerate(self.original):
+            if index and message.speaker == "ai" == self.original[index - 1].speaker:
+                yield index - 1, index
             for block in message.blocks:
                 if isinstance(block, ToolResponse) and block.call_id in self._call_indexes:
-                    yield self._call_indexes[block.call_id], place
-                elif (named := _parent_raw_id(block)) in bearing:
-                    yield bearing[named], place
-            bearing.update((call.origin.raw_id, place) for call in calls_of(message) if call.origin.raw_id)
+                    yield self._call_indexes[block.call_id], index
+                elif (parent_id := _parent_raw_id(block)) in index_by_raw_id:
+                    yield index_by_raw_id[parent_id], index
+            index_by_raw_id.update((call.origin.raw_id, index) for call in calls_of(message) if call.origin.raw_id)
 
-    def _is_protected(self, place: int) -> bool:
-        message = self.original[place]
+    def _is_protected(self, index: int) -> bool:
+        message = self.original[index]
         if (
             message.pinned
             or message.speaker == "system"
@@ -141,49 +141,49 @@ class Plan:
     @property
     def newest_group(self) -> Group | None:
         """The group of the last reply."""
-        last = max((place for place, message in enumerate(self.original) if message.speaker == "ai"), default=None)
-        return next((unit for unit in self.groups if last in unit.indexes), None)
+        last = max((index for index, message in enumerate(self.original) if message.speaker == "ai"), default=None)
+        return next((group for group in self.groups if last in group.indexes), None)
 
     def shortenable_results(self) -> Iterator[tuple[int, ToolResponse]]:
         """Yield results that may be shortened, in order, with their indexes: not pinned, hosted or pending ones."""
-        for place, message in enumerate(self.original):
+        for index, message in enumerate(self.original):
             for response in () if message.pinned else responses_of(message):
-                lies_elsewhere = self.has_provider_state and response.call_id not in self._call_indexes
-                if not response.hosted and state_of(response) != "pending" and not lies_elsewhere:
-                    yield place, response
+                call_is_elsewhere = self.has_provider_state and response.call_id not in self._call_indexes
+                if not response.hosted and state_of(response) != "pending" and not call_is_elsewhere:
+                    yield index, response
 
     # --------------------------------------------------------------------------------------------------------- changing
 
-    def shorten(self, place: int, response: ToolResponse, shorter: ToolResponse) -> bool:
+    def shorten(self, index: int, response: ToolResponse, shorter: ToolResponse) -> bool:
         """Replace a result by a shorter one if that costs less; return whether it was replaced."""
-        message = self.current[place]
+        message = self.current[index]
         if message is None or shorter is response:
             return False
-        made = message.with_blocks(tuple(shorter if block is response else block for block in message.blocks))
-        cost = self.cost(made)
-        if cost >= self._costs[place]:
+        edited = message.with_blocks(tuple(shorter if block is response else block for block in message.blocks))
+        cost = self.cost(edited)
+        if cost >= self._costs[index]:
             return False
-        self._replace_message(place, made, cost, "shortened")
+        self._replace_message(index, edited, cost, "shortened")
         return True
 
-    def drop(self, units: Iterable[Group]) -> None:
-        for unit in units:
-            for place in unit.indexes:
-                self._replace_message(place, None, 0, "dropped")
+    def drop(self, groups: Iterable[Group]) -> None:
+        for group in groups:
+            for index in group.indexes:
+                self._replace_message(index, None, 0, "dropped")
 
-    def summarise(self, places: Sequence[int], summary: Message) -> bool:
+    def summarise(self, indexes: Sequence[int], summary: Message) -> bool:
         """Replace messages by a summary if that costs less; return whether they were replaced."""
         cost = self.cost(summary)
-        if cost >= sum(self._costs[place] for place in places):
+        if cost >= sum(self._costs[index] for index in indexes):
             return False
-        for place in places:
-            self._replace_message(place, None, 0, "summarised")
-        self._replace_message(places[0], summary, cost, "summarised")
+        for index in indexes:
+            self._replace_message(index, None, 0, "summarised")
+        self._replace_message(indexes[0], summary, cost, "summarised")
         return True
 
-    def _replace_message(self, place: int, message: Message | None, cost: int, what: ChangeAction) -> None:
-        self.total += cost - self._costs[place]
-        self.current[place], self._costs[place], self._actions[place] = message, cost, what
+    def _replace_message(self, index: int, message: Message | None, cost: int, action: ChangeAction) -> None:
+        self.total += cost - self._costs[index]
+        self.current[index], self._costs[index], self._actions[index] = message, cost, action
 
     # -------------------------------------------------------------------------------------------------------- reporting
 
@@ -193,16 +193,18 @@ class Plan:
 
     def changes(self) -> tuple[MessageChange, ...]:
         return tuple(
-            MessageChange(what, place, self._before[place], self._costs[place], self._touched_calls(place))
-            for place, what in sorted(self._actions.items())
+            MessageChange(action, index, self._before[index], self._costs[index], self._touched_calls(index))
+            for index, action in sorted(self._actions.items())
         )
 
-    def _touched_calls(self, place: int) -> tuple[str, ...]:
+    def _touched_calls(self, index: int) -> tuple[str, ...]:
         """Return the ids of the calls and results that were changed or dropped in this message."""
-        left = self.current[place]
-        kept = {id(block) for block in left.blocks} if left is not None else set[int]()
-        gone = (block for block in self.original[place].blocks if id(block) not in kept)
-        ids = (b.id if isinstance(b, ToolCall) else b.call_id for b in gone if isinstance(b, ToolCall | ToolResponse))
+        remaining = self.current[index]
+        kept = {id(block) for block in remaining.blocks} if remaining is not None else set[int]()
+        removed = (block for block in self.original[index].blocks if id(block) not in kept)
+        ids = (
+            b.id if isinstance(b, ToolCall) else b.call_id for b in removed if isinstance(b, ToolCall | ToolResponse)
+        )
         return tuple(dict.fromkeys(ids))
 
     def describe_protected(self) -> str:
@@ -213,10 +215,10 @@ class Plan:
 
 
 def count_summarised(message: Message) -> int:
-    """Return how many messages this is the summary of: 0 where it is not a summary."""
+    """Return how many messages this is the summary of: 0 if it is not a summary."""
     first = message.blocks[0] if message.speaker == "human" and message.blocks else None
-    found = SUMMARY_PATTERN.match(first.text) if isinstance(first, Text) else None
-    return int(found[1]) if found is not None else 0
+    match = SUMMARY_PATTERN.match(first.text) if isinstance(first, Text) else None
+    return int(match[1]) if match is not None else 0
 
 
 def _needs_result(call: ToolCall) -> bool:

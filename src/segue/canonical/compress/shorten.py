@@ -21,32 +21,32 @@ _MIN_SAVING = 80
 _NEWEST_TURNS = 2
 
 
-def truncate_results(sheet: Plan, budget: int) -> str:
+def truncate_results(plan: Plan, budget: int) -> str:
     """Shorten results step by step, oldest first; those of the newest turns after all others are at the minimum."""
-    for group, levels in _shortening_order(sheet):
-        for level in levels:
-            for index, (place, response) in enumerate(group):
-                if sheet.total <= budget:
+    for results, limits in _shortening_order(plan):
+        for limit in limits:
+            for position, (index, response) in enumerate(results):
+                if plan.total <= budget:
                     return ""
-                shorter = shorten_result(response, level)
-                if sheet.shorten(place, response, shorter):
-                    group[index] = place, shorter
+                shorter = shorten_result(response, limit)
+                if plan.shorten(index, response, shorter):
+                    results[position] = index, shorter
     return "every result is as short as possible"
 
 
-def _shortening_order(sheet: Plan) -> list[tuple[list[tuple[int, ToolResponse]], tuple[int, ...]]]:
+def _shortening_order(plan: Plan) -> list[tuple[list[tuple[int, ToolResponse]], tuple[int, ...]]]:
     """Return batches of results with their limits: those of all older turns, then the newest turns one by one."""
-    turn_of = {place: unit.indexes[0] for unit in sheet.groups for place in unit.indexes}
+    turn_of = {index: group.indexes[0] for group in plan.groups for index in group.indexes}
     turns: dict[int, list[tuple[int, ToolResponse]]] = {}
-    for place, response in sheet.shortenable_results():
-        turns.setdefault(turn_of[place], []).append((place, response))
+    for index, response in plan.shortenable_results():
+        turns.setdefault(turn_of[index], []).append((index, response))
     ordered = [turns[turn] for turn in sorted(turns)]
     older = [result for turn in ordered[:-_NEWEST_TURNS] for result in turn]
     return [(older, LIMITS), *((turn, LIMITS[:-1]) for turn in ordered[-_NEWEST_TURNS:])]
 
 
 def shorten_result(response: ToolResponse, allowance: int) -> ToolResponse:
-    """Return the result with at most `allowance` characters; the same object where that saves nothing."""
+    """Return the result with at most `allowance` characters; the same object if that saves nothing."""
     content = response.content or ()
     text = join_texts(block.text for block in content if isinstance(block, Text))
     if not text and not isinstance(response.structured, UnsetType):
@@ -70,16 +70,16 @@ def _replace_media(block: Block) -> Block:
 
 def cut_text(text: str, allowance: int) -> str:
     """Return head and tail of a text with a note of how much is missing. A text that was cut before is cut further."""
-    found = CUT_PATTERN.search(text)
-    head, tail = (text[: found.start()], text[found.end() :]) if found is not None else (text, "")
-    missing = int(found[1].replace(",", "")) if found is not None else 0
+    match = CUT_PATTERN.search(text)
+    head, tail = (text[: match.start()], text[match.end() :]) if match is not None else (text, "")
+    missing = int(match[1].replace(",", "")) if match is not None else 0
     surplus = len(head) + len(tail) - allowance
-    if surplus <= (0 if found is not None else _MIN_SAVING):
+    if surplus <= (0 if match is not None else _MIN_SAVING):
         return text
-    at_front = allowance * 2 // 3
-    if found is None:
-        head, tail = text[:at_front], text[len(text) - (allowance - at_front) :]
+    head_length = allowance * 2 // 3
+    if match is None:
+        head, tail = text[:head_length], text[len(text) - (allowance - head_length) :]
     else:
-        head, tail = head[:at_front], tail[max(0, len(tail) - (allowance - at_front)) :]
-        surplus = len(text) - len(found[0]) - len(head) - len(tail)
+        head, tail = head[:head_length], tail[max(0, len(tail) - (allowance - head_length)) :]
+        surplus = len(text) - len(match[0]) - len(head) - len(tail)
     return head + CUT_NOTE.format(count=missing + surplus) + tail

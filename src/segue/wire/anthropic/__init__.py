@@ -66,7 +66,7 @@ def constraints(model: Model) -> Constraints:
         media_in_results=_MEDIA_KINDS,
         allows_media_in_errors=False,
         # ANT-36
-        tools_required="abroad",
+        tools_required="cross-api",
     )
 
 

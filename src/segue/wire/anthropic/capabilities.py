@@ -20,7 +20,11 @@ DEFAULT_MODEL = "claude-sonnet-5"
 
 
 class Capabilities(Struct, frozen=True):
-    """`disabled_type` is the `thinking.type` that disables thinking; None if the model cannot think or always does."""
+    """`disabled_type` is the `thinking.type` that disables thinking; None if the model cannot think or always does.
+
+    `budgets` and `adaptive`: which kinds of thinking it has; `sampling`, `forced_choice`, `schemas`: whether it accepts
+    sampling options, a forced tool choice, a response schema.
+    """
 
     budgets: bool = True
     adaptive: bool = False
@@ -38,35 +42,37 @@ class Capabilities(Struct, frozen=True):
 
 @lru_cache(maxsize=128)
 def capabilities_of(model: Model) -> Capabilities:
-    always = model.line in ("fable", "mythos")
-    if model.family != "claude" or not (model.version or always):
+    always_thinks = model.line in ("fable", "mythos")
+    if model.family != "claude" or not (model.version or always_thinks):
         return Capabilities()
-    return _capabilities_for(model.line, model.version or (5,), always)
+    return _capabilities_for(model.line, model.version or (5,), always_thinks)
 
 
-def _capabilities_for(line: str, version: tuple[int, ...], always: bool) -> Capabilities:
+def _capabilities_for(line: str, version: tuple[int, ...], always_thinks: bool) -> Capabilities:
     return Capabilities(
-        budgets=(3, 7) <= version < (4, 7) and not always,
-        adaptive=always or version >= (4, 6),
-        disabled_type=_disabled_type(line, version, always),
-        thinks_by_default=always or version >= (5,),
-        efforts=_efforts(version, always),
-        sampling=version < (4, 7) and not always,
+        budgets=(3, 7) <= version < (4, 7) and not always_thinks,
+        adaptive=always_thinks or version >= (4, 6),
+        disabled_type=_disabled_type(line, version, always_thinks),
+        thinks_by_default=always_thinks or version >= (5,),
+        efforts=_efforts(version, always_thinks),
+        sampling=version < (4, 7) and not always_thinks,
         one_sampling_option=version >= (4, 1),
-        forced_choice=line == "haiku" or version < ((5, 1) if always else (5, 5)),
+        forced_choice=line == "haiku" or version < ((5, 1) if always_thinks else (5, 5)),
         schemas=version >= (4, 1),
         max_tokens=_max_tokens(line, version),
     )
 
 
-def _disabled_type(line: str, version: tuple[int, ...], always: bool) -> Literal["disabled", "between_tools"] | None:
-    if always or version < (3, 7) or (line == "opus" and version >= (5, 5)):
+def _disabled_type(
+    line: str, version: tuple[int, ...], always_thinks: bool
+) -> Literal["disabled", "between_tools"] | None:
+    if always_thinks or version < (3, 7) or (line == "opus" and version >= (5, 5)):
         return None
     return "between_tools" if line == "sonnet" and version >= (5, 5) else "disabled"
 
 
-def _efforts(version: tuple[int, ...], always: bool) -> tuple[Effort, ...]:
-    if always or version >= (4, 7):
+def _efforts(version: tuple[int, ...], always_thinks: bool) -> tuple[Effort, ...]:
+    if always_thinks or version >= (4, 7):
         return ("low", "medium", "high", "xhigh", "max")
     return ("low", "medium", "high", "max") if version >= (4, 6) else ()
 

@@ -78,12 +78,12 @@ _Message: TypeAlias = _User | _Assistant
 
 def _parse(items: list[_Message]) -> FastHistory:
     history = FastHistory([], [], [], [], [], [], error_results=[], dropped_keys={_CACHE_CONTROL: 0})
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         open_calls = len(history.raw_ids) > len(history.results)
         if isinstance(item, _Assistant):
             if open_calls:
                 raise FastPathUnsupportedError
-            history.starts.append(place)
+            history.starts.append(index)
             history.events.append(_parse_reply(item, history))
             continue
         content = item.content
@@ -92,11 +92,11 @@ def _parse(items: list[_Message]) -> FastHistory:
             if not content:
                 continue
             # Text in one message with results starts at the next item.
-            place += 1
-        history.starts.append(place)
-        marks = history.dropped_keys[_CACHE_CONTROL]
+            index += 1
+        history.starts.append(index)
+        marks_before = history.dropped_keys[_CACHE_CONTROL]
         texts = content if isinstance(content, str) else _parse_texts(content, history)
-        history.events.append(FastUserMessage(require_text(texts), history.dropped_keys[_CACHE_CONTROL] > marks))
+        history.events.append(FastUserMessage(require_text(texts), history.dropped_keys[_CACHE_CONTROL] > marks_before))
     if len(history.raw_ids) > len(history.results):
         raise FastPathUnsupportedError
     return history
@@ -108,7 +108,7 @@ def _parse_reply(item: _Assistant, history: FastHistory) -> FastTurn:
         return FastTurn(require_text(item.content), start, start)
     texts: list[str] = []
     thoughts = unsigned = 0
-    marks = history.dropped_keys[_CACHE_CONTROL]
+    marks_before = history.dropped_keys[_CACHE_CONTROL]
     for block in item.content:
         if isinstance(block, _ToolUse):
             history.raw_ids.append(block.id)
@@ -127,13 +127,15 @@ def _parse_reply(item: _Assistant, history: FastHistory) -> FastTurn:
     stop = len(history.raw_ids)
     if start == stop or texts:
         require_text(texts)
-    return FastTurn(texts or None, start, stop, thoughts, unsigned > 0, history.dropped_keys[_CACHE_CONTROL] > marks)
+    return FastTurn(
+        texts or None, start, stop, thoughts, unsigned > 0, history.dropped_keys[_CACHE_CONTROL] > marks_before
+    )
 
 
 def _parse_results(content: str | list[_UserBlock], history: FastHistory) -> list[_UserBlock]:
     """Parses the results of the last reply's calls at the start of a message; returns the user's blocks after them."""
     open_calls = history.raw_ids[len(history.results) :]
-    marks = history.dropped_keys[_CACHE_CONTROL]
+    marks_before = history.dropped_keys[_CACHE_CONTROL]
     if isinstance(content, str) or len(content) < len(open_calls):
         raise FastPathUnsupportedError
     for block, raw_id in zip(content, open_calls, strict=False):
@@ -145,7 +147,7 @@ def _parse_results(content: str | list[_UserBlock], history: FastHistory) -> lis
             history.dropped_keys[_CACHE_CONTROL] += 1
         text = block.content
         history.results.append(text if isinstance(text, str) else require_text([part.text for part in text]))
-    if history.dropped_keys[_CACHE_CONTROL] > marks:
+    if history.dropped_keys[_CACHE_CONTROL] > marks_before:
         history.events[-1].has_dropped_keys = True
     return content[len(open_calls) :]
 
@@ -170,8 +172,8 @@ def _render(history: FastHistory, events: Sequence[FastEvent], _options: FastRen
     calls = [_ToolUse(i, name, value) for i, name, value in zip(ids, history.names, history.arguments, strict=True)]
     contents = [text if isinstance(text, str) else _render_texts(text) for text in history.results]
     results = [_ToolResult(i, content) for i, content in zip(ids, contents, strict=True)]
-    for place in history.error_results:
-        results[place].is_error = True
+    for index in history.error_results:
+        results[index].is_error = True
     results_content: list[_UserBlock] = []
     for event in events:
         if isinstance(event, FastUserMessage):

@@ -77,11 +77,11 @@ def _parse_block(value: object, model: str | None) -> Block:
         raise InputError(f"a string was expected as `type`, not {json_type_name(kind)}", path="type")
     parse = _PARSERS.get(kind)
     if parse is not None:
-        made = parse(block, model)
+        parsed = parse(block, model)
         return (
-            msgspec.structs.replace(made, native=Native(API, block, intact=False))
+            msgspec.structs.replace(parsed, native=Native(API, block, intact=False))
             if unknown_keys(block, kind)
-            else made
+            else parsed
         )
     if kind.endswith("_tool_result") and "tool_use_id" in block:
         return _parse_hosted_result(block, model)
@@ -111,16 +111,16 @@ def _parse_thinking(block: JsonObject, model: str | None) -> Block:
 
 
 def _parse_redacted_thinking(block: JsonObject, model: str | None) -> Block:
-    sealed = string_or_none(block.get("data"))
-    return Thinking(encrypted=sealed, origin=Origin(API, model, identity="absent"), native=Native(API, block))
+    encrypted = string_or_none(block.get("data"))
+    return Thinking(encrypted=encrypted, origin=Origin(API, model, identity="absent"), native=Native(API, block))
 
 
 def _origin(block: JsonObject, key: str, model: str | None) -> Origin:
     raw_id = block.get(key)
-    known = raw_id_or_none(raw_id)
-    malformed = raw_id if known is None and isinstance(raw_id, str) and raw_id else None
+    valid_id = raw_id_or_none(raw_id)
+    malformed = raw_id if valid_id is None and isinstance(raw_id, str) and raw_id else None
     parent = raw_id_or_none((object_or_none(block.get("caller")) or {}).get("tool_id"))
-    return Origin(API, model, known, malformed, "synthetic" if known is None else "natural", parent)
+    return Origin(API, model, valid_id, malformed, "synthetic" if valid_id is None else "natural", parent)
 
 
 def _parse_tool_use(block: JsonObject, model: str | None) -> Block:
@@ -206,9 +206,9 @@ def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
     )
 
 
-def _validate_search_results(found: list[object]) -> None:
+def _validate_search_results(items: list[object]) -> None:
     """ANT-12, ANT-32: search results must be sent back unchanged; raises `InputError` for invalid ones."""
-    for index, item in enumerate(found):
+    for index, item in enumerate(items):
         result = require_object(item, f"content[{index}]")
         for key in ("type", "encrypted_content"):
             if not isinstance(result.get(key), str) or not result[key]:

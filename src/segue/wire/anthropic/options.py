@@ -31,7 +31,7 @@ _USER_PATTERN = r"[\s\S]{0,256}"
 
 
 def parse_options(body: Mapping[str, Any]) -> Options:
-    """Values of a wrong type are not modelled; they stay in the body's native fragment."""
+    """Parse the options of a body. Values of a wrong type are left in its native fragment."""
     choice = object_or_none(body.get("tool_choice")) or {}
     serial = choice.get("disable_parallel_tool_use")
     stream = body.get("stream")
@@ -127,12 +127,14 @@ def _render_max_tokens(
 ) -> int:
     ceiling = capabilities.max_tokens
     if options.max_tokens is None:
-        room = _DEFAULT_MAX_TOKENS
+        max_tokens = _DEFAULT_MAX_TOKENS
         if thinking is not None and is_thinking(thinking):
-            room += thinking.get("budget_tokens") or effort_budget(effort or "medium")
-        room = room if ceiling is None else min(room, ceiling)
-        report.add("adjusted", f"`max_tokens` set to {room}: required by Anthropic, not given", subject="max_tokens")
-        return room
+            max_tokens += thinking.get("budget_tokens") or effort_budget(effort or "medium")
+        max_tokens = max_tokens if ceiling is None else min(max_tokens, ceiling)
+        report.add(
+            "adjusted", f"`max_tokens` set to {max_tokens}: required by Anthropic, not given", subject="max_tokens"
+        )
+        return max_tokens
     if ceiling is not None and options.max_tokens > ceiling:
         report.add("adjusted", f"`max_tokens` reduced to {ceiling}, the model's maximum", subject="max_tokens")
         return ceiling
@@ -140,8 +142,8 @@ def _render_max_tokens(
 
 
 def _render_sampling(options: Options, capabilities: Capabilities, thinking: bool, report: Report) -> JsonObject:
-    given = {"temperature": options.temperature, "top_p": options.top_p, "top_k": options.top_k}
-    fields: JsonObject = {name: value for name, value in given.items() if value is not None}
+    sampling = {"temperature": options.temperature, "top_p": options.top_p, "top_k": options.top_k}
+    fields: JsonObject = {name: value for name, value in sampling.items() if value is not None}
     for name in list(fields):
         why = _rejection_reason(name, fields, capabilities, thinking)
         if why:
@@ -185,7 +187,9 @@ def _render_choice(
         # ANT-30: from 5.5 on no tool can be forced at all
         if not capabilities.forced_choice:
             report.add(
-                "adjusted", "tool_choice set to auto: the model cannot be forced to call a tool", subject="tool_choice"
+                "adjusted",
+                "`tool_choice` set to auto: the model cannot be forced to call a tool",
+                subject="tool_choice",
             )
         elif choice.mode == "tool" and choice.name:
             rendered = {"type": "tool", "name": project_name(choice.name)}

@@ -121,10 +121,10 @@ def render_request(transcript: Transcript, context: RenderContext) -> JsonObject
         return _render_same_api(transcript, context, messages, tools)
     body: JsonObject = {"model": transcript.model} if transcript.model else {}
     model = identify(transcript.model or DEFAULT_MODEL)
-    known = [
+    tool_names = [
         tool.name for tool in transcript.tools if tool.kind != "hosted" or intact_fragment(tool.native) is not None
     ]
-    options = drop_undeclared_choice(transcript.options, known, context.report)
+    options = drop_undeclared_choice(transcript.options, tool_names, context.report)
     fields = render_options(
         fit_options(options, model, context.report),
         model,
@@ -208,22 +208,24 @@ def _set_or_remove(body: JsonObject, key: str, value: object) -> None:
 
 def _merge_options(fragment: Mapping[str, Any], transcript: Transcript, context: RenderContext) -> JsonObject:
     request = transcript.request
-    known, new = Report(), Report()
+    report_before, report_after = Report(), Report()
     before = render_options(
         request.options,
         identify(request.model or DEFAULT_MODEL),
-        known,
+        report_before,
         has_tools=bool(request.tools),
         project_name=lambda name: name,
     )
     after = render_options(
         transcript.options,
         identify(transcript.model or DEFAULT_MODEL),
-        new,
+        report_after,
         has_tools=bool(transcript.tools),
         project_name=context.names.render,
     )
-    context.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
+    context.report.findings.extend(
+        finding for finding in report_after.findings if finding not in report_before.findings
+    )
     before["model"], after["model"] = request.model, transcript.model
     body = merge_changes(fragment, before, after)
     # A field that the new model rejects may also be one the old model rejected, so the difference does not show it.

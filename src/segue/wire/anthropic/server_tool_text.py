@@ -75,8 +75,8 @@ def _flatten(value: object, depth: int = 0) -> Iterator[Any]:
             yield _MEDIA_PARSERS[kind](members)
         else:
             parts = list(_flatten_members(members, depth))
-            sealed = any(key.startswith(_ENCRYPTED_PREFIX) for key in members)
-            yield from parts or ([TEXTS.undisclosed] if sealed else [])
+            has_encrypted = any(key.startswith(_ENCRYPTED_PREFIX) for key in members)
+            yield from parts or ([TEXTS.undisclosed] if has_encrypted else [])
     elif value is not None:
         yield encode_json_text(value)
 

@@ -27,7 +27,7 @@ _STREAMED_FIELDS = {
     "tool_use": ("input", "input_json_delta", "partial_json"),
 }
 _NOT_STREAMED = ("", "", "")
-_FIELD_BY_DELTA = {delta: grows for grows, delta, _ in _STREAMED_FIELDS.values()}
+_FIELD_BY_DELTA = {delta: field for field, delta, _ in _STREAMED_FIELDS.values()}
 # Fields that a delta of unknown type cannot change.
 _FIXED_FIELDS = frozenset({"type", "id", "name", "tool_use_id", "input"})
 
@@ -55,22 +55,22 @@ class AnthropicReader(BlockReader[_OpenBlock]):
     def read(self, payload: JsonObject, name: str | None) -> None:
         if payload.get("type") == "content_block_delta":
             index = payload.get("index")
-            slot = self.open_blocks.get(index) if type(index) is int else None
-            if slot is not None and type(payload.get("delta")) is dict:
+            open_block = self.open_blocks.get(index) if type(index) is int else None
+            if open_block is not None and type(payload.get("delta")) is dict:
                 delta: JsonObject = payload["delta"]
                 kind = delta.get("type")
-                if kind == slot.delta_type and type(text := delta.get(slot.delta_key)) is str:
+                if kind == open_block.delta_type and type(text := delta.get(open_block.delta_key)) is str:
                     if kind == "text_delta":
-                        return self._add_delta(self.add_text, slot, text)
+                        return self._add_delta(self.add_text, open_block, text)
                     if kind == "thinking_delta":
-                        return self._add_delta(self.add_thinking, slot, text)
-                    if slot.has_input:
-                        return self._add_delta(self.add_input, slot, text)
+                        return self._add_delta(self.add_thinking, open_block, text)
+                    if open_block.has_input:
+                        return self._add_delta(self.add_input, open_block, text)
         return self._read_event(cast("JsonObject", to_plain_json(payload)), name)
 
-    def _add_delta(self, emit: Callable[[int, str], None], slot: _OpenBlock, text: str) -> None:
-        emit(slot.block_index, text)
-        self.expect_similar(slot.delta_key, text, partial(emit, slot.block_index))
+    def _add_delta(self, emit: Callable[[int, str], None], open_block: _OpenBlock, text: str) -> None:
+        emit(open_block.block_index, text)
+        self.expect_similar(open_block.delta_key, text, partial(emit, open_block.block_index))
 
     def _read_event(self, payload: JsonObject, name: str | None) -> None:
         if self.whole_reply is not None:
@@ -82,8 +82,8 @@ class AnthropicReader(BlockReader[_OpenBlock]):
         match kind:
             case "message_start":
                 content = (object_or_none(payload.get("message")) or {}).get("content")
-                for place, block in enumerate(cast("list[object]", content) if isinstance(content, list) else []):
-                    self._begin(place, block)
+                for position, block in enumerate(cast("list[object]", content) if isinstance(content, list) else []):
+                    self._begin(position, block)
             case "content_block_start":
                 self._begin(index, payload.get("content_block"))
             case "content_block_delta":
@@ -156,28 +156,28 @@ class AnthropicReader(BlockReader[_OpenBlock]):
             raise InputError("a content block was expected", path="content_block")
         return self._open_block(_OpenBlock(key, fragment))
 
-    def _open_block(self, slot: _OpenBlock) -> _OpenBlock:
-        fragment = slot.fragment
+    def _open_block(self, open_block: _OpenBlock) -> _OpenBlock:
+        fragment = open_block.fragment
         native = Native(API, dict(fragment), intact=False)
-        self.open_blocks[slot.key] = slot
-        match slot.kind:
+        self.open_blocks[open_block.key] = open_block
+        match open_block.kind:
             case "text":
-                self.set_block_index(slot, self.start(Text("", native=native)))
-                self.add_text(slot.block_index, string_or_none(fragment.get("text")) or "")
+                self.set_block_index(open_block, self.start(Text("", native=native)))
+                self.add_text(open_block.block_index, string_or_none(fragment.get("text")) or "")
             case "thinking":
-                self.set_block_index(slot, self.start(Thinking(origin=self._origin(), native=native)))
-                self.add_thinking(slot.block_index, string_or_none(fragment.get("thinking")) or "")
+                self.set_block_index(open_block, self.start(Thinking(origin=self._origin(), native=native)))
+                self.add_thinking(open_block.block_index, string_or_none(fragment.get("thinking")) or "")
             case "redacted_thinking":
-                self.set_block_index(slot, self.start(Thinking(origin=self._origin())))
+                self.set_block_index(open_block, self.start(Thinking(origin=self._origin())))
             case "tool_use":
                 (call,) = parse_content([{**fragment, "input": {}}], self._model)
-                slot.call = self.assign_id(msgspec.structs.replace(cast("ToolCall", call), native=native))
-                self.set_block_index(slot, self.start(slot.call))
-                slot.initial_input = _initial_input(fragment.get("input"))
+                open_block.call = self.assign_id(msgspec.structs.replace(cast("ToolCall", call), native=native))
+                self.set_block_index(open_block, self.start(open_block.call))
+                open_block.initial_input = _initial_input(fragment.get("input"))
             case _:
-                slot.initial_input = _initial_input(fragment.get("input"))
+                open_block.initial_input = _initial_input(fragment.get("input"))
                 self._note_fallback(fragment)
-        return slot
+        return open_block
 
     def _note_fallback(self, fragment: JsonObject) -> None:
         """A fallback block names the model that continues, which becomes the model of the reply."""
@@ -190,23 +190,27 @@ class AnthropicReader(BlockReader[_OpenBlock]):
 
     def _read_delta(self, index: int | None, delta: JsonObject) -> None:
         kind = delta.get("type")
-        grows = _FIELD_BY_DELTA.get(kind, "") if isinstance(kind, str) else ""
-        if grows == "input":
+        field = _FIELD_BY_DELTA.get(kind, "") if isinstance(kind, str) else ""
+        if field == "input":
             text = delta.get("partial_json")
             if text not in (None, ""):
                 self._add_input_delta(self._call_for_input(index), arguments_to_text(text))
-        elif grows:
-            slot = self._text_block_for(index, grows)
-            emit = self.add_text if grows == "text" else self.add_thinking
-            emit(slot.block_index, string_or_none(delta.get(grows)) or "")
+        elif field:
+            open_block = self._text_block_for(index, field)
+            emit = self.add_text if field == "text" else self.add_thinking
+            emit(open_block.block_index, string_or_none(delta.get(field)) or "")
         elif kind == "signature_delta":
             self._text_block_for(index, "thinking").fragment["signature"] = delta.get("signature")
-        elif (slot := self._block_at(index)) is not None:
+        elif (open_block := self._block_at(index)) is not None:
             if kind == "citations_delta":
-                slot.extra_deltas.append({"citations": [delta.get("citation")]})
+                open_block.extra_deltas.append({"citations": [delta.get("citation")]})
             else:
-                slot.extra_deltas.append(
-                    {key: value for key, value in delta.items() if key not in _FIXED_FIELDS | {slot.streamed_field}}
+                open_block.extra_deltas.append(
+                    {
+                        key: value
+                        for key, value in delta.items()
+                        if key not in _FIXED_FIELDS | {open_block.streamed_field}
+                    }
                 )
 
     def _block_at(self, index: int | None) -> _OpenBlock | None:
@@ -216,55 +220,61 @@ class AnthropicReader(BlockReader[_OpenBlock]):
 
     def _text_block_for(self, index: int | None, kind: str) -> _OpenBlock:
         """The open block of this kind that a delta belongs to; a missing one is started."""
-        slot = self._block_at(index)
-        if slot is not None and slot.kind == kind:
-            return slot
+        open_block = self._block_at(index)
+        if open_block is not None and open_block.kind == kind:
+            return open_block
         if index is None:
-            slot = next((slot for slot in reversed(self.open_blocks.values()) if slot.kind == kind), None)
-            return slot or self._begin(None, {"type": kind, kind: ""})
+            open_block = next(
+                (open_block for open_block in reversed(self.open_blocks.values()) if open_block.kind == kind), None
+            )
+            return open_block or self._begin(None, {"type": kind, kind: ""})
         stray = (index, kind)
         if stray in self.open_blocks:
             return self.open_blocks[stray]
         fragment = {"type": kind, kind: ""}
-        return self._open_block(_OpenBlock(stray, fragment)) if slot is not None else self._begin(index, fragment)
+        return self._open_block(_OpenBlock(stray, fragment)) if open_block is not None else self._begin(index, fragment)
 
     def _call_for_input(self, index: int | None) -> _OpenBlock:
-        """The open call that an input delta belongs to; raises `InputError` where that is ambiguous."""
-        slot = self._block_at(index)
-        if slot is not None and index is not None and slot.streamed_field in ("input", ""):
-            return slot
-        taking = [slot for slot in self.open_blocks.values() if slot.kind == "tool_use" or "input" in slot.fragment]
-        if index in self.closed_keys or not taking or (index is not None and len(taking) > 1):
+        """The open call that an input delta belongs to; raises `InputError` if that is ambiguous."""
+        open_block = self._block_at(index)
+        if open_block is not None and index is not None and open_block.streamed_field in ("input", ""):
+            return open_block
+        calls = [
+            open_block
+            for open_block in self.open_blocks.values()
+            if open_block.kind == "tool_use" or "input" in open_block.fragment
+        ]
+        if index in self.closed_keys or not calls or (index is not None and len(calls) > 1):
             raise InputError("input delta for a call that has not started or has ended", path="index")
-        return taking[-1]
+        return calls[-1]
 
-    def _add_input_delta(self, slot: _OpenBlock, text: str) -> None:
-        if not slot.has_input and text.strip() in ARGUMENT_PLACEHOLDERS:
-            slot.initial_input = slot.initial_input or text
+    def _add_input_delta(self, open_block: _OpenBlock, text: str) -> None:
+        if not open_block.has_input and text.strip() in ARGUMENT_PLACEHOLDERS:
+            open_block.initial_input = open_block.initial_input or text
             return
-        self.add_block_input(slot, text)
+        self.add_block_input(open_block, text)
 
     def _stop(self, index: int | None) -> None:
-        slot = self._block_at(index)
+        open_block = self._block_at(index)
         for stray in [other for key, other in self.open_blocks.items() if isinstance(key, tuple) and key[0] == index]:
             self.end_block(stray)
-        if slot is not None and slot.key in self.open_blocks:
-            self.stop_block(slot)
+        if open_block is not None and open_block.key in self.open_blocks:
+            self.stop_block(open_block)
 
     # ------------------------------------------------------------------------------------------------------------ ends
 
-    def build_block(self, slot: _OpenBlock, *, ended: bool) -> Block:
-        fragment = slot.fragment
-        if slot.streamed_field in ("text", "thinking"):
-            fragment[slot.streamed_field] = self.finish_text(slot.block_index)
-        if slot.call or slot.has_input or "input" in fragment:
-            if not slot.has_input and slot.initial_input:
-                self.add_block_input(slot, slot.initial_input)
+    def build_block(self, open_block: _OpenBlock, *, ended: bool) -> Block:
+        fragment = open_block.fragment
+        if open_block.streamed_field in ("text", "thinking"):
+            fragment[open_block.streamed_field] = self.finish_text(open_block.block_index)
+        if open_block.call or open_block.has_input or "input" in fragment:
+            if not open_block.has_input and open_block.initial_input:
+                self.add_block_input(open_block, open_block.initial_input)
             # ANT-37: an empty text means no arguments
-            fragment["input"] = self.block_input(slot, ended=ended)
-        if slot.extra_deltas:
-            slot.fragment = cast("JsonObject", merge_deltas([fragment, *slot.extra_deltas]))
-        (block,) = parse_content([slot.fragment], self._model)
+            fragment["input"] = self.block_input(open_block, ended=ended)
+        if open_block.extra_deltas:
+            open_block.fragment = cast("JsonObject", merge_deltas([fragment, *open_block.extra_deltas]))
+        (block,) = parse_content([open_block.fragment], self._model)
         return block
 
     def build_reply(self, content: list[JsonObject]) -> Reply:

@@ -60,8 +60,8 @@ def render_tools(tools: Sequence[Tool], context: RenderContext) -> list[JsonObje
     """The declarations that the API accepts. Same-API, a valid declaration is returned as the original object."""
     declared: list[JsonObject] = []
     names: set[object] = set()
-    for given in tools:
-        tool = to_function_tool(given, context.report)
+    for declared_tool in tools:
+        tool = to_function_tool(declared_tool, context.report)
         rendered = _render_tool(tool, context)
         if rendered is None:
             context.report.add("tools", undeclarable_message(tool), subject=tool.name)

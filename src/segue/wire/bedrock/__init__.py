@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from segue.models import Model
 from segue.render.constraints import Constraints
-from segue.wire.anthropic import constraints as claude_demands
+from segue.wire.anthropic import constraints as claude_constraints
 from segue.wire.base import Wire
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, Capabilities, capabilities_of
 from segue.wire.bedrock.items import ITEM_KEYS
@@ -35,7 +35,7 @@ def constraints(model: Model) -> Constraints:
     capabilities = capabilities_of(model)
     if model.family == "claude":
         return replace(
-            _add_service_rules(model, capabilities, claude_demands(model)),
+            _add_service_rules(model, capabilities, claude_constraints(model)),
             media_not_with_results=_MEDIA_NOT_WITH_RESULTS,
         )
     return _add_service_rules(

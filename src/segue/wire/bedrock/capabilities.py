@@ -24,7 +24,11 @@ _IMAGES_AND_DOCUMENTS = frozenset({"image", "document"})
 
 
 class Capabilities(Struct, frozen=True):
-    """`user_media` are the media accepted in user messages, `result_media` those accepted in tool results."""
+    """`user_media` are the media accepted in user messages, `result_media` those accepted in tool results.
+
+    `text_with_results`: a message may hold text next to results; `assistant_first`: the first message may be the
+    assistant's; `error_flag`: results may have a `status`.
+    """
 
     user_media: frozenset[str] = _IMAGES_AND_DOCUMENTS
     result_media: frozenset[str] = _NO_MEDIA
@@ -55,7 +59,7 @@ def capabilities_of(model: Model) -> Capabilities:
             )
         case "nova":
             media = _NO_MEDIA if model.line == "micro" else _IMAGES_AND_DOCUMENTS | {"video"}
-            thinks = "nova" if model.at_least(2) else ""
+            reasoning_form = "nova" if model.at_least(2) else ""
             return Capabilities(
                 media,
                 media,
@@ -63,15 +67,15 @@ def capabilities_of(model: Model) -> Capabilities:
                 forced_choice=True,
                 ending="prefill",
                 top_k_path="inferenceConfig.topK",
-                reasoning_form=thinks,
+                reasoning_form=reasoning_form,
             )
         case "llama":
             # BED-07; «requires the last turn in the conversation to be a user message»
             return Capabilities(_IMAGES_AND_DOCUMENTS if model.at_least(3, 2) else _NO_MEDIA, text_with_results=False)
         case "mistral":
-            seeing = "pixtral" in model.name or model.generation >= 13
+            accepts_images = "pixtral" in model.name or model.generation >= 13
             return Capabilities(
-                _IMAGES_AND_DOCUMENTS if seeing else _NO_MEDIA,
+                _IMAGES_AND_DOCUMENTS if accepts_images else _NO_MEDIA,
                 text_with_results=False,
                 forced_choice=model.line == "large",
             )

@@ -71,14 +71,14 @@ def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, .
     """The blocks, and whether the API accepts the content unchanged."""
     blocks: list[Block] = []
     intact = True
-    server = _hosted_call_ids(content)
+    hosted_ids = _hosted_call_ids(content)
     for index, item in enumerate(content):
         try:
-            made, valid = _parse_item(item, model, _PARSERS, server)
+            parsed, valid = _parse_item(item, model, _PARSERS, hosted_ids)
         except InputError as error:
             raise error.with_prefix(f"content[{index}]") from None
-        intact = intact and valid and all(block.native is None or block.native.intact for block in made)
-        blocks += made
+        intact = intact and valid and all(block.native is None or block.native.intact for block in parsed)
+        blocks += parsed
         point = require_object(item).get(CACHE_POINT)
         if isinstance(point, dict) and blocks:
             blocks[-1] = with_cache_point(blocks[-1], cast("JsonObject", point))
@@ -102,43 +102,43 @@ def split_fragment(fragment: JsonObject) -> list[JsonObject]:
 
 def _hosted_call_ids(content: list[Any]) -> frozenset[object]:
     """Ids of the hosted calls in this content."""
-    found: set[object] = set()
+    ids: set[object] = set()
     for item in content:
         match item:
             case {"toolUse": {"type": "server_tool_use", "toolUseId": str(call_id)}}:
-                found.add(call_id)
+                ids.add(call_id)
             case _:
                 pass
-    return frozenset(found)
+    return frozenset(ids)
 
 
 _Parser = Callable[[JsonObject, Any, str | None], Block]
 
 
 def _parse_item(
-    value: object, model: str | None, parsers: dict[str, _Parser], server: frozenset[object]
+    value: object, model: str | None, parsers: dict[str, _Parser], hosted_ids: frozenset[object]
 ) -> tuple[list[Block], bool]:
     """The blocks of one union (several if the client set several members), and whether it is valid."""
     item = require_object(value)
     members = {key: member for key, member in item.items() if member is not None}
     if not members:
         raise InputError("a block needs a member with its content, such as `text`")
-    made: list[Block] = []
-    known = [key for key in members if key in parsers]
-    for key in known:
+    blocks: list[Block] = []
+    known_keys = [key for key in members if key in parsers]
+    for key in known_keys:
         alone = item if len(item) == 1 else {key: members[key]}
         try:
             block = parsers[key](alone, members[key], model)
         except InputError as error:
             raise error.with_prefix(key) from None
-        if isinstance(block, ToolResponse) and block.origin.raw_id in server and not block.hosted:
+        if isinstance(block, ToolResponse) and block.origin.raw_id in hosted_ids and not block.hosted:
             block = msgspec.structs.replace(block, hosted=True)
-        made.append(block)
-    if not known and CACHE_POINT not in members:
+        blocks.append(block)
+    if not known_keys and CACHE_POINT not in members:
         kind = next(iter(members))
         # BED-09: the API rejects unknown block types.
-        made.append(Opaque(kind, text=_unknown_block_text(members[kind]), native=Native(API, item, intact=False)))
-    return made, len(item) == 1
+        blocks.append(Opaque(kind, text=_unknown_block_text(members[kind]), native=Native(API, item, intact=False)))
+    return blocks, len(item) == 1
 
 
 def _unknown_block_text(member: object) -> str:
@@ -165,9 +165,9 @@ def _media_parser(kind: Any) -> _Parser:
 
 
 def _origin(raw_id: object, model: str | None) -> Origin:
-    known = raw_id_or_none(raw_id)
-    malformed = raw_id if known is None and isinstance(raw_id, str) and raw_id else None
-    return Origin(API, model, known, malformed, "synthetic" if known is None else "natural")
+    valid_id = raw_id_or_none(raw_id)
+    malformed = raw_id if valid_id is None and isinstance(raw_id, str) and raw_id else None
+    return Origin(API, model, valid_id, malformed, "synthetic" if valid_id is None else "natural")
 
 
 def _parse_tool_use(item: JsonObject, value: Any, model: str | None) -> Block:
@@ -233,28 +233,28 @@ def _parse_result_content(parts: list[Any], model: str | None) -> tuple[tuple[Bl
     intact = True
     for index, part in enumerate(parts):
         try:
-            made, valid = _parse_item(part, model, _RESULT_PARSERS, frozenset())
+            parsed, valid = _parse_item(part, model, _RESULT_PARSERS, frozenset())
         except InputError as error:
             raise error.with_prefix(f"content[{index}]") from None
         # Other block types are invalid inside a result; they become text.
-        known = not any(isinstance(block, Opaque) and block.kind in _PARSERS for block in made)
-        blocks += made if known else [Text(encode_json_text(part))]
-        intact = intact and valid and known
+        is_valid_type = not any(isinstance(block, Opaque) and block.kind in _PARSERS for block in parsed)
+        blocks += parsed if is_valid_type else [Text(encode_json_text(part))]
+        intact = intact and valid and is_valid_type
     return tuple(blocks), intact
 
 
 def _parse_reasoning(item: JsonObject, value: Any, model: str | None) -> Block:
     inner = require_object(value)
     origin = Origin(API, model, identity="absent")
-    sealed = string_or_none(inner.get("redactedContent"))
-    if sealed is not None:
-        return Thinking(encrypted=sealed, origin=origin, native=Native(API, item))
-    thought = object_or_none(inner.get("reasoningText")) or {}
-    text = string_or_none(thought.get("text"))
+    encrypted = string_or_none(inner.get("redactedContent"))
+    if encrypted is not None:
+        return Thinking(encrypted=encrypted, origin=origin, native=Native(API, item))
+    reasoning = object_or_none(inner.get("reasoningText")) or {}
+    text = string_or_none(reasoning.get("text"))
     # ANT-25: a signature is useless without the signed text
-    signature = string_or_none(thought.get("signature")) if text is not None else None
-    whole = text is not None and isinstance(thought.get("signature", ""), str)
-    return Thinking(text or "", signature, origin=origin, native=Native(API, item, whole))
+    signature = string_or_none(reasoning.get("signature")) if text is not None else None
+    intact = text is not None and isinstance(reasoning.get("signature", ""), str)
+    return Thinking(text or "", signature, origin=origin, native=Native(API, item, intact))
 
 
 def _parse_citations(item: JsonObject, value: Any, _model: str | None) -> Block:

@@ -164,24 +164,24 @@ def rename_documents(messages: list[JsonObject], report: Report) -> list[JsonObj
     """The messages with valid and unique document names, also inside tool results."""
     taken: set[str] = set()
 
-    def named(items: list[Any]) -> list[Any]:
-        made = [_rename_document(item, taken, report, named) for item in items]
-        return items if all(new is old for new, old in zip(made, items, strict=True)) else made
+    def rename_items(items: list[Any]) -> list[Any]:
+        renamed = [_rename_document(item, taken, report, rename_items) for item in items]
+        return items if all(new is old for new, old in zip(renamed, items, strict=True)) else renamed
 
     rendered: list[JsonObject] = []
     for message in messages:
-        content = named(message["content"])
+        content = rename_items(message["content"])
         rendered.append(message if content is message["content"] else {**message, "content": content})
     return rendered
 
 
 def _rename_document(
-    item: JsonObject, taken: set[str], report: Report, named: Callable[[list[Any]], list[Any]]
+    item: JsonObject, taken: set[str], report: Report, rename_items: Callable[[list[Any]], list[Any]]
 ) -> JsonObject:
     result, document = object_or_none(item.get("toolResult")), object_or_none(item.get("document"))
     if result is not None and isinstance(result.get("content"), list):
-        made = named(result["content"])
-        return item if made is result["content"] else {**item, "toolResult": {**result, "content": made}}
+        renamed = rename_items(result["content"])
+        return item if renamed is result["content"] else {**item, "toolResult": {**result, "content": renamed}}
     if document is None:
         return item
     name = _unique_name(str(document.get("name") or ""), taken)
@@ -201,8 +201,8 @@ def _unique_name(name: str, taken: set[str]) -> str:
     if not _VALID_NAME.fullmatch(name):
         stem = re.sub(r"\.[A-Za-z0-9]{1,5}$", "", name)
         name = " ".join(re.sub(r"[^a-zA-Z0-9\-()\[\]]", " ", stem).split())[:_NAME_LIMIT].strip() or "document"
-    made, count = name, 1
-    while made in taken:
+    unique, count = name, 1
+    while unique in taken:
         count += 1
-        made = f"{name[: _NAME_LIMIT - 8]} {count}"
-    return made
+        unique = f"{name[: _NAME_LIMIT - 8]} {count}"
+    return unique

@@ -15,8 +15,8 @@ from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.models import Model
 from segue.render.report import Report
-from segue.wire.anthropic.capabilities import Capabilities as ClaudeTraits
-from segue.wire.anthropic.capabilities import capabilities_of as claude_traits
+from segue.wire.anthropic.capabilities import Capabilities as ClaudeCapabilities
+from segue.wire.anthropic.capabilities import capabilities_of as claude_capabilities_of
 from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
 from segue.wire.bedrock.capabilities import capabilities_of
 from segue.wire.effort import budget_effort, clamp_effort
@@ -34,7 +34,7 @@ _UNSUPPORTED_OPTIONS = ("seed", "presence_penalty", "frequency_penalty", "user")
 
 
 def parse_options(body: Mapping[str, Any]) -> Options:
-    """Values of a wrong type are not modelled; they stay in the body's native fragment."""
+    """Parse the options of a body. Values of a wrong type are left in its native fragment."""
     config = object_or_none(body.get("inferenceConfig")) or {}
     extra = object_or_none(body.get(MODEL_FIELDS)) or {}
     output = object_or_none(body.get("outputConfig")) or {}
@@ -107,7 +107,7 @@ def fit_options(options: Options, model: Model, report: Report) -> Options:
 
 
 def _supports_schemas(model: Model) -> bool:
-    return model.family == "claude" and claude_traits(model).schemas
+    return model.family == "claude" and claude_capabilities_of(model).schemas
 
 
 def render_options(
@@ -152,7 +152,7 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
     if reasoning is None or reasoning == Reasoning():
         return {}, None
     if model.family == "claude":
-        thinking, effort = render_reasoning(reasoning, claude_traits(model), report)
+        thinking, effort = render_reasoning(reasoning, claude_capabilities_of(model), report)
         return ({} if thinking is None else {"thinking": thinking}), effort
     off = reasoning.enabled is False or reasoning.effort == "none"
     effort = reasoning.effort or (budget_effort(reasoning.budget, available=_EFFORTS) if reasoning.budget else "medium")
@@ -169,45 +169,45 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
             return {}, None
 
 
-def _claude_capabilities(model: Model) -> ClaudeTraits:
-    return claude_traits(model) if model.family == "claude" else ClaudeTraits()
+def _claude_capabilities(model: Model) -> ClaudeCapabilities:
+    return claude_capabilities_of(model) if model.family == "claude" else ClaudeCapabilities()
 
 
 def _rejected_sampling(options: Options, model: Model, extra: JsonObject, report: Report) -> set[str]:
     """Sampling options that Claude rejects in combination or with thinking; each is reported."""
     capabilities = _claude_capabilities(model)
-    thinks = is_thinking(extra.get("thinking"))
-    found: dict[str, str] = {}
+    thinking = is_thinking(extra.get("thinking"))
+    reasons: dict[str, str] = {}
     for name in ("temperature", "top_p", "top_k"):
         value = getattr(options, name)
         valid = {"temperature": value == 1, "top_p": value is not None and value >= 0.95, "top_k": False}[name]
         if value is None:
             continue
         if not capabilities.sampling:
-            found[name] = "the model does not accept sampling options"
-        elif thinks and not valid:
-            found[name] = "not accepted while thinking is on"
+            reasons[name] = "the model does not accept sampling options"
+        elif thinking and not valid:
+            reasons[name] = "not accepted while thinking is on"
         elif (
             name == "top_p"
             and options.temperature is not None
             and capabilities.one_sampling_option
-            and "temperature" not in found
+            and "temperature" not in reasons
         ):
-            found[name] = "the model accepts it or `temperature`, not both"
-    for name, why in found.items():
+            reasons[name] = "the model accepts it or `temperature`, not both"
+    for name, why in reasons.items():
         _report_dropped(name, why, report)
-    return set(found)
+    return set(reasons)
 
 
 def _render_config(options: Options, model: Model, extra: JsonObject, rejected: set[str], report: Report) -> JsonObject:
-    given = {"temperature": options.temperature, "top_p": options.top_p}
+    sampling = {"temperature": options.temperature, "top_p": options.top_p}
     config: JsonObject = {}
     if options.max_tokens is not None and options.max_tokens < 1:
         _report_dropped("max_tokens", "must be at least 1", report)
     elif options.max_tokens is not None:
         config["maxTokens"] = _limit(options.max_tokens, _claude_capabilities(model).max_tokens, "max_tokens", report)
     for name, key in (("temperature", "temperature"), ("top_p", "topP")):
-        value = given[name]
+        value = sampling[name]
         if value is not None and value < 0:
             _report_dropped(name, "must not be negative", report)
         elif value is not None and name not in rejected:
@@ -254,7 +254,7 @@ def _render_choice(
     if choice.mode == "none":
         report.add(
             "adjusted",
-            "tool_choice none dropped: the API has no such choice; tools stay declared",
+            "`tool_choice` none dropped: the API has no such choice; tools stay declared",
             subject="tool_choice",
         )
         return None
@@ -262,7 +262,9 @@ def _render_choice(
         return {"auto": {}} if capabilities_of(model).forced_choice else None
     # ANT-30: from 5.5 on no tool can be forced at all
     if not capabilities_of(model).forced_choice or not _claude_capabilities(model).forced_choice:
-        report.add("adjusted", "tool_choice dropped: the model cannot be forced to call a tool", subject="tool_choice")
+        report.add(
+            "adjusted", "`tool_choice` dropped: the model cannot be forced to call a tool", subject="tool_choice"
+        )
         return None
     return {"tool": {"name": project_name(choice.name)}} if choice.mode == "tool" and choice.name else {"any": {}}
 
@@ -273,5 +275,5 @@ def _render_format(form: ResponseFormat | None, model: Model, report: Report) ->
     if form.kind != "schema" or form.schema is None or not _supports_schemas(model):
         _report_dropped("response_format", "only JSON schemas are supported, by Claude 4.1 or newer", report)
         return None
-    named = {"name": form.name} if form.name else {}
-    return {"type": "json_schema", "structure": {"jsonSchema": {"schema": encode_json_text(form.schema), **named}}}
+    name_field = {"name": form.name} if form.name else {}
+    return {"type": "json_schema", "structure": {"jsonSchema": {"schema": encode_json_text(form.schema), **name_field}}}

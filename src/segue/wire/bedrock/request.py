@@ -91,8 +91,8 @@ def _parse_message(value: object, model: str | None) -> Message:
     role = message.get("role")
     speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
     if speaker is None:
-        found = repr(role) if isinstance(role, str) else json_type_name(role)
-        raise InputError(f"the role user, assistant or system was expected, not {found}", path="role")
+        shown_role = repr(role) if isinstance(role, str) else json_type_name(role)
+        raise InputError(f"the role user, assistant or system was expected, not {shown_role}", path="role")
     content: Any = message.get("content")
     # Only a list is valid, but clients of other APIs send a string.
     if isinstance(content, str) or content is None:
@@ -179,8 +179,8 @@ def _drop_stray_cache_points(content: list[Any]) -> list[Any]:
 
 def _drop_status(message: JsonObject, report: Report) -> JsonObject:
     """BED-09: some models reject the `status` of tool results."""
-    found = [item for item in message["content"] if "status" in (item.get("toolResult") or {})]
-    if not found:
+    with_status = [item for item in message["content"] if "status" in (item.get("toolResult") or {})]
+    if not with_status:
         return message
     report.add(
         "dropped", "`status` of tool results dropped: the model rejects it", subject="status", fault="projection"
@@ -211,10 +211,12 @@ def _render_same_api(
     """The original body with only the changes merged into it."""
     request = transcript.request
     fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
-    known, new = Report(), Report()
-    before = _render_fields(request.options, request.model, known, bool(request.tools))
-    after = _render_fields(transcript.options, transcript.model, new, bool(tools), context.names.render)
-    context.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
+    report_before, report_after = Report(), Report()
+    before = _render_fields(request.options, request.model, report_before, bool(request.tools))
+    after = _render_fields(transcript.options, transcript.model, report_after, bool(tools), context.names.render)
+    context.report.findings.extend(
+        finding for finding in report_after.findings if finding not in report_before.findings
+    )
     model = {"modelId": transcript.model} if transcript.model is not None else {}
     body = merge_changes(fragment, {"modelId": request.model}, model)
     for key in ("modelId", "toolConfig"):
@@ -266,13 +268,13 @@ def _set_or_remove(body: JsonObject, key: str, value: object) -> None:
 
 
 def _merge_tools(body: JsonObject, tools: list[JsonObject], before: Any, after: Any) -> None:
-    given = object_or_none(body.get("toolConfig"))
-    config: JsonObject = dict(given or {})
+    original = object_or_none(body.get("toolConfig"))
+    config: JsonObject = dict(original or {})
     if tools != _drop_stray_cache_points(config.get("tools") or []):
         config["tools"] = tools
     if before != after:
         _set_or_remove(config, "toolChoice", after)
     if not tools:
         config = {}
-    if config != (given or {}) or (given is not None and not config):
+    if config != (original or {}) or (original is not None and not config):
         _set_or_remove(body, "toolConfig", config)

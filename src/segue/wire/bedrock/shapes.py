@@ -69,7 +69,7 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Repairable:
-    """A shape in whose place null, and a string if `accepts_text`, is repaired."""
+    """A shape in place of which null, and text if `accepts_text`, is valid too: the parser repairs it."""
 
     shape: Shape
     accepts_text: bool = False

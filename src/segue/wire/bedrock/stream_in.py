@@ -64,19 +64,19 @@ class BedrockReader(BlockReader[_OpenBlock]):
         delta: JsonObject = event["delta"]
         text = delta.get(_TEXT)
         if text is not None:
-            slot = self.open_blocks.get((index, _TEXT))
-            if slot is not None and type(text) is str:
-                self.add_text(slot.block_index, text)
+            open_block = self.open_blocks.get((index, _TEXT))
+            if open_block is not None and type(text) is str:
+                self.add_text(open_block.block_index, text)
                 if _PADDING not in event:
-                    self.expect_similar(_TEXT, text, partial(self.add_text, slot.block_index))
+                    self.expect_similar(_TEXT, text, partial(self.add_text, open_block.block_index))
                 return True
         elif type(delta.get(_CALL)) is dict:
-            slot = self.open_blocks.get((index, _CALL))
+            open_block = self.open_blocks.get((index, _CALL))
             text = delta[_CALL].get("input")
-            if slot is not None and slot.call is not None and slot.has_input and type(text) is str:
-                self.add_input(slot.block_index, text)
+            if open_block is not None and open_block.call is not None and open_block.has_input and type(text) is str:
+                self.add_input(open_block.block_index, text)
                 if _PADDING not in event:
-                    self.expect_similar("input", text, partial(self.add_input, slot.block_index))
+                    self.expect_similar("input", text, partial(self.add_input, open_block.block_index))
                 return True
         return False
 
@@ -87,16 +87,16 @@ class BedrockReader(BlockReader[_OpenBlock]):
             return self._fail(name.removeprefix(EXCEPTION_PREFIX), payload)
         if name in _EVENTS:
             return self._read_event(name, object_or_none(payload.get(name)) or payload)
-        known = False
+        is_event = False
         for kind, value in payload.items():
             inner = object_or_none(value)
             if kind in _EVENTS and inner is not None:
-                known = True
+                is_event = True
                 self._read_event(kind, inner)
             elif kind.endswith("Exception"):
-                known = True
+                is_event = True
                 self._fail(kind, inner or {})
-        if not known and name is None:
+        if not is_event and name is None:
             self._read_non_event(payload)
         return None
 
@@ -142,33 +142,33 @@ class BedrockReader(BlockReader[_OpenBlock]):
 
     def _begin(self, index: int | None, kind: str, value: object) -> _OpenBlock:
         self._start_count += 1
-        slot = _OpenBlock(index if index is not None else f"no index {self._start_count}", kind)
-        if slot.key in self.open_blocks:
-            self.end_block(self.open_blocks[slot.key])
-        self.open_blocks[slot.key] = slot
+        open_block = _OpenBlock(index if index is not None else f"no index {self._start_count}", kind)
+        if open_block.key in self.open_blocks:
+            self.end_block(self.open_blocks[open_block.key])
+        self.open_blocks[open_block.key] = open_block
         if kind == _CALL:
-            self._begin_call(slot, object_or_none(value) or {})
+            self._begin_call(open_block, object_or_none(value) or {})
         elif kind == _TEXT:
-            self.set_block_index(slot, self.start(Text("")))
-            self.add_text(slot.block_index, value if isinstance(value, str) else "")
+            self.set_block_index(open_block, self.start(Text("")))
+            self.add_text(open_block.block_index, value if isinstance(value, str) else "")
         elif kind in (_REASONING, _REDACTED):
-            self.set_block_index(slot, self.start(Thinking(origin=Origin(API, identity="absent"))))
+            self.set_block_index(open_block, self.start(Thinking(origin=Origin(API, identity="absent"))))
         else:
-            slot.input_parts.append(value)
-        return slot
+            open_block.input_parts.append(value)
+        return open_block
 
-    def _begin_call(self, slot: _OpenBlock, used: JsonObject) -> None:
-        fragment: JsonObject = {_CALL: {**used, "input": {}}}
-        slot.fragment = fragment
+    def _begin_call(self, open_block: _OpenBlock, tool_use: JsonObject) -> None:
+        fragment: JsonObject = {_CALL: {**tool_use, "input": {}}}
+        open_block.fragment = fragment
         parsed, _ = parse_content([fragment], None)
         call = cast("ToolCall", parsed[0])
         if call.kind != "hosted":
-            native = Native(API, {_CALL: used}, intact=False)
-            slot.call = self.assign_id(msgspec.structs.replace(call, native=native))
-            self.set_block_index(slot, self.start(slot.call))
-        given = used.get("input")
-        if given not in (None, {}, ""):
-            self.add_block_input(slot, arguments_to_text(given))
+            native = Native(API, {_CALL: tool_use}, intact=False)
+            open_block.call = self.assign_id(msgspec.structs.replace(call, native=native))
+            self.set_block_index(open_block, self.start(open_block.call))
+        initial_input = tool_use.get("input")
+        if initial_input not in (None, {}, ""):
+            self.add_block_input(open_block, arguments_to_text(initial_input))
 
     def _read_delta(self, index: int | None, kind: str, value: Any) -> None:
         if kind == _TEXT:
@@ -190,8 +190,8 @@ class BedrockReader(BlockReader[_OpenBlock]):
             self.add_thinking(self._block_for(index, _REASONING).block_index, text)
         if isinstance(signature := delta.get("signature"), str):
             self._block_for(index, _REASONING).signature.append(signature)
-        if isinstance(sealed := delta.get(_REDACTED), str):
-            self._block_for(index, _REDACTED).input_parts.append(sealed)
+        if isinstance(encrypted := delta.get(_REDACTED), str):
+            self._block_for(index, _REDACTED).input_parts.append(encrypted)
         rest = {key: value for key, value in delta.items() if key not in ("text", "signature", _REDACTED)}
         if rest:
             self._block_for(index, _REASONING).input_parts.append(rest)
@@ -199,63 +199,67 @@ class BedrockReader(BlockReader[_OpenBlock]):
     def _block_for(self, index: int | None, kind: str) -> _OpenBlock:
         """The open block of this kind that a delta belongs to; a missing one is started, as always for text."""
         if index is None:
-            slot = next((slot for slot in reversed(self.open_blocks.values()) if slot.kind == kind), None)
+            open_block = next(
+                (open_block for open_block in reversed(self.open_blocks.values()) if open_block.kind == kind), None
+            )
         else:
-            slot = self.open_blocks.get((index, kind))
-        if slot is None:
+            open_block = self.open_blocks.get((index, kind))
+        if open_block is None:
             self.end_stopped_blocks()
-            slot = self._begin(index, kind, None)
-        return slot
+            open_block = self._begin(index, kind, None)
+        return open_block
 
     def _call_for_input(self, index: int | None) -> _OpenBlock:
-        """The open call that an input delta belongs to; raises `InputError` where that is ambiguous."""
-        slot = self.open_blocks.get((index, _CALL))
-        if slot is not None:
-            return slot
-        calls = [slot for slot in self.open_blocks.values() if slot.kind == _CALL]
+        """The open call that an input delta belongs to; raises `InputError` if that is ambiguous."""
+        open_block = self.open_blocks.get((index, _CALL))
+        if open_block is not None:
+            return open_block
+        calls = [open_block for open_block in self.open_blocks.values() if open_block.kind == _CALL]
         if (index, _CALL) in self.closed_keys or not calls or (index is not None and len(calls) > 1):
             raise InputError("input delta for a call that has not started or has ended", path="contentBlockIndex")
         return calls[-1]
 
     def _stop(self, index: int | None) -> None:
         if index is None:
-            slots = [slot for slot in reversed(self.open_blocks.values()) if not slot.stopped][:1]
+            to_stop = [open_block for open_block in reversed(self.open_blocks.values()) if not open_block.stopped][:1]
         else:
-            slots = [slot for slot in self.open_blocks.values() if slot.index == index]
-        for slot in slots:
-            self.stop_block(slot)
+            to_stop = [open_block for open_block in self.open_blocks.values() if open_block.index == index]
+        for open_block in to_stop:
+            self.stop_block(open_block)
 
     # ------------------------------------------------------------------------------------------------------------ ends
 
-    def build_block(self, slot: _OpenBlock, *, ended: bool) -> Block | None:
-        if slot.kind == _CALL:
-            slot.fragment = {_CALL: {**slot.fragment[_CALL], "input": self.block_input(slot, ended=ended)}}
+    def build_block(self, open_block: _OpenBlock, *, ended: bool) -> Block | None:
+        if open_block.kind == _CALL:
+            open_block.fragment = {
+                _CALL: {**open_block.fragment[_CALL], "input": self.block_input(open_block, ended=ended)}
+            }
         else:
-            slot.fragment = self._build_fragment(slot)
-        blocks, _ = parse_content([*self._hosted_calls, slot.fragment], None)
+            open_block.fragment = self._build_fragment(open_block)
+        blocks, _ = parse_content([*self._hosted_calls, open_block.fragment], None)
         if len(blocks) == len(self._hosted_calls):
             return None
         block = blocks[-1]
         if isinstance(block, ToolCall) and block.kind == "hosted":
-            self._hosted_calls.append(slot.fragment)
+            self._hosted_calls.append(open_block.fragment)
         return block
 
-    def _build_fragment(self, slot: _OpenBlock) -> JsonObject:
+    def _build_fragment(self, open_block: _OpenBlock) -> JsonObject:
         """The block as in a complete reply."""
-        match slot.kind:
+        match open_block.kind:
             case "text":
-                text = self.finish_text(slot.block_index)
-                if not slot.input_parts or not text:
+                text = self.finish_text(open_block.block_index)
+                if not open_block.input_parts or not text:
                     return {_TEXT: text}
-                return {"citationsContent": {"content": [{"text": text}], "citations": slot.input_parts}}
+                return {"citationsContent": {"content": [{"text": text}], "citations": open_block.input_parts}}
             case "reasoningContent":
-                signed = {"signature": _join_signature(slot.signature)} if slot.signature else {}
-                thought = {"reasoningText": {"text": self.finish_text(slot.block_index), **signed}}
-                return {_REASONING: {**cast("JsonObject", merge_deltas(slot.input_parts) or {}), **thought}}
+                signed = {"signature": _join_signature(open_block.signature)} if open_block.signature else {}
+                reasoning = {"reasoningText": {"text": self.finish_text(open_block.block_index), **signed}}
+                return {_REASONING: {**cast("JsonObject", merge_deltas(open_block.input_parts) or {}), **reasoning}}
             case "redactedContent":
-                return {_REASONING: {_REDACTED: _join_base64(slot.input_parts)}}
+                return {_REASONING: {_REDACTED: _join_base64(open_block.input_parts)}}
             case kind:
-                return {kind: merge_deltas(slot.input_parts)}
+                return {kind: merge_deltas(open_block.input_parts)}
 
     def build_reply(self, content: list[JsonObject]) -> Reply:
         return parse_reply(
@@ -268,11 +272,11 @@ def _join_signature(signature: list[str]) -> str:
     return signature[0] if len(set(signature)) == 1 else "".join(signature)
 
 
-def _join_base64(pieces: list[str]) -> str:
+def _join_base64(parts: list[str]) -> str:
     """Joins base64 data that was encoded in parts."""
-    if len(pieces) == 1:
-        return pieces[0]
+    if len(parts) == 1:
+        return parts[0]
     try:
-        return b64encode(b"".join(b64decode(piece, validate=True) for piece in pieces)).decode()
+        return b64encode(b"".join(b64decode(part, validate=True) for part in parts)).decode()
     except ValueError:
-        return "".join(pieces)
+        return "".join(parts)

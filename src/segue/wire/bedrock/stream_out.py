@@ -85,8 +85,8 @@ class BedrockStreamRenderer(BlockRenderer):
 
     def _render_citations(self, content: JsonObject) -> bytes:
         citations = content.get("citations")
-        given = cast("list[object]", citations) if isinstance(citations, list) else []
-        return b"".join(self._delta(citation=citation) for citation in given)
+        items = cast("list[object]", citations) if isinstance(citations, list) else []
+        return b"".join(self._delta(citation=citation) for citation in items)
 
     def end_thinking(self, block: Thinking) -> bytes:
         return self._delta(reasoningContent={"signature": block.signature}) if block.signature else b""
@@ -116,9 +116,9 @@ class BedrockStreamRenderer(BlockRenderer):
                 started = self._start_block({"toolResult": start})
                 return started + self._delta(toolResult=inner.get("content")) + self.stop()
             case "image":
-                shown = {key: value for key, value in inner.items() if key != "format"}
+                fields = {key: value for key, value in inner.items() if key != "format"}
                 started = self._start_block({"image": {"format": inner.get("format")}})
-                return started + self._delta(image=shown) + self.stop()
+                return started + self._delta(image=fields) + self.stop()
             case "cachePoint":
                 return b""
             case _:

@@ -64,8 +64,8 @@ def render_tools(tools: Sequence[Tool], context: RenderContext, model: Model) ->
     """The declarations that the API accepts, with cache points; same-API a valid one is the original object."""
     declared: list[JsonObject] = []
     names: set[object] = set()
-    for given in tools:
-        tool = to_function_tool(given, context.report)
+    for declared_tool in tools:
+        tool = to_function_tool(declared_tool, context.report)
         name = context.names.render(tool.name) if tool.kind != "hosted" else tool.name
         rendered = _render_tool(tool, name, context, model)
         if not rendered:
@@ -125,11 +125,15 @@ def _strip_top_level(
     schema: dict[str, Any], description: str, name: str, context: RenderContext
 ) -> tuple[dict[str, Any], str]:
     """The schema with only Nova's top-level keywords; its description moves to the description of the tool."""
-    lost = sorted(schema.keys() - set(_NOVA_TOP_LEVEL))
-    if not lost:
+    dropped = sorted(schema.keys() - set(_NOVA_TOP_LEVEL))
+    if not dropped:
         return schema, description
     text = schema.get("description")
     if isinstance(text, str) and text:
         description = f"{description}\n{text}".strip()
-    context.report.add("tools", f"dropped from the top level of the schema: {', '.join(lost)}", subject=name)
+    context.report.add(
+        "tools",
+        f"{', '.join(dropped)} dropped from the top level of the schema: the model does not accept them",
+        subject=name,
+    )
     return {key: schema[key] for key in _NOVA_TOP_LEVEL if key in schema}, description

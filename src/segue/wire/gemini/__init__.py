@@ -23,14 +23,14 @@ __all__ = ["GEMINI", "constraints"]
 # GEM-11: any non-empty text is valid
 _VALID_ID = r"[\s\S]+"
 _IDS = prefix_scheme(API, "call_", limit=64, pattern=_VALID_ID)
-# Models that pair by position get no ids; the report still lists these to tell calls apart.
+# Models that pair by position get no ids; the report still lists these ids, to distinguish the calls.
 _POSITIONAL_IDS = prefix_scheme(POSITION_SCHEME, "call_", limit=64, pattern=_VALID_ID)
 _MEDIA_KINDS = frozenset({"image", "audio", "video", "document"})
 
 
 def constraints(model: Model) -> Constraints:
     """The constraints of a model. An unknown model gets those of the newest one."""
-    traits = capabilities_of(model)
+    capabilities = capabilities_of(model)
     return Constraints(
         api=API,
         provider=API,
@@ -51,26 +51,26 @@ def constraints(model: Model) -> Constraints:
         ending="human",
         allows_pause=False,
         # GEM-24
-        hosted_pattern=r"[\s\S]*" if traits.server_tools else CODE_EXECUTION,
+        hosted_pattern=r"[\s\S]*" if capabilities.server_tools else CODE_EXECUTION,
         # GEM-28
         system_position="top",
         later_system="text",
         # GEM-18 to GEM-22: thoughts made by Gemini may be sent back, signed or not, each with its part
         reasoning_replay="plain",
-        can_reason=bool(traits.thinking_levels) or traits.thinking_budget is not None,
+        can_reason=bool(capabilities.thinking_levels) or capabilities.thinking_budget is not None,
         reasoning_all_or_none=False,
         signature_pattern=BASE64_PATTERN,
         # GEM-15, GEM-17
-        reasoning_required_on_calls="always" if traits.signed_calls else "never",
-        placeholder_signature=PLACEHOLDER_SIGNATURE if traits.signed_calls else "",
+        reasoning_required_on_calls="always" if capabilities.signed_calls else "never",
+        placeholder_signature=PLACEHOLDER_SIGNATURE if capabilities.signed_calls else "",
         # GEM-14: the key `error` is the flag
         has_error_flag=True,
         # GEM-10
-        empty_text="home",
+        empty_text="intact",
         media_in_user=_MEDIA_KINDS,
         media_in_assistant=frozenset({"image"}),
         # GEM-27
-        media_in_results=frozenset({"image", "document"}) if traits.media_in_results else frozenset(),
+        media_in_results=frozenset({"image", "document"}) if capabilities.media_in_results else frozenset(),
         allows_urls_in_results=False,
     )
 
@@ -80,7 +80,7 @@ def _ids(model: Model) -> IdScheme:
 
 
 def _names(_model: Model) -> NameRule:
-    # GEM-23: newer documentation says 128
+    # GEM-23: 128 in newer documentation
     return NameRule("a-zA-Z0-9_.:-", same_api_limit=128, first_allowed="a-zA-Z_", same_api_keep_undeclared=True)
 
 
@@ -99,7 +99,7 @@ GEMINI = Wire(
     parse_reply=parse_reply,
     render_reply=render_reply,
     open_stream=lambda turn_key: StreamParser(GeminiReader(turn_key)),
-    stream_renderer=lambda render_context, model, _asked: GeminiRenderer(render_context, model),
+    stream_renderer=lambda render_context, model, _request: GeminiRenderer(render_context, model),
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,

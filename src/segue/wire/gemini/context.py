@@ -47,21 +47,21 @@ class GeminiContext:
         """The projected id (or None) and name of a call. `own` is its original fragment, if Gemini made it."""
         had_no_id = own is not None and not get_field(own, "id")
         writes_id = self.capabilities.call_ids or own is not None
-        bare = had_no_id and not (self._new_ids and self.capabilities.call_ids)
-        made = self.ids.render(call.id) if writes_id and not bare else None
-        if own is not None and made == (get_field(own, "id") or None):
+        stays_without_id = had_no_id and not (self._new_ids and self.capabilities.call_ids)
+        projected_id = self.ids.render(call.id) if writes_id and not stays_without_id else None
+        if own is not None and projected_id == (get_field(own, "id") or None):
             self._same_ids.add(call.id)
         self._call_names[call.id] = call.name
-        self._projected[call.id] = made, self.project_name(call.name)
+        self._projected[call.id] = projected_id, self.project_name(call.name)
         return self._projected[call.id]
 
     def project_response(self, response: ToolResponse, own: JsonObject | None) -> tuple[str | None, str]:
-        """The same for a result (GEM-13). Without its call in the body, the result's own id and name are used."""
+        """The projected id (or None) and name of a result (GEM-13); its own where its call is not in the body."""
         call_id, name = self._projected.get(response.call_id) or (None, self.project_name(response.name or ""))
-        given = get_field(own, "name") if own is not None else None
-        if given and given != self._call_names.get(response.call_id, given):
-            message = f"renamed the function response {given!r}: its name must match its call"
-            self.report.add("name", message, call_id=response.call_id, subject=given)
+        original_name = get_field(own, "name") if own is not None else None
+        if original_name and original_name != self._call_names.get(response.call_id, original_name):
+            message = f"function response {original_name!r} renamed: its name must match its call"
+            self.report.add("name", message, call_id=response.call_id, subject=original_name)
         if own is not None and (response.call_id in self._same_ids or response.call_id not in self._projected):
             return get_field(own, "id") or None, name
         return call_id, name

@@ -69,19 +69,19 @@ class _Content(Struct, forbid_unknown_fields=True, gc=False):
 def _parse(items: list[_Content]) -> FastHistory:
     history = FastHistory([], [], [], [], [], [], error_results=[])
     replied = False
-    for place, item in enumerate(items):
-        waiting = len(history.raw_ids) - len(history.results)
+    for index, item in enumerate(items):
+        open_calls = len(history.raw_ids) - len(history.results)
         if item.role == "model":
             turn = _parse_reply(item.parts, history)
             # Consecutive model contents with calls are one reply: left to the full pipeline.
-            if waiting or (replied and turn.start < turn.stop):
+            if open_calls or (replied and turn.start < turn.stop):
                 raise FastPathUnsupportedError
-            history.starts.append(place)
+            history.starts.append(index)
             history.events.append(turn)
-        elif waiting:
+        elif open_calls:
             _parse_results(item.parts, history)
         else:
-            history.starts.append(place)
+            history.starts.append(index)
             history.events.append(FastUserMessage(require_text(_parse_user_texts(item.parts))))
         replied = item.role == "model"
     if len(history.raw_ids) > len(history.results):
@@ -126,27 +126,27 @@ def _parse_reply(parts: list[_Part], history: FastHistory) -> FastTurn:
     stop = len(history.raw_ids)
     if start == stop or texts:
         require_text(texts)
-    form = (first_signed, thoughts > 0, signatures > 0)
-    return FastTurn(texts or None, start, stop, thoughts + signatures, variant=form)
+    variant = (first_signed, thoughts > 0, signatures > 0)
+    return FastTurn(texts or None, start, stop, thoughts + signatures, variant=variant)
 
 
 def _parse_results(parts: list[_Part], history: FastHistory) -> None:
     """The results of the last reply; any other part is left to the full pipeline."""
-    place = len(history.results)
-    if len(parts) != len(history.raw_ids) - place:
+    index = len(history.results)
+    if len(parts) != len(history.raw_ids) - index:
         raise FastPathUnsupportedError
     for part in parts:
         response = part.function_response
         if response is UNSET or part.text is not UNSET or part.thought or part.thought_signature:
             raise FastPathUnsupportedError
         raw_id = None if response.id is UNSET else response.id
-        if response.name != history.names[place] or raw_id != history.raw_ids[place] or response.response is UNSET:
+        if response.name != history.names[index] or raw_id != history.raw_ids[index] or response.response is UNSET:
             raise FastPathUnsupportedError
         text, failed = _parse_result(response.response, response.name)
         if failed:
-            history.error_results.append(place)
+            history.error_results.append(index)
         history.results.append(text)
-        place += 1
+        index += 1
 
 
 def _parse_result(response: dict[str, Any], tool: str) -> tuple[str, bool]:
@@ -174,28 +174,28 @@ def _can_pass_through(items: list[_Content]) -> bool:
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def _render(history: FastHistory, events: Sequence[FastEvent], ways: FastRenderOptions) -> list[_Content]:
+def _render(history: FastHistory, events: Sequence[FastEvent], options: FastRenderOptions) -> list[_Content]:
     items: list[_Content] = []
     names = history.names
     # GEM-11
-    ids = history.sent_ids if ways.id_scheme != POSITION_SCHEME else [UNSET] * len(names)
+    ids = history.sent_ids if options.id_scheme != POSITION_SCHEME else [UNSET] * len(names)
     calls = [_FunctionCall(i, name, value) for i, name, value in zip(ids, names, history.arguments, strict=True)]
-    asking = [_Part(function_call=call) for call in calls]
+    call_parts = [_Part(function_call=call) for call in calls]
     failed = set(history.error_results)
-    responses = [_render_result(text, place in failed) for place, text in enumerate(history.results)]
-    answers = [_FunctionResponse(i, name, response) for i, name, response in zip(ids, names, responses, strict=True)]
-    answering = [_Part(function_response=answer) for answer in answers]
+    responses = [_render_result(text, index in failed) for index, text in enumerate(history.results)]
+    results = [_FunctionResponse(i, name, response) for i, name, response in zip(ids, names, responses, strict=True)]
+    result_parts = [_Part(function_response=result) for result in results]
     for event in events:
         if isinstance(event, FastUserMessage):
             items.append(_Content("user", _render_parts(event.content)))
             continue
         start, stop = event.start, event.stop
-        items.append(_Content("model", [*_render_parts(event.content or []), *asking[start:stop]]))
+        items.append(_Content("model", [*_render_parts(event.content or []), *call_parts[start:stop]]))
         if start < stop:
             # GEM-17
             if event.placeholder is not None:
-                asking[start].thought_signature = event.placeholder
-            items.append(_Content("user", answering[start:stop]))
+                call_parts[start].thought_signature = event.placeholder
+            items.append(_Content("user", result_parts[start:stop]))
     return items
 
 

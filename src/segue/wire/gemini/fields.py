@@ -65,14 +65,16 @@ def get_field(fields: Mapping[str, Any], name: str) -> Any:
 
 def replace_fields(fields: JsonObject, **changes: Any) -> JsonObject:
     """The fields with these values, None to remove a key; the same object if nothing changes."""
-    made = fields
+    changed = fields
     for name, value in changes.items():
         if get_field(fields, name) == value:
             continue
-        made = {key: kept for key, kept in made.items() if value is not None or key not in (name, _snake_case(name))}
+        changed = {
+            key: kept for key, kept in changed.items() if value is not None or key not in (name, _snake_case(name))
+        }
         if value is not None:
-            made[find_key(fields, name)] = value
-    return made
+            changed[find_key(fields, name)] = value
+    return changed
 
 
 def get_object(fields: Mapping[str, Any], name: str) -> JsonObject:

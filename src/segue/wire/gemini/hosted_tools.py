@@ -21,9 +21,9 @@ CODE_EXECUTION = "code_execution"
 
 def parse_origin(inner: JsonObject, model: str | None) -> Origin:
     """The origin of a call or result. Every type may have an id, and many have none."""
-    given = get_text_strict(inner, "id")
-    raw_id = raw_id_or_none(given)
-    invalid_id = given if raw_id is None and given else None
+    text = get_text_strict(inner, "id")
+    raw_id = raw_id_or_none(text)
+    invalid_id = text if raw_id is None and text else None
     return Origin(API, model, raw_id, invalid_id, "synthetic" if raw_id is None else "natural")
 
 
@@ -71,11 +71,11 @@ def _parse_server_call(part: JsonObject, model: str | None) -> Block:
 
 def _parse_server_result(part: JsonObject, model: str | None) -> Block:
     inner = _get_member(part, "toolResponse")
-    given = get_field(inner, "response")
+    response = get_field(inner, "response")
     return ToolResponse(
         name=_server_tool_name(inner),
         content=(),
-        structured=UNSET if given is None else given,
+        structured=UNSET if response is None else response,
         is_complete=True,
         hosted=True,
         origin=parse_origin(inner, model),

@@ -70,11 +70,11 @@ def parse_parts(parts: list[Any], model: str | None, *, from_model: bool = True)
     intact = bool(parts)
     for index, item in enumerate(parts):
         try:
-            made = _parse_part(require_object(item), model, from_model)
+            part_blocks = _parse_part(require_object(item), model, from_model)
         except InputError as error:
             raise error.with_prefix(f"parts[{index}]") from None
-        intact = intact and all(block.native is None or block.native.intact for block in made)
-        blocks += made
+        intact = intact and all(block.native is None or block.native.intact for block in part_blocks)
+        blocks += part_blocks
     return tuple(blocks), intact
 
 
@@ -92,8 +92,8 @@ def _parse_part(part: JsonObject, model: str | None, from_model: bool) -> list[B
     if len(members) == 1:
         return [*signed, _PARSERS[members[0]](part, model)]
     # GEM-10: one data field per part
-    alone = [{find_key(part, name): get_field(part, name)} for name in members]
-    blocks = [_PARSERS[name](fragment, model) for name, fragment in zip(members, alone, strict=True)]
+    fragments = [{find_key(part, name): get_field(part, name)} for name in members]
+    blocks = [_PARSERS[name](fragment, model) for name, fragment in zip(members, fragments, strict=True)]
     return [*signed, *(block for block in blocks if not (isinstance(block, Text) and not block.text))]
 
 
@@ -124,11 +124,11 @@ def _parse_text(part: JsonObject, _model: str | None) -> Block:
     return Text(get_text(part, "text") or "", native=Native(API, part))
 
 
-def _parse_arguments(given: Any) -> tuple[Any, str | None, bool]:
+def _parse_arguments(arguments: Any) -> tuple[Any, str | None, bool]:
     """The value, the exact text if it is not valid JSON, and whether it is an object as required (GEM-14)."""
-    if isinstance(given, str):
-        return *parse_argument_text(given), False
-    return {} if given is None else given, None, given is None or isinstance(given, dict)
+    if isinstance(arguments, str):
+        return *parse_argument_text(arguments), False
+    return {} if arguments is None else arguments, None, arguments is None or isinstance(arguments, dict)
 
 
 def _parse_call(part: JsonObject, model: str | None) -> Block:
@@ -180,7 +180,7 @@ def own_fragment(native: Native | None) -> JsonObject | None:
 
 
 def render_parts(blocks: Sequence[Block], context: GeminiContext, *, from_model: bool = True) -> list[JsonObject]:
-    """`from_model`: these are a model's blocks, so that each signature is a block among them."""
+    """Render blocks as parts. `from_model`: a model made them, so that each signature is a block among them."""
     if not from_model:
         visible = [block for block in blocks if not isinstance(block, Thinking)]
         return [_drop_invalid_signature(_render_block(block, context), context) for block in visible]
@@ -204,7 +204,7 @@ def _drop_invalid_signature(part: JsonObject, context: GeminiContext) -> JsonObj
     signature = get_text(part, "thoughtSignature")
     if signature is None or re.fullmatch(BASE64_PATTERN, signature):
         return part
-    context.report.add("reasoning", "dropped a thought signature that is not valid base64")
+    context.report.add("reasoning", "thought signature dropped: it is not valid base64")
     return replace_fields(part, thoughtSignature=None)
 
 
@@ -248,7 +248,7 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
             part = render_media(block, context.fetch, urls=context.capabilities.media_urls)
             if part is None:
                 context.report.add(
-                    "text", f"{block.kind} replaced with text: not accepted by Gemini", subject=block.kind
+                    "text", f"{block.kind} replaced by text: the API does not accept it", subject=block.kind
                 )
                 return render_unsupported(block.kind, block.name, block.url, block.file_id)
             report_dropped_name(block, part, context.report)
@@ -256,7 +256,7 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
         case Code():
             return {"text": fence_code(block)}
         case Opaque():
-            context.report.add("text", "content replaced with text: Gemini has no such part", subject=block.kind)
+            context.report.add("text", "content sent as text: the API has no such content type", subject=block.kind)
             return render_unsupported(block.kind, block.text)
         case _:
             assert_never(block)
@@ -303,8 +303,8 @@ def _merge_into_part(part: JsonObject, member: str, inner: JsonObject, changes: 
     """The part with these changes merged into its member; the same object if nothing changes. `""` is no id."""
     if changes["id"] is None and not get_field(inner, "id"):
         del changes["id"]
-    made = replace_fields(inner, **changes)
-    return part if part and made is inner else {**part, find_key(part, member): made}
+    merged = replace_fields(inner, **changes)
+    return part if part and merged is inner else {**part, find_key(part, member): merged}
 
 
 def _edited_fragment(native: Native | None) -> JsonObject:
@@ -313,5 +313,5 @@ def _edited_fragment(native: Native | None) -> JsonObject:
 
 
 def _render_as_text(text: str, call_id: str, name: str | None, context: GeminiContext) -> JsonObject:
-    context.report.add("text", "edited hosted tool call or result rendered as text", call_id=call_id, subject=name)
+    context.report.add("text", "hosted tool call sent as text: it was changed", call_id=call_id, subject=name)
     return {"text": text}

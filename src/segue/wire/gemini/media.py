@@ -64,8 +64,8 @@ def parse_inline(part: JsonObject) -> Block:
     blob = get_object(part, "inlineData")
     data, mime = get_text(blob, "data"), get_text(blob, "mimeType")
     if data is None or not re.fullmatch(BASE64_PATTERN, data):
-        lawful = data is None and isinstance(get_field(part, "inlineData"), dict)
-        return Opaque("inlineData", native=Native(API, part, lawful))
+        valid = data is None and isinstance(get_field(part, "inlineData"), dict)
+        return Opaque("inlineData", native=Native(API, part, valid))
     return Media(_media_kind(mime), mime, data=data, name=get_text(blob, "displayName"), native=Native(API, part))
 
 
@@ -74,12 +74,12 @@ def parse_file(part: JsonObject) -> Block:
     uri, mime = get_text(file, "fileUri"), get_text(file, "mimeType")
     if uri is None:
         return Opaque("fileData", native=Native(API, part, isinstance(get_field(part, "fileData"), dict)))
-    held = uri.startswith(_PROVIDER_FILES) or not uri.startswith(("https://", "http://"))
+    is_provider_file = uri.startswith(_PROVIDER_FILES) or not uri.startswith(("https://", "http://"))
     return Media(
         "video" if mime is None and _host(uri) in _YOUTUBE_HOSTS else _media_kind(mime or _guess_mime(uri)),
         mime,
-        url=None if held else uri,
-        file_id=uri if held else None,
+        url=None if is_provider_file else uri,
+        file_id=uri if is_provider_file else None,
         name=get_text(file, "displayName"),
         native=Native(API, part),
     )

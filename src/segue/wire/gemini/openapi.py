@@ -81,10 +81,13 @@ def _is_valid_keyword(key: str, value: Any) -> bool:
 
 
 def parse_schema(schema: JsonObject) -> JsonObject:
-    """One stack frame per level, so that the deepest nesting of a valid body is parsed."""
-    made: JsonObject = {}
-    for given, value in schema.items():
-        key = _CAMEL_CASE.get(given, given)
+    """Convert a Gemini schema to JSON Schema.
+
+    It uses one stack frame per level, so that the deepest nesting of a valid body is parsed.
+    """
+    parsed: JsonObject = {}
+    for raw_key, value in schema.items():
+        key = _CAMEL_CASE.get(raw_key, raw_key)
         inner: Any = value
         if key in _SCHEMA_KEYWORDS and isinstance(value, dict):
             inner = parse_schema(cast("JsonObject", value))
@@ -96,40 +99,40 @@ def parse_schema(schema: JsonObject) -> JsonObject:
             inner = {}
             for name, item in cast("JsonObject", value).items():
                 inner[name] = parse_schema(cast("JsonObject", item)) if isinstance(item, dict) else item
-        _set_keyword(made, key, inner)
-    _order_properties(made, schema.get("propertyOrdering", schema.get("property_ordering")))
-    return _make_nullable(made) if made.pop("nullable", None) is True else made
+        _set_keyword(parsed, key, inner)
+    _order_properties(parsed, schema.get("propertyOrdering", schema.get("property_ordering")))
+    return _make_nullable(parsed) if parsed.pop("nullable", None) is True else parsed
 
 
-def _set_keyword(made: JsonObject, key: str, value: Any) -> None:
+def _set_keyword(parsed: JsonObject, key: str, value: Any) -> None:
     match key:
         case "type" if isinstance(value, str):
             if value.upper() != "TYPE_UNSPECIFIED":
-                made["type"] = value.lower()
+                parsed["type"] = value.lower()
         case "format" if value == "enum":
             pass
         case "example":
-            made["examples"] = [value]
+            parsed["examples"] = [value]
         case "ref" if isinstance(value, str):
-            made["$ref"] = value.replace("#/defs/", "#/$defs/")
+            parsed["$ref"] = value.replace("#/defs/", "#/$defs/")
         case "defs":
-            made["$defs"] = value
+            parsed["$defs"] = value
         # JSON Schema has no such keyword: see `_order_properties`.
         case "propertyOrdering":
             pass
         case _ if key in _COUNT_KEYWORDS and isinstance(value, str) and value.isdecimal():
-            made[key] = int(value)
+            parsed[key] = int(value)
         case _:
-            made[key] = value
+            parsed[key] = value
 
 
-def _order_properties(made: JsonObject, names: Any) -> None:
+def _order_properties(parsed: JsonObject, names: Any) -> None:
     """Sort the properties into the order in which the model sees them."""
-    properties = object_or_none(made.get("properties"))
+    properties = object_or_none(parsed.get("properties"))
     if properties is None or not isinstance(names, list):
         return
     first = [name for name in cast("list[Any]", names) if isinstance(name, str) and name in properties]
-    made["properties"] = {name: properties[name] for name in [*first, *properties]}
+    parsed["properties"] = {name: properties[name] for name in [*first, *properties]}
 
 
 def _make_nullable(schema: JsonObject) -> JsonObject:
@@ -137,11 +140,15 @@ def _make_nullable(schema: JsonObject) -> JsonObject:
     choices = schema.get("anyOf")
     if isinstance(choices, list):
         null = {"type": "null"}
-        found = cast("list[Any]", choices)
-        return schema if any(object_or_none(one) == null for one in found) else {**schema, "anyOf": [*found, null]}
+        members = cast("list[Any]", choices)
+        return (
+            schema
+            if any(object_or_none(member) == null for member in members)
+            else {**schema, "anyOf": [*members, null]}
+        )
     if not isinstance(kind, str):
         return schema
-    made = {**schema, "type": [kind, "null"]}
+    nullable = {**schema, "type": [kind, "null"]}
     if isinstance(schema.get("enum"), list):
-        made["enum"] = [*cast("list[Any]", schema["enum"]), None]
-    return made
+        nullable["enum"] = [*cast("list[Any]", schema["enum"]), None]
+    return nullable

@@ -72,7 +72,7 @@ _MODEL_SPECIFIC = ("presencePenalty", "frequencyPenalty", "thinkingConfig")
 
 
 def parse_options(body: Mapping[str, Any]) -> Options:
-    """Values of a wrong type are not parsed; they stay in the native fragment of the body."""
+    """Parse the options of a body. Values of a wrong type are left in its native fragment."""
     config = get_object(body, "generationConfig")
     return Options(
         max_tokens=get_int(config, "maxOutputTokens"),
@@ -100,10 +100,10 @@ def _parse_stop(value: object) -> tuple[str, ...] | None:
 
 
 def _parse_choice(config: JsonObject) -> ToolChoice | None:
-    given = get_field(config, "mode")
-    if not isinstance(given, str | None):
+    raw_mode = get_field(config, "mode")
+    if not isinstance(raw_mode, str | None):
         raise InputError("a string was expected", path=f"toolConfig.functionCallingConfig.{find_key(config, 'mode')}")
-    mode = (given or "").upper()
+    mode = (raw_mode or "").upper()
     names: Any = get_field(config, "allowedFunctionNames")
     for index, name in enumerate(cast("list[Any]", names) if isinstance(names, list) else [names] if names else []):
         if not isinstance(name, str):
@@ -147,21 +147,21 @@ def render_options(
     options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
 ) -> JsonObject:
     """The fields in body order. `has_tools`: whether tools are declared; `project_name` maps tool names."""
-    traits = capabilities_of(model)
+    capabilities = capabilities_of(model)
     config: JsonObject = {}
     for key, field in _SIMPLE_OPTIONS:
         value = getattr(options, field)
-        if value is not None and not (key in _MODEL_SPECIFIC and _rejects_penalty(key, value, traits, report)):
+        if value is not None and not (key in _MODEL_SPECIFIC and _rejects_penalty(key, value, capabilities, report)):
             config[key] = value
     if config.get("temperature", 0) > _MAX_TEMPERATURE:
-        report.add("adjusted", f"`temperature` set to {_MAX_TEMPERATURE} (maximum)", subject="temperature")
+        report.add("adjusted", f"`temperature` reduced to {_MAX_TEMPERATURE}, the API's maximum", subject="temperature")
         config["temperature"] = _MAX_TEMPERATURE
     if options.stop:
         config["stopSequences"] = list(options.stop[:_STOP_LIMIT])
         if len(options.stop) > _STOP_LIMIT:
-            report.add("adjusted", f"kept {_STOP_LIMIT} stop sequences (maximum)", subject="stop")
-    config |= _render_format(options.response_format, traits, has_tools, report)
-    thinking = render_reasoning(options.reasoning, traits, report)
+            report.add("adjusted", f"only the first {_STOP_LIMIT} stop sequences kept: the maximum", subject="stop")
+    config |= _render_format(options.response_format, capabilities, has_tools, report)
+    thinking = render_reasoning(options.reasoning, capabilities, report)
     if thinking is not None:
         config["thinkingConfig"] = thinking
     choice = _render_choice(options.tool_choice, has_tools, report, project_name)
@@ -232,22 +232,24 @@ def _render_allowed(choice: ToolChoice, project_name: Callable[[str], str]) -> J
 def merge_options(fragment: Mapping[str, Any], transcript: Transcript, render_context: RenderContext) -> JsonObject:
     """The body with changed options and model name merged into it."""
     request = transcript.request
-    known, new = Report(), Report()
+    report_before, report_after = Report(), Report()
     before = render_options(
         request.options,
         identify(request.model or DEFAULT_MODEL),
-        known,
+        report_before,
         has_tools=bool(request.tools),
         project_name=lambda name: name,
     )
     after = render_options(
         transcript.options,
         identify(transcript.model or DEFAULT_MODEL),
-        new,
+        report_after,
         has_tools=bool(transcript.tools),
         project_name=render_context.names.render,
     )
-    render_context.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
+    render_context.report.findings.extend(
+        finding for finding in report_after.findings if finding not in report_before.findings
+    )
     body = _merge_changes(fragment, before, after)
     if "model" in fragment and transcript.model is not None:
         body["model"] = transcript.model
@@ -295,16 +297,16 @@ def _fit_to_model(body: JsonObject, after: JsonObject) -> None:
     if config is None:
         return
     rendered = get_object(after, "generationConfig")
-    made = {name: value for name, value in config.items() if name not in both_cases(*_MODEL_SPECIFIC)}
+    fitted = {name: value for name, value in config.items() if name not in both_cases(*_MODEL_SPECIFIC)}
     for name in _MODEL_SPECIFIC:
         value: Any = rendered.get(name)
         include_thoughts = get_field(get_object(config, name), "includeThoughts")
         if name == "thinkingConfig" and include_thoughts is not None:
             value = {**get_object(rendered, name), "includeThoughts": include_thoughts}
         if value is not None:
-            made[find_key(config, name)] = value
-    if made != config:
-        body[key] = made
+            fitted[find_key(config, name)] = value
+    if fitted != config:
+        body[key] = fitted
 
 
 # Tools that add functions which are not declared in the body.
@@ -318,11 +320,11 @@ def fit_tool_choice(body: JsonObject, model: Model, report: Report) -> None:
     names: Any = get_field(choice, "allowedFunctionNames")
     changed = config
     # A single name may replace a list of one.
-    given = cast("list[Any]", names) if isinstance(names, list) else [names] if names else []
-    if given:
-        allowed = _callable_names(given, choice, body)
-        if len(allowed) < len(given):
-            report.add("adjusted", "dropped undeclared names from `allowedFunctionNames`", subject="tool_choice")
+    listed = cast("list[Any]", names) if isinstance(names, list) else [names] if names else []
+    if listed:
+        allowed = _callable_names(listed, choice, body)
+        if len(allowed) < len(listed):
+            report.add("adjusted", "undeclared names dropped from `allowedFunctionNames`", subject="tool_choice")
             fitted = replace_fields(choice, allowedFunctionNames=allowed or None)
             # None of the required functions is declared: do not force a call of another one.
             forced = not allowed and str(get_field(choice, "mode")).upper() == "ANY"

@@ -44,7 +44,7 @@ __all__ = [
     "render_usage",
 ]
 
-# Candidate fields that mean nothing on other APIs.
+# Candidate fields without an equivalent in other APIs; dropping them is not reported.
 _IGNORED_FIELDS = ("finishMessage", "index", "tokenCount", "avgLogprobs", "safetyRatings")
 _KNOWN_FIELDS = frozenset(both_cases("content", "finishReason", *_IGNORED_FIELDS))
 _TIMESTAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?[Zz]", re.ASCII)
@@ -135,11 +135,11 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
     )
 
 
-def parse_timestamp(moment: str | None) -> int | None:
+def parse_timestamp(timestamp: str | None) -> int | None:
     """Unix seconds of an RFC 3339 timestamp."""
-    found = _TIMESTAMP.fullmatch(moment or "")
+    match = _TIMESTAMP.fullmatch(timestamp or "")
     try:
-        return None if found is None else timegm(tuple(map(int, found.groups())))
+        return None if match is None else timegm(tuple(map(int, match.groups())))
     except ValueError:
         return None
 
@@ -176,7 +176,7 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
 
 
 def _error_reason(details: Any) -> str | None:
-    """The reason where it says more than the status: an invalid API key has status INVALID_ARGUMENT."""
+    """The error reason where the status alone is ambiguous: an invalid API key has status INVALID_ARGUMENT."""
     try:
         reasons = [get_text(detail, "reason") for detail in as_list(details, "")]
     except (InputError, AttributeError):
@@ -203,7 +203,9 @@ def render_reply(reply: Reply, render_context: RenderContext) -> JsonObject:
     if own is not None:
         return _render_same_api(reply, own, context)
     parts = render_parts(
-        _sign_first_call([block for given in reply.blocks for block in blocks_for_client(given, render_context)]),
+        _sign_first_call(
+            [block for reply_block in reply.blocks for block in blocks_for_client(reply_block, render_context)]
+        ),
         context,
     )
     candidate: JsonObject = {"finishReason": render_finish(reply.finish), "index": 0}
@@ -224,9 +226,9 @@ def render_reply(reply: Reply, render_context: RenderContext) -> JsonObject:
 def _render_same_api(reply: Reply, own: JsonObject, context: GeminiContext) -> JsonObject:
     candidates = as_list(get_field(own, "candidates"), "candidates")
     content = get_object(candidates[0], "content") if candidates else {}
-    given = as_list(content.get("parts"), "parts")
+    original = as_list(content.get("parts"), "parts")
     parts = render_parts(reply.blocks, context)
-    if len(parts) == len(given) and all(new is old for new, old in zip(parts, given, strict=True)):
+    if len(parts) == len(original) and all(new is old for new, old in zip(parts, original, strict=True)):
         return own
     first = {**candidates[0], find_key(candidates[0], "content"): {**content, "parts": parts}}
     return {**own, find_key(own, "candidates"): [first, *candidates[1:]]}
@@ -237,10 +239,10 @@ def blocks_for_client(block: Block, render_context: RenderContext) -> list[Block
     if isinstance(block, Thinking) and block.origin.provider != API:
         # GEM-18: signatures of other providers are not valid here; the text can be shown.
         if not block.text:
-            render_context.report.add("reasoning", "dropped reasoning without readable text from the reply")
+            render_context.report.add("reasoning", "reasoning dropped from the reply: it has no readable text")
         return [Thinking(block.text, origin=block.origin)] if block.text else []
-    mute = isinstance(block, Text) and not block.text
-    return [] if mute or drop_foreign_hosted(block, API, render_context.report) else [block]
+    is_empty = isinstance(block, Text) and not block.text
+    return [] if is_empty or drop_foreign_hosted(block, API, render_context.report) else [block]
 
 
 def _sign_first_call(blocks: list[Block]) -> list[Block]:
@@ -262,9 +264,9 @@ def placeholder_signature() -> Thinking:
     return Thinking(signature=PLACEHOLDER_SIGNATURE, origin=Origin(API, identity="absent"))
 
 
-def render_finish(finish: Finish, cause: str | None = None) -> str:
-    """The finish reason; `cause` is used where it is one of Gemini's own."""
-    return cause if cause in _FINISHES else _FINISH_REASONS[finish]
+def render_finish(finish: Finish, raw_finish: str | None = None) -> str:
+    """The finish reason; `raw_finish` is used if it is one of Gemini's own."""
+    return raw_finish if raw_finish in _FINISHES else _FINISH_REASONS[finish]
 
 
 def has_content(finish: Finish) -> bool:
@@ -288,8 +290,8 @@ def render_usage(usage: Usage) -> JsonObject:
 def render_error(error: ApiError) -> JsonObject:
     status = error.status or 500
     usual = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
-    known = error.code if error.code in {*_STATUSES.values(), *_OTHER_CODES} else usual
-    body: JsonObject = {"code": status, "message": error.message, "status": known}
+    code = error.code if error.code in {*_STATUSES.values(), *_OTHER_CODES} else usual
+    body: JsonObject = {"code": status, "message": error.message, "status": code}
     if error.code == _BAD_KEY:
         body["details"] = [
             {

@@ -82,8 +82,8 @@ def _parse_content(value: object, model: str | None) -> Message:
     role = content.get("role")
     speaker = _SPEAKERS.get(role.lower() or "user") if isinstance(role, str) else "human" if role is None else None
     if speaker is None:
-        found = repr(role) if isinstance(role, str) else json_type_name(role)
-        raise InputError(f"the role user or model was expected, not {found}", path="role")
+        shown_role = repr(role) if isinstance(role, str) else json_type_name(role)
+        raise InputError(f"the role user or model was expected, not {shown_role}", path="role")
     blocks, intact = parse_parts(as_list(content.get("parts"), "parts"), model, from_model=speaker == "ai")
     if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
         speaker = "tool"
@@ -93,7 +93,7 @@ def _parse_content(value: object, model: str | None) -> Message:
 def _pair_messages(contents: Sequence[Message]) -> tuple[Message, ...]:
     """The messages with canonical ids. Consecutive replies with calls are one turn in several contents."""
     turns: list[list[Message]] = []
-    runs = [list(found) for _, found in groupby(contents, lambda message: message.speaker)]
+    runs = [list(group) for _, group in groupby(contents, lambda message: message.speaker)]
     for at, run in enumerate(runs):
         following = runs[at + 1] if at + 1 < len(runs) else []
         if run[0].speaker == "ai" and any(map(_call_positions, run)):
@@ -101,8 +101,8 @@ def _pair_messages(contents: Sequence[Message]) -> tuple[Message, ...]:
         else:
             turns += [[message] for message in run]
     messages: list[Message] = []
-    for turn, one in zip(turns, pair([_merge_messages(turn) for turn in turns], positional=True), strict=True):
-        messages += [one] if len(turn) == 1 else _split_turn(turn, one)
+    for turn, merged in zip(turns, pair([_merge_messages(turn) for turn in turns], positional=True), strict=True):
+        messages += [merged] if len(turn) == 1 else _split_turn(turn, merged)
     return tuple(messages)
 
 
@@ -133,13 +133,13 @@ def _merge_messages(turn: list[Message]) -> Message:
     return turn[0] if len(turn) == 1 else Message("ai", tuple(block for message in turn for block in message.blocks))
 
 
-def _split_turn(turn: list[Message], one: Message) -> list[Message]:
+def _split_turn(turn: list[Message], merged: Message) -> list[Message]:
     """The original messages of a turn, with the ids and the turn key of the merged one."""
     messages: list[Message] = []
     start = 0
     for message in turn:
         stop = start + len(message.blocks)
-        messages.append(msgspec.structs.replace(message, blocks=one.blocks[start:stop], turn_key=one.turn_key))
+        messages.append(msgspec.structs.replace(message, blocks=merged.blocks[start:stop], turn_key=merged.turn_key))
         start = stop
     return messages
 
@@ -175,7 +175,7 @@ def render_request(transcript: Transcript, render_context: RenderContext) -> Jso
     body: JsonObject = {}
     system = _render_system(transcript.system)
     if any(not text.text.strip() for text in transcript.system):
-        render_context.report.add("dropped", "dropped blank system text", subject="system")
+        render_context.report.add("dropped", "blank system text dropped", subject="system")
     if system is not None:
         body["systemInstruction"] = system
     body["contents"] = [
@@ -208,10 +208,10 @@ def _render_same_api(
     request = transcript.request
     body = merge_options(fragment, transcript, render_context)
     key = find_key(fragment, "systemInstruction")
-    given = get_field(fragment, key)
-    if transcript.system != request.system or isinstance(given, str):
-        given = _render_system(transcript.system)
-    system = _valid_system(given)
+    instruction = get_field(fragment, key)
+    if transcript.system != request.system or isinstance(instruction, str):
+        instruction = _render_system(transcript.system)
+    system = _valid_system(instruction)
     if system is not fragment.get(key):
         body.pop(key, None)
         body |= {key: system} if system else {}
@@ -224,36 +224,36 @@ def _render_same_api(
     return drop_invalid_fields(body, "request", render_context.report)
 
 
-def _valid_system(given: Any) -> JsonObject | None:
+def _valid_system(instruction: Any) -> JsonObject | None:
     """GEM-10: the system instruction with exactly one data field per part."""
-    if not isinstance(given, dict):
+    if not isinstance(instruction, dict):
         return None
-    system = cast("JsonObject", given)
+    system = cast("JsonObject", instruction)
     parts = as_list(system.get("parts"), "parts")
     kept = [part for part in parts if len(data_fields(part)) == 1]
     texts = [{"text": part["text"]} for part in parts if len(data_fields(part)) > 1 and get_text(part, "text")]
     return system if len(kept) == len(parts) else {**system, "parts": [*kept, *texts]} if kept or texts else None
 
 
-def _is_unchanged(written: list[JsonObject], original: Any) -> bool:
+def _is_unchanged(rendered: list[JsonObject], original: Any) -> bool:
     """Whether these are the original objects; a single object may replace a list of one."""
     if not isinstance(original, list):
-        return len(written) == 1 and written[0] == original
+        return len(rendered) == 1 and rendered[0] == original
     items = cast("list[Any]", original)
-    return len(written) == len(items) and all(new is old for new, old in zip(written, items, strict=True))
+    return len(rendered) == len(items) and all(new is old for new, old in zip(rendered, items, strict=True))
 
 
 def _render_message(message: Message, context: GeminiContext) -> JsonObject:
-    written = render_parts(message.blocks, context, from_model=message.speaker == "ai")
+    rendered = render_parts(message.blocks, context, from_model=message.speaker == "ai")
     if message.name is not None:
-        context.report.add("dropped", "dropped the message name: Gemini has no such field", subject=message.name)
+        context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
     native = message.native
     if native is None or native.api != API:
-        return {"role": "model" if message.speaker == "ai" else "user", "parts": written}
+        return {"role": "model" if message.speaker == "ai" else "user", "parts": rendered}
     own = own_fragment(native)
-    if own is not None and _is_unchanged(written, own.get("parts")) and _has_valid_role(message, own):
+    if own is not None and _is_unchanged(rendered, own.get("parts")) and _has_valid_role(message, own):
         return own
-    changed = {**native.fragment, "parts": written}
+    changed = {**native.fragment, "parts": rendered}
     return changed if _has_valid_role(message, changed) else {**changed, "role": _role(message)}
 
 

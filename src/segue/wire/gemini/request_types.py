@@ -69,7 +69,7 @@ def is_unknown_part(part: JsonObject) -> bool:
 
 def drop_invalid_fields(value: JsonObject, kind: str, report: Report) -> JsonObject:
     """The object without fields that the API rejects; the same object if there are none."""
-    made = value
+    cleaned = value
     fields = REQUEST_TYPES[kind]
     if kind == "part" and is_unknown_part(value):
         fields = {**fields, **{key: "any" for key in value if key not in fields and value[key] is not None}}
@@ -77,34 +77,34 @@ def drop_invalid_fields(value: JsonObject, kind: str, report: Report) -> JsonObj
         kept = _keep_valid(item, fields[key], report) if key in fields and item is not None else None
         if kept is item and key in fields:
             continue
-        if made is value:
-            made = dict(value)
+        if cleaned is value:
+            cleaned = dict(value)
         if kept is None:
-            report.add("dropped", f"dropped `{key}` of a {kind}: not a valid Gemini field", subject=key)
-            del made[key]
+            report.add("dropped", f"`{key}` of a {kind} dropped: not a valid Gemini field", subject=key)
+            del cleaned[key]
         else:
-            made[key] = kept
-    return made
+            cleaned[key] = kept
+    return cleaned
 
 
 def _keep_valid(value: Any, kind: str, report: Report) -> Any:
     """The value without invalid parts; None if nothing of it is valid."""
     if kind.startswith("[]"):
-        given: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
-        kept: list[Any] = [_keep_valid(item, kind[2:], report) for item in given]
-        same = all(new is old for new, old in zip(kept, given, strict=True))
+        items: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
+        kept: list[Any] = [_keep_valid(item, kind[2:], report) for item in items]
+        same = all(new is old for new, old in zip(kept, items, strict=True))
         return cast("object", value) if same else [item for item in kept if item is not None] or None
     if kind in REQUEST_TYPES:
         return drop_invalid_fields(cast("JsonObject", value), kind, report) if isinstance(value, dict) else None
     match kind:
         case "any":
-            fits = True
+            valid = True
         case "object":
-            fits = isinstance(value, dict)
+            valid = isinstance(value, dict)
         case "bool":
-            fits = isinstance(value, bool) or value in ("true", "false")
+            valid = isinstance(value, bool) or value in ("true", "false")
         case "mode":
-            fits = value.upper() in _MODES if isinstance(value, str) else isinstance(value, int)
+            valid = value.upper() in _MODES if isinstance(value, str) else isinstance(value, int)
         case _:
-            fits = isinstance(value, str)
-    return value if fits else None
+            valid = isinstance(value, str)
+    return value if valid else None

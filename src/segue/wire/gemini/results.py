@@ -30,20 +30,20 @@ _TEXT_KEYS = (*_OUTPUT_KEYS, "content")
 
 def parse_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, bool, bool]:
     """Content, structured value or UNSET, whether the call failed, and whether all of it is valid as it is."""
-    given: Any = get_field(inner, "response")
-    content, structured, failed = parse_response(given, inner.get("name"))
+    raw_response: Any = get_field(inner, "response")
+    content, structured, failed = parse_response(raw_response, inner.get("name"))
     media, intact = _parse_media(inner)
     # GEM-13: must be an object
-    return (*content, *media), structured, failed, intact and (given is None or isinstance(given, dict))
+    return (*content, *media), structured, failed, intact and (raw_response is None or isinstance(raw_response, dict))
 
 
-def parse_response(given: Any, tool: object) -> tuple[tuple[Block, ...], Any, bool]:
+def parse_response(raw_response: Any, tool: object) -> tuple[tuple[Block, ...], Any, bool]:
     """Content, structured value or UNSET, and whether the call failed."""
-    response = object_or_none(given)
+    response = object_or_none(raw_response)
     if response is None:
-        if given is None:
+        if raw_response is None:
             return (), UNSET, False
-        return ((Text(given),), UNSET, False) if isinstance(given, str) else ((), given, False)
+        return ((Text(raw_response),), UNSET, False) if isinstance(raw_response, str) else ((), raw_response, False)
     if not response:
         return (), UNSET, False
     failed = isinstance(response.get("error"), str) and len(response) == 1
@@ -125,7 +125,7 @@ def _block_text(block: Block, response: ToolResponse, render_context: RenderCont
         case Media():
             render_context.report.add(
                 "text",
-                f"{block.kind} replaced with text: not accepted in function responses",
+                f"{block.kind} replaced by text: not accepted in function responses",
                 call_id=response.call_id,
                 subject=block.kind,
             )

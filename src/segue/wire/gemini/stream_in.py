@@ -80,10 +80,10 @@ class GeminiReader(PayloadReader):
         )
         if not self.opened and (candidates or get_object(payload, "promptFeedback")):
             self._open()
-        for place, value in enumerate(candidates):
+        for position, value in enumerate(candidates):
             candidate = object_or_none(value)
             index = get_int(candidate, "index") if candidate is not None else None
-            index = place if index is None else index
+            index = position if index is None else index
             if candidate is not None and index == 0:
                 self._read_candidate(candidate)
             elif index > 0:
@@ -100,10 +100,10 @@ class GeminiReader(PayloadReader):
 
     def _open(self) -> None:
         fields = self._response_fields
-        around = {key: value for key, value in fields.items() if key not in PER_CHUNK_FIELDS}
+        outer_fields = {key: value for key, value in fields.items() if key not in PER_CHUNK_FIELDS}
         created = parse_timestamp(get_text(fields, "createTime"))
         model = get_text(fields, "modelVersion")
-        self.open(get_text(fields, "responseId"), model, created, Native(API, around, intact=False))
+        self.open(get_text(fields, "responseId"), model, created, Native(API, outer_fields, intact=False))
 
     def _read_candidate(self, candidate: JsonObject) -> None:
         if self._candidate is None:
@@ -120,15 +120,15 @@ class GeminiReader(PayloadReader):
             if key != "parts" and value is not None:
                 self._content[key] = to_plain_json(value) if self.has_split_surrogates else value
         parts = content.get("parts")
-        goes_on = True
+        continues = True
         for part in cast("list[object]", parts) if isinstance(parts, list) else as_list(parts, "parts"):
-            self._read_part(require_object(part, "parts"), goes_on)
-            goes_on = False
+            self._read_part(require_object(part, "parts"), continues)
+            continues = False
 
-    def _read_part(self, part: JsonObject, goes_on: bool) -> None:
+    def _read_part(self, part: JsonObject, continues: bool) -> None:
         text = part.get("text")
         if isinstance(text, str) and _TEXT_FIELDS.issuperset(part):
-            self._append_text(text, part.get("thought") is True, goes_on)
+            self._append_text(text, part.get("thought") is True, continues)
             return
         self._end_text_run()
         part = to_plain_json(part) if self.has_split_surrogates else part
@@ -151,14 +151,14 @@ class GeminiReader(PayloadReader):
         call_id = get_text(get_object(part, "functionCall"), "id")
         if not call_id:
             return False
-        known = self._parts_by_call_id.setdefault(call_id, part)
-        return known is not part and known == part
+        first_part = self._parts_by_call_id.setdefault(call_id, part)
+        return first_part is not part and first_part == part
 
     # ------------------------------------------------------------------------------------------------------------ text
 
-    def _append_text(self, text: str, thought: bool, goes_on: bool) -> None:
+    def _append_text(self, text: str, thought: bool, continues: bool) -> None:
         run = self._text_run
-        if run is None or run.thought is not thought or not goes_on:
+        if run is None or run.thought is not thought or not continues:
             self._end_text_run()
             if not text:
                 self._empty_part = _text_part(text, thought)
@@ -188,16 +188,16 @@ class GeminiReader(PayloadReader):
 
     def _read_call_delta(self, part: JsonObject, inner: JsonObject) -> bool:
         """Read a partial call; False if this is a whole call."""
-        growing = self._call
-        if growing is not None and not growing.is_continued_by(inner):
+        call = self._call
+        if call is not None and not call.is_continued_by(inner):
             self._end_call(ended=False)
-            growing = None
-        if growing is None:
+            call = None
+        if call is None:
             if get_field(inner, "willContinue") is not True and get_field(inner, "partialArgs") is None:
                 return False
-            growing = self._call = self._begin_call(part, inner)
-        growing.fragment = {**part, **growing.fragment}
-        growing.add_delta(inner)
+            call = self._call = self._begin_call(part, inner)
+        call.fragment = {**part, **call.fragment}
+        call.add_delta(inner)
         if get_field(inner, "willContinue") is not True:
             self._end_call(ended=True)
         return True
@@ -211,20 +211,22 @@ class GeminiReader(PayloadReader):
         return PartialCall(call, self.start(call), len(self._parts) - 1, part)
 
     def _end_call(self, *, ended: bool) -> None:
-        growing, self._call = self._call, None
-        if growing is None:
+        partial, self._call = self._call, None
+        if partial is None:
             return
-        given = growing.fragment
-        inner = {key: value for key, value in get_object(given, "functionCall").items() if key not in _ARGUMENT_FIELDS}
-        part = {**given, find_key(given, "functionCall"): {**inner, "args": growing.arguments}}
-        self._parts[growing.part_index] = part
-        text = encode_json_text(growing.arguments)
-        self.add_input(growing.block_index, text)
-        call = msgspec.structs.replace(growing.call, arguments=growing.arguments, native=Native(API, part))
+        fragment = partial.fragment
+        inner = {
+            key: value for key, value in get_object(fragment, "functionCall").items() if key not in _ARGUMENT_FIELDS
+        }
+        part = {**fragment, find_key(fragment, "functionCall"): {**inner, "args": partial.arguments}}
+        self._parts[partial.part_index] = part
+        text = encode_json_text(partial.arguments)
+        self.add_input(partial.block_index, text)
+        call = msgspec.structs.replace(partial.call, arguments=partial.arguments, native=Native(API, part))
         if not ended:
             call = msgspec.structs.replace(call, arguments=None, arguments_text=text, broken=True)
-        self._emitted_calls[growing.part_index] = [call]
-        self.end(growing.block_index, call)
+        self._emitted_calls[partial.part_index] = [call]
+        self.end(partial.block_index, call)
 
     # ---------------------------------------------------------------------------------------------------------- the end
 

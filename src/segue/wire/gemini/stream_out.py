@@ -71,11 +71,11 @@ class GeminiRenderer(StreamRenderer):
             if type(event) is TextDelta and event.index == self._order.current:
                 self._render_delta(event, chunks)
                 continue
-            for one in self._order.reorder((event,)):
-                if isinstance(one, (TextDelta, ThinkingDelta, InputDelta)):
-                    self._render_delta(one, chunks)
+            for ordered_event in self._order.reorder((event,)):
+                if isinstance(ordered_event, (TextDelta, ThinkingDelta, InputDelta)):
+                    self._render_delta(ordered_event, chunks)
                 else:
-                    chunks += self._render_event(one)
+                    chunks += self._render_event(ordered_event)
         return b"".join(chunks)
 
     def _render_delta(self, event: TextDelta | ThinkingDelta | InputDelta, chunks: list[bytes]) -> None:
@@ -95,9 +95,9 @@ class GeminiRenderer(StreamRenderer):
             case BlockStart():
                 self._on_start(event)
             case BlockEnd():
-                grown = self._open_tails.pop(event.index, None) is not None
+                was_streamed = self._open_tails.pop(event.index, None) is not None
                 # Reasoning without text is rendered here only to report that it was dropped.
-                if not grown or (isinstance(event.block, Thinking) and not event.block.text):
+                if not was_streamed or (isinstance(event.block, Thinking) and not event.block.text):
                     return self._render_block(event.block)
             case WholeBlock():
                 return self._render_block(event.block)
@@ -113,16 +113,19 @@ class GeminiRenderer(StreamRenderer):
         native = event.native if event.native is not None and event.native.api == API else None
         self._same_api = native is not None
         model = event.model or self.model
-        around = {**({"modelVersion": model} if model else {}), **({"responseId": event.id} if event.id else {})}
+        reply_fields = {**({"modelVersion": model} if model else {}), **({"responseId": event.id} if event.id else {})}
         kept: Mapping[str, Any] = native.fragment if native is not None else {}
-        self._response_fields = {**around, **{key: value for key, value in kept.items() if key not in PER_CHUNK_FIELDS}}
-        behind = encode_json(self._response_fields)[1:]
-        behind = (b"," if len(behind) > 1 else b"") + behind
-        content = b'}],"role":"model"},"index":0}]' + behind + b"\n\n"
+        self._response_fields = {
+            **reply_fields,
+            **{key: value for key, value in kept.items() if key not in PER_CHUNK_FIELDS},
+        }
+        tail = encode_json(self._response_fields)[1:]
+        tail = (b"," if len(tail) > 1 else b"") + tail
+        content = b'}],"role":"model"},"index":0}]' + tail + b"\n\n"
         self._delta_tails = {False: content, True: b',"thought":true' + content}
 
-    def _render_chunk(self, candidate: JsonObject, **beside: object) -> bytes:
-        return encode_sse(encode_json({"candidates": [candidate], **beside, **self._response_fields}))
+    def _render_chunk(self, candidate: JsonObject, **extra_fields: object) -> bytes:
+        return encode_sse(encode_json({"candidates": [candidate], **extra_fields, **self._response_fields}))
 
     def _flush_parts(self) -> bytes:
         parts, self._pending_parts = self._pending_parts, []
@@ -141,17 +144,17 @@ class GeminiRenderer(StreamRenderer):
         if isinstance(block, ToolCall) and block.broken:
             self.report.add("dropped", f"incomplete call of {block.name} dropped: it was cut off", subject=block.name)
             return
-        for one in [block] if self._same_api else blocks_for_client(block, self.context):
-            if isinstance(one, Thinking) and is_signature_of_next(one):
+        for client_block in [block] if self._same_api else blocks_for_client(block, self.context):
+            if isinstance(client_block, Thinking) and is_signature_of_next(client_block):
                 yield from self._queue_parts([])
-                self._signature = one
+                self._signature = client_block
                 continue
-            if isinstance(one, ToolCall) and one.kind != "hosted":
+            if isinstance(client_block, ToolCall) and client_block.kind != "hosted":
                 first = not self._has_calls and not self._same_api
-                if first and self._signature is None and needs_signature(one):
+                if first and self._signature is None and needs_signature(client_block):
                     self._signature = placeholder_signature()
                 self._has_calls = True
-            yield from self._queue_parts([one])
+            yield from self._queue_parts([client_block])
 
     def _queue_parts(self, blocks: list[Block]) -> Iterator[bytes]:
         """Queue the parts of these blocks, the first one signed; they are sent with the next block or the end."""
@@ -167,16 +170,16 @@ class GeminiRenderer(StreamRenderer):
         yield from self._queue_parts([])
         parts, self._pending_parts = self._pending_parts, []
         usage: JsonObject = {} if self._usage is None else {"usageMetadata": render_usage(self._usage)}
-        cause = event.cause if self._same_api else None
+        raw_finish = event.cause if self._same_api else None
         if (
             self._same_api
-            and cause is None
+            and raw_finish is None
             and not self._has_content
             and get_field(self._response_fields, "promptFeedback")
         ):
             yield encode_sse(encode_json({**usage, **self._response_fields}))
             return
-        candidate: JsonObject = {"finishReason": render_finish(event.finish, cause), "index": 0}
+        candidate: JsonObject = {"finishReason": render_finish(event.finish, raw_finish), "index": 0}
         if parts or self._has_content or has_content(event.finish):
             # The vendor's client treats a chunk without content as a failed reply.
             candidate = {"content": {"parts": parts or [{"text": ""}], "role": "model"}, **candidate}

@@ -107,11 +107,11 @@ class PartialCall:
         whole = get_field(inner, "args")
         if isinstance(whole, dict):
             self.arguments.update(cast("JsonObject", whole))
-        for piece in map(require_object, as_list(get_field(inner, "partialArgs"), "partialArgs")):
-            path = get_text(piece, "jsonPath") or ""
-            value: Any = next((found for key in _VALUE_FIELDS if (found := get_field(piece, key)) is not None), None)
+        for part in map(require_object, as_list(get_field(inner, "partialArgs"), "partialArgs")):
+            path = get_text(part, "jsonPath") or ""
+            value: Any = next((found for key in _VALUE_FIELDS if (found := get_field(part, key)) is not None), None)
             self._set_value(path, value, grows=path == self._open_path)
-            self._open_path = path if get_field(piece, "willContinue") is True else None
+            self._open_path = path if get_field(part, "willContinue") is True else None
 
     def _set_value(self, path: str, value: Any, *, grows: bool) -> None:
         steps = _parse_path(path)
@@ -132,14 +132,14 @@ def _parse_path(path: str) -> list[str | int]:
     steps: list[str | int] = []
     position = 1 if path.startswith("$") else 0
     while position < len(path):
-        found = _PATH_STEP.match(path, position)
-        if found is None or len(steps) >= _MAX_DEPTH:
+        match = _PATH_STEP.match(path, position)
+        if match is None or len(steps) >= _MAX_DEPTH:
             raise InputError(f"invalid JSON path: {path[:64]}", path="partialArgs")
-        plain, number, single, double = found.groups()
+        plain, number, single, double = match.groups()
         quoted = single if single is not None else double
         name = plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted or "")
         steps.append(int(number[:9]) if number is not None else name)
-        position = found.end()
+        position = match.end()
     return steps
 
 

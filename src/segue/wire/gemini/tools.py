@@ -80,20 +80,22 @@ def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[J
     functions: list[JsonObject] = []
     names: set[str] = set()
     own: list[JsonObject] = []
-    for given in tools:
-        if given.kind == "hosted":
-            written = own_fragment(given.native)
-            own += [written] if written is not None else []
-            if written is None:
-                render_context.report.add("tools", undeclarable_message(given), subject=given.name)
+    for declared_tool in tools:
+        if declared_tool.kind == "hosted":
+            rendered = own_fragment(declared_tool.native)
+            own += [rendered] if rendered is not None else []
+            if rendered is None:
+                render_context.report.add("tools", undeclarable_message(declared_tool), subject=declared_tool.name)
             continue
-        tool = to_function_tool(given, render_context.report)
-        written = _render_function(tool, render_context)
-        if written["name"] in names:
-            render_context.report.add("tools", "dropped a tool: its name is already declared", subject=tool.name)
+        tool = to_function_tool(declared_tool, render_context.report)
+        rendered = _render_function(tool, render_context)
+        if rendered["name"] in names:
+            render_context.report.add(
+                "tools", f"tool {tool.name} not declared: another tool has the same name", subject=tool.name
+            )
             continue
-        names.add(written["name"])
-        functions.append(written)
+        names.add(rendered["name"])
+        functions.append(rendered)
     return [*([{_DECLARATIONS: functions}] if functions else []), *own]
 
 
@@ -102,21 +104,21 @@ def _render_function(tool: Tool, render_context: RenderContext) -> JsonObject:
     name = render_context.names.render(tool.name)
     if own is not None:
         return replace_fields(_valid_schemas(own, render_context), name=name)
-    written: JsonObject = {"name": name}
+    rendered: JsonObject = {"name": name}
     if tool.description is not None:
-        written["description"] = tool.description
+        rendered["description"] = tool.description
     if tool.parameters is not None:
-        written["parametersJsonSchema"] = render_schema(
+        rendered["parametersJsonSchema"] = render_schema(
             tool.parameters, rules.GEMINI, render_context.report, subject=tool.name
         )
     if tool.strict:
         render_context.report.add("tools", "`strict` dropped: Gemini has no such option", subject=tool.name)
-    return written
+    return rendered
 
 
 def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonObject:
     """A same-API declaration; schemas that are not valid Gemini schemas become JSON Schema (GEM-23)."""
-    made = function
+    changed = function
     for name in ("parameters", "response"):
         plain = f"{name}JsonSchema"
         own = get_field(function, name)
@@ -128,32 +130,34 @@ def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonO
         render_context.report.add(
             "tools", f"`{name}` sent as `{plain}`: not a valid Gemini schema", subject=get_text(function, "name")
         )
-        made = replace_fields(made, **{name: None, plain: schema})
-    return made
+        changed = replace_fields(changed, **{name: None, plain: schema})
+    return changed
 
 
-def merge_tools(given: Any, tools: Sequence[Tool], render_context: RenderContext) -> list[JsonObject] | None:
+def merge_tools(original_entries: Any, tools: Sequence[Tool], render_context: RenderContext) -> list[JsonObject] | None:
     """The original entries with the projected function names; None if nothing changed."""
-    written = iter([_render_function(tool, render_context) for tool in tools if tool.kind == "function"])
+    rendered = iter([_render_function(tool, render_context) for tool in tools if tool.kind == "function"])
     names: set[Any] = set()
     changed = False
     entries: list[JsonObject] = []
-    for item in as_list(given, "tools"):
+    for item in as_list(original_entries, "tools"):
         entry = cast("JsonObject", item)
         key = find_key(entry, _DECLARATIONS)
         functions = as_list(entry.get(key), key)
-        now: list[JsonObject] = []
-        for function in [next(written) for _ in functions]:
+        kept: list[JsonObject] = []
+        for function in [next(rendered) for _ in functions]:
             # GEM-23
             if function["name"] in names:
                 render_context.report.add(
-                    "tools", "dropped a tool: its name is already declared", subject=function["name"]
+                    "tools",
+                    f"tool {function['name']} not declared: another tool has the same name",
+                    subject=function["name"],
                 )
             else:
-                now.append(function)
+                kept.append(function)
             names.add(function["name"])
-        if now != functions:
+        if kept != functions:
             changed = True
-            entry = {**entry, key: now}
+            entry = {**entry, key: kept}
         entries.append(entry)
     return entries if changed else None

@@ -119,7 +119,7 @@ def validate_tool(tool: JsonObject) -> None:
     lost: list[InvalidValue] = []
     repair(tool, TOOLS[kind], lost)
     for loss in lost:
-        if loss.value is not None or loss.needed:
+        if loss.value is not None or loss.required:
             raise InputError(f"invalid value for the tool {kind}: {json_type_name(loss.value)}", path=loss.path)
 
 

@@ -64,10 +64,10 @@ def render_tool_schema(
     if strict is None:
         report.add("tools", "`strict` dropped: the target has a different schema subset", subject=tool.name)
     else:
-        fit = _render_cached(tool.parameters or {}, strict, as_object=True)
-        if not fit.unsupported:
-            return fit.report_and_decode(report, subject=tool.name, kind="tools"), True
-        report.add("tools", f"`strict` dropped: {fit.unsupported}", subject=tool.name)
+        rendered = _render_cached(tool.parameters or {}, strict, as_object=True)
+        if not rendered.unsupported:
+            return rendered.report_and_decode(report, subject=tool.name, kind="tools"), True
+        report.add("tools", f"`strict` dropped: {rendered.unsupported}", subject=tool.name)
     return render_schema(tool.parameters, rules, report, subject=tool.name), None
 
 
@@ -81,18 +81,18 @@ def render_format_schema(
     if form is None or form.schema is None:
         return form
     if form.strict and strict is not None:
-        fit = _render_cached(form.schema, strict, as_object=False)
+        rendered = _render_cached(form.schema, strict, as_object=False)
         # Forced nulls are removed from arguments, but not from a response.
-        why = fit.unsupported or ("a property is optional" if FORCED_NULL_CHANGE in fit.changes else "")
+        why = rendered.unsupported or ("a property is optional" if FORCED_NULL_CHANGE in rendered.changes else "")
         if not why:
-            return replace(form, schema=fit.report_and_decode(report, subject="response_format", kind="adjusted"))
+            return replace(form, schema=rendered.report_and_decode(report, subject="response_format", kind="adjusted"))
         report.add("adjusted", f"`strict` dropped from the response format: {why}", subject="response_format")
         form = replace(form, strict=None)
-    fit = _render_cached(form.schema or {}, rules, as_object=False)
-    if fit.unsupported:
-        report.add("adjusted", f"`response_format` dropped: {fit.unsupported}", subject="response_format")
+    rendered = _render_cached(form.schema or {}, rules, as_object=False)
+    if rendered.unsupported:
+        report.add("adjusted", f"`response_format` dropped: {rendered.unsupported}", subject="response_format")
         return None
-    return replace(form, schema=fit.report_and_decode(report, subject="response_format", kind="adjusted"))
+    return replace(form, schema=rendered.report_and_decode(report, subject="response_format", kind="adjusted"))
 
 
 class _RenderedSchema(Struct, frozen=True):

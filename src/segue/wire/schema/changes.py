@@ -26,15 +26,15 @@ class SchemaChanges:
         return message in self._paths
 
     def extend(self, other: SchemaChanges) -> None:
-        for message, places in other._paths.items():
-            self._paths.setdefault(message, []).extend(places)
+        for message, paths in other._paths.items():
+            self._paths.setdefault(message, []).extend(paths)
         self.widened += other.widened
 
     def report(self, report: Report, *, subject: str, kind: Kind) -> None:
-        for message, found in self._paths.items():
-            places = list(dict.fromkeys(found))
-            more = f" and {len(places) - _MAX_SHOWN} more" if len(places) > _MAX_SHOWN else ""
-            report.add(kind, f"schema: {message} (at {', '.join(places[:_MAX_SHOWN])}{more})", subject=subject)
+        for message, paths in self._paths.items():
+            unique_paths = list(dict.fromkeys(paths))
+            more = f" and {len(unique_paths) - _MAX_SHOWN} more" if len(unique_paths) > _MAX_SHOWN else ""
+            report.add(kind, f"schema: {message} (at {', '.join(unique_paths[:_MAX_SHOWN])}{more})", subject=subject)
 
 
 class Location(Struct, frozen=True):

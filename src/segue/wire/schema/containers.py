@@ -55,32 +55,32 @@ class ContainerRenderer:
         if "patternProperties" in branch:
             self._keywords.describe("patternProperties", branch["patternProperties"], texts, location)
         opened = bool(rejected) or "patternProperties" in branch
-        needed = self._required_keys(branch, properties, True if opened or rest is None else rest, texts, location)
+        required = self._required_keys(branch, properties, True if opened or rest is None else rest, texts, location)
         self.property_count += len(properties)
         if self._rules.all_required:
-            needed = self._require_all(properties, needed, location)
+            required = self._require_all(properties, required, location)
         empty = "properties" in branch and not location.path and not self._rules.openapi
         if properties or empty or self._rules.closed_objects:
             node["properties"] = properties
-        if needed or self._rules.all_required:
-            node["required"] = needed
+        if required or self._rules.all_required:
+            node["required"] = required
         self._add_other_keys(node, rest, texts, location, opened=opened)
 
     def _can_declare(self, name: str, location: Location) -> bool:
-        wanted = self._rules.property_names
+        pattern = self._rules.property_names
         if not self._rules.slash_in_defs and "/" in name and location.path.startswith("$defs."):
             return False
-        return wanted is None or re.fullmatch(wanted, name) is not None
+        return pattern is None or re.fullmatch(pattern, name) is not None
 
     def _required_keys(
         self, branch: Node, properties: Node, rest: Schema, texts: list[str], location: Location
     ) -> list[str]:
         """The required properties. Where each has to be declared, undeclared ones get a declaration."""
-        needed: list[str] = branch.get("required", [])
+        required: list[str] = branch.get("required", [])
         if not self._rules.required_must_be_declared and not self._rules.all_required:
-            return needed
+            return required
         kept: list[str] = []
-        for name in needed:
+        for name in required:
             if (
                 name not in properties
                 and self._can_declare(name, location)
@@ -93,9 +93,9 @@ class ContainerRenderer:
                 texts.append(f"needs {name}")
         return kept
 
-    def _require_all(self, properties: Node, needed: list[str], location: Location) -> list[str]:
+    def _require_all(self, properties: Node, required: list[str], location: Location) -> list[str]:
         for name in properties:
-            if name not in needed:
+            if name not in required:
                 self._changes.add(FORCED_NULL_CHANGE, location.child(name).path)
                 properties[name] = add_null(properties[name])
         return list(properties)
@@ -122,8 +122,8 @@ class ContainerRenderer:
     def add_array(self, node: Node, branch: Node, texts: list[str], location: Location) -> None:
         prefix: list[Schema] = branch.get("prefixItems", [])
         items: Schema | None = branch.get("items")
-        full = bool(prefix) and branch.get("maxItems", len(prefix) + 1) <= len(prefix)
-        items = False if full else items
+        has_no_more_items = bool(prefix) and branch.get("maxItems", len(prefix) + 1) <= len(prefix)
+        items = False if has_no_more_items else items
         if prefix and "prefixItems" in self._keywords.accepted:
             node["prefixItems"] = [self._render_node(item, location.child(f"[{i}]")) for i, item in enumerate(prefix)]
         elif prefix:
@@ -132,7 +132,7 @@ class ContainerRenderer:
                 node["maxItems"] = min(len(prefix), branch.get("maxItems", len(prefix)))
             items = merge_any([*prefix, True if items is None else items])
         if items is False:
-            if not full:
+            if not has_no_more_items:
                 self._keywords.describe("items", items, texts, location)
             items = None
         if items is not None or self._rules.items_required:

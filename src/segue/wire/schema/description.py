@@ -57,13 +57,13 @@ def describe_schema(schema: Schema, depth: int = 0) -> str:
 
 
 def _describe_keys(schema: Node, depth: int) -> str:
-    needed = cast("list[str]", schema.get("required", []))
+    required = cast("list[str]", schema.get("required", []))
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
-    keys = [*properties, *(name for name in needed if name not in properties)]
+    keys = [*properties, *(name for name in required if name not in properties)]
     parts: list[str] = []
     for key in keys[:_MAX_ITEMS]:
         notes = [] if properties.get(key, True) in (True, {}) else [describe_schema(properties[key], depth + 1)]
-        notes += ["needed"] if key in needed else []
+        notes += ["needed"] if key in required else []
         parts.append(f"{key} ({', '.join(notes)})" if notes else key)
     return "with " + ", ".join([*parts, "…"] if len(keys) > _MAX_ITEMS else parts) if parts else ""
 

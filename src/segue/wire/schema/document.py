@@ -73,33 +73,33 @@ def rename_definition(schema: Any, old: str, new: str) -> Any:
 
 def find_recursive(document: Document) -> set[str]:
     """The definitions that lead into a recursion."""
-    leads = {name: set(iter_references(document.find(name))) for name in (ROOT, *document.defs)}
-    back: dict[str, list[str]] = {}
-    for name, targets in leads.items():
+    targets_of = {name: set(iter_references(document.find(name))) for name in (ROOT, *document.defs)}
+    sources_of: dict[str, list[str]] = {}
+    for name, targets in targets_of.items():
         for target in targets:
-            back.setdefault(target, []).append(name)
-    ended = [name for name, targets in leads.items() if not targets]
+            sources_of.setdefault(target, []).append(name)
+    ended = [name for name, targets in targets_of.items() if not targets]
     for name in ended:  # grows during iteration
-        for before in back.get(name, ()):
-            leads[before].discard(name)
-            if not leads[before]:
+        for before in sources_of.get(name, ()):
+            targets_of[before].discard(name)
+            if not targets_of[before]:
                 ended.append(before)
-    return {name for name, targets in leads.items() if targets}
+    return {name for name, targets in targets_of.items() if targets}
 
 
 def find_dependents(document: Document, names: set[str]) -> frozenset[str]:
     """These definitions, and all that refer to one of them, directly or not."""
-    back: dict[str, list[str]] = {}
+    sources_of: dict[str, list[str]] = {}
     for name in (ROOT, *document.defs):
         for target in set(iter_references(document.find(name))):
-            back.setdefault(target, []).append(name)
-    found = list(names)
+            sources_of.setdefault(target, []).append(name)
+    queue = list(names)
     seen = set(names)
-    for name in found:  # grows during iteration
-        for before in back.get(name, ()):
+    for name in queue:  # grows during iteration
+        for before in sources_of.get(name, ()):
             if before not in seen:
                 seen.add(before)
-                found.append(before)
+                queue.append(before)
     return frozenset(seen)
 
 

@@ -51,8 +51,8 @@ _TYPES_OF_KEYWORD: dict[str, frozenset[str]] = {
 
 def applies_to(keyword: str, types: list[str] | None) -> bool:
     """True if a keyword constrains values of these types."""
-    wanted = _TYPES_OF_KEYWORD.get(keyword)
-    return types is None or wanted is None or any(_base_type(kind) in wanted for kind in types)
+    keyword_types = _TYPES_OF_KEYWORD.get(keyword)
+    return types is None or keyword_types is None or any(_base_type(kind) in keyword_types for kind in types)
 
 
 def _base_type(kind: str) -> str:

@@ -21,26 +21,31 @@ _NOT_IN_DRAFT_7 = ("minContains", "maxContains", "unevaluatedItems", "unevaluate
 
 
 def render_lenient(document: Document, rules: SchemaRules, changes: SchemaChanges) -> Node:
-    """If a definition was widened, render again, so that no inverting keyword such as `not` refers to it."""
+    """Render the document for a lenient target.
+
+    If a definition was widened, it is rendered again, so that no inverting keyword such as `not` refers to it.
+    """
     attempt = SchemaChanges()
-    writer = _Renderer(document, rules, attempt, frozenset())
-    node = writer.render()
-    if writer.widened:
+    renderer = _Renderer(document, rules, attempt, frozenset())
+    node = renderer.render()
+    if renderer.widened:
         attempt = SchemaChanges()
-        node = _Renderer(document, rules, attempt, find_dependents(document, writer.widened)).render()
+        node = _Renderer(document, rules, attempt, find_dependents(document, renderer.widened)).render()
     changes.extend(attempt)
     return node
 
 
 class _Renderer:
-    def __init__(self, document: Document, rules: SchemaRules, changes: SchemaChanges, weak: frozenset[str]) -> None:
+    def __init__(
+        self, document: Document, rules: SchemaRules, changes: SchemaChanges, widened_definitions: frozenset[str]
+    ) -> None:
         self._document = document
         self._rules = rules
         self._changes = changes
         self._defs_key = "definitions" if rules.draft == "7" else "$defs"
         self._pending_defs: list[str] = []
         self._seen_defs: set[str] = set()
-        self._widened_definitions = weak
+        self._widened_definitions = widened_definitions
         self.widened: set[str] = set()
 
     def render(self) -> Node:
@@ -54,25 +59,25 @@ class _Renderer:
     def _used_definitions(self, root: Node, defs: Node) -> Node:
         """The definitions that are still referred to."""
         prefix = format_pointer("", key=self._defs_key)
-        found = list(iter_references(root))
-        seen = set(found)
-        for pointer in found:  # grows during iteration
+        pointers = list(iter_references(root))
+        seen = set(pointers)
+        for pointer in pointers:  # grows during iteration
             new = set(iter_references(defs.get(pointer.removeprefix(prefix), {}))) - seen
             seen |= new
-            found += sorted(new)
+            pointers += sorted(new)
         return {name: node for name, node in defs.items() if f"{prefix}{name}" in seen}
 
     def _render_definition(self, name: str, path: str) -> Node:
-        lost = self._changes.widened
+        widened_before = self._changes.widened
         node = self._render_node(self._document.find(name), path)
-        if self._changes.widened > lost:
+        if self._changes.widened > widened_before:
             self.widened.add(name)
         return node
 
     def _render_node(self, schema: Schema, path: str) -> Node:
         if isinstance(schema, bool):
             return {} if schema else {"not": {}}
-        lost = self._changes.widened
+        widened_before = self._changes.widened
         node: Node = {}
         texts: list[str] = []
         for key, value in schema.items():
@@ -89,7 +94,7 @@ class _Renderer:
             self._replace_inverting(node, key, schema, texts, path)
         if len(node.get("properties", ())) < len(schema.get("properties", ())):
             node.pop("additionalProperties", None)
-        if self._changes.widened > lost:
+        if self._changes.widened > widened_before:
             for key in ("unevaluatedProperties", "unevaluatedItems"):
                 self._move_to_description(node, key, schema, texts, path)
         if self._rules.items_required and "items" not in node and "array" in (types_of(node) or ()):
@@ -141,10 +146,10 @@ class _Renderer:
 
     def _render_properties(self, properties: dict[str, Schema], texts: list[str], path: str) -> Node:
         """Property names that the target rejects move to the description."""
-        wanted = self._rules.property_names
+        pattern = self._rules.property_names
         kept: Node = {}
         for name, inner in properties.items():
-            if wanted is None or re.fullmatch(wanted, name):
+            if pattern is None or re.fullmatch(pattern, name):
                 kept[name] = self._render_node(inner, f"{path}.{name}")
             else:
                 texts.append(f"also takes {name}: {describe_schema(inner, 1)}")
@@ -161,11 +166,11 @@ class _Renderer:
             if "items" in node:
                 node["additionalItems"] = node["items"]
             node["items"] = node.pop("prefixItems")
-        needs: Node = {name: {"required": names} for name, names in node.pop("dependentRequired", {}).items()}
+        dependencies: Node = {name: {"required": names} for name, names in node.pop("dependentRequired", {}).items()}
         for name, inner in node.pop("dependentSchemas", {}).items():
-            needs[name] = {"allOf": [needs[name], inner]} if name in needs else inner
-        if needs:
-            node["dependencies"] = needs
+            dependencies[name] = {"allOf": [dependencies[name], inner]} if name in dependencies else inner
+        if dependencies:
+            node["dependencies"] = dependencies
         if "$ref" in node and node.keys() - ANNOTATIONS - {"$ref"}:
             # Siblings of `$ref` are ignored in draft 7.
             node["allOf"] = [{"$ref": node.pop("$ref")}, *node.get("allOf", [])]

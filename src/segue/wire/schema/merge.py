@@ -171,7 +171,7 @@ def _common_values(one: Node, other: Node) -> list[Any] | None:
     mine, theirs = enum_values(one), enum_values(other)
     if mine is None or theirs is None:
         return mine if theirs is None else theirs
-    return [value for value in mine if any(is_equal(value, wanted) for wanted in theirs)]
+    return [value for value in mine if any(is_equal(value, other_value) for other_value in theirs)]
 
 
 def _all_of(one: Schema, other: Schema) -> Schema:
@@ -256,9 +256,9 @@ def merge_objects(nodes: list[Node]) -> Node:
             merged[key] = value
     names = dict.fromkeys(name for node in nodes for name in node.get("properties", ()))
     merged["properties"] = {name: _merge_property(nodes, name) for name in names}
-    needed = [name for name in first.get("required", ()) if all(name in node.get("required", ()) for node in nodes)]
-    if needed:
-        merged["required"] = needed
+    required = [name for name in first.get("required", ()) if all(name in node.get("required", ()) for node in nodes)]
+    if required:
+        merged["required"] = required
     for key, choose in (("minProperties", min), ("maxProperties", max)):
         if all(key in node for node in nodes):
             merged[key] = choose(node[key] for node in nodes)

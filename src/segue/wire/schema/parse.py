@@ -100,8 +100,8 @@ class _Parser:
         root = self._parse_node(self._raw, self._root_base, "", 0)
         defs: dict[str, Schema] = {}
         while self._pending:
-            name, place = self._pending.pop(0)
-            defs[name] = self._parse_node(place.node, place.base, f"$defs.{name}", 0)
+            name, location = self._pending.pop(0)
+            defs[name] = self._parse_node(location.node, location.base, f"$defs.{name}", 0)
         return Document(root, defs, self._size)
 
     # ------------------------------------------------------------------------------------------------- references
@@ -135,56 +135,56 @@ class _Parser:
     def _resolve(self, key: str, ref: str, base: str) -> _Location | None:
         uri, fragment = urldefrag(ref)
         if key != "$ref":
-            found = self._dynamic.get(fragment, [])
+            dynamic_targets = self._dynamic.get(fragment, [])
             # The target depends on the dynamic scope, which is unknown here.
-            if len(found) > 1 or (key == "$recursiveRef" and base != self._root_base):
+            if len(dynamic_targets) > 1 or (key == "$recursiveRef" and base != self._root_base):
                 return None
-        where = _join_uri(base, uri) if uri else base
-        document = self._resources.get(where)
+        resource = _join_uri(base, uri) if uri else base
+        document = self._resources.get(resource)
         if document is None:
             return None
         if not fragment or fragment.startswith("/"):
             # Pointers in embedded documents often start from the outermost document.
-            return self._resolve_pointer(document, where, fragment) or self._resolve_pointer(
+            return self._resolve_pointer(document, resource, fragment) or self._resolve_pointer(
                 self._raw, self._root_base, fragment
             )
-        anchored = self._anchors.get((where, unquote(fragment)))
-        return None if anchored is None else _Location(anchored, self._base_of(anchored, where))
+        anchored = self._anchors.get((resource, unquote(fragment)))
+        return None if anchored is None else _Location(anchored, self._base_of(anchored, resource))
 
     def _resolve_pointer(self, document: Any, base: str, pointer: str) -> _Location | None:
-        found = document
+        node = document
         for token in pointer.split("/")[1:]:
             step = unquote(token).replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict) and step in found:
-                found = cast("Node", found)[step]
-            elif isinstance(found, list) and step.isdigit() and int(step) < len(cast("list[Any]", found)):
-                found = cast("list[Any]", found)[int(step)]
+            if isinstance(node, dict) and step in node:
+                node = cast("Node", node)[step]
+            elif isinstance(node, list) and step.isdigit() and int(step) < len(cast("list[Any]", node)):
+                node = cast("list[Any]", node)[int(step)]
             else:
                 return None
-            if isinstance(found, dict):
-                base = self._base_of(cast("Node", found), base)
-        return _Location(found, base) if is_schema(cast("object", found)) else None
+            if isinstance(node, dict):
+                base = self._base_of(cast("Node", node), base)
+        return _Location(node, base) if is_schema(cast("object", node)) else None
 
     def _parse_reference(self, key: str, ref: str, base: str, path: str) -> Schema:
-        place = self._resolve(key, ref, base)
-        if place is None:
+        location = self._resolve(key, ref, base)
+        if location is None:
             self._changes.add(f"unresolvable reference {ref}: any value is accepted there", path)
             return True
-        if isinstance(place.node, bool):
-            return place.node
-        name = self._names.get(id(place.node))
+        if isinstance(location.node, bool):
+            return location.node
+        name = self._names.get(id(location.node))
         if name is None:
             name = self._new_name(ref)
-            self._names[id(place.node)] = name
-            self._pending.append((name, place))
+            self._names[id(location.node)] = name
+            self._pending.append((name, location))
         return {"$ref": name}
 
     def _new_name(self, ref: str) -> str:
-        wanted = re.sub(r"[^A-Za-z0-9_.-]", "_", unquote(re.split(r"[/#]", ref.rstrip("/#"))[-1])) or "part"
-        name, count = wanted, 1
+        stem = re.sub(r"[^A-Za-z0-9_.-]", "_", unquote(re.split(r"[/#]", ref.rstrip("/#"))[-1])) or "part"
+        name, count = stem, 1
         while name in self._used_names:
             count += 1
-            name = f"{wanted}_{count}"
+            name = f"{stem}_{count}"
         self._used_names.add(name)
         return name
 
@@ -201,17 +201,17 @@ class _Parser:
             self._changes.add(f"nested deeper than {_MAX_DEPTH} levels: any value is accepted there", path)
             return True
         raw = cast("Node", raw)
-        at = _KeywordContext(raw, self._base_of(raw, base), path, depth)
-        lost = self._changes.widened
+        context = _KeywordContext(raw, self._base_of(raw, base), path, depth)
+        widened_before = self._changes.widened
         node: Node = {}
         alone = self._ref_excludes_siblings and isinstance(raw.get("$ref"), str)
         for key, value in raw.items():
             if key not in _REFERENCES and (not alone or key in ANNOTATIONS):
-                self._parse_keyword(node, key, value, at)
+                self._parse_keyword(node, key, value, context)
         for key in _REFERENCES:
             if key in raw:
-                self._add_reference(node, key, raw[key], at)
-        if self._changes.widened > lost:
+                self._add_reference(node, key, raw[key], context)
+        if self._changes.widened > widened_before:
             # They depend on the other keywords.
             node.pop("unevaluatedProperties", None)
             node.pop("unevaluatedItems", None)
@@ -230,7 +230,7 @@ class _Parser:
 
     def _parse_keyword(self, node: Node, key: str, value: Any, at: _KeywordContext) -> None:
         """Convert one keyword other than a reference to 2020-12."""
-        lost = self._changes.widened
+        widened_before = self._changes.widened
         at = replace(at, path=f"{at.path}.{key}" if at.path else key)
         special = self._keyword_parsers.get(key)
         if special is not None:
@@ -239,7 +239,7 @@ class _Parser:
             self._parse_subschemas(node, key, value, at)
         elif key not in _IGNORED:
             self._parse_plain(node, key, value, at)
-        if key in _INVERTING and self._changes.widened > lost:
+        if key in _INVERTING and self._changes.widened > widened_before:
             node.pop(key, None)
 
     def _check_valid(self, key: str, valid: bool, at: _KeywordContext) -> bool:
@@ -301,11 +301,11 @@ class _Parser:
     def _parse_dependencies(self, node: Node, key: str, value: Any, at: _KeywordContext) -> None:
         if not self._check_valid(key, isinstance(value, dict), at):
             return
-        for name, needed in cast("Node", value).items():
-            if is_schema(needed):
-                node.setdefault("dependentSchemas", {})[name] = self._parse_inner(needed, at, f".{name}")
-            elif self._check_valid(key, _is_name_list(needed), at):
-                node.setdefault("dependentRequired", {})[name] = needed
+        for name, dependency in cast("Node", value).items():
+            if is_schema(dependency):
+                node.setdefault("dependentSchemas", {})[name] = self._parse_inner(dependency, at, f".{name}")
+            elif self._check_valid(key, _is_name_list(dependency), at):
+                node.setdefault("dependentRequired", {})[name] = dependency
 
 
 def _join_uri(base: str, uri: str) -> str:

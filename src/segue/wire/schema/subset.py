@@ -38,25 +38,25 @@ _HANDLED = OBJECT_PARTS | ARRAY_PARTS | BOUNDS | ANNOTATIONS | {"type", "enum", 
 
 
 def render_subset(document: Document, rules: SchemaRules, changes: SchemaChanges) -> Node:
-    """Recursion is unrolled twice if the size budget allows, else once."""
-    for again in (1, 0):
+    """Render the document for a target with a subset; recursion is unrolled twice if the budget allows, else once."""
+    for repeats in (1, 0):
         attempt = SchemaChanges()
-        writer = _Renderer(document, rules, attempt, again)
-        node = writer.render()
-        if writer.budget >= 0 or again == 0:
+        renderer = _Renderer(document, rules, attempt, repeats)
+        node = renderer.render()
+        if renderer.budget >= 0 or repeats == 0:
             changes.extend(attempt)
             return node
     raise AssertionError("the last attempt returns")
 
 
 class _Renderer:
-    def __init__(self, document: Document, rules: SchemaRules, changes: SchemaChanges, again: int) -> None:
+    def __init__(self, document: Document, rules: SchemaRules, changes: SchemaChanges, repeats: int) -> None:
         self._document = document
         self._rules = rules
         self._changes = changes
         self._keywords = KeywordRenderer(rules, changes)
         self._containers = ContainerRenderer(rules, changes, self._keywords, self._render_node)
-        self._repeats = again
+        self._repeats = repeats
         self._merger = Merger(document, changes)
         self._recursive = find_recursive(document)
         self._pending_defs: list[str] = []
@@ -98,11 +98,11 @@ class _Renderer:
                 self._changes.add("`oneOf` replaced by `anyOf`", location.path)
             members = [member for member in cast("list[Schema]", inner[key]) if member is not False]
             return self._render_any_of([self._render_node(member, location) for member in members], outer, location)
-        named = _inlined_definitions(inner)
-        endless = next((name for name in named if location.trail.count(name) > self._repeats), None)
+        inlined = _inlined_definitions(inner)
+        endless = next((name for name in inlined if location.trail.count(name) > self._repeats), None)
         if endless is not None:
             return self._render_reference(endless, outer, location)
-        location = replace(location, trail=(*location.trail, *named))
+        location = replace(location, trail=(*location.trail, *inlined))
         branches = self._merger.branches(inner, location.path) if inner.keys() & COMBINATORS else [inner]
         return self._render_any_of(
             [node for branch in branches for node in self._render_typed_nodes(branch, location)], outer, location
@@ -110,14 +110,14 @@ class _Renderer:
 
     def _render_reference(self, name: str, outer: Node, location: Location) -> Node:
         rules, target = self._rules, self._document.find(name)
-        far = len(location.trail) > _MAX_TRAIL
+        is_deep = len(location.trail) > _MAX_TRAIL
         if rules.refs == "defs" and (rules.recursion or name not in self._recursive):
-            if not outer.keys() - rules.ref_siblings or name in self._recursive or far:
+            if not outer.keys() - rules.ref_siblings or name in self._recursive or is_deep:
                 if name != "#" and name not in self._seen_defs:
                     self._seen_defs.add(name)
                     self._pending_defs.append(name)
                 return {"$ref": format_pointer(name), **{key: outer[key] for key in rules.ref_siblings & outer.keys()}}
-        elif location.trail.count(name) > self._repeats or far:
+        elif location.trail.count(name) > self._repeats or is_deep:
             self._changes.add("recursion cut off: any value is accepted there", location.path)
             return self._render_any_value(outer, [f"{name if name != '#' else 'the whole'} again"])
         self._changes.add("references inlined", location.path, widens=False)
@@ -233,10 +233,10 @@ class _Renderer:
             self._keywords.add_enum(
                 node, branch, [value for value in values if has_type(value, types)], texts, location
             )
-        has = branch.keys()
-        if (types is None and has & OBJECT_PARTS) or "object" in (types or ()):
+        keys = branch.keys()
+        if (types is None and keys & OBJECT_PARTS) or "object" in (types or ()):
             self._containers.add_object(node, branch, texts, location)
-        if (types is None and has & ARRAY_PARTS) or "array" in (types or ()):
+        if (types is None and keys & ARRAY_PARTS) or "array" in (types or ()):
             self._containers.add_array(node, branch, texts, location)
         for key in branch:
             if key in BOUNDS and applies_to(key, types):

@@ -44,14 +44,14 @@ class ClientTool(Struct, frozen=True):
     def to_function(self, tool: Tool, kind: str, members: JsonObject) -> Tool:
         """The function tool for a declaration; its settings are appended to the description."""
         description = string_or_none(members.get("description")) or self.description
-        setup = [
+        settings = [
             f"{key}: {members[key]}"
             for key in _SETTINGS
             if isinstance(members.get(key), str | int) and self.api != _GEMINI
         ]
         schema = self.schema({**members, "type": kind})
-        if setup:
-            description = f"{description} ({', '.join(setup)})"
+        if settings:
+            description = f"{description} ({', '.join(settings)})"
         return Tool(self.function or tool.name, description, schema)
 
 
@@ -126,18 +126,18 @@ _COMPUTER_ACTIONS = (
 # ------------------------------------------------------------------------------------------------------- and back again
 
 
-def _under_key(key: str, *needed: str, **defaults: Any) -> Callable[[JsonObject], JsonObject | None]:
+def _under_key(key: str, *required: str, **defaults: Any) -> Callable[[JsonObject], JsonObject | None]:
     """Puts the arguments under a key of the item, if they have the required fields."""
 
     def members(arguments: JsonObject) -> JsonObject | None:
-        return {key: {**defaults, **arguments}} if all(name in arguments for name in needed) else None
+        return {key: {**defaults, **arguments}} if all(name in arguments for name in required) else None
 
     return members
 
 
 def _computer_item(arguments: JsonObject) -> JsonObject | None:
-    acted = {key: arguments[key] for key in ("action", "actions") if key in arguments}
-    return {**acted, "pending_safety_checks": []} if acted else None
+    actions = {key: arguments[key] for key in ("action", "actions") if key in arguments}
+    return {**actions, "pending_safety_checks": []} if actions else None
 
 
 def _in_container(members: JsonObject) -> bool:
@@ -290,8 +290,8 @@ CLIENT_TOOLS: tuple[ClientTool, ...] = (
 
 def find_client_tools(api: str, kind: str, members: JsonObject) -> list[ClientTool]:
     """The functions that a declaration of this type includes."""
-    given: Any = members.get("excludedPredefinedFunctions") or members.get("excluded_predefined_functions")
-    excluded = cast("list[Any]", given) if isinstance(given, list) else []
+    names: Any = members.get("excludedPredefinedFunctions") or members.get("excluded_predefined_functions")
+    excluded = cast("list[Any]", names) if isinstance(names, list) else []
     return [
         row
         for row in CLIENT_TOOLS

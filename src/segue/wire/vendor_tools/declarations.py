@@ -81,8 +81,8 @@ def _gemini_declarations(entry: JsonObject, tool: Tool) -> Iterator[Declaration]
 
 
 def _mcp_servers(request: Request) -> list[JsonObject]:
-    given: Any = body_tool_fields(request).get("mcp_servers") or []
-    return [object_or_none(server) or {} for server in cast("list[Any]", given)]
+    servers: Any = body_tool_fields(request).get("mcp_servers") or []
+    return [object_or_none(server) or {} for server in cast("list[Any]", servers)]
 
 
 def body_declarations(request: Request) -> list[Declaration]:
@@ -93,11 +93,11 @@ def body_declarations(request: Request) -> list[Declaration]:
         return [_body_declaration(api, "web_search_options", fields["web_search_options"])]
     if "enable_search" in fields:
         return [_body_declaration(api, "enable_search", object_or_none(fields.get("search_options")) or {})]
-    named = [tool.native.fragment.get("mcp_server_name") for tool in request.tools if tool.native is not None]
+    referenced = [tool.native.fragment.get("mcp_server_name") for tool in request.tools if tool.native is not None]
     return [
         _body_declaration(api, "mcp_toolset", {"server": server}, string_or_none(server.get("name")))
         for server in _mcp_servers(request)
-        if server.get("name") not in named
+        if server.get("name") not in referenced
     ]
 
 

@@ -48,9 +48,9 @@ class ConvertedTools(Struct, frozen=True):
 def convert_vendor_tools(request: Request, api: str, model: Model, report: Report) -> ConvertedTools:
     """Converts the hosted and client-run tools of a request for the target `api` and `model`."""
     same_api = request.native is not None and request.native.api == api
-    foreign = [tool for tool in request.tools if tool.kind == "hosted" and not _is_own(tool, api)]
-    declared = [] if same_api else body_declarations(request)
-    if not foreign and not declared:
+    to_convert = [tool for tool in request.tools if tool.kind == "hosted" and not _is_own(tool, api)]
+    outside_tools = [] if same_api else body_declarations(request)
+    if not to_convert and not outside_tools:
         return ConvertedTools(request)
     converter = _ToolConverter(request, api, model, report)
     for tool in request.tools:
@@ -59,7 +59,7 @@ def convert_vendor_tools(request: Request, api: str, model: Model, report: Repor
                 converter.convert(declaration)
         else:
             converter.keep(tool)
-    for declaration in declared:
+    for declaration in outside_tools:
         converter.convert(declaration)
     return converter.finish(frozenset() if same_api else frozenset(body_tool_fields(request)))
 
@@ -94,19 +94,19 @@ class _ToolConverter:
             if added:
                 self._report.add("tools", message, subject=declaration.tool.name)
             return
-        known = find_source_row(declaration.api, declaration.kind, declaration.members)
-        target = find_target_row(self._api, known.kind, self._model) if known is not None else None
-        if known is None or target is None:
-            what = f" ({KIND_TITLES[known.kind]})" if known is not None else ""
-            self._report.add("tools", undeclarable_message(declaration.tool) + what, subject=declaration.tool.name)
+        source_row = find_source_row(declaration.api, declaration.kind, declaration.members)
+        target_row = find_target_row(self._api, source_row.kind, self._model) if source_row is not None else None
+        if source_row is None or target_row is None:
+            title = f" ({KIND_TITLES[source_row.kind]})" if source_row is not None else ""
+            self._report.add("tools", undeclarable_message(declaration.tool) + title, subject=declaration.tool.name)
             return
-        options = known.parse_options(declaration.members)
-        if options is None or target.render_options(options) is None:
-            name = f"{declaration.tool.name} ({KIND_TITLES[known.kind]})"
+        options = source_row.parse_options(declaration.members)
+        if options is None or target_row.render_options(options) is None:
+            name = f"{declaration.tool.name} ({KIND_TITLES[source_row.kind]})"
             message = f"tool {name} not declared: its options cannot be converted to the target"
             self._report.add("tools", message, subject=declaration.tool.name)
             return
-        self._hosted.append((target, declaration, options))
+        self._hosted.append((target_row, declaration, options))
 
     def _add_function(self, row: ClientTool, declaration: Declaration) -> Tool | None:
         tool = row.to_function(declaration.tool, declaration.kind, declaration.members)
@@ -123,12 +123,12 @@ class _ToolConverter:
     def finish(self, converted_keys: frozenset[str]) -> ConvertedTools:
         body_fields: JsonObject = {}
         rejection = self._hosted_rejection()
-        searching = rejection is None and any(target.kind == "tool_search" for target, _, _ in self._hosted)
+        has_tool_search = rejection is None and any(target.kind == "tool_search" for target, _, _ in self._hosted)
         for target, declaration, options in self._hosted:
             why = rejection
             # Deferred tools need a tool search.
-            usable = {key: value for key, value in options.items() if searching or key != "deferred"}
-            members = target.render_options(usable) or {}
+            supported_options = {key: value for key, value in options.items() if has_tool_search or key != "deferred"}
+            members = target.render_options(supported_options) or {}
             tool, more = build_declaration(self._api, target.declared_type or "", members)
             if tool is not None and (
                 tool.name in self._names or any(tool.native == other.native for other in self._tools)
@@ -145,7 +145,7 @@ class _ToolConverter:
                 self._tools.append(tool)
                 self._new_names[declaration.tool.name] = tool.name
             body_fields = merge_body_fields(body_fields, more)
-        tools = self._keep_deferred() if searching else self._tools
+        tools = self._keep_deferred() if has_tool_search else self._tools
         options = self._map_tool_choice()
         allowed = options.tool_choice.allowed if options.tool_choice is not None else None
         kinds = {tool.kind == "hosted" for tool in tools if allowed is None or tool.name in allowed}
@@ -167,8 +167,8 @@ class _ToolConverter:
     ) -> None:
         """Reports options that have no effect on the rendered declaration."""
         for name in sorted(options):
-            less = {key: value for key, value in options.items() if key != name}
-            if name not in _REQUIRED_OPTIONS and target.render_options(less) == members:
+            other_options = {key: value for key, value in options.items() if key != name}
+            if name not in _REQUIRED_OPTIONS and target.render_options(other_options) == members:
                 message = f"`{name}` of {declaration.kind} dropped: {self._api} has no such option"
                 self._report.add("tools", message, subject=declaration.tool.name)
 
@@ -213,16 +213,16 @@ def merge_body_fields(body: JsonObject, more: JsonObject) -> JsonObject:
     """The body with more fields; objects and lists that exist already are extended."""
     if not more:
         return body
-    made = dict(body)
+    merged = dict(body)
     for key, value in more.items():
-        held = made.get(key)
-        if isinstance(held, dict) and isinstance(value, dict):
-            made[key] = {**cast("JsonObject", held), **cast("JsonObject", value)}
-        elif isinstance(held, list) and isinstance(value, list):
-            made[key] = [*cast("list[Any]", held), *cast("list[Any]", value)]
+        present = merged.get(key)
+        if isinstance(present, dict) and isinstance(value, dict):
+            merged[key] = {**cast("JsonObject", present), **cast("JsonObject", value)}
+        elif isinstance(present, list) and isinstance(value, list):
+            merged[key] = [*cast("list[Any]", present), *cast("list[Any]", value)]
         else:
-            made[key] = value
-    return made
+            merged[key] = value
+    return merged
 
 
 def restore_client_call(call: ToolCall, request: Request) -> ToolCall:

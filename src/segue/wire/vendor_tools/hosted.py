@@ -53,8 +53,10 @@ def _context_size(value: object) -> str | None:
 
 
 def _location(value: object) -> JsonObject | None:
-    given = object_or_none(value) or {}
-    fields = {key: given[key] for key in ("city", "country", "region", "timezone") if isinstance(given.get(key), str)}
+    location = object_or_none(value) or {}
+    fields = {
+        key: location[key] for key in ("city", "country", "region", "timezone") if isinstance(location.get(key), str)
+    }
     return {"type": "approximate", **fields} if fields else None
 
 
@@ -72,16 +74,16 @@ _OPTION_PARSERS: dict[str, Callable[[object], Any]] = {
 _RESTRICTIONS = ("allowed_domains", "blocked_domains")
 
 
-def _parse_options(given: Mapping[str, object]) -> ToolOptions:
+def _parse_options(raw_options: Mapping[str, object]) -> ToolOptions:
     """The parsed options, and unusable values under names that no row renders (so they are reported)."""
     options: ToolOptions = {}
-    for name, value in given.items():
-        read = options[name] = _OPTION_PARSERS[name](value)
-        if read is None and value is not None:
+    for name, value in raw_options.items():
+        parsed = options[name] = _OPTION_PARSERS[name](value)
+        if parsed is None and value is not None:
             options[f"{name} ({json_type_name(value)})"] = value
-        elif isinstance(value, dict) and isinstance(read, dict):
+        elif isinstance(value, dict) and isinstance(parsed, dict):
             fields = cast("JsonObject", value)
-            options |= {f"{name}.{key}": fields[key] for key in fields if key not in read and fields[key] is not None}
+            options |= {f"{name}.{key}": fields[key] for key in fields if key not in parsed and fields[key] is not None}
     return options
 
 
@@ -106,15 +108,16 @@ class HostedTool(Struct, frozen=True):
         """The options; None if the declaration cannot be converted to another API."""
         if self.parser is not None:
             return self.parser(members)
-        given = {name: _get_path(members, path) for name, path in self.option_paths.items()}
-        known = _parse_options(given)
+        raw_options = {name: _get_path(members, path) for name, path in self.option_paths.items()}
+        parsed = _parse_options(raw_options)
         if any(
-            name in _RESTRICTIONS and value is not None and known.get(name) is None for name, value in given.items()
+            name in _RESTRICTIONS and value is not None and parsed.get(name) is None
+            for name, value in raw_options.items()
         ):
             return None
         heads = {path.partition(".")[0] for path in self.option_paths.values()} | {"name", *self.fixed_members}
         rest = {key: value for key, value in members.items() if key not in heads}
-        return {name: value for name, value in (known | rest).items() if value not in (None, [], {}, False)}
+        return {name: value for name, value in (parsed | rest).items() if value not in (None, [], {}, False)}
 
     def render_options(self, options: ToolOptions) -> JsonObject | None:
         if self.renderer is not None:
@@ -171,19 +174,22 @@ def _is_client_run(members: JsonObject) -> bool:
 
 
 def _parse_search_options(members: JsonObject) -> ToolOptions:
-    where = members.get("user_location")
-    given = {
+    location = members.get("user_location")
+    raw_options = {
         "search_context_size": members.get("search_context_size"),
-        "user_location": (object_or_none(where) or {}).get("approximate", where),
+        "user_location": (object_or_none(location) or {}).get("approximate", location),
     }
-    options = {**{key: value for key, value in members.items() if key not in given}, **_parse_options(given)}
+    options = {
+        **{key: value for key, value in members.items() if key not in raw_options},
+        **_parse_options(raw_options),
+    }
     return {key: value for key, value in options.items() if value is not None}
 
 
 def _render_search_options(options: ToolOptions) -> JsonObject:
     members = {key: options[key] for key in ("search_context_size",) if key in options}
-    where = {key: value for key, value in options.get("user_location", {}).items() if key != "type"}
-    return members | ({"user_location": {"type": "approximate", "approximate": where}} if where else {})
+    location = {key: value for key, value in options.get("user_location", {}).items() if key != "type"}
+    return members | ({"user_location": {"type": "approximate", "approximate": location}} if location else {})
 
 
 # ----------------------------------------------------------------------------------------------------------- the table
@@ -305,5 +311,5 @@ def find_source_row(api: str, kind: str, members: JsonObject) -> HostedTool | No
 
 def find_target_row(api: str, kind: ToolKind, model: Model) -> HostedTool | None:
     """The row that renders this kind of tool for an API and model."""
-    found = (row for row in ROWS if row.api == api and row.kind == kind and row.declared_type is not None)
-    return next((row for row in found if row.supports_model(model)), None)
+    rows = (row for row in ROWS if row.api == api and row.kind == kind and row.declared_type is not None)
+    return next((row for row in rows if row.supports_model(model)), None)

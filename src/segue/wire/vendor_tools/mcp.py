@@ -36,8 +36,8 @@ def _string_list(value: object) -> list[str] | None:
 
 def _string_headers(value: object) -> JsonObject | None:
     """The headers whose value is a string."""
-    given = object_or_none(value)
-    return given and {key: text for key, text in given.items() if isinstance(text, str)}
+    headers = object_or_none(value)
+    return headers and {key: text for key, text in headers.items() if isinstance(text, str)}
 
 
 def _extract_token(options: JsonObject) -> JsonObject:
@@ -56,14 +56,14 @@ def _extract_token(options: JsonObject) -> JsonObject:
 
 def parse_openai_server(members: JsonObject) -> JsonObject | None:
     url, label = string_or_none(members.get("server_url")), string_or_none(members.get("server_label"))
-    given = members.get("allowed_tools")
-    chosen = object_or_none(given)
-    allowed = _string_list(given if chosen is None else chosen.get("tool_names"))
-    unasked = _tools_without_approval(members.get("require_approval"))
-    if url is None or not label or unasked == []:
+    raw_allowed = members.get("allowed_tools")
+    filter_object = object_or_none(raw_allowed)
+    allowed = _string_list(raw_allowed if filter_object is None else filter_object.get("tool_names"))
+    without_approval = _tools_without_approval(members.get("require_approval"))
+    if url is None or not label or without_approval == []:
         return None
-    if unasked is not None:
-        allowed = [name for name in unasked if allowed is None or name in allowed]
+    if without_approval is not None:
+        allowed = [name for name in without_approval if allowed is None or name in allowed]
     if allowed == []:
         return None
     options = _without_none(
@@ -111,17 +111,17 @@ def parse_anthropic_server(members: JsonObject) -> JsonObject | None:
         return None
     default = object_or_none(members.get("default_config")) or {}
     configs = {
-        name: object_or_none(each) or {} for name, each in (object_or_none(members.get("configs")) or {}).items()
+        name: object_or_none(config) or {} for name, config in (object_or_none(members.get("configs")) or {}).items()
     }
-    older = object_or_none(server.get("tool_configuration")) or {}
-    if older.get("enabled") is False:
+    legacy = object_or_none(server.get("tool_configuration")) or {}
+    if legacy.get("enabled") is False:
         return None
-    allowed = _string_list(older.get("allowed_tools"))
+    allowed = _string_list(legacy.get("allowed_tools"))
     denied: list[str] | None = None
     if default.get("enabled") is False:
-        allowed = [name for name, each in configs.items() if each.get("enabled") is True]
+        allowed = [name for name, config in configs.items() if config.get("enabled") is True]
     else:
-        denied = [name for name, each in configs.items() if each.get("enabled") is False] or None
+        denied = [name for name, config in configs.items() if config.get("enabled") is False] or None
     if allowed == []:
         return None
     return _without_none(
