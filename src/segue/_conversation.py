@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import msgspec
 
-from segue._convert import Body, apply_profile, build_policy
+from segue._convert import apply_profile, build_policy
+from segue._literals import Api
 from segue._tools import parse_declaration
 from segue.canonical.blocks import (
     Block,
@@ -31,11 +32,19 @@ from segue.canonical.json import encode_json, parse_json_object, to_plain_json
 from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.canonical.tokens import TokenCounter, TokenEstimator, estimate_message, estimate_settings
 from segue.canonical.type_warmup import warm_type
-from segue.coerce import Content, coerce_blocks, detect_reply, is_blocks, is_parts
-from segue.errors import InputError, require_string
+from segue.coerce import Body, Content, coerce_blocks, detect_reply, is_blocks, is_parts, wrap_messages
+from segue.errors import InputError, require_string, unknown_name
 from segue.models import identify
 from segue.pipeline import IdState, RenderedBody, render_for
-from segue.render.constraints import TEXTS, Policy
+from segue.render.constraints import (
+    TEXTS,
+    HostedPolicy,
+    IdPolicy,
+    OrphanPolicy,
+    PendingPolicy,
+    Policy,
+    ReasoningPolicy,
+)
 from segue.render.reasoning_prefix import digest_transcript, record_prefixes
 from segue.render.report import Report
 from segue.render.transcript import Transcript
@@ -181,8 +190,7 @@ class Conversation:
         if isinstance(options, Mapping):
             unknown = set(options) - set(Options.__struct_encode_fields__)
             if unknown:
-                known = ", ".join(Options.__struct_encode_fields__)
-                raise InputError(f"unknown option {min(unknown)!r}; known are {known}", path="options")
+                raise unknown_name("option", min(unknown), Options.__struct_encode_fields__, path="options")
             try:
                 options = msgspec.convert(to_plain_json(dict(options)), warm_type(Options))
             except msgspec.ValidationError as error:
@@ -194,9 +202,9 @@ class Conversation:
         self._request = msgspec.structs.replace(self._request, native=None, **changes)
 
     @classmethod
-    def from_body(cls, body: Body, *, source: str | None = None) -> Conversation:
+    def from_body(cls, body: Body, *, source: Api | None = None) -> Conversation:
         """Return a conversation that continues a request body."""
-        value, _ = parse_json_object(body)
+        value, _ = parse_json_object(wrap_messages(body, source))
         wire = find_wire(detect_source(value) if source is None else source, argument="source")
         request = wire.parse_request(value)
         return cls._from_request(request, record_prefixes(request))
@@ -266,7 +274,7 @@ class Conversation:
         """Add a user message: text, canonical blocks, or content parts of any API."""
         self._history.add(Message("human", coerce_blocks(content)))
 
-    def add_reply(self, reply: Body | Reply, *, source: str | None = None) -> Reply:
+    def add_reply(self, reply: Body | Reply, *, source: Api | None = None) -> Reply:
         """Add a model's reply and return it with this conversation's ids in its calls."""
         if not isinstance(reply, Reply):
             api = detect_reply(parse_json_object(reply)[0]) if source is None else source
@@ -427,17 +435,17 @@ class Conversation:
 
     def render(
         self,
-        target: str,
+        target: Api,
         model: str | None = None,
         *,
-        profile: str | None = None,
-        tool_format: str = "auto",
+        profile: Profile | None = None,
+        tool_format: ToolFormat = "auto",
         fetch: Fetch | None = None,
-        ids: str = "auto",
-        reasoning: str = "native",
-        hosted: str = "pair",
-        pending: str = "complete",
-        orphans: str = "text",
+        ids: IdPolicy = "auto",
+        reasoning: ReasoningPolicy = "native",
+        hosted: HostedPolicy = "pair",
+        pending: PendingPolicy = "complete",
+        orphans: OrphanPolicy = "text",
     ) -> Rendered:
         """Render the next request for the target, or for a server profile of it."""
         require_string(model, "model", required=False)
