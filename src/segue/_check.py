@@ -14,9 +14,7 @@ from segue.wire.registry import find_wire
 __all__ = ["check"]
 
 
-def check(
-    body: Body, api: Api, *, model: str | None = None, profile: Profile | None = None
-) -> Verdict:
+def check(body: Body, api: Api, *, model: str | None = None, profile: Profile | None = None) -> Verdict:
     """Check a finished request body. The verdict is true if it would be accepted, and iterates over the violations.
 
     `profile` names a server with its own rules for `openai-chat`, such as `vllm` or `groq`.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from segue._convert import Body, convert
+from segue._literals import Api
 from segue.canonical.blocks import Block, Media, Native, Opaque, Origin, Text, ToolCall, ToolResponse
 from segue.canonical.json import encode_json_text, parse_json_object
 from segue.errors import InputError, unknown_name
@@ -45,7 +46,8 @@ def _make_native(value: JsonObject, provider: str) -> Native:
         blocks = [block for message in WIRES[plain.api].parse_request(body).messages[1:-1] for block in message.blocks]
         # Reasoning is bound to its conversation.
         if len(blocks) == 1 and isinstance(blocks[0], Opaque | Text | Media):
-            made = convert(body, source=plain.api, target=plain.api).body
+            api = cast("Api", plain.api)
+            made = convert(body, source=api, target=api).body
             if _contains(made, value):
                 return Native(plain.api, value)
     except InputError:

@@ -60,7 +60,9 @@ def wrap_messages(body: Body, api: str | None) -> bytes | bytearray | str | Mapp
 def _messages_key(messages: Sequence[Mapping[str, Any]]) -> str:
     if any("parts" in message for message in messages):
         return "contents"
-    is_input = any("type" in message and ("role" not in message or message["type"] == "message") for message in messages)
+    is_input = any(
+        "type" in message and ("role" not in message or message["type"] == "message") for message in messages
+    )
     return "input" if is_input else "messages"
 
 
