@@ -1,13 +1,11 @@
-"""segue: convert a tool-using conversation from any LLM API to any other, mid-conversation.
+"""segue: one conversation with tools, carried from any LLM API to any other, mid-conversation.
 
-Public names are imported on first use, so `import segue` is fast.
+The public names are imported on first use, so that `import segue` is cheap.
 """
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,41 +14,86 @@ if TYPE_CHECKING:
     from segue._convert import Converted, convert
     from segue._extract import Extracted, extract
     from segue._items import parse_item, render_item
+    from segue._literals import Api, Profile, TextFormat, ToolFormat
     from segue._repair import Change, Repaired, repair
     from segue._stream import ReplyStream, assemble
     from segue._tools import ConvertedTools, convert_tools
+    from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
+    from segue.canonical.compress import CompressionResult, MessageChange
     from segue.canonical.ids import (
         canonical_tool_id,
         normalize_to_anthropic_tool_id,
         normalize_to_history_tool_id,
         normalize_to_openai_tool_id,
     )
-    from segue.canonical.request import Reply
+    from segue.canonical.request import Options, Reply, Request, Tool, Usage
+    from segue.coerce import Body
     from segue.conformance.rule import Verdict, Violation
-    from segue.errors import InputError, ProjectionError, RemoteProtocolError, SegueError
-    from segue.render.report import Report
+    from segue.errors import (
+        ConflictError,
+        InputError,
+        LeaseError,
+        ProjectionError,
+        ProviderError,
+        RemoteProtocolError,
+        SegueError,
+        StoreError,
+    )
+    from segue.models import Model
+    from segue.render.constraints import Policy
+    from segue.render.report import Finding, Report
     from segue.wire.detect_model import Detected, detect
     from segue.wire.registry import Format, formats
 
+    __version__: str
+
 __all__ = [
+    "Api",
+    "Block",
+    "Body",
     "Change",
+    "Code",
+    "CompressionResult",
+    "ConflictError",
     "Conversation",
     "Converted",
     "ConvertedTools",
     "Detected",
     "Extracted",
+    "Finding",
     "Format",
     "InputError",
+    "LeaseError",
+    "Media",
+    "Message",
+    "MessageChange",
+    "Model",
+    "Opaque",
+    "Options",
+    "Policy",
+    "Profile",
     "ProjectionError",
+    "ProviderError",
     "RemoteProtocolError",
     "Rendered",
     "Repaired",
     "Reply",
     "ReplyStream",
     "Report",
+    "Request",
     "SegueError",
+    "StoreError",
+    "Text",
+    "TextFormat",
+    "Thinking",
+    "Tool",
+    "ToolCall",
+    "ToolFormat",
+    "ToolResponse",
+    "Usage",
     "Verdict",
     "Violation",
+    "__version__",
     "assemble",
     "canonical_tool_id",
     "check",
@@ -68,48 +111,47 @@ __all__ = [
 ]
 
 _MODULES = {
+    "segue._check": "check",
+    "segue._conversation": "Conversation Rendered",
+    "segue._convert": "Converted convert",
+    "segue._extract": "Extracted extract",
+    "segue._items": "parse_item render_item",
+    "segue._literals": "Api Profile TextFormat ToolFormat",
+    "segue._repair": "Change Repaired repair",
+    "segue._stream": "ReplyStream assemble",
+    "segue._tools": "ConvertedTools convert_tools",
+    "segue.canonical.blocks": "Block Code Media Message Opaque Text Thinking ToolCall ToolResponse",
+    "segue.canonical.compress": "CompressionResult MessageChange",
     "segue.canonical.ids": (
-        "canonical_tool_id",
-        "normalize_to_anthropic_tool_id",
-        "normalize_to_history_tool_id",
-        "normalize_to_openai_tool_id",
+        "canonical_tool_id normalize_to_anthropic_tool_id normalize_to_history_tool_id normalize_to_openai_tool_id"
     ),
-    "segue.canonical.request": ("Reply",),
-    "segue._check": ("check",),
-    "segue.conformance.rule": ("Verdict", "Violation"),
-    "segue._conversation": ("Conversation", "Rendered"),
-    "segue._convert": ("Converted", "convert"),
-    "segue._tools": ("ConvertedTools", "convert_tools"),
-    "segue.errors": ("InputError", "ProjectionError", "RemoteProtocolError", "SegueError"),
-    "segue._extract": ("Extracted", "extract"),
-    "segue._items": ("parse_item", "render_item"),
-    "segue.render.report": ("Report",),
-    "segue._repair": ("Change", "Repaired", "repair"),
-    "segue._stream": ("ReplyStream", "assemble"),
-    "segue.wire.detect_model": ("Detected", "detect"),
-    "segue.wire.registry": ("Format", "formats"),
+    "segue.canonical.request": "Options Reply Request Tool Usage",
+    "segue.coerce": "Body",
+    "segue.conformance.rule": "Verdict Violation",
+    "segue.errors": (
+        "ConflictError InputError LeaseError ProjectionError ProviderError RemoteProtocolError SegueError StoreError"
+    ),
+    "segue.models": "Model",
+    "segue.render.constraints": "Policy",
+    "segue.render.report": "Finding Report",
+    "segue.wire.detect_model": "Detected detect",
+    "segue.wire.registry": "Format formats",
 }
-_MODULE_OF = {name: room for room, names in _MODULES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: object = version("segue")
+    elif name in _MODULE_OF:
+        value = getattr(import_module(_MODULE_OF[name]), name)
+    else:
         raise AttributeError(f"module 'segue' has no attribute {name!r}")
-    value: object = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """Keeps the functions `convert` and `repair`: importing the modules of these names would replace them."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _MODULE_OF and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import msgspec
 
-from segue._convert import Body, apply_profile, build_policy
+from segue._convert import apply_profile, build_policy
+from segue._literals import Api, Profile, ToolFormat
 from segue._tools import parse_declaration
 from segue.canonical.blocks import (
     Block,
@@ -31,11 +32,19 @@ from segue.canonical.json import encode_json, parse_json_object, to_plain_json
 from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.canonical.tokens import TokenCounter, TokenEstimator, estimate_message, estimate_settings
 from segue.canonical.type_warmup import warm_type
-from segue.coerce import Content, coerce_blocks, detect_reply, is_blocks, is_parts
-from segue.errors import InputError, require_string
+from segue.coerce import Body, Content, coerce_blocks, detect_reply, is_blocks, is_parts, wrap_messages
+from segue.errors import InputError, require_string, unknown_name
 from segue.models import identify
 from segue.pipeline import IdState, RenderedBody, render_for
-from segue.render.constraints import TEXTS, Policy
+from segue.render.constraints import (
+    TEXTS,
+    HostedPolicy,
+    IdPolicy,
+    OrphanPolicy,
+    PendingPolicy,
+    Policy,
+    ReasoningPolicy,
+)
 from segue.render.reasoning_prefix import digest_transcript, record_prefixes
 from segue.render.report import Report
 from segue.render.transcript import Transcript
@@ -48,7 +57,7 @@ from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find_wire
 from segue.wire.text.registry import TEXT_FORMATS
 
-__all__ = ["Conversation", "Rendered"]
+__all__ = ["Conversation", "ConversationState", "Rendered"]
 
 # For how many targets the rendered prefix is cached.
 _MAX_CACHED_TARGETS = 3
@@ -134,93 +143,20 @@ class _Target(msgspec.Struct, frozen=True):
         )
 
 
-class Conversation:
-    """A conversation with tools. `system`, `tools` and `options` can be changed at any time."""
+class ConversationState:
+    """The data of a conversation. Stores and conversation logs read and write it; programs use `Conversation`."""
 
-    def __init__(
-        self, system: str | None = None, tools: Sequence[Tool | Mapping[str, Any]] = (), **options: object
-    ) -> None:
+    def __init__(self) -> None:
         self._request = Request(())
-        self._history = History()
-        self._render_caches: dict[_Target, tuple[Request, RenderCache]] = {}
-        self._sent_transcript: Transcript | None = None
-        self._synthetic_calls: Sequence[str] = ()
-        self._sent_request: SentRequest | None = None
-        self._compressed: list[MessageChange] = []
-        self._reported_changes: dict[tuple[str, str | None], int] = {}
-        self._estimate = TokenEstimator()
+        self.history = History()
+        self.estimate = TokenEstimator()
+        self.compression_changes: list[MessageChange] = []
+        """The changes made by compressions. Each target's next report includes the new ones."""
+        self.sent_transcript: Transcript | None = None
+        self.synthetic_calls: Sequence[str] = ()
+        """The calls that got synthetic results in the last render."""
+        self.sent_request: SentRequest | None = None
         self._counted: tuple[int, int, float] = (0, 0, 0.0)
-        self.system = system
-        self.tools = tools
-        self.options = options
-
-    @property
-    def system(self) -> str | None:
-        """The system text."""
-        texts = self._request.system
-        return "\n\n".join(block.text for block in texts) if texts else None
-
-    @system.setter
-    def system(self, text: str | None) -> None:
-        if text is not None and not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError("system text must be a string", path="system")
-        self._update_request(system=(Text(text),) if text else ())
-
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        """The declared tools; declarations of any API can be assigned."""
-        return self._request.tools
-
-    @tools.setter
-    def tools(self, declarations: Sequence[Tool | Mapping[str, Any]]) -> None:
-        self._update_request(
-            tools=tuple(tool for at, given in enumerate(declarations) for tool in _parse_tools(given, at))
-        )
-
-    @property
-    def options(self) -> Options:
-        """The options of the next request; a mapping can be assigned."""
-        return self._request.options
-
-    @options.setter
-    def options(self, options: Options | Mapping[str, object]) -> None:
-        if isinstance(options, Mapping):
-            unknown = set(options) - set(Options.__struct_encode_fields__)
-            if unknown:
-                known = ", ".join(Options.__struct_encode_fields__)
-                raise InputError(f"unknown option {min(unknown)!r}; known are {known}", path="options")
-            try:
-                options = msgspec.convert(to_plain_json(dict(options)), warm_type(Options))
-            except msgspec.ValidationError as error:
-                raise InputError(str(error), path="options") from None
-        self._update_request(options=options)
-
-    def _update_request(self, **changes: object) -> None:
-        """Change the request; its `native` is cleared, since it no longer matches the original body."""
-        self._request = msgspec.structs.replace(self._request, native=None, **changes)
-
-    @classmethod
-    def from_body(cls, body: Body, *, source: str | None = None) -> Conversation:
-        """Return a conversation that continues a request body."""
-        value, _ = parse_json_object(body)
-        wire = find_wire(detect_source(value) if source is None else source, argument="source")
-        request = wire.parse_request(value)
-        return cls._from_request(request, record_prefixes(request))
-
-    @classmethod
-    def _from_request(cls, request: Request, messages: Iterable[Message], *, turns: int = 0) -> Conversation:
-        made = cls()
-        made._request = msgspec.structs.replace(request, messages=())
-        made._history = History(messages, turns=turns)
-        return made
-
-    @classmethod
-    def from_history(cls, request: Request, history: History) -> Conversation:
-        """Return a conversation from its stored parts: a request without messages, and the history."""
-        made = cls()
-        made._request = msgspec.structs.replace(request, messages=())
-        made._history = history
-        return made
 
     @property
     def request(self) -> Request:
@@ -232,136 +168,30 @@ class Conversation:
         self._request = msgspec.structs.replace(request, messages=())
 
     @property
-    def history(self) -> History:
-        """The history: every change of the conversation passes through it."""
-        return self._history
-
-    @property
-    def estimate(self) -> TokenEstimator:
-        """The token estimator, calibrated with the usage that providers reported."""
-        return self._estimate
-
-    @estimate.setter
-    def estimate(self, estimate: TokenEstimator) -> None:
-        self._estimate = estimate
-
-    @property
     def last_request(self) -> tuple[Transcript | None, Sequence[str], SentRequest | None]:
         """The last render: its transcript, the calls that got synthetic results for it, and its projected names."""
-        return self._sent_transcript, self._synthetic_calls, self._sent_request
+        return self.sent_transcript, self.synthetic_calls, self.sent_request
 
     @last_request.setter
-    def last_request(self, asked: tuple[Transcript | None, Sequence[str], SentRequest | None]) -> None:
-        self._sent_transcript, self._synthetic_calls, self._sent_request = asked
+    def last_request(self, last: tuple[Transcript | None, Sequence[str], SentRequest | None]) -> None:
+        self.sent_transcript, self.synthetic_calls, self.sent_request = last
 
-    @property
-    def compression_changes(self) -> list[MessageChange]:
-        """The changes made by compressions. Each target's next report includes the new ones."""
-        return self._compressed
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """All messages, after compressions and rewinds."""
-        return self._history.messages
-
-    @property
-    def pending(self) -> list[ToolCall]:
-        """Calls without a result, in call order."""
-        return self._history.pending
-
-    def add_user(self, content: Content) -> None:
-        """Add a user message: text, canonical blocks, or content parts of any API."""
-        self._history.add(Message("human", coerce_blocks(content)))
-
-    def add_reply(self, reply: Body | Reply, *, source: str | None = None) -> Reply:
-        """Add a model's reply and return it with this conversation's ids in its calls."""
-        if not isinstance(reply, Reply):
-            api = detect_reply(parse_json_object(reply)[0]) if source is None else source
-            wire = find_wire(api, argument="source")
-            reply = parse_reply(wire, reply)
-            if self._sent_request is not None and self._sent_request.wire.name == wire.name:
-                reply = map_reply(reply, self._sent_request)
-        self.mark_sent()
-        self.calibrate_tokens(reply.usage, reply.model)
-        blocks = tuple(_clear_id(block) for block in reply.blocks)
-        if self._sent_transcript is not None and any(isinstance(block, Thinking) for block in blocks):
-            blocks = _attribute_reasoning(blocks, self._sent_transcript)
-            if self._sent_transcript.constraints.reasoning_binding == "prefix":
-                blocks = bind_reasoning(blocks, digest_transcript(self._sent_transcript))
-        added = self._history.add(Message("ai", blocks, turn_key=self._history.open_turn()))
-        return msgspec.structs.replace(reply, blocks=added[0].blocks if added else ())
+    def estimate_tokens(self) -> float:
+        """The estimated tokens of the next request, before calibration."""
+        edits, place, weight = self._counted
+        if edits != self.history.edit_count:
+            place, weight = 0, 0.0
+        new = self.history.slice(place)
+        # One by one: the same floating-point sum, however often it was continued.
+        for message in new:
+            weight += estimate_message(message)
+        self._counted = self.history.edit_count, place + len(new), weight
+        return estimate_settings(self._request) + weight
 
     def calibrate_tokens(self, usage: Usage | None, model: str | None) -> None:
         """Calibrate the token estimate of the request with the usage that the provider reported."""
         if usage is not None and usage.input:
-            self._estimate.calibrate(self._estimate_tokens(), usage.input, identify(model).family)
-
-    @property
-    def tokens(self) -> int:
-        """The estimated number of tokens of the next request."""
-        return ceil(self._estimate_tokens() * self._estimate.ratio())
-
-    def _estimate_tokens(self) -> float:
-        edits, place, weight = self._counted
-        if edits != self._history.edit_count:
-            place, weight = 0, 0.0
-        new = self._history.slice(place)
-        # One by one: the same floating-point sum, however often it was continued.
-        for message in new:
-            weight += estimate_message(message)
-        self._counted = self._history.edit_count, place + len(new), weight
-        return estimate_settings(self._request) + weight
-
-    def pin(self, message: Message) -> Message:
-        """Exclude a message from compression; return it as it is stored now."""
-        return self._history.pin(message)
-
-    def compress(
-        self, strategy: str, budget: int, *, summarise: Summariser | None = None, count: TokenCounter | None = None
-    ) -> CompressionResult:
-        """Compress the messages to at most `budget` tokens, by the estimate or by `count`.
-
-        Strategies: `truncate-results`, `drop-oldest`, `middle-out` (which needs `summarise`), `dense`. The changes are
-        in the result, and in the report of the next request to each target.
-        """
-        request = msgspec.structs.replace(self._request, messages=self._history.complete_from_ledger()[0])
-        made = compress(
-            # Reasoning is bound to its prefix before the compression.
-            record_prefixes(request),
-            strategy,
-            budget,
-            count=count or self._estimate,
-            summarise=summarise,
-            has_provider_state=request.continues is not None,
-        )
-        if made.changes:
-            self._history.replace_messages(made.messages)
-            self._compressed += made.changes
-        return made
-
-    def mark_sent(self) -> None:
-        """Mark the last request as sent: calls with a synthetic result in it become interrupted, results final."""
-        for call_id in self._synthetic_calls:
-            entry = self._history.ledger.get(call_id)
-            if entry is not None and entry.state == "pending" and not entry.rewound:
-                self.interrupt(entry.call, "interrupted: no result was recorded")
-        self._synthetic_calls = ()
-        self._history.mark_sent()
-
-    def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
-        """Add the result of a call, given as a `ToolCall`, a canonical id, or a raw id in the newest turn.
-
-        Text and blocks are kept; any other value is a JSON result.
-        """
-        self._history.add(self.build_outcome(call, content, error=error))
-
-    def cancel(self, call: ToolCall | str) -> None:
-        """Record that a call was cancelled."""
-        self._history.add(self.build_outcome(call, outcome="cancelled"))
-
-    def interrupt(self, call: ToolCall | str, why: str) -> None:
-        """Record that a call was interrupted: its result is not known."""
-        self._history.add(self.build_outcome(call, outcome="interrupted", why=why))
+            self.estimate.calibrate(self.estimate_tokens(), usage.input, identify(model).family)
 
     def build_outcome(
         self,
@@ -383,19 +213,180 @@ class Conversation:
             response = found.respond(coerce_blocks(cast("Content", content)), error=error)
         else:
             response = found.respond((), structured=to_plain_json(content), error=error)
-        return Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key)
+        return Message("tool", (response,), turn_key=self.history.ledger[found.id].turn_key)
 
     def find_call(self, call: ToolCall | str) -> ToolCall:
         """Return the call given as a `ToolCall`, a canonical id, or a raw id in the newest turn."""
-        ledger = self._history.ledger
+        ledger = self.history.ledger
         key = call.id if isinstance(call, ToolCall) else call
         if key in ledger:
             return ledger[key].call
-        same = [found for found in self._history.newest_calls if found.origin.raw_id == key]
+        same = [found for found in self.history.newest_calls if found.origin.raw_id == key]
         waiting = [found for found in same if ledger[found.id].state == "pending"]
         if not same:
             raise InputError(f"unknown tool call {key!r}: not in this conversation, nor a raw id in its newest turn")
         return (waiting or same)[0]
+
+
+class Conversation:
+    """A conversation with tools. `system`, `tools` and `options` can be changed at any time."""
+
+    def __init__(
+        self, system: str | None = None, tools: Sequence[Tool | Mapping[str, Any]] = (), **options: object
+    ) -> None:
+        self.state = ConversationState()
+        self._render_caches: dict[_Target, tuple[Request, RenderCache]] = {}
+        self._reported_changes: dict[tuple[str, str | None], int] = {}
+        self.system = system
+        self.tools = tools
+        self.options = options
+
+    @property
+    def system(self) -> str | None:
+        """The system text."""
+        texts = self.state.request.system
+        return "\n\n".join(block.text for block in texts) if texts else None
+
+    @system.setter
+    def system(self, text: str | None) -> None:
+        if text is not None and not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError("system text must be a string", path="system")
+        self._update_request(system=(Text(text),) if text else ())
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The declared tools; declarations of any API can be assigned."""
+        return self.state.request.tools
+
+    @tools.setter
+    def tools(self, declarations: Sequence[Tool | Mapping[str, Any]]) -> None:
+        self._update_request(
+            tools=tuple(tool for at, given in enumerate(declarations) for tool in _parse_tools(given, at))
+        )
+
+    @property
+    def options(self) -> Options:
+        """The options of the next request; a mapping can be assigned."""
+        return self.state.request.options
+
+    @options.setter
+    def options(self, options: Options | Mapping[str, object]) -> None:
+        if isinstance(options, Mapping):
+            unknown = set(options) - set(Options.__struct_encode_fields__)
+            if unknown:
+                raise unknown_name("option", min(unknown), Options.__struct_encode_fields__, path="options")
+            try:
+                options = msgspec.convert(to_plain_json(dict(options)), warm_type(Options))
+            except msgspec.ValidationError as error:
+                raise InputError(str(error), path="options") from None
+        self._update_request(options=options)
+
+    def _update_request(self, **changes: object) -> None:
+        """Change the request; its `native` is cleared, since it no longer matches the original body."""
+        self.state.request = msgspec.structs.replace(self.state.request, native=None, **changes)
+
+    @classmethod
+    def from_body(cls, body: Body, *, source: Api | None = None) -> Conversation:
+        """Return a conversation that continues a request body."""
+        value, _ = parse_json_object(wrap_messages(body, source))
+        wire = find_wire(detect_source(value) if source is None else source, argument="source")
+        request = wire.parse_request(value)
+        return cls._from_request(request, record_prefixes(request))
+
+    @classmethod
+    def _from_request(cls, request: Request, messages: Iterable[Message], *, turns: int = 0) -> Conversation:
+        made = cls()
+        made.state.request = msgspec.structs.replace(request, messages=())
+        made.state.history = History(messages, turns=turns)
+        return made
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, after compressions and rewinds."""
+        return self.state.history.messages
+
+    @property
+    def pending(self) -> list[ToolCall]:
+        """Calls without a result, in call order."""
+        return self.state.history.pending
+
+    def add_user(self, content: Content) -> None:
+        """Add a user message: text, canonical blocks, or content parts of any API."""
+        self.state.history.add(Message("human", coerce_blocks(content)))
+
+    def add_reply(self, reply: Body | Reply, *, source: Api | None = None) -> Reply:
+        """Add a model's reply and return it with this conversation's ids in its calls."""
+        if not isinstance(reply, Reply):
+            api = detect_reply(parse_json_object(reply)[0]) if source is None else source
+            wire = find_wire(api, argument="source")
+            reply = parse_reply(wire, reply)
+            if self.state.sent_request is not None and self.state.sent_request.wire.name == wire.name:
+                reply = map_reply(reply, self.state.sent_request)
+        self.mark_sent()
+        self.state.calibrate_tokens(reply.usage, reply.model)
+        blocks = tuple(_clear_id(block) for block in reply.blocks)
+        if self.state.sent_transcript is not None and any(isinstance(block, Thinking) for block in blocks):
+            blocks = _attribute_reasoning(blocks, self.state.sent_transcript)
+            if self.state.sent_transcript.constraints.reasoning_binding == "prefix":
+                blocks = bind_reasoning(blocks, digest_transcript(self.state.sent_transcript))
+        added = self.state.history.add(Message("ai", blocks, turn_key=self.state.history.open_turn()))
+        return msgspec.structs.replace(reply, blocks=added[0].blocks if added else ())
+
+    @property
+    def tokens(self) -> int:
+        """The estimated number of tokens of the next request."""
+        return ceil(self.state.estimate_tokens() * self.state.estimate.ratio())
+
+    def pin(self, message: Message) -> Message:
+        """Exclude a message from compression; return it as it is stored now."""
+        return self.state.history.pin(message)
+
+    def compress(
+        self, strategy: str, budget: int, *, summarise: Summariser | None = None, count: TokenCounter | None = None
+    ) -> CompressionResult:
+        """Compress the messages to at most `budget` tokens, by the estimate or by `count`.
+
+        Strategies: `truncate-results`, `drop-oldest`, `middle-out` (which needs `summarise`), `dense`. The changes are
+        in the result, and in the report of the next request to each target.
+        """
+        request = msgspec.structs.replace(self.state.request, messages=self.state.history.complete_from_ledger()[0])
+        made = compress(
+            # Reasoning is bound to its prefix before the compression.
+            record_prefixes(request),
+            strategy,
+            budget,
+            count=count or self.state.estimate,
+            summarise=summarise,
+            has_provider_state=request.continues is not None,
+        )
+        if made.changes:
+            self.state.history.replace_messages(made.messages)
+            self.state.compression_changes += made.changes
+        return made
+
+    def mark_sent(self) -> None:
+        """Mark the last request as sent: calls with a synthetic result in it become interrupted, results final."""
+        for call_id in self.state.synthetic_calls:
+            entry = self.state.history.ledger.get(call_id)
+            if entry is not None and entry.state == "pending" and not entry.rewound:
+                self.interrupt(entry.call, "interrupted: no result was recorded")
+        self.state.synthetic_calls = ()
+        self.state.history.mark_sent()
+
+    def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
+        """Add the result of a call, given as a `ToolCall`, a canonical id, or a raw id in the newest turn.
+
+        Text and blocks are kept; any other value is a JSON result.
+        """
+        self.state.history.add(self.state.build_outcome(call, content, error=error))
+
+    def cancel(self, call: ToolCall | str) -> None:
+        """Record that a call was cancelled."""
+        self.state.history.add(self.state.build_outcome(call, outcome="cancelled"))
+
+    def interrupt(self, call: ToolCall | str, why: str) -> None:
+        """Record that a call was interrupted: its result is not known."""
+        self.state.history.add(self.state.build_outcome(call, outcome="interrupted", why=why))
 
     def add_blocks(self, *blocks: Block, speaker: Speaker | None = None) -> tuple[Message, ...]:
         """Add blocks of any source, such as parsed items, each with its natural speaker unless `speaker` is given.
@@ -413,45 +404,45 @@ class Conversation:
         added: list[Message] = []
         for run_speaker, run in groupby(map(self._clear_foreign_id, blocks), key=speaker_of):
             content = tuple(run)
-            turn_key = self._history.open_turn() if any(isinstance(block, ToolCall) for block in content) else None
-            added += self._history.add(Message(run_speaker, content, turn_key=turn_key))
+            turn_key = self.state.history.open_turn() if any(isinstance(block, ToolCall) for block in content) else None
+            added += self.state.history.add(Message(run_speaker, content, turn_key=turn_key))
         return tuple(added)
 
     def _clear_foreign_id(self, block: Block) -> Block:
         """Clear an id that is not one of this conversation: an item parsed alone has an id of its own."""
         if isinstance(block, ToolCall):
             return msgspec.structs.replace(block, id="")
-        if isinstance(block, ToolResponse) and block.call_id not in self._history.ledger:
+        if isinstance(block, ToolResponse) and block.call_id not in self.state.history.ledger:
             return msgspec.structs.replace(block, call_id="", hosted=block.hosted or self._is_hosted_result(block))
         return block
 
     def _is_hosted_result(self, response: ToolResponse) -> bool:
         """Whether the newest call of this raw id is hosted: a result alone may not show it."""
         raw_id = response.origin.raw_id
-        calls = (entry.call for entry in reversed(self._history.ledger.values()) if not entry.rewound)
+        calls = (entry.call for entry in reversed(self.state.history.ledger.values()) if not entry.rewound)
         call = next((call for call in calls if call.origin.raw_id == raw_id), None) if raw_id is not None else None
         return call is not None and call.kind == "hosted" and not call.origin.is_approval
 
     def render(
         self,
-        target: str,
+        target: Api,
         model: str | None = None,
         *,
-        profile: str | None = None,
-        tool_format: str = "auto",
+        profile: Profile | None = None,
+        tool_format: ToolFormat = "auto",
         fetch: Fetch | None = None,
-        ids: str = "auto",
-        reasoning: str = "native",
-        hosted: str = "pair",
-        pending: str = "complete",
-        orphans: str = "text",
+        ids: IdPolicy = "auto",
+        reasoning: ReasoningPolicy = "native",
+        hosted: HostedPolicy = "pair",
+        pending: PendingPolicy = "complete",
+        orphans: OrphanPolicy = "text",
     ) -> Rendered:
         """Render the next request for the target, or for a server profile of it."""
         require_string(model, "model", required=False)
         require_string(tool_format, "tool_format")
         policy = build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
         wire = find_wire(target, argument="target")
-        request = self._request
+        request = self.state.request
         source = WIRES.get(request.native.api) if request.native is not None else None
         if model is None and source is not None and source.provider == wire.provider:
             model = request.model
@@ -459,16 +450,16 @@ class Conversation:
             wire = apply_profile(wire, profile)
         destination = _Target(wire, model, tool_format, policy, fetch)
         cache = self._find_render_cache(destination)
-        whole = cache.render(request, self._history) if cache is not None else None
+        whole = cache.render(request, self.state.history) if cache is not None else None
         if whole is not None:
             report = ChainedReport((self._history_report(destination), whole.report))
             rendered = Rendered(report, destination.sent_request(request, whole.names), fragments=whole.fragments)
             return self._record_sent(rendered, whole.transcript, whole.newest_report)
         report = Report()
-        messages, supplied = self._history.complete_from_ledger()
+        messages, supplied = self.state.history.complete_from_ledger()
         transcript, made = destination.render(msgspec.structs.replace(request, messages=messages), report)
         if cache is not None:
-            cache.start(request, self._history, made, report, transcript)
+            cache.start(request, self.state.history, made, report, transcript)
         report = ChainedReport((self._history_report(destination, supplied), report))
         rendered = Rendered(report, destination.sent_request(request, made.names), body=made.body)
         return self._record_sent(rendered, transcript, report)
@@ -478,14 +469,14 @@ class Conversation:
         report = Report()
         for call_id in supplied:
             report.add("supplied", "missing call or result restored from the ledger", call_id=call_id)
-        for call_id, entry in self._history.conflicting.items():
+        for call_id, entry in self.state.history.conflicting.items():
             for response in entry.evidence:
                 report.add("dedupe", f"second result ({state_of(response)}) stored but not sent", call_id=call_id)
         key = target.wire.name, target.model
-        for change in self._compressed[self._reported_changes.get(key, 0) :]:
-            if not self._history.is_rewound(change.calls):
+        for change in self.state.compression_changes[self._reported_changes.get(key, 0) :]:
+            if not self.state.history.is_rewound(change.calls):
                 report.add("compressed", str(change), call_id=change.calls[0] if len(change.calls) == 1 else None)
-        self._reported_changes[key] = len(self._compressed)
+        self._reported_changes[key] = len(self.state.compression_changes)
         return report
 
     def _find_render_cache(self, target: _Target) -> RenderCache | None:
@@ -493,27 +484,29 @@ class Conversation:
         if not target.can_cache:
             return None
         request, cache = self._render_caches.pop(target, (None, None))
-        if cache is None or request is not self._request:
+        if cache is None or request is not self.state.request:
             cache = RenderCache(target.wire.conversation_key, target.render)
-        self._render_caches[target] = self._request, cache
+        self._render_caches[target] = self.state.request, cache
         if len(self._render_caches) > _MAX_CACHED_TARGETS:
             del self._render_caches[next(iter(self._render_caches))]
         return cache
 
     def _record_sent(self, rendered: Rendered, transcript: Transcript, report: Report) -> Rendered:
         """Record the transcript, the synthetic results and the names that the next reply belongs to."""
-        self._sent_transcript = transcript if identify(transcript.model).family else None
-        self._synthetic_calls = [finding.call_id for finding in report.of("synthetic") if finding.call_id is not None]
-        self._sent_request = rendered.sent_request
+        self.state.sent_transcript = transcript if identify(transcript.model).family else None
+        self.state.synthetic_calls = [
+            finding.call_id for finding in report.of("synthetic") if finding.call_id is not None
+        ]
+        self.state.sent_request = rendered.sent_request
         return rendered
 
     def dump(self) -> bytes:
         """Encode the conversation in its stored form, with the ledger."""
-        history = self._history
-        request = msgspec.structs.replace(self._request, messages=history.messages)
-        more = {"tokens": msgspec.to_builtins(self._estimate)} if self._estimate.learned else {}
-        if self._compressed:
-            more["compressed"] = msgspec.to_builtins(self._compressed)
+        history = self.state.history
+        request = msgspec.structs.replace(self.state.request, messages=history.messages)
+        more = {"tokens": msgspec.to_builtins(self.state.estimate)} if self.state.estimate.learned else {}
+        if self.state.compression_changes:
+            more["compressed"] = msgspec.to_builtins(self.state.compression_changes)
         ledger = [encode_value(entry) for entry in history.ledger.values()]
         return dumps(request, turns=history.turns, ledger=ledger, **more)
 
@@ -523,9 +516,9 @@ class Conversation:
         request, envelope = loads(data)
         made = cls._from_request(request, request.messages, turns=int(envelope.get("turns", 0)))
         stored = enumerate(envelope.get("ledger", ()))
-        made._history.restore(decode_interaction(entry, f"ledger[{position}]") for position, entry in stored)
-        made._estimate = msgspec.convert(envelope.get("tokens", {}), warm_type(TokenEstimator))
-        made._compressed = [msgspec.convert(note, warm_type(MessageChange)) for note in envelope.get("compressed", ())]
+        made.state.history.restore(decode_interaction(entry, f"ledger[{position}]") for position, entry in stored)
+        made.state.estimate = msgspec.convert(envelope.get("tokens", {}), warm_type(TokenEstimator))
+        made.state.compression_changes = [msgspec.convert(note, warm_type(MessageChange)) for note in envelope.get("compressed", ())]
         return made
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, get_args, get_type_hints
 
 import msgspec
 
+from segue._literals import Api, Profile, ToolFormat
 from segue._stream import ReplyStream
 from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json, parse_json_object, reject_duplicate_key
 from segue.canonical.request import Request
 from segue.canonical.type_warmup import warm_type
+from segue.coerce import Body, wrap_messages
 from segue.errors import InputError, require_string, validate_profile
 from segue.fast import convert_fast
 from segue.models import identify
 from segue.pipeline import ConvertJob, convert_request
-from segue.render.constraints import Policy
+from segue.render.constraints import HostedPolicy, IdPolicy, OrphanPolicy, PendingPolicy, Policy, ReasoningPolicy
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
@@ -33,36 +34,52 @@ from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["Body", "Converted", "apply_profile", "build_policy", "convert"]
 
-Body = bytes | bytearray | str | Mapping[str, Any]
-
 
 class Converted:
-    """A converted body and its report.
+    """A converted body, its report, and the way back for the provider's reply.
 
-    `body`, `data` and `_request` are computed on first access where the constructor did not get them; `_source_data` is
-    the source body.
+    `report` lists what was changed or dropped. `reply_report` is the report of the last `reply`.
     """
 
-    _source_data: bytes
-    _tool_format: str = "auto"
-
-    def __init__(self, source: Wire, target: Wire, report: Report, names: NameMap, **made: Any) -> None:
+    def __init__(
+        self,
+        source: Wire,
+        target: Wire,
+        report: Report,
+        names: NameMap,
+        *,
+        tool_format: str = "auto",
+        request: Request | None = None,
+        source_data: bytes = b"",
+        body: dict[str, Any] | None = None,
+        data: bytes | None = None,
+    ) -> None:
+        """`body` or `data` is given; the other is computed on first access, and so is `request` from `source_data`."""
+        self.report: Report = report
+        self.reply_report: Report | None = None
         self._source = source
         self._target = target
         self._names = names
-        self.report: Report = report
-        self.reply_report: Report | None = None
-        vars(self).update(made)
+        self._tool_format = tool_format
+        self._source_data = source_data
+        if request is not None:
+            self._request = request
+        if body is not None:
+            self.body = body
+        if data is not None:
+            self.data = data
 
     def __repr__(self) -> str:
         return f"<Converted {self.source} → {self.target}: {len(self.report.findings)} findings>"
 
     @property
     def source(self) -> str:
+        """The API of the given body."""
         return self._source.name
 
     @property
     def target(self) -> str:
+        """The API that the body was converted to."""
         return self._target.name
 
     @cached_property
@@ -72,6 +89,7 @@ class Converted:
 
     @cached_property
     def body(self) -> dict[str, Any]:
+        """The body as a dict, decoded on first access."""
         return parse_json_object(self.data)[0]
 
     @cached_property
@@ -111,6 +129,10 @@ class Converted:
         self.report.findings.extend(report.findings)
         return body
 
+    def reply_data(self, data: Body) -> bytes:
+        """Convert the target's reply to the source API, as JSON."""
+        return encode_json(self.reply(data))
+
     def stream(self) -> ReplyStream:
         """Return a converter for a streamed reply: `feed` it the target's bytes, and send its output to the caller."""
         return ReplyStream(
@@ -143,22 +165,23 @@ class Converted:
 def convert(
     body: Body,
     *,
-    target: str,
-    source: str | None = None,
+    target: Api,
+    source: Api | None = None,
     model: str | None = None,
-    profile: str | None = None,
-    tool_format: str = "auto",
+    profile: Profile | None = None,
+    tool_format: ToolFormat = "auto",
     fetch: Fetch | None = None,
-    ids: str = "auto",
-    reasoning: str = "native",
-    hosted: str = "pair",
-    pending: str = "complete",
-    orphans: str = "text",
+    ids: IdPolicy = "auto",
+    reasoning: ReasoningPolicy = "native",
+    hosted: HostedPolicy = "pair",
+    pending: PendingPolicy = "complete",
+    orphans: OrphanPolicy = "text",
 ) -> Converted:
     """Convert a request body of one API to a body that another one accepts, with a report of each decision.
 
     `source` None: detected by the body's shape, then by its model name. `model` is the target's; without one the body's
     own is kept same-API and dropped cross-API. `profile` names a server with its own rules for openai-chat.
+    A bare list of messages is accepted too.
     """
     require_string(model, "model", required=False)
     require_string(tool_format, "tool_format")
@@ -174,14 +197,22 @@ def convert(
         policy=build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans),
         fetch=fetch,
     )
+    body = wrap_messages(body, source)
     if isinstance(body, bytes | bytearray) and (fast := convert_fast(source_data := bytes(body), job)) is not None:
-        return Converted(fast.source, job.target, fast.report, fast.names, data=fast.data, _source_data=source_data)
+        return Converted(fast.source, job.target, fast.report, fast.names, data=fast.data, source_data=source_data)
     value, surrogates = parse_json_object(body)
     conversion = convert_request(value, job, replaced_surrogates=surrogates)
     reject_duplicate_key(body, conversion.source.conversation_key)
     rendered = conversion.rendered
-    made = {"body": rendered.body, "_request": conversion.request, "_tool_format": tool_format}
-    return Converted(conversion.source, job.target, rendered.report, rendered.names, **made)
+    return Converted(
+        conversion.source,
+        job.target,
+        rendered.report,
+        rendered.names,
+        tool_format=tool_format,
+        request=conversion.request,
+        body=rendered.body,
+    )
 
 
 def apply_profile(wire: Wire, profile: str) -> Wire:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from segue._literals import TextFormat
 from segue._tools import parse_declaration
 from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.json import parse_json
@@ -36,7 +37,7 @@ class Extracted:
         return f"<Extracted from {self.format or 'plain text'}: {len(self.calls)} calls>"
 
 
-def extract(text: str, format: str = "auto", *, tools: object = None) -> Extracted:
+def extract(text: str, format: TextFormat = "auto", *, tools: object = None) -> Extracted:
     """Extract the calls from a text in this format; `auto` detects it by its markers.
 
     `tools` are declarations of any API: arguments written without types get the declared ones.
@@ -46,8 +47,8 @@ def extract(text: str, format: str = "auto", *, tools: object = None) -> Extract
     form = detect_format(text) if format == "auto" else find_format(format)
     report = Report()
     declared = DeclaredTools(None if tools is None else _parse_tools(tools))
-    hearing = TextExtractor(form, turn_key=TURN_KEY, declared=declared, report=report)
-    reply = extract_from_reply(Reply((Text(text),)), hearing)
+    extractor = TextExtractor(form, turn_key=TURN_KEY, declared=declared, report=report)
+    reply = extract_from_reply(Reply((Text(text),)), extractor)
     return Extracted(reply, report, None if form is None else form.name)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from segue._convert import Body, convert
+from segue._literals import Api
 from segue.canonical.blocks import Block, Media, Native, Opaque, Origin, Text, ToolCall, ToolResponse
 from segue.canonical.json import encode_json_text, parse_json_object
-from segue.errors import InputError
+from segue.errors import InputError, unknown_name
 from segue.wire.catalog.entry import Entry
 from segue.wire.catalog.parse import parse_payload
 from segue.wire.catalog.registry import GENERIC_TYPES, SHAPES, find_entry, get_entry
@@ -45,7 +46,8 @@ def _make_native(value: JsonObject, provider: str) -> Native:
         blocks = [block for message in WIRES[plain.api].parse_request(body).messages[1:-1] for block in message.blocks]
         # Reasoning is bound to its conversation.
         if len(blocks) == 1 and isinstance(blocks[0], Opaque | Text | Media):
-            made = convert(body, source=plain.api, target=plain.api).body
+            api = cast("Api", plain.api)
+            made = convert(body, source=api, target=api).body
             if _contains(made, value):
                 return Native(plain.api, value)
     except InputError:
@@ -92,7 +94,7 @@ def _find_entry(blocks: Sequence[Block], provider: str, wire_type: str | None) -
         if origin is not None and origin.provider == provider and origin.wire_type is not None:
             return get_entry(provider, origin.wire_type)
     if provider not in GENERIC_TYPES:
-        raise InputError(f"unknown provider {provider!r}; known are {', '.join(GENERIC_TYPES)}", path="provider")
+        raise unknown_name("provider", provider, GENERIC_TYPES, path="provider")
     plain = GENERIC_TYPES[provider]
     called = any(isinstance(block, ToolCall) for block in blocks)
     return get_entry(plain.provider, plain.call if called else plain.output)

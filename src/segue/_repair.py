@@ -12,7 +12,9 @@ from typing import Any, Literal, cast
 from msgspec import UNSET, Struct
 
 from segue._convert import Body, Converted, convert
+from segue._literals import Api, Profile
 from segue.canonical.json import encode_json, encode_json_text, parse_json_object, reject_duplicate_key
+from segue.coerce import wrap_messages
 from segue.wire.registry import find_wire
 
 __all__ = ["Change", "Repaired", "repair"]
@@ -51,7 +53,7 @@ class Repaired(Converted):
     """A conversion with the list of its changes. `str(repaired)` is a readable diff."""
 
     def __init__(self, conversion: Converted, given: Mapping[str, Any], *, keep_model: bool) -> None:
-        vars(self).update(vars(conversion))
+        self.__dict__.update(conversion.__dict__)
         self.body = _restore_model(given, conversion.body) if keep_model else conversion.body
         self.changes: tuple[Change, ...] = tuple(_diff_values(given, self.body, ""))
 
@@ -62,12 +64,13 @@ class Repaired(Converted):
         return "\n".join([*map(str, self.changes), *counted])
 
 
-def repair(body: Body, api: str, *, model: str | None = None, profile: str | None = None) -> Repaired:
+def repair(body: Body, api: Api, *, model: str | None = None, profile: Profile | None = None) -> Repaired:
     """Repair a body of `api` with as few changes as possible; a valid one is returned byte-equal.
 
     `model` selects the rules where that is not the body's own model; it is not written into the body.
     """
     wire = find_wire(api, argument="api")
+    body = wrap_messages(body, api)
     given, surrogates = parse_json_object(body)
     reject_duplicate_key(body, wire.conversation_key)
     conversion = convert(body if surrogates else given, source=api, target=api, model=model, profile=profile)

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
+from segue._literals import Api, ToolFormat
 from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.json import to_plain_json
 from segue.canonical.request import Reply, Request
@@ -45,7 +46,7 @@ Stream = bytes | bytearray | str | Iterable[object]
 _Bytes = bytes | bytearray | str
 
 
-def assemble(events: Stream, api: str, *, tool_format: str = "auto") -> Reply:
+def assemble(events: Stream, api: Api, *, tool_format: ToolFormat = "auto") -> Reply:
     """Assemble the reply from a stream of this API: bytes, chunks of bytes, or decoded payloads.
 
     The turn key of its calls is `turn-0`. `tool_format` names the text format that the model writes calls in.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast, overload
 
+from segue._literals import Api, ToolFormat
 from segue.canonical.blocks import Native
 from segue.canonical.json import encode_json, parse_json, to_plain_json
 from segue.canonical.request import Options, Request, Tool
@@ -74,8 +75,8 @@ class ConvertedTools(Sequence[dict[str, Any]]):
 def convert_tools(
     tools: bytes | bytearray | str | Sequence[Any] | Mapping[str, Any],
     *,
-    target: str,
-    source: str | None = None,
+    target: Api | ToolFormat,
+    source: Api | ToolFormat | None = None,
     model: str | None = None,
 ) -> ConvertedTools:
     """Convert tool declarations of one API, as a list or as JSON, to another.

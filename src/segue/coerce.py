@@ -1,22 +1,69 @@
-"""Coercion of user content: text, canonical blocks, content parts of any API, whole replies."""
+"""Coercion of what callers pass: bare lists of messages, text, blocks, content parts of any API, whole replies."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Text
-from segue.canonical.json import to_plain_json
+from segue.canonical.json import parse_json, to_plain_json
 from segue.errors import InputError
 from segue.models import identify
-from segue.wire.registry import WIRES
+from segue.wire.registry import WIRES, find_wire
 
-__all__ = ["Content", "coerce_blocks", "detect_reply", "is_blocks", "is_parts"]
+__all__ = ["Body", "Content", "coerce_blocks", "detect_reply", "is_blocks", "is_parts", "wrap_messages"]
+
+Body = bytes | bytearray | str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""A request body as JSON or as a mapping, or a bare list of its messages."""
 
 Content = str | Block | Sequence[Block] | Sequence[Mapping[str, Any]]
 
 _RESPONSES_PARTS = frozenset({"input_text", "input_image", "input_file"})
 _PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "image", "document", *_RESPONSES_PARTS})
+
+
+# The first character of a JSON text.
+_FIRST_CHARACTER = re.compile(r"\s*(.)")
+_FIRST_BYTE = re.compile(rb"\s*(.)")
+
+
+def wrap_messages(body: Body, api: str | None) -> bytes | bytearray | str | Mapping[str, Any]:
+    """Return the body; a bare list of messages is put under the key that holds them in `api`, or in the API it shows.
+
+    A list of objects with `parts` is Gemini's, a list of typed items without roles is that of the Responses API.
+    """
+    if isinstance(body, Mapping):
+        return body
+    if isinstance(body, str):
+        first = _FIRST_CHARACTER.match(body)
+        messages: object = parse_json(body)[0] if first is not None and first[1] == "[" else None
+    elif isinstance(body, bytes | bytearray):
+        first = _FIRST_BYTE.match(body)
+        messages = parse_json(bytes(body))[0] if first is not None and first[1] == b"[" else None
+    elif isinstance(body, list | tuple):
+        messages = to_plain_json(list(body))
+    else:
+        messages = None
+    if messages is None:
+        # Any other type is rejected where the body is parsed.
+        return cast("bytes | bytearray | str", body)
+    items = cast("list[object]", messages)
+    for place, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise InputError("a message must be an object", path=f"[{place}]")
+    objects = cast("list[dict[str, Any]]", items)
+    key = _messages_key(objects) if api is None else find_wire(api, argument="source").conversation_key
+    return {key: objects}
+
+
+def _messages_key(messages: Sequence[Mapping[str, Any]]) -> str:
+    if any("parts" in message for message in messages):
+        return "contents"
+    is_input = any(
+        "type" in message and ("role" not in message or message["type"] == "message") for message in messages
+    )
+    return "input" if is_input else "messages"
 
 
 def is_blocks(content: object) -> bool:

@@ -17,6 +17,7 @@ Caller faults and provider faults are different branches: `except RemoteProtocol
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Literal
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "StoreCause",
     "StoreError",
     "require_string",
+    "unknown_name",
     "validate_profile",
 ]
 
@@ -92,6 +94,14 @@ class InputError(SegueError):
         return InputError(self.message, path=f"{prefix}{separator}{self.path}")
 
 
+def unknown_name(kind: str, name: str, known: Iterable[str], *, path: str) -> InputError:
+    """Build the error for an unknown name: with the nearest known one, or with all of them."""
+    names = list(known)
+    near = get_close_matches(name.lower().replace("_", "-"), names, 1, 0.7)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
+    return InputError(f"unknown {kind} {name!r}; {hint}", path=path)
+
+
 def require_string(value: object, argument: str, *, required: bool = True) -> None:
     """Raise `InputError` if an argument is not a string; None is allowed unless it is required."""
     if not isinstance(value, str) and (required or value is not None):
@@ -106,7 +116,7 @@ def validate_profile(profile: object, api: str, known: Iterable[str], *, profile
     if api != profile_api:
         raise InputError(f"{api} has no profiles; only {profile_api} has", path="profile")
     if profile not in (names := sorted(known)):
-        raise InputError(f"unknown profile {profile!r} of {profile_api}; known are {', '.join(names)}", path="profile")
+        raise unknown_name("profile", str(profile), names, path="profile")
 
 
 class ProjectionError(SegueError):

@@ -77,7 +77,7 @@ def test_compression_is_reported_once_per_target():
 def test_compression_of_rewound_turns_is_not_reported():
     chat = agent(4)
     made = chat.compress("truncate-results", 2_000)
-    chat.history.rewind("turn-1")
+    chat.state.history.rewind("turn-1")
     assert len(made.changes) == 4
     assert describe_compression(chat, "gemini") == [str(made.changes[0])]
 

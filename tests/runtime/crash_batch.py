@@ -202,11 +202,11 @@ def check_after_crash(folder: Path, *, whole: bool) -> None:
         persisted = outcomes(store, summary.id)
         assert set(heard) <= persisted.keys(), "heard of before it was kept"
         assert not whole or len(persisted) == len(heard) == len(NAMES)
-        calls = [entry.call for entry in kept.chat.history.ledger.values()]
+        calls = [entry.call for entry in kept.chat.state.history.ledger.values()]
         check_not_restarted(kept, calls, folder)
         kept.add_user("go on")
         for call in calls:
-            state = kept.chat.history.ledger[call.id].state
+            state = kept.chat.state.history.ledger[call.id].state
             wanted = persisted.get(call.id, "interrupted")
             # What came late, and nobody had been told otherwise, took the place of the end that was made for it.
             assert state == wanted or (wanted in ("error", "cancelled") and state in ("complete", "error")), (

@@ -156,7 +156,7 @@ def recorded_results(conversation_log: ConversationLog) -> list[tuple[str, str]]
 
 
 def states(conversation_log: ConversationLog) -> list[str]:
-    return [entry.state for entry in conversation_log.chat.history.ledger.values()]
+    return [entry.state for entry in conversation_log.chat.state.history.ledger.values()]
 
 
 def check_renders(conversation_log: ConversationLog) -> None:

@@ -134,7 +134,7 @@ def test_both_logs_write_the_same(store: SqliteStore) -> None:
 
     assert play(books[0]) == play(books[1])
     assert books[0].messages == books[1].messages
-    assert books[0].chat.history.ledger == books[1].chat.history.ledger
+    assert books[0].chat.state.history.ledger == books[1].chat.state.history.ledger
     for conversation_log in books:
         with pytest.raises(InputError, match="unknown setting"):
             conversation_log.set(mood="good")
@@ -188,8 +188,8 @@ def test_any_first_write_flushes_recorded_results(stored: StoredConversation) ->
         stored.record_result(calls[1], "known")
         stored = later(stored)
         write(stored)
-        assert stored.chat.history.ledger[calls[1].id].state == "complete"
-        assert stored.chat.history.ledger[calls[0].id].state in ("interrupted", "complete")
+        assert stored.chat.state.history.ledger[calls[1].id].state == "complete"
+        assert stored.chat.state.history.ledger[calls[0].id].state in ("interrupted", "complete")
         assert not stored.state.known_results
     check_renders(stored)
 

@@ -294,7 +294,7 @@ def test_any_return_value_is_serializable(
     assert ended.outcome == "complete"
     assert ended.text.rstrip("\n") == text.rstrip("\n")
     json.dumps(ended.text).encode()
-    assert len(conversation_log.chat.history.ledger) == 1, "only results go in"
+    assert len(conversation_log.chat.state.history.ledger) == 1, "only results go in"
     check_renders(conversation_log)
 
 
@@ -682,7 +682,7 @@ def test_tool_ignoring_cancellation_blocks_nothing(conversation_log: Conversatio
 
     run(main())
     assert [event.id for event in ear.of_kind(LateResult)] == [ear.of_kind(CallEnded)[0].id]
-    entry = next(iter(conversation_log.chat.history.ledger.values()))
+    entry = next(iter(conversation_log.chat.state.history.ledger.values()))
     assert entry.state == "cancelled"
     assert [r.content for r in entry.evidence] == [(Text("done after all"),)]
     check_renders(conversation_log)
@@ -1138,7 +1138,7 @@ def test_a_closed_scheduler_takes_nothing_and_writes_nothing(conversation_log: C
     ear = EventRecorder()
     run(main())
     assert ear.of_kind(LateResult) == []
-    assert next(iter(conversation_log.chat.history.ledger.values())).evidence == []
+    assert next(iter(conversation_log.chat.state.history.ledger.values())).evidence == []
 
 
 def test_calls_that_bear_the_same_raw_id_have_their_own_results(
@@ -1153,6 +1153,6 @@ def test_calls_that_bear_the_same_raw_id_have_their_own_results(
         )
     )
     assert [text for _, text in recorded_results(conversation_log)] == ["a did it", "b did it"]
-    for entry in conversation_log.chat.history.ledger.values():
+    for entry in conversation_log.chat.state.history.ledger.values():
         assert entry.completion is not None
         assert entry.completion.content == (Text(f"{entry.call.arguments['name']} did it"),)

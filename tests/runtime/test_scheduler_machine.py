@@ -236,7 +236,7 @@ class Agent(RuleBasedStateMachine):
         return [batch for batch in self.batches if not batch[1].done()]
 
     def turn_of(self, call: ToolCall) -> str:
-        return self.kept.chat.history.ledger[call.id].turn_key
+        return self.kept.chat.state.history.ledger[call.id].turn_key
 
     @precondition(lambda self: not self.flying() and not self.waiting)
     @rule(wanted=st.lists(specs, min_size=1, max_size=5), wire=st.sampled_from(list(WIRES)))
@@ -325,7 +325,7 @@ class Agent(RuleBasedStateMachine):
     @rule()
     def all_is_cancelled(self) -> None:
         calls = {call.id for calls, _, _ in self.flying() for call in calls}
-        self.disorderly |= {self.kept.chat.history.ledger[call_id].turn_key for call_id in calls}
+        self.disorderly |= {self.kept.chat.state.history.ledger[call_id].turn_key for call_id in calls}
         self.runs.cancel()
         # It is written when the method returns.
         assert not {call.id for call in self.fresh().pending} & calls - self.lost
@@ -351,7 +351,7 @@ class Agent(RuleBasedStateMachine):
         self.store.failures = 0
         if orderly and not self.flying():
             self.kept.close()
-        kept_before = {entry.call.id: entry.state for entry in self.fresh().chat.history.ledger.values()}
+        kept_before = {entry.call.id: entry.state for entry in self.fresh().chat.state.history.ledger.values()}
         known_before = set(self.fresh().state.known_results)
         self.die()
         self.now += 3_600_000_000
@@ -365,10 +365,10 @@ class Agent(RuleBasedStateMachine):
         self.disorderly |= {self.turn_of(call) for call in left}
         self.kept.add_user("go on")
         for call in left:
-            state = self.kept.chat.history.ledger[call.id].state
+            state = self.kept.chat.state.history.ledger[call.id].state
             assert (state == "interrupted") == (call.id not in known_before)
         for call_id, state in kept_before.items():
-            assert state == "pending" or self.kept.chat.history.ledger[call_id].state == state
+            assert state == "pending" or self.kept.chat.state.history.ledger[call_id].state == state
         self.kept.render(wire)
         self.kept.mark_sent()
         self.kept.add_reply(Reply((Text("so it is"),)))
@@ -444,7 +444,7 @@ class Agent(RuleBasedStateMachine):
         """Each emitted outcome was stored before, once and unchanged."""
         heard = Counter(event.id for ear in self.lives for event in ear.of_kind(CallEnded))
         assert all(count == 1 for count in heard.values())
-        ledger, known = reader.chat.history.ledger, reader.state.known_results
+        ledger, known = reader.chat.state.history.ledger, reader.state.known_results
         for ear in self.lives:
             late = {event.id for event in ear.of_kind(LateResult)}
             for event in ear.of_kind(CallEnded):
@@ -477,7 +477,7 @@ class Agent(RuleBasedStateMachine):
                 turns.setdefault(message.turn_key or "", []).append(response.call_id)
         for turn, completed in turns.items():
             assert len(set(completed)) == len(completed)
-            called = [entry.call.id for entry in reader.chat.history.ledger.values() if entry.turn_key == turn]
+            called = [entry.call.id for entry in reader.chat.state.history.ledger.values() if entry.turn_key == turn]
             if turn not in self.disorderly and self.lost.isdisjoint(called):
                 assert completed == called[: len(completed)], "not in call order"
 

@@ -130,7 +130,7 @@ def test_thread_ignoring_cancellation_is_abandoned(
         assert recorded_results(conversation_log) == before
 
     run(main(), real=True)
-    entry = next(iter(conversation_log.chat.history.ledger.values()))
+    entry = next(iter(conversation_log.chat.state.history.ledger.values()))
     assert [response.content for response in entry.evidence] == [(Text("done after all"),)]
     assert states(conversation_log)[0] == ("error" if how == "time" else "cancelled")
     assert len(ear.of_kind(CallEnded)) == 3

@@ -46,7 +46,7 @@ class AgentKiller(WriterKiller):
     def check(self, store: SqlStore, conversation: str, acknowledged: int) -> int:
         kept = StoredConversation(store, conversation)
         assert kept.state.seq >= acknowledged, f"{acknowledged} acknowledged, {kept.state.seq} there"
-        ledger = kept.chat.history.ledger
+        ledger = kept.chat.state.history.ledger
         facts = self.facts.get(conversation, {"called": set(), "ended": set()})
         assert facts["called"] <= set(ledger), "a call is gone"
         for call_id in facts["ended"]:
@@ -58,7 +58,7 @@ class AgentKiller(WriterKiller):
                 f"{entry.call.id} has the result of another"
             )
         waiting = [call.id for call in kept.pending]
-        assert set(waiting) <= {call.id for call in kept.chat.history.newest_calls}, "an older call still waits"
+        assert set(waiting) <= {call.id for call in kept.chat.state.history.newest_calls}, "an older call still waits"
         for wire in TARGETS:
             verdict = segue.check(kept.render(wire).data, wire)
             assert verdict, f"{wire}: {[str(violation) for violation in verdict]}"
@@ -88,13 +88,13 @@ class AgentKiller(WriterKiller):
     @staticmethod
     def work(kept: StoredConversation, acknowledge: Any) -> None:
         for _ in range(20):
-            turn = kept.chat.history.turns
+            turn = kept.chat.state.history.turns
             wire = TARGETS[turn % len(TARGETS)]
             left = [call.id for call in kept.pending]
             if turn % 3 == 0 or left:
                 kept.add_user(f"question {turn}")
                 acknowledge(kept)
-            assert all(kept.chat.history.ledger[call_id].state == "interrupted" for call_id in left)
+            assert all(kept.chat.state.history.ledger[call_id].state == "interrupted" for call_id in left)
             kept.render(wire)
             calls = [(("look", "run")[n % 2], f"call_{n}") for n in range(turn % 4)]
             thought = "hm" if turn % 2 else ""

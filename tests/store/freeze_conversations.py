@@ -130,7 +130,7 @@ def not_kept_before() -> segue.Conversation:
     chat.add_user("more")
     chat.add_reply(reply_body("deepseek", thought="hm", text="more", calls=[("look", "c")]))
     chat.compress("truncate-results", 0)
-    chat.history.rewind("turn-2")
+    chat.state.history.rewind("turn-2")
     return chat
 
 
@@ -163,7 +163,7 @@ def made(store: SqliteStore, name: str) -> StoredConversation:
 
 def expected_state(line: ReplayState) -> dict[str, Any]:
     """What a conversation has to be read as, whatever it is rendered as."""
-    history = line.chat.history
+    history = line.chat.state.history
     known = {"known": [encode_value(message) for message in line.known_results.values()]} if line.known_results else {}
     return {
         **known,
@@ -173,8 +173,8 @@ def expected_state(line: ReplayState) -> dict[str, Any]:
         "calls": [call.id for message in history.messages for call in calls_of(message)],
         "pending": [call.id for call in history.pending],
         "ledger": [encode_value(entry) for entry in history.ledger.values()],
-        "settings": encode_value(line.chat.request),
-        "tokens": encode_value(line.chat.estimate),
+        "settings": encode_value(line.chat.state.request),
+        "tokens": encode_value(line.chat.state.estimate),
     }
 
 

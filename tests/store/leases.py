@@ -36,7 +36,7 @@ def open_as_second(stores: tuple[SqlStore, SqlStore], kept: StoredConversation) 
 
 
 def call_states(kept: StoredConversation) -> list[str]:
-    return [entry.state for entry in kept.chat.history.ledger.values()]
+    return [entry.state for entry in kept.chat.state.history.ledger.values()]
 
 
 def event_kinds(kept: StoredConversation) -> list[str]:

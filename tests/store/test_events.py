@@ -152,12 +152,13 @@ MCP = {"type": "mcp", "server_label": "l", "server_url": "https://x", "authoriza
 )
 def test_keys_and_authorisation_are_never_written(body: dict[str, Any]) -> None:
     chat = Conversation.from_body(body)
-    assert SECRET in str([chat.request, chat.messages])
+    assert SECRET in str([chat.state.request, chat.messages])
     written = [
-        dump_event(event) for event in (SettingsChanged.from_request(chat.request), *map(MessageAdded, chat.messages))
+        dump_event(event)
+        for event in (SettingsChanged.from_request(chat.state.request), *map(MessageAdded, chat.messages))
     ]
     assert SECRET.encode() not in b"".join(written)
-    assert find_secret_fields(chat.request, chat.messages)
+    assert find_secret_fields(chat.state.request, chat.messages)
 
 
 def test_url_keeps_non_secret_parts() -> None:
@@ -170,18 +171,18 @@ def test_url_keeps_non_secret_parts() -> None:
         "see https://u:p@x": "see https://u:p@x",
     }.items():
         chat = Conversation.from_body({"model": "gpt-5", "input": "hi", "tools": [{**MCP, "server_url": address}]})
-        written = json.loads(dump_event(SettingsChanged.from_request(chat.request)))
+        written = json.loads(dump_event(SettingsChanged.from_request(chat.state.request)))
         assert written["native"]["fragment"]["tools"][0]["server_url"] == shut
-        assert ("part of server_url" in find_secret_fields(chat.request, ())) == (shut != address)
+        assert ("part of server_url" in find_secret_fields(chat.state.request, ())) == (shut != address)
 
 
 def test_empty_value_is_kept_and_not_reported_dropped() -> None:
     more = {"api_key": None, "headers": {}, "token": False, "prompt_cache_key": "k", "max_tokens": 5}
     chat = Conversation.from_body({"messages": [{"role": "user", "content": "hi"}], **more})
-    assert not find_secret_fields(chat.request, chat.messages)
-    written = decode_event(dump_event(SettingsChanged.from_request(chat.request)))
+    assert not find_secret_fields(chat.state.request, chat.messages)
+    written = decode_event(dump_event(SettingsChanged.from_request(chat.state.request)))
     assert isinstance(written, SettingsChanged)
-    assert written.request == chat.request
+    assert written.request == chat.state.request
 
 
 def test_the_names_in_a_schema_and_in_arguments_are_the_tools_own() -> None:
@@ -193,5 +194,5 @@ def test_the_names_in_a_schema_and_in_arguments_are_the_tools_own() -> None:
         "tools": [{"name": "post", "input_schema": schema}],
     }
     chat = Conversation.from_body(body)
-    for event in (SettingsChanged.from_request(chat.request), *map(MessageAdded, chat.messages)):
+    for event in (SettingsChanged.from_request(chat.state.request), *map(MessageAdded, chat.messages)):
         assert decode_event(dump_event(event)) == event

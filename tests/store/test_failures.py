@@ -65,8 +65,8 @@ def test_a_conflict_changes_nothing_and_both_go_on(stores, kept, write: Callable
     assert kept.messages == reader.messages
     assert kept.timeline.seq == reader.state.seq
     assert (kept.timeline.title, kept.timeline.target) == (None, "kimi")
-    assert kept.chat.request == reader.chat.request
-    assert kept.chat.history.ledger == reader.chat.history.ledger
+    assert kept.chat.state.request == reader.chat.state.request
+    assert kept.chat.state.history.ledger == reader.chat.state.history.ledger
     assert kept.chat.asked == asked
     write(kept)
     kept.add_user("and on")

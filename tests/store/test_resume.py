@@ -81,7 +81,7 @@ def test_reading_ends_no_call_and_the_first_write_does(stores, kept, clock: Cloc
     assert call_states(second) == ["pending", "pending"]
     second.add_user("go on")
     assert call_states(second) == ["interrupted", "interrupted"]
-    synthetic = [entry.completion.synthetic for entry in second.chat.history.ledger.values() if entry.completion]
+    synthetic = [entry.completion.synthetic for entry in second.chat.state.history.ledger.values() if entry.completion]
     assert synthetic == ["interrupted: the process that ran it is gone"] * 2
     assert event_kinds(second)[len(before) :] == ["Cancelled", "Cancelled", "Said"]
     check_renders(second)
@@ -117,7 +117,7 @@ def test_an_older_call_of_the_same_raw_id_is_interrupted_too(stores, kept, clock
     second = open_as_second(stores, kept)
     waiting = [call.id for call in second.pending]
     second.add_result("toolu_1", "the newest")
-    ledger = second.chat.history.ledger
+    ledger = second.chat.state.history.ledger
     assert {ledger[call_id].state for call_id in waiting[:-1]} == {"interrupted"}
     assert ledger[waiting[-1]].state == "complete"
 
@@ -138,7 +138,7 @@ def test_expired_owner_gets_an_error_and_can_resume(stores, kept, clock: Clock) 
     kept.add_result(look, "too late")
     kept.add_reply(Reply((Text("so it is"),)))
     assert call_states(kept) == ["interrupted", "interrupted"]
-    assert [r.content for r in kept.chat.history.ledger[look.id].evidence] == [(Text("too late"),)]
+    assert [r.content for r in kept.chat.state.history.ledger[look.id].evidence] == [(Text("too late"),)]
     with pytest.raises(LeaseError, match="the first"):
         second.add_user("x")
     assert second.messages == kept.messages
@@ -182,10 +182,10 @@ def test_token_calibration_is_restored(stores, kept) -> None:
     kept.add_user("words " * 100)
     kept.render("openai-chat")
     kept.add_reply(Reply((Text("x"),), usage=Usage(input=900), model="gpt-4.1"))
-    learned = kept.chat.estimate
+    learned = kept.chat.state.estimate
     assert learned.learned
-    assert open_as_second(stores, kept).chat.estimate == learned
-    assert StoredConversation.create(stores[0], kept.chat).chat.estimate == learned
+    assert open_as_second(stores, kept).chat.state.estimate == learned
+    assert StoredConversation.create(stores[0], kept.chat).chat.state.estimate == learned
     assert segue.Conversation.load(kept.chat.dump()).estimate == learned
 
 
@@ -194,7 +194,7 @@ def test_result_for_a_rewound_call_matches_no_other(stores, kept) -> None:
     kept.add_reply(reply_body("anthropic", calls=[("look", "toolu_1")]))
     gone = kept.pending[-1]
     kept.rewind("turn-1")
-    assert [call.id for call in kept.pending] == [c.id for c in kept.chat.history.newest_calls]
+    assert [call.id for call in kept.pending] == [c.id for c in kept.chat.state.history.newest_calls]
     before = kept.messages
     kept.add_result(gone, "for the one that went")
     assert kept.messages == before
@@ -202,7 +202,7 @@ def test_result_for_a_rewound_call_matches_no_other(stores, kept) -> None:
     kept.add_result("toolu_1", "for the one that stayed")
     assert call_states(kept) == ["complete", "pending", "complete"]
     for again in (open_as_second(stores, kept), StoredConversation.create(stores[0], kept.chat)):
-        assert again.chat.history.ledger == kept.chat.history.ledger
+        assert again.chat.state.history.ledger == kept.chat.state.history.ledger
         assert again.messages == kept.messages
         assert [call.id for call in again.pending] == [call.id for call in kept.pending]
     loaded = segue.Conversation.load(kept.chat.dump())
@@ -222,9 +222,9 @@ def test_rewound_id_gets_no_results_by_name(stores, kept) -> None:
     kept.add_blocks(block)
     # The one that stayed has its result: this is another.
     assert call_states(kept) == ["complete", "pending", "pending"]
-    assert len(kept.chat.history.ledger[kept.chat.history.newest_calls[0].id].evidence) == 1
+    assert len(kept.chat.state.history.ledger[kept.chat.state.history.newest_calls[0].id].evidence) == 1
     again.reload()
-    assert again.chat.history.ledger == kept.chat.history.ledger
+    assert again.chat.state.history.ledger == kept.chat.state.history.ledger
 
 
 @pytest.mark.parametrize("way", ["dump", "create", "events"])
@@ -238,7 +238,7 @@ def test_dropped_call_is_restored(stores, kept, way: str) -> None:
     kept.add_reply(reply_body("kimi", text="so"))
     kept.add_user("next")
     kept.compress("drop-oldest", 0)
-    assert not kept.chat.history.newest_calls
+    assert not kept.chat.state.history.newest_calls
     chat: Any = {
         "dump": lambda: segue.Conversation.load(kept.chat.dump()),
         "create": lambda: StoredConversation.create(stores[0], kept.chat),
@@ -289,7 +289,7 @@ def test_a_result_that_came_before_its_call_and_went_again(stores, kept, how: st
         kept.compress("drop-oldest", 0)
     assert "too soon" not in str(kept.messages)
     [call] = kept.add_reply(reply_body("kimi", calls=[("look", "hist_tool_early")])).calls
-    state = kept.chat.history.ledger[call.id].state
+    state = kept.chat.state.history.ledger[call.id].state
     # What was taken back never came; what was only left out is known.
     assert (call.id, state) == ("hist_tool_early", "pending" if how == "rewind" else "complete")
     assert (b"too soon" in kept.render("openai-chat").data) is (how == "compress")
@@ -308,12 +308,14 @@ def test_rewind_keeps_late_results_and_incremental_rendering(stores, kept) -> No
     kept.rewind("turn-1")
     assert [message.speaker for message in kept.messages] == ["human", "ai", "tool", "tool"]
     assert call_states(kept)[:2] == ["complete", "complete"]
-    assert not kept.chat.history.has_gaps
+    assert not kept.chat.state.history.has_gaps
     for number in range(5):
         for call in kept.add_reply(reply_body("kimi", calls=[("look", str(number))])).calls:
             kept.add_result(call, "found")
         kept.render("kimi")
-    assert any(grown.render(kept.chat.request, kept.chat.history) for _, grown in kept.chat._growing.values())
+    assert any(
+        grown.render(kept.chat.state.request, kept.chat.state.history) for _, grown in kept.chat._growing.values()
+    )
     assert [m.turn_key for m in kept.messages if m.speaker == "ai"] == ["turn-1", *(f"turn-{n}" for n in range(3, 8))]
     check_renders(kept)
 
@@ -351,7 +353,7 @@ def test_orphans_get_distinct_ids_in_every_process(stores, kept) -> None:
         kept.close()
         kept = StoredConversation(stores[number % 2], kept.id)
     ids = [response.call_id for message in kept.messages for response in responses_of(message)]
-    orphans = [call_id for call_id in ids if call_id not in kept.chat.history.ledger]
+    orphans = [call_id for call_id in ids if call_id not in kept.chat.state.history.ledger]
     assert len(orphans) == len(set(orphans)) == 4
     check_renders(kept)
 

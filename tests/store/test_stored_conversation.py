@@ -74,12 +74,12 @@ def bodies(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
 
 
 def known_calls(chat: segue.Conversation) -> list[ToolCall]:
-    return [entry.call for entry in chat.history.ledger.values()]
+    return [entry.call for entry in chat.state.history.ledger.values()]
 
 
 def state(chat: segue.Conversation) -> dict[str, Any]:
     """All that counts."""
-    history = chat.history
+    history = chat.state.history
     return {
         "messages": history.messages,
         "ledger": dict(history.ledger),
@@ -87,17 +87,17 @@ def state(chat: segue.Conversation) -> dict[str, Any]:
         "pending": [call.id for call in history.pending],
         "doubted": set(history.conflicting),
         "turns": history.turns,
-        "settings": chat.request,
+        "settings": chat.state.request,
         "cut": history.has_gaps,
-        "tokens": chat.estimate,
+        "tokens": chat.state.estimate,
     }
 
 
 def copied(chat: segue.Conversation) -> segue.Conversation:
     made = segue.Conversation.load(chat.dump())
-    made.last_request = chat.last_request
+    made.last_request = chat.state.last_request
     # How many results of nobody were taken back stands in no dump, and need not.
-    made.history._pairer._orphan_counts = Counter(chat.history._pairer._orphan_counts)
+    made.history._pairer._orphan_counts = Counter(chat.state.history._pairer._orphan_counts)
     return made
 
 
@@ -151,7 +151,7 @@ class StoredConversationMachine(RuleBasedStateMachine):
                     if ends is None or call.id != ends.id:
                         chat.interrupt(call, GONE)
             # What was sent is what was sent, whatever stood in it.
-            chat.last_request = asked
+            chat.state.last_request = asked
             do(chat)
         self.fresh = False
         if then is not None:
@@ -293,7 +293,7 @@ class StoredConversationMachine(RuleBasedStateMachine):
         turn = keys[-1 - which % len(keys)]
 
         def change(chat: Chat) -> None:
-            chat.rewind(turn) if isinstance(chat, StoredConversation) else chat.history.rewind(turn)
+            chat.rewind(turn) if isinstance(chat, StoredConversation) else chat.state.history.rewind(turn)
 
         self.write(change)
         last = max(place for place, message in enumerate(self.model.messages) if message.turn_key == turn)
@@ -329,11 +329,11 @@ class StoredConversationMachine(RuleBasedStateMachine):
     def fork_at_a_turn(self, which: int) -> None:
         keys = turn_keys(self.model)
         turn = keys[-1 - which % len(keys)]
-        origin = self.live.chat.history.ledger
+        origin = self.live.chat.state.history.ledger
         fork = self.live.fork(turn)
         self.compare()
         assert turn_keys(fork.chat)[-1] == turn
-        for call_id, entry in fork.chat.history.ledger.items():
+        for call_id, entry in fork.chat.state.history.ledger.items():
             assert entry.call == origin[call_id].call
             assert entry.state != "pending" or origin[call_id].state == "pending"
         self.live, self.model, self.without = fork, copied(fork.chat), []

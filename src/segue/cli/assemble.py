@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from segue._literals import Api, ToolFormat
 from segue.cli import config, options, streams
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @options.file_argument
 @click.pass_context
 def command(
-    ctx: click.Context, file: str, *, api: str, target: str | None, tool_format: str | None, as_json: bool
+    ctx: click.Context, file: str, *, api: Api, target: Api | None, tool_format: ToolFormat | None, as_json: bool
 ) -> None:
     """Assemble a recorded stream (FILE or stdin) into one reply.
 
@@ -38,7 +39,7 @@ def command(
 
     data = streams.read(file, text=False, expected="a recorded stream")
     try:
-        reply = assemble(data, api, tool_format=config.choose_tool_format(tool_format, api))
+        reply = assemble(data, api, tool_format=cast("ToolFormat", config.choose_tool_format(tool_format, api)))
     except RemoteProtocolError as error:
         if error.kind is not None:
             raise

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from segue._literals import Api, Profile
 from segue.cli import options, streams
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _COLOURS = {"reject": "red", "risk": "yellow"}
 @options.file_argument
 @click.pass_context
 def command(
-    ctx: click.Context, file: str, *, api: str, model: str | None, profile: str | None, explain: bool, as_json: bool
+    ctx: click.Context, file: str, *, api: Api, model: str | None, profile: Profile | None, explain: bool, as_json: bool
 ) -> None:
     """Check a request body (FILE or stdin) against the provider's rules: one line for each violation.
 

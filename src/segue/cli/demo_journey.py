@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
 import segue
+from segue._literals import Api
 from segue.canonical.blocks import Thinking, ToolCall
 from segue.cli.demo_naive import copy_history
 from segue.cli.demo_task import STOPS, SYSTEM, TASK, TOOLS, Stop
@@ -128,12 +129,14 @@ class _Journey:
 
     def _run_step(self, number: int, api: str, model: str, stop: Stop) -> Step:
         emulator = self._emulators[api]
-        rendered = self._chat.render(api, model)
+        rendered = self._chat.render(cast("Api", api), model)
         judged, sent = self._send(emulator, model, rendered.body)
         record = emulator.requests[-1]
         carried = {call_id: self._calls[call_id] for call_id, _ in rendered.report.emitted_calls}
         remapped = sum(carried[call_id].wire_id != wire_id for call_id, wire_id in rendered.report.emitted_calls)
-        thought, calls = self._add_reply(segue.assemble(sent.data, api), stop) if sent.status == 200 else (False, [])
+        thought, calls = (
+            self._add_reply(segue.assemble(sent.data, cast("Api", api)), stop) if sent.status == 200 else (False, [])
+        )
         if stop.user:
             self._chat.add_user(stop.user)
         before, self._message_counts[api] = self._message_counts.get(api, 0), record.messages

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from segue._check import check
 from segue._conversation import Conversation, Rendered
+from segue._literals import Api
 from segue.canonical.blocks import ToolCall, ToolResponse
 from segue.canonical.history import History
 from segue.cli.turns import select_turn
@@ -144,8 +145,9 @@ def diagnose(
     timeline = replay_events(records)
     chat = timeline.chat
     chosen, model = _choose_target(timeline, events[end:], target, model)
-    rendered = chat.render(chosen, model)
-    verdict = check(rendered.body, chosen, model=model)
+    api = cast("Api", chosen)
+    rendered = chat.render(api, model)
+    verdict = check(rendered.body, api, model=model)
     report = rendered.report
     counts = {
         "messages": len(chat.messages),
@@ -163,7 +165,7 @@ def diagnose(
         verdict=verdict,
         findings=list(report.findings),
         compression_notes=list(
-            format_notes([n for n in chat.compression_changes if not chat.history.is_rewound(n.calls)])
+            format_notes([n for n in chat.state.compression_changes if not chat.state.history.is_rewound(n.calls)])
         ),
         faulty_layer=None if verdict else _find_layer(rendered, chosen),
         store=_store_facts(records, timeline, store.lease(conversation)),
@@ -179,7 +181,7 @@ def _choose_target(
 
     An imported conversation records its API after its messages, so where none is known yet the next one is taken.
     """
-    request = timeline.chat.request
+    request = timeline.chat.state.request
     known, known_model = timeline.target, timeline.model
     if known is None and request.native is not None:
         known, known_model = request.native.api, request.model
@@ -200,7 +202,7 @@ def _choose_target(
 
 def _store_facts(records: Sequence[Record], timeline: ReplayState, lease: Lease | None) -> dict[str, Any]:
     """The state of the store up to the turn."""
-    history: History = timeline.chat.history
+    history: History = timeline.chat.state.history
     undone = {record.event.seq for record in records if isinstance(record.event, CompressionUndone)}
     return {
         "events": dict(Counter(event_kind(record.event) for record in records)),
@@ -238,7 +240,7 @@ def _find_layer(rendered: Rendered, target: str) -> Fault:
     """The layer that caused a body to be rejected."""
     emitted = len(rendered.report.emitted_calls), len(rendered.report.emitted_results)
     try:
-        parsed = Conversation.from_body(rendered.body, source=WIRES[target].name)
+        parsed = Conversation.from_body(rendered.body, source=cast("Api", target))
     except InputError:
         return "projection"
     blocks = [block for message in parsed.messages for block in message.blocks]

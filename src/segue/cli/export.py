@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from segue._literals import Api
 from segue.cli import options, streams, user_store
 
 if TYPE_CHECKING:
@@ -98,5 +99,5 @@ def render_export(store: HistoryStore, summary: Summary, form: str, model: str |
         return render_markdown(page).encode(errors="replace"), {}
     if model is None and timeline.target == form:
         model = timeline.model
-    rendered = timeline.chat.render(form, model)
+    rendered = timeline.chat.render(cast("Api", form), model)
     return rendered.data, {"report": rendered.report.to_dict()}

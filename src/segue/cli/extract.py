@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from segue._literals import TextFormat
 from segue.cli import options, streams
 
 
@@ -11,7 +12,7 @@ from segue.cli import options, streams
 @click.option("--format", "form", default="auto", show_default=True, metavar="F", help="The text tool format, or auto.")
 @click.option("--tools", metavar="FILE", help="Tool declarations (of any API), used to type the arguments.")
 @options.file_argument
-def command(file: str, *, form: str, tools: str | None, as_json: bool) -> None:
+def command(file: str, *, form: TextFormat, tools: str | None, as_json: bool) -> None:
     """Extract tool calls from a model's text (FILE or stdin).
 
     Prints one JSON object: the format, the remaining text, the reasoning at its start, the calls. A call that can't

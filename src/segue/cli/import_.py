@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from segue._literals import Api
 from segue.cli import options, streams, user_store
 
 if TYPE_CHECKING:
@@ -71,22 +72,22 @@ def _parse_input(data: bytes, source: str | None) -> tuple[Save, dict[str, Any]]
     if not isinstance(log, ParsedLog):
         if log.get("kind") != KIND:
             chat = Conversation.load(data)
-            found = {"kind": "segue", "secrets": find_secret_fields(chat.request, chat.messages)}
+            found = {"kind": "segue", "secrets": find_secret_fields(chat.state.request, chat.messages)}
             return partial(_save_conversation, chat, None, []), found
         export = load_events(log)
         save = partial(save_events, events=export.events, at=export.at, created=export.created)
         return lambda store, title: save(store, title=title), {"kind": "segue"}
     try:
-        chat = Conversation.from_body(log.body, source=log.source)
+        chat = Conversation.from_body(log.body, source=cast("Api | None", log.source))
     except InputError as error:
         raise add_line_number(error, log) from None
-    native, model = chat.request.native, chat.request.model
+    native, model = chat.state.request.native, chat.state.request.model
     if log.kind != "body":
         # A log is not a request that was sent: drop its `native`, so that required options are set when rendering.
         chat.options = chat.options
     target = (native.api, model) if native is not None and model is not None else None
     left_out = {what: count for what, count in log.left_out.items() if count}
-    found = {"kind": log.kind, "left_out": left_out, "secrets": find_secret_fields(chat.request, chat.messages)}
+    found = {"kind": log.kind, "left_out": left_out, "secrets": find_secret_fields(chat.state.request, chat.messages)}
     at = message_times(chat.messages, log)
     return lambda store, title: _save_conversation(chat, target, at, store, title or log.title), found
 

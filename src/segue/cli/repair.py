@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from segue._literals import Api, Profile
 from segue.cli import options, streams
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _COLOURS = {"+": "green", "-": "red", "~": "yellow", ">": "cyan", "#": "bright_b
 @options.profile_option
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the changes to stderr.")
 @options.file_argument
-def command(file: str, *, api: str, model: str | None, profile: str | None, as_json: bool, quiet: bool) -> None:
+def command(file: str, *, api: Api, model: str | None, profile: Profile | None, as_json: bool, quiet: bool) -> None:
     """Repair a request body (FILE or stdin) so that its own API accepts it, with minimal changes.
 
     The repaired body goes to stdout, one line for each change to stderr (+ added, - removed, ~ changed, > moved,

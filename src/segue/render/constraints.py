@@ -5,7 +5,7 @@ The passes read these rows and nothing else about a provider. A new API is a new
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -152,14 +152,21 @@ class Constraints(Struct, frozen=True):
     """When at least one tool must be declared if the history has calls: never, only cross-API, or always."""
 
 
+IdPolicy: TypeAlias = Literal["auto", "canonical", "native"]
+ReasoningPolicy: TypeAlias = Literal["native", "text", "none"]
+HostedPolicy: TypeAlias = Literal["pair", "text", "drop"]
+PendingPolicy: TypeAlias = Literal["complete", "keep"]
+OrphanPolicy: TypeAlias = Literal["text", "drop"]
+
+
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     """Choices of the caller; the default first."""
 
-    ids: Literal["auto", "canonical", "native"] = "auto"
-    reasoning: Literal["native", "text", "none"] = "native"
-    hosted: Literal["pair", "text", "drop"] = "pair"
-    pending: Literal["complete", "keep"] = "complete"
-    orphans: Literal["text", "drop"] = "text"
+    ids: IdPolicy = "auto"
+    reasoning: ReasoningPolicy = "native"
+    hosted: HostedPolicy = "pair"
+    pending: PendingPolicy = "complete"
+    orphans: OrphanPolicy = "text"
 
 
 class TEXTS:

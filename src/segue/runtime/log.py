@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 from uuid import uuid4
 
 from segue._conversation import Conversation, Rendered
+from segue._literals import Api
 from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.compress import CompressionResult
 from segue.canonical.request import Reply
@@ -135,7 +136,7 @@ class InMemoryLog:
         return self.chat.pending
 
     def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
-        return self.chat.render(target, model, **policy)
+        return self.chat.render(cast("Api", target), model, **policy)
 
     def set(self, **settings: Any) -> None:
         if unknown := set(settings).difference(_SETTINGS):
@@ -152,7 +153,7 @@ class InMemoryLog:
         return self.chat.add_reply(reply)
 
     def is_runnable(self, call: ToolCall) -> bool:
-        entry = self.chat.history.ledger.get(call.id)
+        entry = self.chat.state.history.ledger.get(call.id)
         is_pending = entry is not None and entry.state == "pending" and not entry.rewound
         return is_pending and call.id not in self._results
 
@@ -164,24 +165,26 @@ class InMemoryLog:
         error: bool = False,
         outcome: Literal["cancelled"] | None = None,
     ) -> None:
-        message = self.chat.build_outcome(call, content, error=error, outcome=outcome)
+        message = self.chat.state.build_outcome(call, content, error=error, outcome=outcome)
         call_id = result_call_id(message)
         if call_id in self._results:
             raise InputError(f"the result of {call_id} is already recorded", path="call")
         self._results[call_id] = message
-        ready = publishable_results(self.chat.history, self._results, message.turn_key or "")
+        ready = publishable_results(self.chat.state.history, self._results, message.turn_key or "")
         if ready and ready[0] is message:
             self._add_results(*map(result_call_id, ready))
 
     def flush(self, *calls: ToolCall) -> None:
-        self._add_results(*(call_id for call in calls if (call_id := self.chat.find_call(call).id) in self._results))
+        self._add_results(
+            *(call_id for call in calls if (call_id := self.chat.state.find_call(call).id) in self._results)
+        )
 
     def _flush_pending(self) -> None:
         self._add_results(*(call.id for call in self.chat.pending if call.id in self._results))
 
     def _add_results(self, *calls: str) -> None:
         for call_id in dict.fromkeys(calls):
-            self.chat.history.add(self._results.pop(call_id))
+            self.chat.state.history.add(self._results.pop(call_id))
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
         self.chat.add_result(call, content, error=error)

@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable, Container
 from contextlib import aclosing, suppress
 from operator import add, sub
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
 
 from segue._check import check
 from segue._conversation import Rendered
+from segue._literals import Api
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.coerce import coerce_blocks
@@ -299,7 +300,9 @@ class Session:
         )
         self.requests += 1
         if self.debug:
-            for violation in check(rendered.body, endpoint.api, model=endpoint.model, profile=endpoint.profile):
+            for violation in check(
+                rendered.body, cast("Api", endpoint.api), model=endpoint.model, profile=cast("Any", endpoint.profile)
+            ):
                 if violation.severity == "reject":
                     raise ProjectionError(
                         f"{endpoint.name} would reject this request ({violation.rule}): "
@@ -311,7 +314,7 @@ class Session:
                 model=endpoint.model,
                 api=endpoint.api,
                 number=self.requests,
-                messages=len(self.log.chat.history),
+                messages=len(self.log.chat.state.history),
                 findings=tuple(f"{finding.kind}: {finding.message}" for finding in rendered.report.findings),
             )
         )

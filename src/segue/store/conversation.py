@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
 from segue._conversation import Conversation, Rendered
+from segue._literals import Api
 from segue.canonical.blocks import Block, Message, ToolCall, responses_of
 from segue.canonical.compress import CompressionResult
 from segue.canonical.request import Reply, Request
@@ -96,7 +97,10 @@ class StoredConversation:
                 store.delete(made.id, owner=made._owner)
             raise
         made._has_lease = made._stale = True
-        made._state.chat.request, made._state.chat.last_request = chat.request, chat.last_request
+        made._state.chat.state.request, made._state.chat.state.last_request = (
+            chat.state.request,
+            chat.state.last_request,
+        )
         return made
 
     # ---------------------------------------------------------------------------------------------------------- looking
@@ -106,10 +110,10 @@ class StoredConversation:
         """The replayed state; replayed again after a failed write."""
         if self._stale:
             line, before = self._replay(), self._state.chat
-            line.chat.last_request = before.last_request
+            line.chat.state.last_request = before.state.last_request
             # Credentials are not stored: a request that still has them in memory is kept.
             if _dump_settings(before) == _dump_settings(line.chat):
-                line.chat.request = before.request
+                line.chat.state.request = before.state.request
             self._state, self._stale = line, False
         return self._state
 
@@ -128,7 +132,7 @@ class StoredConversation:
 
     def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
         """Renders the request for the target. Nothing is written."""
-        rendered = self.chat.render(target, model, **policy)
+        rendered = self.chat.render(cast("Api", target), model, **policy)
         self._last_target = target, model
         return rendered
 
@@ -149,7 +153,7 @@ class StoredConversation:
     def add_user(self, content: Any) -> None:
         self._record(lambda chat: chat.add_user(content), goes_on=True)
 
-    def add_reply(self, reply: Any, *, source: str | None = None) -> Reply:
+    def add_reply(self, reply: Any, *, source: Api | None = None) -> Reply:
         return self._record(lambda chat: chat.add_reply(reply, source=source), _with_usage, goes_on=True)
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
@@ -166,7 +170,7 @@ class StoredConversation:
 
     def is_runnable(self, call: ToolCall) -> bool:
         """Whether this call may be run: it is pending, and no previous process may have started it."""
-        entry = self.chat.history.ledger.get(call.id)
+        entry = self.chat.state.history.ledger.get(call.id)
         is_pending = entry is not None and entry.state == "pending" and not entry.rewound
         return is_pending and call.id not in self._state.known_results and self._has_lease and not self._calls_left_open
 
@@ -182,17 +186,17 @@ class StoredConversation:
         together with later results that waited for it; otherwise when it is flushed."""
 
         def change(chat: Conversation) -> Event | None:
-            message = chat.build_outcome(call, content, error=error, outcome=outcome)
+            message = chat.state.build_outcome(call, content, error=error, outcome=outcome)
             call_id = result_call_id(message)
             if call_id in self._state.known_results:
                 raise InputError(f"the result of {call_id} is already recorded", path="call")
             ready = publishable_results(
-                chat.history, {**self._state.known_results, call_id: message}, message.turn_key or ""
+                chat.state.history, {**self._state.known_results, call_id: message}, message.turn_key or ""
             )
             # Only results that waited for this one: the others are in the history already.
             if not ready or ready[0] is not message:
                 return ResultKnown(message)
-            chat.history.add(*ready)
+            chat.state.history.add(*ready)
             return None
 
         self._record(change, _with_event, ends=call)
@@ -200,9 +204,9 @@ class StoredConversation:
     def flush(self, *calls: ToolCall | str) -> None:
         """Adds the stored results of these calls to the history, in this order."""
         known = self.state.known_results
-        call_ids = [call_id for call in calls if (call_id := self.chat.find_call(call).id) in known]
+        call_ids = [call_id for call in calls if (call_id := self.chat.state.find_call(call).id) in known]
         if call_ids:
-            self._record(lambda chat: chat.history.add(*(known[call_id] for call_id in dict.fromkeys(call_ids))))
+            self._record(lambda chat: chat.state.history.add(*(known[call_id] for call_id in dict.fromkeys(call_ids))))
 
     def mark_sent(self) -> None:
         """Records that the last rendered request was sent: its results are final from now on."""
@@ -220,7 +224,7 @@ class StoredConversation:
         def change(chat: Conversation) -> Event:
             for name, value in settings.items():
                 setattr(chat, name, value)
-            return SettingsChanged.from_request(chat.request)
+            return SettingsChanged.from_request(chat.state.request)
 
         self._record(change, _with_event)
 
@@ -259,7 +263,7 @@ class StoredConversation:
 
     def rewind(self, turn: str) -> None:
         """Removes all messages after the turn with this key."""
-        self._record(lambda chat: chat.history.rewind(turn), lambda events, _: [*events, Rewound(turn)])
+        self._record(lambda chat: chat.state.history.rewind(turn), lambda events, _: [*events, Rewound(turn)])
 
     def fork(self, turn: str | None = None) -> StoredConversation:
         """Creates a copy of this conversation up to and including this turn, or of all of it.
@@ -274,7 +278,7 @@ class StoredConversation:
         undone = [
             CompressionUndone(number) for number in line.undone if number <= seq and number not in made._state.undone
         ]
-        entries = [line.chat.history.ledger[call.id] for call in made.pending]
+        entries = [line.chat.state.history.ledger[call.id] for call in made.pending]
         late = [
             Message("tool", (entry.original or entry.completion,), turn_key=entry.turn_key)
             for entry in entries
@@ -330,22 +334,22 @@ class StoredConversation:
         first.
         """
         chat = self.chat
-        before, asked = _memory_state(chat), chat.last_request
+        before, asked = _memory_state(chat), chat.state.last_request
         journal: list[Message | None] = []
-        chat.history.journal = journal
+        chat.state.history.journal = journal
         try:
             self._acquire_lease(chat, ends, goes_on=goes_on)
             done = change(chat)
             self._append(make_events(self._journal_events(journal, asked[1]), done))
         except BaseException as error:
             # A change that was not stored is discarded.
-            chat.last_request = asked
+            chat.state.last_request = asked
             refused = isinstance(error, InputError | RemoteProtocolError)
             self._stale = not refused or bool(journal) or _memory_state(chat) != before
-            chat.request = before[0]
+            chat.state.request = before[0]
             raise
         finally:
-            chat.history.journal = None
+            chat.state.history.journal = None
         self._calls_left_open = False
         return done
 
@@ -361,12 +365,12 @@ class StoredConversation:
             self._has_lease = self._calls_left_open = True
         if not self._calls_left_open and not (goes_on and self._state.known_results):
             return
-        ending = chat.find_call(ends).id if ends is not None else None
+        ending = chat.state.find_call(ends).id if ends is not None else None
         for call in chat.pending:
             if call.id == ending:
                 continue
             if call.id in self._state.known_results:
-                chat.history.add(self._state.known_results[call.id])
+                chat.state.history.add(self._state.known_results[call.id])
             elif self._calls_left_open:
                 chat.interrupt(call, "interrupted: the process that ran it is gone")
 
@@ -415,12 +419,12 @@ class StoredConversation:
 
 def _memory_state(chat: Conversation) -> tuple[Request, int, int, int]:
     """State that a failed change may have modified in memory, besides the journal."""
-    return chat.request, chat.history.edit_count, chat.history.turns, len(chat.history)
+    return chat.state.request, chat.state.history.edit_count, chat.state.history.turns, len(chat.state.history)
 
 
 def _dump_settings(chat: Conversation) -> bytes:
     """The settings in their stored form, for comparison."""
-    return dump_event(SettingsChanged.from_request(chat.request))
+    return dump_event(SettingsChanged.from_request(chat.state.request))
 
 
 def _message_event(message: Message) -> Event:
@@ -445,15 +449,15 @@ def _with_usage(events: list[Event], reply: Reply) -> Sequence[Event]:
 
 def _conversation_events(chat: Conversation) -> list[Event]:
     """The events of a whole conversation: settings, messages, and the state that these do not show."""
-    history = chat.history
-    events: list[Event] = [SettingsChanged.from_request(chat.request), *map(_message_event, history.messages)]
+    history = chat.state.history
+    events: list[Event] = [SettingsChanged.from_request(chat.state.request), *map(_message_event, history.messages)]
     if any(entry.sent for entry in history.ledger.values()):
         events.append(Sent(""))
-    shown = replay_events(Record(seq, 0, event) for seq, event in enumerate(events, 1)).chat.history
+    shown = replay_events(Record(seq, 0, event) for seq, event in enumerate(events, 1)).chat.state.history
     # If calls are no longer in any message, the whole ledger is stored, to keep its order.
     gone = len(shown.ledger) < len(history.ledger)
     missing = tuple(entry for call_id, entry in history.ledger.items() if gone or shown.ledger.get(call_id) != entry)
-    tokens = msgspec.to_builtins(chat.estimate) if chat.estimate.learned else None
+    tokens = msgspec.to_builtins(chat.state.estimate) if chat.state.estimate.learned else None
     if missing or tokens is not None or shown.turns != history.turns:
         events.append(Restored(history.turns, missing, tokens))
     return events

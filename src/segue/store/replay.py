@@ -12,7 +12,6 @@ from segue._conversation import Conversation
 from segue.canonical.blocks import Message, responses_of
 from segue.canonical.compress.diff import diff_messages
 from segue.canonical.history import History
-from segue.canonical.request import Request
 from segue.canonical.tokens import TokenEstimator
 from segue.canonical.type_warmup import warm_type
 from segue.errors import InputError, StoreError
@@ -116,7 +115,7 @@ def replay_events(records: Iterable[Record]) -> ReplayState:
     """Replays all events of a conversation in order, except undone ones. `StoreError` if they contradict each other."""
     stored = list(records)
     undone = {record.event.seq for record in stored if isinstance(record.event, CompressionUndone)}
-    state = ReplayState(Conversation.from_history(Request(()), History()))
+    state = ReplayState(Conversation())
     for record in stored:
         if record.seq not in undone:
             try:
@@ -148,13 +147,13 @@ def publishable_results(history: History, known: Mapping[str, Message], turn: st
 
 
 def _apply_event(event: Event, state: ReplayState) -> None:
-    chat, history = state.chat, state.chat.history
+    chat, history = state.chat, state.chat.state.history
     match event:
         case SettingsChanged():
-            chat.request = event.request
+            chat.state.request = event.request
         case MessageAdded(message) | Completed(message) | Cancelled(message):
             if isinstance(event, MessageAdded):
-                chat.calibrate_tokens(event.usage, event.model)
+                chat.state.calibrate_tokens(event.usage, event.model)
             history.add(message)
             live = _LIVE_TURN_KEY.fullmatch(message.turn_key or "")
             history.turns = max(history.turns, int(live[1]) if live is not None else 0)
@@ -166,7 +165,7 @@ def _apply_event(event: Event, state: ReplayState) -> None:
             _apply_restored(event, chat)
         case CompressionApplied():
             before, after = history.complete_from_ledger()[0], event.apply(history.messages)
-            chat.compression_changes.extend(diff_messages(before, after, chat.estimate))
+            chat.state.compression_changes.extend(diff_messages(before, after, chat.state.estimate))
             history.replace_messages(after)
         case Rewound():
             history.rewind(event.turn)
@@ -175,7 +174,7 @@ def _apply_event(event: Event, state: ReplayState) -> None:
 
 
 def _apply_restored(event: Restored, chat: Conversation) -> None:
-    history = chat.history
+    history = chat.state.history
     history.turns = max(history.turns, event.turns)
     if event.ledger:
         history.restore(event.ledger)
@@ -183,16 +182,16 @@ def _apply_restored(event: Restored, chat: Conversation) -> None:
         if (message := pin.find(history.messages)) is not None:
             history.pin(message)
     if event.tokens is not None:
-        chat.estimate = msgspec.convert(event.tokens, warm_type(TokenEstimator))
+        chat.state.estimate = msgspec.convert(event.tokens, warm_type(TokenEstimator))
 
 
 def _apply_result(event: ResultKnown | ResultPublished, state: ReplayState) -> None:
     if isinstance(event, ResultKnown):
         call_id = result_call_id(event.message)
-        if call_id not in state.chat.history.ledger or call_id in state.known_results:
+        if call_id not in state.chat.state.history.ledger or call_id in state.known_results:
             raise InputError(f"unexpected result for call {call_id}", path="message")
         return
     for call_id in event.calls:
         if call_id not in state.known_results:
             raise InputError(f"there is no stored result for call {call_id}", path="calls")
-        state.chat.history.add(state.known_results[call_id])
+        state.chat.state.history.add(state.known_results[call_id])

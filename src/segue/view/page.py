@@ -36,7 +36,7 @@ def build_page(summary: Summary, timeline: ReplayState) -> Page:
     ]
     if timeline.compressions:
         facts.append(("compressed", f"{len(timeline.compressions)} ×"))
-    return Page(title, tuple(facts), timeline.chat.request, messages)
+    return Page(title, tuple(facts), timeline.chat.state.request, messages)
 
 
 def _format_message_count(now: int, stored: int) -> str:

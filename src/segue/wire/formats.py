@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from segue.errors import InputError, require_string
+from segue.errors import InputError, require_string, unknown_name
 from segue.models import Model
 from segue.wire.base import Wire
 from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
@@ -50,9 +50,7 @@ def find_tool_format(tool_format: str) -> ToolFormat | None:
         return None
     form = TOOL_FORMATS.get(tool_format)
     if form is None:
-        raise InputError(
-            f"unknown tool format {tool_format!r}; known formats: auto, {', '.join(TOOL_FORMATS)}", path="tool_format"
-        )
+        raise unknown_name("tool format", tool_format, ("auto", *TOOL_FORMATS), path="tool_format")
     return form
 
 

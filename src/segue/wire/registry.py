@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from segue.errors import InputError, require_string
+from segue.errors import require_string, unknown_name
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
 from segue.wire.bedrock import BEDROCK
@@ -39,7 +39,7 @@ def find_wire(name: str, *, argument: str) -> Wire:
     require_string(name, argument)
     wire = WIRES.get(name)
     if wire is None:
-        raise InputError(f"unknown API {name!r}; known APIs: {', '.join(WIRES)}", path=argument)
+        raise unknown_name("API", name, WIRES, path=argument)
     return wire
 
 

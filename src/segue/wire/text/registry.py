@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from segue.errors import InputError, require_string
+from segue.errors import require_string, unknown_name
 from segue.models import Model
 from segue.wire.text.base import TextFormat
 from segue.wire.text.deepseek import DEEPSEEK_TEXT
@@ -31,8 +31,7 @@ def find_format(name: str) -> TextFormat:
     require_string(name, "format")
     text_format = TEXT_FORMATS.get(name)
     if text_format is None:
-        known = ", ".join(TEXT_FORMATS)
-        raise InputError(f"unknown text format {name!r}; known: auto, {known}", path="format")
+        raise unknown_name("text format", name, ("auto", *TEXT_FORMATS), path="format")
     return text_format
 
 
