@@ -518,7 +518,9 @@ class Conversation:
         stored = enumerate(envelope.get("ledger", ()))
         made.state.history.restore(decode_interaction(entry, f"ledger[{position}]") for position, entry in stored)
         made.state.estimate = msgspec.convert(envelope.get("tokens", {}), warm_type(TokenEstimator))
-        made.state.compression_changes = [msgspec.convert(note, warm_type(MessageChange)) for note in envelope.get("compressed", ())]
+        made.state.compression_changes = [
+            msgspec.convert(note, warm_type(MessageChange)) for note in envelope.get("compressed", ())
+        ]
         return made
 
 

@@ -107,7 +107,7 @@ def test_dropped_turns_do_not_come_back():
     assert isinstance(first, ToolCall)
     chat.add_result(first, "late")
     assert [text[0] for text in contents(chat)] == ["2", "3"]
-    assert first.id in {entry.call.id for entry in chat._history.ledger.values()}
+    assert first.id in {entry.call.id for entry in chat.state.history.ledger.values()}
     # The counter never goes back.
     chat.add_reply(claude(use(9)), source="anthropic")
     assert chat.messages[-1].turn_key == "turn-5"

@@ -17,13 +17,13 @@ UNKNOWN = {"type": "wibble", "x": "kept"}
 @pytest.mark.parametrize(
     ("call", "path"),
     [
-        (lambda: segue.render_item("x", "openai"), "blocks"),  # pyright: ignore[reportArgumentType]
+        (lambda: segue.render_item("x", "openai"), "blocks"),
         (lambda: segue.render_item([], "openai"), "blocks"),
         (lambda: segue.render_item(segue.parse_item(MCP, "openai"), "anthropic"), "blocks"),
         (lambda: segue.render_item(segue.parse_item(MCP, "openai"), "nobody"), "provider"),
         (lambda: segue.parse_item(MCP, "nobody"), "provider"),
         (lambda: segue.parse_item(MCP, "openai", "NoSuchType"), "wire_type"),
-        (lambda: segue.Conversation().add_blocks([1]), "blocks[0]"),  # pyright: ignore[reportArgumentType]
+        (lambda: segue.Conversation().add_blocks([1]), "blocks[0]"),
     ],
 )
 def test_input_error_names_the_path(call: Callable[[], Any], path: str) -> None:

@@ -414,7 +414,7 @@ def test_bad_spellings(order: str, message_part: str) -> None:
 @pytest.mark.parametrize("faults", [[None], [3], {"reset": "often"}, {None: 1}, {"reset": 2}])
 def test_invalid_fault_orders(faults: object) -> None:
     with pytest.raises(InputError):
-        start("anthropic", faults=faults)  # pyright: ignore[reportArgumentType]
+        start("anthropic", faults=faults)
 
 
 @pytest.mark.parametrize("patience", [-1, float("nan")])

@@ -82,7 +82,7 @@ def test_a_wrong_key_is_the_clients_own_error(api: str, how: Any) -> None:
     right = {"bedrock": "nobody:something else"}.get(api, "another-key")
     with start(api, keys=[right]) as provider, _make_chat(provider) as chat:
         chat.add_user("Hello.")
-        _assert_raises(SHUT_OUT[api], lambda: chat.state.request(how))
+        _assert_raises(SHUT_OUT[api], lambda: chat.request(how))
     (request,) = provider.requests
     assert request.status == SHUT_OUT[api].status
     assert "Hello." in repr(request.body)
@@ -93,7 +93,7 @@ def test_a_wrong_key_is_the_clients_own_error(api: str, how: Any) -> None:
 def test_the_right_key_is_let_in(api: str) -> None:
     with start(api, keys=[{"bedrock": "nobody:nothing"}.get(api, KEY)]) as provider, _make_chat(provider) as chat:
         chat.add_user("Hello.")
-        assert chat.state.request("at once").text
+        assert chat.request("at once").text
 
 
 # A result that no call asked for.
@@ -136,8 +136,8 @@ REFUSED: dict[str, tuple[list[Any], ExpectedError]] = {
 def test_rejection_has_the_provider_message(api: str, how: Any) -> None:
     history, expected = REFUSED[api]
     with start(api) as provider, _make_chat(provider) as chat:
-        chat.state.history.extend(history)
-        _assert_raises(expected, lambda: chat.state.request(how))
+        chat.history.extend(history)
+        _assert_raises(expected, lambda: chat.request(how))
     (request,) = provider.requests
     assert [one for one in request.violations if one.severity == "reject"]
 
@@ -146,7 +146,7 @@ def test_an_empty_conversation_is_refused() -> None:
     with start("openai-chat") as provider, _make_chat(provider) as chat:
         _assert_raises(
             ExpectedError(openai.BadRequestError, 400, "Invalid 'messages': empty array"),
-            lambda: chat.state.request("at once"),
+            lambda: chat.request("at once"),
         )
 
 
@@ -174,7 +174,7 @@ def test_a_client_tries_again(api: str) -> None:
     with start(api, script="error 429 Slow down, please. (retry after 0.05)") as provider, _make_chat(provider) as chat:
         _patient(chat)
         chat.add_user("Hello.")
-        assert chat.state.request("at once").text
+        assert chat.request("at once").text
     assert [request.status for request in provider.requests] == [429, 200]
 
 
@@ -182,11 +182,11 @@ def test_client_stops_without_retries() -> None:
     with start("anthropic", faults=["rate-limit@1", "overloaded@2"]) as provider, _make_chat(provider) as chat:
         chat.add_user("Hello.")
         with pytest.raises(anthropic.RateLimitError) as caught:
-            chat.state.request("at once")
+            chat.request("at once")
         assert caught.value.response.headers["retry-after"] == "1"
         with pytest.raises(anthropic.OverloadedError):
-            chat.state.request("at once")
-        assert chat.state.request("at once").text
+            chat.request("at once")
+        assert chat.request("at once").text
     assert [request.status for request in provider.requests] == [429, 529, 200]
 
 
@@ -196,7 +196,7 @@ def test_client_waits_for_retry_after() -> None:
         _patient(chat)
         chat.add_user("Hello.")
         began = monotonic()
-        assert chat.state.request("at once").text
+        assert chat.request("at once").text
         assert monotonic() - began > 0.9
     assert [request.fault for request in provider.requests] == ["rate-limit", None]
 

@@ -40,7 +40,7 @@ def summarise(messages: Any) -> str:
 
 
 def tokens_of(chat: segue.Conversation, count: Any) -> int:
-    return sum(map(count or chat._estimate, chat.messages))
+    return sum(map(count or chat.state.estimate, chat.messages))
 
 
 def interactions(messages: tuple[Message, ...]) -> dict[str, list[str]]:
@@ -70,7 +70,7 @@ def compress_and_check(data: st.DataObject, chat: segue.Conversation) -> Compres
     count = COUNTS[data.draw(st.sampled_from(sorted(COUNTS)))]
     before, total, waiting = chat.messages, tokens_of(chat, count), [call.id for call in chat.pending]
     pinned = [chat.pin(m) for m in before if m.speaker != "system" and data.draw(st.integers(0, 5)) == 0]
-    before, supplied = chat.messages, chat._history.complete_from_ledger()[0]
+    before, supplied = chat.messages, chat.state.history.complete_from_ledger()[0]
     budget = data.draw(st.one_of(st.integers(0, total + 1), st.sampled_from((0, total // 2, total * 3 // 4))))
     note(f"{strategy} to {budget} of {total}, {len(pinned)} pinned")
     made = chat.compress(strategy, budget, summarise=summarise, count=count)
@@ -80,7 +80,7 @@ def compress_and_check(data: st.DataObject, chat: segue.Conversation) -> Compres
     assert made.reached == (made.tokens <= budget)
     assert made.reached or made.reason
     assert sum(n.before - n.after for n in made.changes) == total - made.tokens
-    assert diff_messages(supplied, after, count or chat._estimate) == made.changes
+    assert diff_messages(supplied, after, count or chat.state.estimate) == made.changes
     kept = [without_reasoning_prefix(message) for message in after]
     for message in before:
         if message.pinned or message.speaker == "system":
@@ -90,9 +90,9 @@ def compress_and_check(data: st.DataObject, chat: segue.Conversation) -> Compres
     for call_id, states in has.items():
         assert states == had[call_id], "half an interaction, or another state"
     assert set(waiting) <= has.keys()
-    assert set(chat._history.ledger) >= {call_id for call_id in had if call_id in chat._history.ledger}
+    assert set(chat.state.history.ledger) >= {call_id for call_id in had if call_id in chat.state.history.ledger}
     assert not [thought for thought in thoughts(after) if thought not in thoughts(before)]
-    assert chat._history.complete_from_ledger() == (after, [])
+    assert chat.state.history.complete_from_ledger() == (after, [])
     again = chat.compress(strategy, budget, summarise=summarise, count=count)
     assert (again.changes, again.tokens, chat.messages) == ((), made.tokens, after)
     return made
@@ -175,7 +175,7 @@ def test_conversation_continues_after_any_compression(data: st.DataObject) -> No
             compress_and_check(data, chat)
         if data.draw(st.integers(0, 3)) == 0:
             loaded = segue.Conversation.load(chat.dump())
-            assert (loaded.messages, loaded._history.ledger) == (chat.messages, chat._history.ledger)
+            assert (loaded.messages, loaded.state.history.ledger) == (chat.messages, chat.state.history.ledger)
             chat = loaded
     compress_and_check(data, chat)
     check_valid_everywhere(data, chat)
