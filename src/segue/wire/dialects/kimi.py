@@ -65,13 +65,13 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     if reasoning is not None and not off and (reasoning.effort is not None or reasoning.budget is not None):
         report.add(
             "adjusted",
-            "reasoning effort and budget dropped: the model has reasoning on or off only",
+            "reasoning effort and budget dropped: reasoning is only on or off on this model",
             subject="reasoning",
         )
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
     if forced and model.thinking and not off:
         report.add(
-            "adjusted", "tool_choice set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
+            "adjusted", "`tool_choice` set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
         )
         options = msgspec.structs.replace(options, tool_choice=ToolChoice("auto"))
     return options

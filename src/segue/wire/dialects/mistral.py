@@ -90,7 +90,9 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     if effort not in levels:
         effort = closest_effort((reasoning.budget or 0) if effort is None else effort_budget(effort), levels)
         report.add(
-            "adjusted", f"reasoning effort set to {effort}: the model supports {', '.join(levels)}", subject="reasoning"
+            "adjusted",
+            f"reasoning effort set to {effort}: the model supports only {', '.join(levels)}",
+            subject="reasoning",
         )
     return msgspec.structs.replace(options, reasoning=Reasoning(effort=effort))
 

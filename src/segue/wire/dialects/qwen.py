@@ -82,7 +82,7 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
         return msgspec.structs.replace(options, reasoning=Reasoning(enabled=False))
     if forced:
         report.add(
-            "adjusted", "tool_choice set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
+            "adjusted", "`tool_choice` set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
         )
         options = msgspec.structs.replace(options, tool_choice=ToolChoice("auto"))
     if formed:
@@ -91,7 +91,7 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     if budget > _MAX_BUDGET:
         report.add(
             "adjusted",
-            f"reasoning budget dropped: more than {_MAX_BUDGET} tokens may be rejected",
+            f"reasoning budget dropped: budgets above {_MAX_BUDGET} tokens may be rejected",
             subject="reasoning",
         )
         options = msgspec.structs.replace(options, reasoning=Reasoning(enabled=True))

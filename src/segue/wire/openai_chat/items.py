@@ -314,7 +314,7 @@ def _render_reasoning(
     if reasoning_key is not None:
         return {reasoning_key: "\n".join(block.text for block in thoughts if block.text)}
     # OAI-CHAT-17, OAI-CHAT-22
-    context.report.add("reasoning", f"dropped reasoning: {context.dialect.name} has no field for it")
+    context.report.add("reasoning", f"reasoning dropped: {context.dialect.name} has no field for it")
     return {}
 
 

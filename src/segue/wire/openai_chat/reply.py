@@ -186,7 +186,7 @@ def blocks_for_client(given: Sequence[Block], context: ChatContext) -> list[Bloc
     has_text = needs_separator = False
     for block in given:
         if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
-            message = f"dropped the hosted tool {block.name or 'call'} from the reply: the API has no such item"
+            message = f"call of the hosted tool {block.name or ''} dropped from the reply: the API cannot represent it"
             context.report.add("dropped", message, subject=block.name)
             needs_separator = True
         elif isinstance(block, Text) and not block.refusal and block.text:

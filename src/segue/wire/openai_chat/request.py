@@ -249,7 +249,7 @@ def _limit_tools(tools: Sequence[Tool], limit: int, transcript: Transcript, repo
     kept = frozenset(ranked[:limit])
     for index, tool in enumerate(tools):
         if index not in kept:
-            report.add("tools", f"dropped a tool: more than {limit} are declared", subject=tool.name)
+            report.add("tools", f"tool {tool.name} dropped: at most {limit} are accepted", subject=tool.name)
     return [tool for index, tool in enumerate(tools) if index in kept]
 
 
@@ -324,5 +324,5 @@ def _fit_description(tool: Tool, context: ChatContext) -> str | None:
     if tool.description is None or limit is None or len(tool.description) <= limit:
         return tool.description
     # OAI-CHAT-16
-    context.report.add("tools", f"description cut to {limit} characters (maximum)", subject=tool.name)
+    context.report.add("tools", f"description cut to {limit} characters, the maximum", subject=tool.name)
     return tool.description[: limit - 1] + "…"

@@ -178,7 +178,7 @@ def _text_part(text: str) -> JsonObject:
 
 
 def _render_unsupported(kind: str, detail: str | None, context: ResponsesContext) -> JsonObject:
-    context.report.add("text", f"{kind} replaced with text: not supported by {context.dialect.name} here", subject=kind)
+    context.report.add("text", f"{kind} rendered as text: not supported by {context.dialect.name} here", subject=kind)
     return _text_part(" ".join([TEXTS.unsupported.format(kind=kind), *([detail] if detail else [])]))
 
 

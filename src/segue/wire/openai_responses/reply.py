@@ -253,7 +253,7 @@ def render_item(block: Block, suffix: str, state: str, context: ResponsesContext
             return render_reply_items([block], context)
         context.report.add(
             "dropped",
-            f"dropped the hosted tool {block.name or 'call'} from the reply: the API has no such item",
+            f"call of the hosted tool {block.name or ''} dropped from the reply: the API cannot represent it",
             subject=block.name,
         )
         return []
