@@ -196,10 +196,10 @@ class Provider:
         return None
 
     def sign(self, context: RequestContext, index: int, text_digest: str, prefix: PromptPrefix | None = None) -> str:
-        seal = SignaturePayload(
+        signed_payload = SignaturePayload(
             context.model, self.reply_id(context.ids), index, context.thought_count, text_digest, prefix
         )
-        return self.signer.sign(seal, context.account)
+        return self.signer.sign(signed_payload, context.account)
 
     def complete_reply(self, context: RequestContext, reply: Reply) -> Reply:
         """Adds the fields of this API to the reply and its blocks."""

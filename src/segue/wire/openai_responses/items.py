@@ -360,26 +360,30 @@ def render_reply_items(blocks: Sequence[Block], context: ResponsesContext) -> li
 
 
 def _own_item_id(block: Block, context: ResponsesContext) -> str | None:
-    home = context.own_native(block.native)
-    return string_or_none(home.fragment.get("id")) if home is not None and home.intact else None
+    own_native = context.own_native(block.native)
+    return string_or_none(own_native.fragment.get("id")) if own_native is not None and own_native.intact else None
 
 
 def _render_block(block: Block, context: ResponsesContext) -> list[JsonObject]:
-    home = context.own_native(block.native)
-    own = cast("JsonObject", home.fragment) if home is not None and home.intact else None
+    own_native = context.own_native(block.native)
+    own = cast("JsonObject", own_native.fragment) if own_native is not None and own_native.intact else None
     match block:
         case ToolCall(kind="hosted"):
             text = TEXTS.hosted_call.format(tool=block.name, arguments=encode_json_text(block.arguments))
             return [own if own is not None else assistant_message(text)]
         case ToolCall():
-            return [_report_dropped_id(render_call(block, context), home, context)]
+            return [_report_dropped_id(render_call(block, context), own_native, context)]
         case ToolResponse():
             return [] if own is None or is_embedded(block) else [own]
         case Thinking():
-            return [own if own is not None else render_reasoning(block, home)]
+            return [own if own is not None else render_reasoning(block, own_native)]
         case Text():
-            return [own if own is not None else _report_dropped_id(render_text(block, home, context), home, context)]
-        case Opaque() if own is not None or (home is not None and is_reference(block)):
+            return [
+                own
+                if own is not None
+                else _report_dropped_id(render_text(block, own_native, context), own_native, context)
+            ]
+        case Opaque() if own is not None or (own_native is not None and is_reference(block)):
             return _render_other(block, own, context)
         case _:
             return [assistant_message(str(render_part(block, context).get("text", "")))]

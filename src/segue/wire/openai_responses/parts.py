@@ -121,8 +121,8 @@ def _parse_file(part: JsonObject, dialect: ResponsesDialect) -> Media | None:
         return None
     mime, inner = split_data_url(data) if data is not None else (None, None)
     name = string_or_none(part.get("filename"))
-    lawful = _has_valid_sources(part, "file_data", "file_url", "file_id")
-    return Media("document", mime, inner or data, url, file_id, name, native=Native(dialect.name, part, lawful))
+    is_valid = _has_valid_sources(part, "file_data", "file_url", "file_id")
+    return Media("document", mime, inner or data, url, file_id, name, native=Native(dialect.name, part, is_valid))
 
 
 def _has_valid_sources(part: JsonObject, *keys: str) -> bool:
