@@ -1,7 +1,7 @@
-"""A Chat Completions body parsed for its rules: messages, tool calls, and rounds of calls and results.
+"""A Chat Completions body parsed for its rules: messages, tool calls, and turns of calls and results.
 
-A round is one assistant message with calls and the tool messages after it. System messages between the results of a
-round are recorded in `system_messages`, so that the results after them still count for the round.
+A turn is one assistant message with calls and the tool messages after it. System messages between the results of a
+turn are recorded in `system_messages`, so that the results after them still count for the turn.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _parse_calls(message: Message) -> list[Call]:
 
 
 class _OpenTurn:
-    """A round while it is parsed: unanswered ids, and system messages not yet known to be inside the round."""
+    """A turn while it is parsed: unanswered ids, and system messages not yet known to be inside the turn."""
 
     def __init__(self, calls: list[Call]) -> None:
         self.round = Round(calls, [], [])

@@ -143,7 +143,7 @@ class App:
         account = self.provider.read_key(http_request) or ""
         if route.operation == "models":
             return HttpResponse(200, msgspec.json.encode(self.provider.models_body()))
-        if route.operation == "held":
+        if route.operation == "retrieve":
             stored = self.provider.stored_response(http_request, account)
             return (
                 self._error_response(stored, record)

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 Body = Mapping[str, Any]
-Operation = Literal["answer", "stream", "count", "models", "held"]
+Operation = Literal["reply", "stream", "count", "models", "retrieve"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Route:
     method: str = "POST"
 
 
-def post_route(pattern: str, operation: Operation = "answer") -> Route:
+def post_route(pattern: str, operation: Operation = "reply") -> Route:
     return Route(re.compile(pattern), operation)
 
 
@@ -149,8 +149,8 @@ class Provider:
         """Returns the request whose tokens are counted."""
         return body
 
-    def is_streaming(self, does: Operation, body: Body) -> bool:
-        return does == "stream" or body.get("stream") is True
+    def is_streaming(self, operation: Operation, body: Body) -> bool:
+        return operation == "stream" or body.get("stream") is True
 
     def restore_history(self, body: Body, account: str) -> Body | Violation:
         """Returns the body with the history that the provider stores."""

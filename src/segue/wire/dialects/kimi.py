@@ -59,7 +59,7 @@ def _constraints(model: Model) -> Constraints:
 
 def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     """Reasoning is only on or off, on models that have it; while it is on, no tool can be forced."""
-    options = fit_reasoning(options, report, "asked" if model.thinking else "never")
+    options = fit_reasoning(options, report, "optional" if model.thinking else "never")
     options = hash_invalid_user_id(options, OPENAI_USER_PATTERN, report)
     reasoning, off = options.reasoning, is_reasoning_off(options.reasoning)
     if reasoning is not None and not off and (reasoning.effort is not None or reasoning.budget is not None):

@@ -184,10 +184,12 @@ def is_reasoning_off(reasoning: Reasoning | None) -> bool:
     return reasoning is not None and (reasoning.enabled is False or reasoning.effort == "none")
 
 
-def fit_reasoning(options: Options, report: Report, reasoning_support: Literal["never", "asked", "always"]) -> Options:
+def fit_reasoning(
+    options: Options, report: Report, reasoning_support: Literal["never", "optional", "always"]
+) -> Options:
     """Drop the reasoning option where the model never reasons or always does."""
     reasoning = options.reasoning
-    if reasoning is None or reasoning_support == "asked":
+    if reasoning is None or reasoning_support == "optional":
         return options
     if is_reasoning_off(reasoning) == (reasoning_support == "never"):
         # A model that always reasons does so at its maximum.
