@@ -115,7 +115,7 @@ class Emulator:
 
     def __enter__(self) -> Emulator:
         if self._stop is None:
-            raise InputError("this provider was stopped; start a new one")
+            raise InputError("this emulator was stopped; start a new one")
         return self
 
     def __exit__(

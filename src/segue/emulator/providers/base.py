@@ -76,7 +76,7 @@ def make_violation(rule: str, path: str, message: str) -> Violation:
 
 
 class StreamFraming(Protocol):
-    """Reframes a stream: fed with the default framing."""
+    """Converts a stream from the default framing to another one."""
 
     media_type: str
 
@@ -108,7 +108,7 @@ class Provider:
         head, alphabet = self.signature_format
         self.signer = Signer(seed, self.api, prefix=head, alphabet=alphabet)
 
-    # ------------------------------------------------------------------------------------------------------ coming in
+    # ------------------------------------------------------------------------------------------------------- requests
 
     def find_route(self, http_request: HttpRequest) -> tuple[Route, str | None] | None:
         """Returns the route of a request and the model in its path; `None` if there is none."""
@@ -161,10 +161,10 @@ class Provider:
         return list_or_empty(body.get(self.wire.conversation_key))
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
-        """Yields violations that only the creator of signatures and the holder of state can find."""
+        """Yields violations that only the provider can find: signatures and stored state."""
         return iter(())
 
-    # ------------------------------------------------------------------------------------------------------- going out
+    # --------------------------------------------------------------------------------------------------------- replies
 
     def reply_id(self, ids: IdGenerator) -> str:
         return f"chatcmpl-{ids.make('reply', 0, 29)}"
@@ -237,7 +237,7 @@ class Provider:
         return {"input_tokens": tokens}
 
     def stored_response(self, http_request: HttpRequest, account: str) -> ApiError | dict[str, Any]:
-        """Returns what the provider stores for this account under the path."""
+        """Returns the response that the provider stores for this account under the path."""
         raise NotImplementedError
 
     def models_body(self) -> dict[str, Any]:
