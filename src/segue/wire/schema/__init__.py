@@ -83,7 +83,9 @@ def render_format_schema(
     if form.strict and strict is not None:
         rendered = _render_cached(form.schema, strict, as_object=False)
         # Forced nulls are removed from arguments, but not from a response.
-        why = rendered.unsupported or ("the schema has an optional property" if FORCED_NULL_CHANGE in rendered.changes else "")
+        why = rendered.unsupported or (
+            "the schema has an optional property" if FORCED_NULL_CHANGE in rendered.changes else ""
+        )
         if not why:
             return replace(form, schema=rendered.report_and_decode(report, subject="response_format", kind="adjusted"))
         report.add("adjusted", f"`strict` dropped from the response format: {why}", subject="response_format")
