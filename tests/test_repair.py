@@ -61,7 +61,7 @@ def test_the_diff_names_each_place_and_each_reason() -> None:
 + messages[2].content[1]: {"type":"tool_result","tool_use_id":"toolu_2","content":"[interrupted: no result…
 + messages[3]: {"role":"user","content":"[result of a tool; its call is no longer part of this …
 # tool result without a call rendered as text
-# interrupted: no result was recorded
+# added an error result for a tool call without a result
 # call id 'bad id' replaced by 'toolu_tZnfvcQHcVTpY2qh3CMTC3gF': it is invalid or used by another call\
 """)
 

@@ -56,14 +56,14 @@ def test_the_whole_report():
                 {
                     "kind": "synthetic",
                     "fault": "canonical",
-                    "message": "interrupted: no result was recorded",
+                    "message": "added an error result for a tool call without a result",
                     "call_id": "hist_tool_qLV51fWowAMvi1MvPJyw1EPL",
                     "subject": "glob",
                 },
                 {
                     "kind": "reordered",
                     "fault": "rendering",
-                    "message": "tool results moved to their calls",
+                    "message": "tool results moved directly after their calls",
                     "call_id": "hist_tool_5S-4KV6a6vCpnGNZPscjzK6B",
                 },
                 {

@@ -468,10 +468,12 @@ class Conversation:
         """Report conflicts in the history, and changes by compressions that this target's reports do not have yet."""
         report = Report()
         for call_id in supplied:
-            report.add("supplied", "missing call or result restored from the ledger", call_id=call_id)
+            report.add("supplied", "missing call or result restored from the conversation", call_id=call_id)
         for call_id, entry in self.state.history.conflicting.items():
             for response in entry.evidence:
-                report.add("dedupe", f"second result ({state_of(response)}) stored but not sent", call_id=call_id)
+                report.add(
+                    "dedupe", f"second result of a call ({state_of(response)}) stored but not sent", call_id=call_id
+                )
         key = target.wire.name, target.model
         for change in self.state.compression_changes[self._reported_changes.get(key, 0) :]:
             if not self.state.history.is_rewound(change.calls):

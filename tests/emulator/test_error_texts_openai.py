@@ -30,7 +30,7 @@ from tests.each import for_each
 
 APIS = ("openai-chat", "openai-responses", "azure-foundry", "kimi", "deepseek", "qwen", "mistral")
 WORDS: dict[str, ErrorTexts] = {
-    api: import_module(f"segue.emulator.errors.{api.replace('-', '_')}").WORDS for api in APIS
+    api: import_module(f"segue.emulator.errors.{api.replace('-', '_')}").ERROR_TEXTS for api in APIS
 }
 RULEBOOK = test_rules.RULEBOOK
 EVERY = [(api, None) for api in APIS] + [("openai-chat", profile) for profile in conformance.profile_names()]

@@ -356,7 +356,7 @@ def test_the_same_requests_are_struck_over_http() -> None:
 
 
 @pytest.mark.parametrize(
-    ("faults", "struck"),
+    ("faults", "start_with_fault"),
     [
         (["reset"], [1, 2, 3, 4, 5, 6]),
         (["reset=1"], [1, 2, 3, 4, 5, 6]),
@@ -381,7 +381,7 @@ def test_orders_by_rate_and_in_a_single_string() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spelled", "said"),
+    ("order", "message_part"),
     [
         ("rate-limt", "did you mean rate-limit?"),
         ("rate_limit", "did you mean rate-limit?"),

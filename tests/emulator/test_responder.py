@@ -84,7 +84,7 @@ def broken(call: ToolCall) -> ToolResponse:
 
 
 @pytest.mark.parametrize(
-    ("words", "made"),
+    ("prompt", "made"),
     [
         ("What is the weather in Lisbon?", [("get_weather", {"city": "Lisbon"})]),
         ("Weather in Lisbon and Oslo?", [("get_weather", {"city": "Lisbon"}), ("get_weather", {"city": "Oslo"})]),

@@ -108,7 +108,7 @@ def test_any_line_ending_is_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "expected"),
     [
         ("", None, "the script has no turns"),
         ("# nothing\n", None, "`say Hello.` was expected"),
@@ -168,7 +168,7 @@ def test_a_result_is_not_filled_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("response", "said"),
+    ("response", "expected_text"),
     [
         (ToolResponse(name="f", content=(Text("a"), Media("image"), Text("b"))), "a\n[image]\nb"),
         (ToolResponse(name="f", structured={"result": "a"}), "a"),

@@ -28,7 +28,7 @@ def test_a_key_need_not_be_ascii(encoding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ({"keys": [1]}, "keys: a string was expected, not int"),
         ({"patience": "x"}, "patience: a number of seconds was expected, not 'x'"),

@@ -508,7 +508,7 @@ def test_server_profile_requires_messages_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("api", "data", "said"),
+    ("api", "data", "parsed"),
     [
         ("anthropic", b"{nope", "not valid JSON: unexpected character: line 1 column 2 (char 1)"),
         ("anthropic", b'{"a": 1,\n "b" 2}', "not valid JSON: unexpected character: line 2 column 6 (char 14)"),

@@ -70,7 +70,7 @@ SRC = [("list_dir", {"path": "src"})]
 
 
 @pytest.mark.parametrize(
-    ("words", "made"),
+    ("prompt", "made"),
     [
         # A file that is named is read.
         ("What is in notes.txt?", read("notes.txt")),

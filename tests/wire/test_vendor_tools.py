@@ -95,7 +95,7 @@ def test_equivalent_tool_is_declared_and_reported(source: str, given: Body, targ
 def test_missing_equivalent_is_reported(target: str) -> None:
     out = made("anthropic", target, SEARCH_A, FUNCTION)
     assert len(out.body["tools"]) == 1
-    assert "tool web_search not declared: only its own API has" in lines(out)
+    assert "hosted tool web_search not declared: the target has no such tool" in lines(out)
 
 
 def test_unsupported_options_are_reported() -> None:

@@ -1,7 +1,7 @@
-"""A Chat Completions body parsed for its rules: messages, tool calls, and rounds of calls and results.
+"""A Chat Completions body parsed for its rules: messages, tool calls, and turns of calls and results.
 
-A round is one assistant message with calls and the tool messages after it. System messages between the results of a
-round are recorded in `system_messages`, so that the results after them still count for the round.
+A turn is one assistant message with calls and the tool messages after it. System messages between the results of a
+turn are recorded in `system_messages`, so that the results after them still count for the turn.
 """
 
 from __future__ import annotations
@@ -168,8 +168,8 @@ def _parse_calls(message: Message) -> list[Call]:
     return [Call(message.index, at, entry if is_object(entry) else {}) for at, entry in enumerate(entries)]
 
 
-class _OpenRound:
-    """A round while it is parsed: unanswered ids, and system messages not yet known to be inside the round."""
+class _OpenTurn:
+    """A turn while it is parsed: unanswered ids, and system messages not yet known to be inside the turn."""
 
     def __init__(self, calls: list[Call]) -> None:
         self.round = Round(calls, [], [])
@@ -187,20 +187,20 @@ class _OpenRound:
 def _group_rounds(messages: Sequence[Message], calls: Mapping[int, list[Call]]) -> tuple[list[Round], list[Result]]:
     rounds: list[Round] = []
     orphans: list[Result] = []
-    run: _OpenRound | None = None
+    open_turn: _OpenTurn | None = None
     for message in messages:
         if message.role == "tool":
-            if run is None:
+            if open_turn is None:
                 orphans.append(Result(message))
             else:
-                run.add(Result(message))
-        elif message.role in _SYSTEM_ROLES and run is not None and run.open_ids:
-            run.pending.append(message)
+                open_turn.add(Result(message))
+        elif message.role in _SYSTEM_ROLES and open_turn is not None and open_turn.open_ids:
+            open_turn.pending.append(message)
         elif message.index in calls:
-            run = _OpenRound(calls[message.index])
-            rounds.append(run.round)
+            open_turn = _OpenTurn(calls[message.index])
+            rounds.append(open_turn.round)
         else:
-            run = None
+            open_turn = None
     return rounds, orphans
 
 

@@ -207,7 +207,7 @@ def result_name_resolvable(request: ChatRequest) -> Iterator[Problem]:
         if _is_unresolvable(turn, position, result)
     ]
     for result in (*surplus, *(result for result in request.orphans if not _has_tool_name(result))):
-        yield Problem(result.path, "there is no call at the position of this result, and it has no name or tool")
+        yield Problem(result.path, "no call has the position of this result, and the result has neither name nor tool")
 
 
 def _has_tool_name(result: Result) -> bool:

@@ -99,7 +99,7 @@ def check_results_match(request: ChatRequest, reason: str) -> Iterator[Problem]:
 
 
 def find_unanswered_calls(request: ChatRequest) -> Iterator[Call]:
-    """Yields the calls with an id that no result of their round has."""
+    """Yields the calls with an id that no result of their turn has."""
     for turn in request.rounds:
         answered = turn.result_ids()
         yield from (call for call in turn.calls if has_text(call.id) and call.id not in answered)

@@ -74,15 +74,15 @@ class Rule(msgspec.Struct, Generic[R], frozen=True):
         check = self.check
 
         def without_severity(request: R) -> Iterator[Problem]:
-            for finding in check(request):
-                yield Problem(finding.path, finding.message)
+            for problem in check(request):
+                yield Problem(problem.path, problem.message)
 
         return Rule(self.number, self.name, self.description, severity, self.applies_to, without_severity)
 
     def find_violations(self, request: R) -> Iterator[Violation]:
         """Yields a violation for each path where the request breaks this rule."""
-        for finding in self.check(request):
-            yield Violation(self.number, finding.path, finding.message, finding.severity or self.severity)
+        for problem in self.check(request):
+            yield Violation(self.number, problem.path, problem.message, problem.severity or self.severity)
 
 
 class Table(Generic[R]):

@@ -92,15 +92,15 @@ class App:
         self.requests.append(record)
         ids = self._make_ids(http_request)
         try:
-            answer = self._dispatch(http_request, record, ids)
+            response = self._dispatch(http_request, record, ids)
         except Exception as error:  # noqa: BLE001  a client always gets a response; the record has the error
             message = f"this is a bug in segue, please report it: {type(error).__name__}: {error}"
-            answer = self._error_response(ApiError(500, message, "api_error"), record)
-        self._finish_response(answer, http_request, ids)
-        record.status = answer.status
-        answer.headers = {**self.provider.headers(ids, record.kind), **answer.headers}
+            response = self._error_response(ApiError(500, message, "api_error"), record)
+        self._finish_response(response, http_request, ids)
+        record.status = response.status
+        response.headers = {**self.provider.headers(ids, record.kind), **response.headers}
         self._notify(record)
-        return answer
+        return response
 
     def _notify(self, record: Recorded) -> None:
         """Calls the listener. Its exceptions go to `threading.excepthook`; the response is sent anyway."""
@@ -112,11 +112,11 @@ class App:
             details = (type(error), error, error.__traceback__, threading.current_thread())
             threading.excepthook(threading.ExceptHookArgs(details))
 
-    def _finish_response(self, answer: HttpResponse, http_request: HttpRequest, ids: IdGenerator) -> None:
-        if answer.error_body is not None:
-            answer.content = msgspec.json.encode(self.provider.complete_error(answer.error_body, http_request, ids))
-        if answer.content_type == "application/json":
-            answer.content_type = self.provider.json_media_type
+    def _finish_response(self, response: HttpResponse, http_request: HttpRequest, ids: IdGenerator) -> None:
+        if response.error_body is not None:
+            response.content = msgspec.json.encode(self.provider.complete_error(response.error_body, http_request, ids))
+        if response.content_type == "application/json":
+            response.content_type = self.provider.json_media_type
 
     def _make_ids(self, http_request: HttpRequest) -> IdGenerator:
         """Returns new ids: a repeated request gets different ones, but the same in every run."""
@@ -143,7 +143,7 @@ class App:
         account = self.provider.read_key(http_request) or ""
         if route.operation == "models":
             return HttpResponse(200, msgspec.json.encode(self.provider.models_body()))
-        if route.operation == "held":
+        if route.operation == "retrieve":
             stored = self.provider.stored_response(http_request, account)
             return (
                 self._error_response(stored, record)
@@ -202,19 +202,21 @@ class App:
         headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
         return HttpResponse(error.status, b"", headers=headers, error_body=body)
 
-    def _scripted_error(self, trouble: ErrorStep) -> ApiError:
+    def _scripted_error(self, error_step: ErrorStep) -> ApiError:
         """Builds a scripted error in the provider's format, with its error text if the script has none."""
         errors = self._standard_errors
         by_status = {401: errors.bad_key, 429: errors.rate_limited, 503: errors.overloaded, 529: errors.overloaded}
         error = by_status.get(
-            trouble.status,
-            errors.server_error if trouble.status >= 500 else ApiError(trouble.status, _status_phrase(trouble.status)),
+            error_step.status,
+            errors.server_error
+            if error_step.status >= 500
+            else ApiError(error_step.status, _status_phrase(error_step.status)),
         )
-        return replace(error, status=trouble.status, message=trouble.message or error.message)
+        return replace(error, status=error_step.status, message=error_step.message or error.message)
 
-    def _check_and_reply(self, taken: _AdmittedRequest, body: Mapping[str, Any]) -> HttpResponse:
-        record = taken.record
-        verdict = self._check(taken, body)
+    def _check_and_reply(self, admitted: _AdmittedRequest, body: Mapping[str, Any]) -> HttpResponse:
+        record = admitted.record
+        verdict = self._check(admitted, body)
         if isinstance(verdict, ApiError):
             return self._error_response(verdict, record)
         verdict, whole = verdict
@@ -227,21 +229,23 @@ class App:
         except InputError as error:
             return self._error_response(ApiError(400, str(error)), record)
         full_body = {**whole, **{key: value for key, value in body.items() if key not in whole}}
-        return self._reply(taken, verdict, full_body, request)
+        return self._reply(admitted, verdict, full_body, request)
 
-    def _check(self, taken: _AdmittedRequest, body: Mapping[str, Any]) -> tuple[Verdict, Mapping[str, Any]] | ApiError:
+    def _check(
+        self, admitted: _AdmittedRequest, body: Mapping[str, Any]
+    ) -> tuple[Verdict, Mapping[str, Any]] | ApiError:
         """Checks the rules and the provider's own state; returns the verdict and the body with its stored history."""
         api, provider = self.provider.api, self.provider
-        missing = provider.check_required(taken.http_request, body) if self._strict else None
+        missing = provider.check_required(admitted.http_request, body) if self._strict else None
         if missing is not None:
             return missing
-        invalid = validation.validate(api, body, taken.http_request, profile=self._profile) if self._strict else None
+        invalid = validation.validate(api, body, admitted.http_request, profile=self._profile) if self._strict else None
         if invalid is not None:
-            taken.record.violations = _find_violations(body, api, self._profile)
+            admitted.record.violations = _find_violations(body, api, self._profile)
             return invalid
         try:
             verdict = conformance.check_body(body, api, profile=self._profile)
-            whole = provider.restore_history(body, taken.account)
+            whole = provider.restore_history(body, admitted.account)
             if isinstance(whole, Violation):
                 return Verdict(api, verdict.model, (*verdict.violations, whole)), body
             if not verdict:
@@ -250,32 +254,36 @@ class App:
                 verdict = conformance.check_body(whole, api, profile=self._profile)
         except InputError as error:
             return ApiError(400, str(error))
-        own = tuple(provider.check_state(whole, taken.http_request, taken.account)) if verdict else ()
+        own = tuple(provider.check_state(whole, admitted.http_request, admitted.account)) if verdict else ()
         return Verdict(api, verdict.model, (*own, *verdict.violations)), whole
 
     # ------------------------------------------------------------------------------------------------------- the reply
 
     def _reply(
-        self, taken: _AdmittedRequest, verdict: Verdict, whole: Mapping[str, Any], request: Request
+        self, admitted: _AdmittedRequest, verdict: Verdict, whole: Mapping[str, Any], request: Request
     ) -> HttpResponse:
-        record, provider, faults = taken.record, self.provider, taken.faults
+        record, provider, faults = admitted.record, self.provider, admitted.faults
         entries = provider.entries(whole)
         head = {key: whole[key] for key in _PREFIX_KEYS if key in whole}
         record.messages = len(entries)
-        record.kept, cached, read = self._cache.lookup((taken.account, record.model), head, entries)
-        if taken.operation == "count":
+        record.kept, cached, read = self._cache.lookup((admitted.account, record.model), head, entries)
+        if admitted.operation == "count":
             return HttpResponse(200, msgspec.json.encode(provider.token_count_body(read)))
-        record.streamed = provider.is_streaming(taken.operation, whole)
-        context = RequestContext(whole, request, record.model or provider.wire.default_model, taken.account, taken.ids)
+        record.streamed = provider.is_streaming(admitted.operation, whole)
+        context = RequestContext(
+            whole, request, record.model or provider.wire.default_model, admitted.account, admitted.ids
+        )
         turn = self._next_turn(context, verdict, record)
         if "cut-arguments" in faults:
             turn = cut_arguments(turn)
         if "repeated-ids" in faults:
-            first = replace(context, names=IdGenerator("repeated"), request=Request(()))
+            first = replace(context, ids=IdGenerator("repeated"), request=Request(()))
             turn = repeat_ids(turn, lambda tool: provider.call_ids(first, 0, tool)[0])
-        trouble = _leading_error(turn, first=record.streamed)
-        if trouble is not None:
-            answer = self._error_response(self._scripted_error(trouble), record, retry_after=trouble.retry_after)
+        error_step = _leading_error(turn, first=record.streamed)
+        if error_step is not None:
+            response = self._error_response(
+                self._scripted_error(error_step), record, retry_after=error_step.retry_after
+            )
         else:
             objects = provider.api in (_OBJECT_ARGUMENTS if record.streamed else _OBJECT_ARGUMENTS_UNSTREAMED)
             builder = ReplyBuilder(
@@ -292,14 +300,14 @@ class App:
             body = render_reply_body(provider, builder)
             provider.record_reply(context, body)
             if record.streamed:
-                framing = provider.stream_framing(taken.http_request)
-                answer = stream_response(
+                framing = provider.stream_framing(admitted.http_request)
+                response = stream_response(
                     provider, builder, faults, framing, patience=self._patience, make_error=self._scripted_error
                 )
             else:
-                answer = whole_response(body, builder, faults, patience=self._patience)
-        answer.delay = _leading_delay(turn, first=record.streamed) + (self._patience if "slow-start" in faults else 0)
-        return answer
+                response = whole_response(body, builder, faults, patience=self._patience)
+        response.delay = _leading_delay(turn, first=record.streamed) + (self._patience if "slow-start" in faults else 0)
+        return response
 
     def _next_turn(self, context: RequestContext, verdict: Verdict, record: Recorded) -> ReplySteps:
         # KIM-01: the template prints ids unchanged, and ids of another format make the model garble its calls.

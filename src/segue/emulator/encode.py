@@ -22,7 +22,7 @@ from segue.wire.names import ANY_NAME, NameMap
 __all__ = ["render_reply_body", "stream_response", "whole_response"]
 
 
-def _raw_id_projection(provider: Provider, context: RequestContext, builder: ReplyBuilder) -> RenderContext:
+def _raw_id_context(provider: Provider, context: RequestContext, builder: ReplyBuilder) -> RenderContext:
     """Returns a render context that keeps the ids of the script, valid or not."""
     own = provider.wire.ids(identify(context.model))
     ids = IdMap(IdScheme(own.name, r"(?s).*", own.make), provider=provider.wire.provider, allow_duplicates=True)
@@ -32,7 +32,7 @@ def _raw_id_projection(provider: Provider, context: RequestContext, builder: Rep
 
 
 def render_reply_body(provider: Provider, builder: ReplyBuilder) -> JsonObject:
-    return provider.wire.render_reply(builder.reply, _raw_id_projection(provider, builder.context, builder))
+    return provider.wire.render_reply(builder.reply, _raw_id_context(provider, builder.context, builder))
 
 
 def _call_ids(builder: ReplyBuilder) -> frozenset[str]:
@@ -46,15 +46,15 @@ def whole_response(
     if "missing-ids" in faults:
         body = id_remover(_call_ids(builder))(body)
     data = msgspec.json.encode(body)
-    answer = HttpResponse(200, data, "text/plain" if "wrong-type" in faults else "application/json")
+    response = HttpResponse(200, data, "text/plain" if "wrong-type" in faults else "application/json")
     half, rest = data[: len(data) // 2], data[len(data) // 2 :]
     if builder.break_step == CutStep("end"):
-        answer.content = half
+        response.content = half
     elif "reset-in-stream" in faults or builder.break_step is not None:
-        answer.content, answer.declared_length, answer.reset = half, len(data), True
+        response.content, response.declared_length, response.reset = half, len(data), True
     elif "stall" in faults:
-        answer.content, answer.declared_length = _write_chunks([half, WaitStep(patience), rest]), len(data)
-    return answer
+        response.content, response.declared_length = _write_chunks([half, WaitStep(patience), rest]), len(data)
+    return response
 
 
 def stream_response(
@@ -66,35 +66,37 @@ def stream_response(
     patience: float,
     make_error: Callable[[ErrorStep], ApiError],
 ) -> HttpResponse:
-    pieces = list(_encode_steps(provider, builder, faults, framing, make_error))
+    chunks = list(_encode_steps(provider, builder, faults, framing, make_error))
     if faults & {"stall", "reset-in-stream"}:
-        before, after = _split_in_half(pieces)
+        before, after = _split_in_half(chunks)
         stalled = [WaitStep(patience)] if "stall" in faults else []
-        pieces = [*before, *stalled, *([] if "reset-in-stream" in faults else after)]
-    kind = "text/html" if "wrong-type" in faults else framing.media_type if framing else provider.stream_media_type
+        chunks = [*before, *stalled, *([] if "reset-in-stream" in faults else after)]
+    media_type = (
+        "text/html" if "wrong-type" in faults else framing.media_type if framing else provider.stream_media_type
+    )
     reset = "reset-in-stream" in faults or builder.break_step == CutStep("reset")
-    return HttpResponse(200, _write_chunks(pieces), kind, {"cache-control": "no-cache"}, reset=reset)
+    return HttpResponse(200, _write_chunks(chunks), media_type, {"cache-control": "no-cache"}, reset=reset)
 
 
-async def _write_chunks(pieces: list[bytes | WaitStep]) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        if isinstance(piece, WaitStep):
-            await asyncio.sleep(piece.seconds)
+async def _write_chunks(chunks: list[bytes | WaitStep]) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        if isinstance(chunk, WaitStep):
+            await asyncio.sleep(chunk.seconds)
         else:
-            yield piece
+            yield chunk
 
 
-def _split_in_half(pieces: list[bytes | WaitStep]) -> tuple[list[bytes | WaitStep], list[bytes | WaitStep]]:
+def _split_in_half(chunks: list[bytes | WaitStep]) -> tuple[list[bytes | WaitStep], list[bytes | WaitStep]]:
     """Splits the chunks into two non-empty halves; a single chunk is split inside."""
-    places = [place for place, piece in enumerate(pieces) if isinstance(piece, bytes)]
-    if len(places) == 1:
-        (place,) = places
-        only = pieces[place]
+    indexes = [index for index, chunk in enumerate(chunks) if isinstance(chunk, bytes)]
+    if len(indexes) == 1:
+        (index,) = indexes
+        only = chunks[index]
         if isinstance(only, bytes):
-            pieces = [*pieces[:place], only[: len(only) // 2], only[len(only) // 2 :], *pieces[place + 1 :]]
-            return pieces[: place + 1], pieces[place + 1 :]
-    middle = places[len(places) // 2] if places else 0
-    return pieces[:middle], pieces[middle:]
+            chunks = [*chunks[:index], only[: len(only) // 2], only[len(only) // 2 :], *chunks[index + 1 :]]
+            return chunks[: index + 1], chunks[index + 1 :]
+    middle = indexes[len(indexes) // 2] if indexes else 0
+    return chunks[:middle], chunks[middle:]
 
 
 def _encode_steps(
@@ -102,24 +104,24 @@ def _encode_steps(
     builder: ReplyBuilder,
     faults: frozenset[Fault],
     framing: StreamFraming | None,
-    in_words: Callable[[ErrorStep], ApiError],
+    make_error: Callable[[ErrorStep], ApiError],
 ) -> Iterator[bytes | WaitStep]:
     """Yields the bytes of the stream and the waits between them."""
     context = builder.context
-    projection = _raw_id_projection(provider, context, builder)
-    renderer = provider.wire.stream_renderer(projection, context.model, context.request)
-    rework = id_remover(_call_ids(builder)) if "missing-ids" in faults else None
+    render_context = _raw_id_context(provider, context, builder)
+    renderer = provider.wire.stream_renderer(render_context, context.model, context.request)
+    change_payload = id_remover(_call_ids(builder)) if "missing-ids" in faults else None
     steps = list(builder.stream_steps())
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         if isinstance(step, WaitStep):
-            if not _is_leading_wait(steps, place):
+            if not _is_leading_wait(steps, index):
                 yield step
             continue
         if isinstance(step, CutStep):
             return
-        data = renderer.render((Failed(in_words(step)) if isinstance(step, ErrorStep) else step,))
-        if rework is not None and data:
-            data = map_payloads(data, rework)
+        data = renderer.render((Failed(make_error(step)) if isinstance(step, ErrorStep) else step,))
+        if change_payload is not None and data:
+            data = map_payloads(data, change_payload)
         if "double-finish" in faults and isinstance(step, Finished):
             data = repeat_end(data)
         if data:
@@ -128,6 +130,6 @@ def _encode_steps(
         yield framing.close()
 
 
-def _is_leading_wait(steps: list[StreamStep], place: int) -> bool:
+def _is_leading_wait(steps: list[StreamStep], index: int) -> bool:
     """True for a wait at the start of the reply, which already delayed the response."""
-    return all(isinstance(step, WaitStep) for step in steps[1:place])
+    return all(isinstance(step, WaitStep) for step in steps[1:index])

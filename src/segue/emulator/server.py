@@ -51,8 +51,8 @@ class _Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         self.logger = _QUIET_LOGGER
         # asyncio sets this only for sockets created with an explicit protocol.
-        bare: socket.socket = transport.get_extra_info("socket")
-        bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        raw_socket: socket.socket = transport.get_extra_info("socket")
+        raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)
 
 
@@ -115,7 +115,7 @@ class Emulator:
 
     def __enter__(self) -> Emulator:
         if self._stop is None:
-            raise InputError("this provider was stopped; start a new one")
+            raise InputError("this emulator was stopped; start a new one")
         return self
 
     def __exit__(
@@ -134,13 +134,13 @@ class Emulator:
     async def _listen(self) -> None:
         """Runs uvicorn's protocol without its server, which checks for shutdown only ten times a second."""
         self._config.load()
-        loop, over = asyncio.get_running_loop(), asyncio.Event()
-        self._stop = partial(loop.call_soon_threadsafe, over.set)
+        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+        self._stop = partial(loop.call_soon_threadsafe, stopped.set)
 
         connected = partial(_Connection, config=self._config, server_state=self._state, app_state={})
         server = await loop.create_server(connected, sock=self._socket, backlog=_BACKLOG)
         self._ready.set()
-        await over.wait()
+        await stopped.wait()
         # Connections that are being accepted are not tracked yet and would leak if the server closed first.
         with suppress(NotImplementedError):
             loop.remove_reader(self._socket)
@@ -157,7 +157,7 @@ class Emulator:
     # ------------------------------------------------------------------------------------------------------------ ASGI
 
     async def _serve(self, scope: Mapping[str, Any], receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
-        pieces: list[bytes] = []
+        chunks: list[bytes] = []
         size = 0
         while True:
             event = await receive()
@@ -166,34 +166,38 @@ class Emulator:
             # A body that is too large is still read to its end, or the client would not get the error.
             size += len(event.get("body", b""))
             if size <= self._app.max_body_bytes:
-                pieces.append(event.get("body", b""))
+                chunks.append(event.get("body", b""))
             if not event.get("more_body"):
                 break
-        whole = size <= self._app.max_body_bytes
-        answer = self._app.handle(_read_request(scope, b"".join(pieces) if whole else b"", whole=whole))
-        if answer.delay:
-            await asyncio.sleep(answer.delay)
-        if answer.status:
-            await self._send(answer, send)
-        if answer.reset:
+        is_complete = size <= self._app.max_body_bytes
+        response = self._app.handle(
+            _read_request(scope, b"".join(chunks) if is_complete else b"", is_complete=is_complete)
+        )
+        if response.delay:
+            await asyncio.sleep(response.delay)
+        if response.status:
+            await self._send(response, send)
+        if response.reset:
             await self._reset(scope, receive)
 
-    async def _send(self, answer: HttpResponse, send: Callable[[Any], Any]) -> None:
-        headers = [(b"content-type", answer.content_type.encode())]
-        headers += [(name.encode(), value.encode()) for name, value in answer.headers.items()]
-        content = answer.content
+    async def _send(self, response: HttpResponse, send: Callable[[Any], Any]) -> None:
+        headers = [(b"content-type", response.content_type.encode())]
+        headers += [(name.encode(), value.encode()) for name, value in response.headers.items()]
+        content = response.content
         length = (
-            len(content) if answer.declared_length is None and isinstance(content, bytes) else answer.declared_length
+            len(content)
+            if response.declared_length is None and isinstance(content, bytes)
+            else response.declared_length
         )
         if length is not None:
             headers.append((b"content-length", str(length).encode()))
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
         if isinstance(content, bytes):
-            await send({"type": "http.response.body", "body": content, "more_body": answer.reset})
+            await send({"type": "http.response.body", "body": content, "more_body": response.reset})
         else:
-            async for piece in content:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        if not answer.reset and not isinstance(content, bytes):
+            async for chunk in content:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        if not response.reset and not isinstance(content, bytes):
             await send({"type": "http.response.body", "body": b""})
 
     async def _reset(self, scope: Mapping[str, Any], receive: Callable[[], Any]) -> None:
@@ -203,9 +207,9 @@ class Emulator:
         for connection in list(self._state.connections):
             if getattr(connection, "client", None) == scope.get("client"):
                 transport = _transport(connection)
-                bare = transport.get_extra_info("socket")
-                if bare is not None:
-                    bare.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                raw_socket = transport.get_extra_info("socket")
+                if raw_socket is not None:
+                    raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 transport.abort()
         while (await receive())["type"] != "http.disconnect":
             pass
@@ -215,7 +219,7 @@ def _transport(connection: Any) -> Any:
     return connection.transport
 
 
-def _read_request(scope: Mapping[str, Any], body: bytes, *, whole: bool) -> HttpRequest:
+def _read_request(scope: Mapping[str, Any], body: bytes, *, is_complete: bool) -> HttpRequest:
     raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
     query: bytes = scope["query_string"]
     return HttpRequest(
@@ -226,7 +230,7 @@ def _read_request(scope: Mapping[str, Any], body: bytes, *, whole: bool) -> Http
         body=body,
         raw_path=raw_path.decode("latin-1"),
         raw_query=query.decode("latin-1"),
-        is_complete=whole,
+        is_complete=is_complete,
     )
 
 
@@ -279,33 +283,33 @@ def start(
     return Emulator(app, port, host=host)
 
 
-def _is_seconds(given: object) -> bool:
-    return isinstance(given, int | float) and not math.isnan(given) and given >= 0
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not math.isnan(value) and value >= 0
 
 
-def _check_keys(given: str | Iterable[str]) -> frozenset[str]:
-    keys = frozenset([given] if isinstance(given, str) else given)
+def _check_keys(value: str | Iterable[str]) -> frozenset[str]:
+    keys = frozenset([value] if isinstance(value, str) else value)
     for key in keys:
         require_string(key, "keys")
     return keys
 
 
-def _load_script(given: str | Path | Script | None) -> Script | None:
-    if given is None or isinstance(given, Script):
-        return given
-    if isinstance(given, Path):
+def _load_script(value: str | Path | Script | None) -> Script | None:
+    if value is None or isinstance(value, Script):
+        return value
+    if isinstance(value, Path):
         try:
-            return Script.parse(given.read_text("utf-8"), str(given))
+            return Script.parse(value.read_text("utf-8"), str(value))
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8"
             why = why[:1].lower() + why[1:]
-            raise InputError(f"can't read the script {given}: {why}", path="script") from None
+            raise InputError(f"can't read the script {value}: {why}", path="script") from None
     try:
-        return Script.parse(given)
+        return Script.parse(value)
     except InputError as error:
-        if not _looks_like_path(given):
+        if not _looks_like_path(value):
             raise
-        raise InputError(f"{error.message}; for a script file pass Path({given!r})", path="script") from None
+        raise InputError(f"{error.message}; for a script file pass Path({value!r})", path="script") from None
 
 
 def _looks_like_path(text: object) -> bool:

@@ -74,9 +74,9 @@ class Signer:
         self._head = prefix
         self._url = alphabet == "url"
 
-    def sign(self, seal: SignaturePayload, account: str) -> str:
-        payload = wire_json.encode(seal)
-        signed = self._mac(payload, account, seal.model) + payload
+    def sign(self, signed_payload: SignaturePayload, account: str) -> str:
+        payload = wire_json.encode(signed_payload)
+        signed = self._mac(payload, account, signed_payload.model) + payload
         text = base64.urlsafe_b64encode(signed) if self._url else base64.b64encode(signed)
         return self._head + text.decode("ascii")
 
@@ -87,12 +87,12 @@ class Signer:
         try:
             decode = base64.urlsafe_b64decode if self._url else base64.b64decode
             signed = decode(text[len(self._head) :].encode("ascii"))
-            seal = wire_json.decode(signed[_MAC_LENGTH:], type=warm_type(SignaturePayload))
+            signed_payload = wire_json.decode(signed[_MAC_LENGTH:], type=warm_type(SignaturePayload))
         except (ValueError, binascii.Error, DecodeError, ValidationError):
             return None
         return (
-            seal
-            if hmac.compare_digest(signed[:_MAC_LENGTH], self._mac(signed[_MAC_LENGTH:], account, seal.model))
+            signed_payload
+            if hmac.compare_digest(signed[:_MAC_LENGTH], self._mac(signed[_MAC_LENGTH:], account, signed_payload.model))
             else None
         )
 

@@ -7,7 +7,18 @@ from typing import TypeGuard
 
 import msgspec
 
-from segue.canonical.blocks import Block, Media, Message, OmitReason, Opaque, Text, ToolCall, ToolResponse, edit_block
+from segue.canonical.blocks import (
+    Block,
+    Media,
+    Message,
+    OmitReason,
+    Opaque,
+    Speaker,
+    Text,
+    ToolCall,
+    ToolResponse,
+    edit_block,
+)
 from segue.canonical.json import encode_json_text
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, are_identical
@@ -25,12 +36,13 @@ __all__ = [
 
 _RESULT_TYPES: frozenset[type] = frozenset({ToolResponse})
 _MEDIA_TYPES = frozenset({Media, Opaque, ToolResponse})
+_ROLE_NAMES: dict[Speaker, str] = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}
 _OMIT_FINDINGS: dict[OmitReason, tuple[Kind, str]] = {
-    "repeated": ("dedupe", "dropped: repeats an item with the same id"),
-    "missing": ("dropped", "dropped: refers to history that is not in this body"),
-    "listing": ("dropped", "dropped: a list of tools is not part of the conversation"),
-    "declaring": ("moved", "tools declared in mid-conversation moved to the tool declarations"),
-    "instruction": ("dropped", "dropped: an instruction to the API, not part of the conversation"),
+    "repeated": ("dedupe", "{kind} dropped: repeats an item with the same id"),
+    "missing": ("dropped", "{kind} dropped: refers to history that is not in this body"),
+    "listing": ("dropped", "{kind} dropped: a list of tools is not part of the conversation"),
+    "declaring": ("moved", "{kind}: tools declared in mid-conversation moved to the tool declarations"),
+    "instruction": ("dropped", "{kind} dropped: an instruction to the API, not part of the conversation"),
 }
 
 
@@ -59,8 +71,8 @@ def drop_omitted_blocks(blocks: Iterable[Block], report: Report) -> list[Block]:
     kept: list[Block] = []
     for block in blocks:
         if isinstance(block, Opaque) and block.omit_reason is not None:
-            kind, why = _OMIT_FINDINGS[block.omit_reason]
-            report.add(kind, f"{block.kind}: {why}", subject=block.text or block.kind)
+            kind, message = _OMIT_FINDINGS[block.omit_reason]
+            report.add(kind, message.format(kind=block.kind), subject=block.text or block.kind)
         elif isinstance(block, ToolCall) and block.broken:
             why = f"incomplete call of {block.name} dropped: it was cut off"
             report.add("dropped", why, call_id=block.id, subject=block.name)
@@ -238,7 +250,7 @@ def _convert_result_media(draft: Draft, response: ToolResponse) -> tuple[ToolRes
         ):
             kept.append(block)
         elif block.kind in draft.constraints.media_in_user:
-            why = f"{block.kind} in a tool result moved after the results"
+            why = f"{block.kind} in a tool result moved after the results: not accepted inside them"
             draft.report.add("moved", why, call_id=response.call_id)
             kept.append(Text(TEXTS.media_moved.format(kind=block.kind)))
             moved += [Text(TEXTS.media_label.format(kind=block.kind, tool=draft.tool_name(response))), block]
@@ -287,7 +299,9 @@ def drop_empty(draft: Draft) -> Draft:
             kept = [_drop_empty_parts(draft, b) for b in message.blocks if not _is_rejected_text(draft, b)]
             message = message if are_identical(kept, message.blocks) else message.with_blocks(tuple(kept))
         if _is_empty_message(draft, message):
-            draft.report.add("dropped", f"empty message dropped (speaker {message.speaker})", subject=message.speaker)
+            draft.report.add(
+                "dropped", f"empty {_ROLE_NAMES[message.speaker]} message dropped", subject=message.speaker
+            )
         else:
             messages.append(message)
     return draft.with_messages(messages)

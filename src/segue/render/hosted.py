@@ -65,7 +65,7 @@ def _report_nested_calls(draft: Draft) -> None:
     tools = {call.origin.raw_id: call.name for call in calls} if nested else {}
     for call in nested:
         tool = draft.project_name(tools[call.origin.parent]) if call.origin.parent in tools else "another call"
-        why = f"call made by {tool}: rendered as a call of the model"
+        why = f"call made by {tool} rendered as a call of the model"
         draft.report.add("text", why, call_id=call.id, subject=call.name)
 
 
@@ -156,7 +156,12 @@ def _split_into_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Mes
         elif isinstance(block, ToolResponse) and results[block.call_id] is block:
             blocks.append(msgspec.structs.replace(block, hosted=False, native=None))
         elif isinstance(block, ToolResponse):
-            draft.report.add("dedupe", "repeated result dropped", call_id=block.call_id, subject=result_text(block))
+            draft.report.add(
+                "dedupe",
+                "second result of a hosted tool call dropped",
+                call_id=block.call_id,
+                subject=result_text(block),
+            )
     return split_by_speaker(message.with_blocks(tuple(blocks)), reply_speaker)
 
 

@@ -56,7 +56,7 @@ def _join_replies(draft: Draft) -> Iterator[Message]:
         if len(run) == 1 or all(draft.is_native(message) for message in run):
             yield from run
             continue
-        draft.report.add("moved", "messages of one reply joined")
+        draft.report.add("moved", "messages of one reply merged")
         yield run[0].with_blocks(tuple(block for message in run for block in message.blocks))
 
 
@@ -97,7 +97,9 @@ def order_results(draft: Draft) -> Draft:
         if position in misplaced:
             results = tuple(responses[call.id] for call in misplaced[position])
             if _has_moved(draft, position, results):
-                draft.report.add("reordered", "tool results moved to their calls", call_id=results[0].call_id)
+                draft.report.add(
+                    "reordered", "tool results moved directly after their calls", call_id=results[0].call_id
+                )
             messages.append(Message("tool", results, turn_key=message.turn_key))
     return draft.with_messages(messages)
 

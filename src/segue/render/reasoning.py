@@ -19,6 +19,8 @@ from segue.render.draft import Draft, are_identical, has_reasoning
 __all__ = ["can_keep_reasoning", "filter_reasoning", "mark_rewritten", "replace_reasoning"]
 
 _NOT_OWN = "reasoning of {whose} dropped: {api} does not accept it"
+_UNSIGNED = "reasoning of {whose} dropped: it has no signature"
+_OTHER_MODEL = "reasoning of {whose} dropped: it is valid only for the model that generated it"
 _INVALID_SIGNATURE = "reasoning of {whose} dropped: its signature is not valid for {api}"
 _DETACHED = "reasoning of {whose} dropped: the item that followed it is missing"
 
@@ -116,7 +118,15 @@ def _has_content(block: Block) -> bool:
 
 
 def _drop_reason(draft: Draft, block: Block) -> str:
-    return _INVALID_SIGNATURE if isinstance(block, Thinking) and _has_invalid_signature(draft, block) else _NOT_OWN
+    if not isinstance(block, Thinking) or block.origin.provider != draft.constraints.provider:
+        return _NOT_OWN
+    if _has_invalid_signature(draft, block):
+        return _INVALID_SIGNATURE
+    if draft.constraints.reasoning_replay != "signed":
+        return _NOT_OWN
+    if not block.signature and not block.encrypted:
+        return _UNSIGNED
+    return _NOT_OWN if _is_from_model(draft, block) else _OTHER_MODEL
 
 
 def _has_invalid_signature(draft: Draft, block: Thinking) -> bool:

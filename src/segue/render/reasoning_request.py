@@ -97,17 +97,17 @@ def adjust_reasoning(draft: Draft) -> Draft:
     ):
         if constraints.can_disable_reasoning:
             return _disable_reasoning(draft, "not allowed with a forced tool choice")
-        why = "tool choice set to auto: this model does not accept a forced tool choice"
+        why = "`tool_choice` set to auto: the model does not accept a forced tool while reasoning is on"
         draft.report.add("adjusted", why, subject="tool_choice")
         return draft.with_options(tool_choice=ToolChoice("auto"))
     if not draft.reasoning_on:
         return draft
     # OAI-CHAT-17
     if constraints.reasoning_excludes_tools and any(_is_function(tool, draft) for tool in draft.tools):
-        return _disable_reasoning(draft, "this model does not accept it together with function tools")
+        return _disable_reasoning(draft, "the model does not accept it together with function tools")
     # ANT-24
     if constraints.open_exchange_needs_reasoning and not _is_adaptive(draft) and _starts_without_reasoning(draft):
-        return _disable_reasoning(draft, "the open exchange does not begin with reasoning")
+        return _disable_reasoning(draft, "the current tool loop does not begin with reasoning")
     return draft
 
 
@@ -140,7 +140,5 @@ def _starts_without_reasoning(draft: Draft) -> bool:
 
 
 def _disable_reasoning(draft: Draft, why: str) -> Draft:
-    draft.report.add(
-        "adjusted", f"reasoning switched off for this request: {why}", subject="reasoning", fault="rendering"
-    )
+    draft.report.add("adjusted", f"reasoning disabled: {why}", subject="reasoning", fault="rendering")
     return draft.with_options(reasoning=Reasoning(enabled=False, effort="none"))

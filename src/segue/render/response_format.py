@@ -21,7 +21,7 @@ def apply_response_format(draft: Draft) -> Draft:
     if draft.is_same_api or form is None:
         return draft
     if form.kind == "schema" and not draft.constraints.supports_schemas:
-        why = "response schema moved into the system text: the target supports JSON without a schema only"
+        why = "response schema moved into the system text: the target supports JSON only without a schema"
         draft.report.add("adjusted", why, subject="response_format")
         # Without a schema the JSON is always an object.
         wrapped = (form.schema or {}).get("type", "object") == "object"

@@ -60,8 +60,8 @@ def _rank(response: ToolResponse) -> int:
 
 def _describe_duplicate(block: ToolResponse, best: ToolResponse) -> str:
     if has_same_content(block, best):
-        return "repeated result"
-    return f"second result ({state_of(block)}) of a call whose result is {state_of(best)}"
+        return "identical second result"
+    return f"second result of a call ({state_of(block)}; the one kept is {state_of(best)})"
 
 
 def result_text(response: ToolResponse) -> str | None:
@@ -86,7 +86,7 @@ def convert_orphans(draft: Draft) -> Draft:
     if draft.request.continues is not None and draft.is_same_api:
         provider_held = _results_of_provider_state(draft)
     elif draft.request.continues is not None:
-        why = f"history before this body not available: it continues from {draft.request.continues}"
+        why = f"earlier history missing: the body refers to it only by {draft.request.continues}"
         draft.report.add("dropped", why)
     results = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolResponse)]
     orphan_ids = (
@@ -176,7 +176,11 @@ def _shifts_positions(draft: Draft, message: Message, answered: Collection[str])
     return draft.constraints.pairs_by_position and any(call.id in answered for call in client_calls(draft, message))
 
 
+# Stored with the result.
+_NO_RESULT = "interrupted: no result was recorded"
+
+
 def _make_synthetic(draft: Draft, call: ToolCall) -> ToolResponse:
-    why = "interrupted: no result was recorded"
-    draft.report.add("synthetic", why, call_id=call.id, subject=call.name)
-    return call.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=why)
+    message = "added an error result for a tool call without a result"
+    draft.report.add("synthetic", message, call_id=call.id, subject=call.name)
+    return call.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=_NO_RESULT)

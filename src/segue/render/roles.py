@@ -12,7 +12,8 @@ from segue.render.draft import Draft, group_runs, has_reasoning
 
 __all__ = ["FILLER_INSERTED", "fix_ends", "group_results", "insert_fillers", "merge_neighbours", "place_system_text"]
 
-FILLER_INSERTED = "added an assistant message between a tool result and the next user message"
+FILLER_INSERTED = "added an assistant message between a tool result and a user message: the target requires one"
+_USER_APPENDED = "added a user message at the end: the target requires one"
 _PREFILL_NOT_CONTINUED = "added a user message at the end: the target can't continue a prefill"
 
 
@@ -166,7 +167,7 @@ def merge_neighbours(draft: Draft) -> Draft:
         return draft
     runs = list(group_runs(draft.messages, lambda last, message: _can_merge(draft, last, message)))
     if any(len(run) > 1 and all(draft.is_native(message) for message in run) for run in runs):
-        draft.report.add("moved", "neighbouring messages of one role merged")
+        draft.report.add("moved", "consecutive messages of one role merged")
     return draft.with_messages(map(_join_messages, runs))
 
 
@@ -248,7 +249,7 @@ def _fix_beginning(draft: Draft) -> Draft:
     valid = draft.is_native(first) and free and not bare and not alone
     if first.speaker == "human" or valid:
         return draft
-    draft.report.add("inserted", "added a user message at the beginning")
+    draft.report.add("inserted", "added a user message at the beginning: the target requires one")
     return draft.with_messages((*draft.messages[:head], _text_message("human", TEXTS.head), *draft.messages[head:]))
 
 
@@ -330,7 +331,7 @@ def _report_dropped_prefills(draft: Draft) -> None:
     if dropped_count:
         draft.report.add(
             "dropped",
-            f"prefill flag dropped ({dropped_count} message{'s' if dropped_count > 1 else ''})",
+            f"prefill flag of {dropped_count} message{'s' if dropped_count > 1 else ''} dropped: not supported",
             fault="projection",
         )
 
@@ -366,5 +367,5 @@ def _trim_ending(draft: Draft, last: Message) -> Message:
 
 def _append_tail(draft: Draft) -> Draft:
     begun = bool(draft.request.messages) and _is_cross_api_prefill(draft, draft.request.messages[-1])
-    draft.report.add("inserted", _PREFILL_NOT_CONTINUED if begun else "added a user message at the end")
+    draft.report.add("inserted", _PREFILL_NOT_CONTINUED if begun else _USER_APPENDED)
     return draft.with_messages((*draft.messages, _text_message("human", TEXTS.tail)))

@@ -73,7 +73,7 @@ def drop_options(options: Options, report: Report, why: str, *names: str) -> Opt
     present = [name for name in names if getattr(options, name) is not None]
     for name in present:
         key = _REPORT_NAMES.get(name, name)
-        report.add("adjusted", f"{key} dropped: {why}", subject=key)
+        report.add("adjusted", f"`{key}` dropped: {why}", subject=key)
     return msgspec.structs.replace(options, **dict.fromkeys(present)) if present else options
 
 
@@ -119,7 +119,7 @@ def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Re
     if effort is None and reasoning.enabled and not reasoning.adaptive and not by_default:
         report.add(
             "adjusted",
-            "reasoning effort set to medium: the target enables reasoning by its effort",
+            "reasoning effort set to medium: the target enables reasoning by an effort",
             subject="reasoning",
         )
         return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort="medium"))

@@ -23,7 +23,7 @@ def drop_foreign_hosted(block: Block, api: str, report: Report) -> bool:
     if not _is_hosted(block) or is_from_api(block, api):
         return False
     tool = block.name if isinstance(block, ToolCall | ToolResponse) else None
-    report.add("dropped", f"{tool or 'a tool call'} dropped: it was run by another provider", subject=tool)
+    report.add("dropped", f"call of {tool or 'a hosted tool'} dropped: another provider ran it", subject=tool)
     return True
 
 
@@ -43,6 +43,6 @@ def media_as_text(block: Block, api: str, report: Report) -> Block:
     """The block, or a text in place of another API's media, which a reply of this API cannot hold."""
     if not isinstance(block, Media) or is_from_api(block, api):
         return block
-    report.add("text", f"{block.kind} replaced by text: a reply of this API cannot contain it", subject=block.kind)
+    report.add("text", f"{block.kind} rendered as text: a reply of this API cannot contain it", subject=block.kind)
     parts = (TEXTS.unsupported.format(kind=block.kind), block.name, block.url)
     return Text(" ".join(part for part in parts if part))

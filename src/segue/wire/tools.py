@@ -42,12 +42,22 @@ def repeated_key_note(text: object, value: object) -> dict[str, Any] | None:
 def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:
     """The arguments as a JSON object; anything else is wrapped and reported."""
     if call.arguments is None and call.arguments_text is not None:
-        report.add("argument", "arguments sent as `_raw`: they are not valid JSON", call_id=call.id, subject=call.name)
+        report.add(
+            "argument",
+            "arguments wrapped in an object as `_raw`: they are not valid JSON",
+            call_id=call.id,
+            subject=call.name,
+        )
         return {"_raw": call.arguments_text}
     if isinstance(call.arguments, dict):
         return cast("dict[str, Any]", call.arguments)
     key = FREE_TEXT_KEY if call.kind == "custom" else "value"
-    report.add("argument", f"arguments sent as `{key}`: they are not an object", call_id=call.id, subject=call.name)
+    report.add(
+        "argument",
+        f"arguments wrapped in an object as `{key}`: they are not an object",
+        call_id=call.id,
+        subject=call.name,
+    )
     return {key: call.arguments}
 
 
@@ -87,7 +97,7 @@ def drop_call_nulls(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
 
 def undeclarable_message(tool: Tool) -> str:
     """The finding for a hosted tool that the target does not have."""
-    return f"tool {tool.name} not declared: only its own API has this type of tool"
+    return f"hosted tool {tool.name} not declared: the target has no such tool"
 
 
 def to_function_tool(tool: Tool, report: Report) -> Tool:

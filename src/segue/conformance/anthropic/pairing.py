@@ -106,7 +106,7 @@ def results_first(request: AnthropicRequest) -> Iterator[Problem]:
 @table.rule("ANT-07")
 def results_match_calls(request: AnthropicRequest) -> Iterator[Problem]:
     """A tool_result is in a user message and has the id of a tool_use in the assistant message before."""
-    remote = {block.id for block in request.blocks_of("mcp_tool_use") if has_text(block.id)}
+    mcp_ids = {block.id for block in request.blocks_of("mcp_tool_use") if has_text(block.id)}
     thread = request.body.get("thread")
     for before, turn, _ in _with_neighbours(request):
         # A continued thread: the provider stores the calls before its first message.
@@ -118,7 +118,7 @@ def results_match_calls(request: AnthropicRequest) -> Iterator[Problem]:
             if turn.role != "user":
                 yield Problem(block.path, f"the result of {quote(name)} is in a {turn.role} message")
             # ANT-10 covers results for calls of MCP tools.
-            elif has_text(name) and name not in call_ids and name not in remote:
+            elif has_text(name) and name not in call_ids and name not in mcp_ids:
                 yield Problem(block.path, f"the message before has no tool_use with the id {quote(name)}")
 
 
@@ -153,8 +153,8 @@ def server_results_follow_calls(request: AnthropicRequest) -> Iterator[Problem]:
 @table.rule("ANT-10")
 def mcp_blocks_in_assistant(request: AnthropicRequest) -> Iterator[Problem]:
     """Calls of MCP tools and their results are in assistant messages; they have no tool_result."""
-    remote = {block.id for block in request.blocks_of("mcp_tool_use") if has_text(block.id)}
-    local = {block.id for block in request.blocks_of("tool_use") if has_text(block.id)}
+    mcp_ids = {block.id for block in request.blocks_of("mcp_tool_use") if has_text(block.id)}
+    client_ids = {block.id for block in request.blocks_of("tool_use") if has_text(block.id)}
     for block in request.blocks_of("mcp_tool_use"):
         if block.role != "assistant":
             yield Problem(block.path, f"the mcp_tool_use {quote(block.id)} is in a {block.role} message")
@@ -162,7 +162,7 @@ def mcp_blocks_in_assistant(request: AnthropicRequest) -> Iterator[Problem]:
         yield Problem(block.path, f"there is no mcp_tool_use with the id {quote(block.tool_use_id)} before this result")
     for block in request.blocks_of("tool_result"):
         name = block.tool_use_id
-        if has_text(name) and name in remote and name not in local:
+        if has_text(name) and name in mcp_ids and name not in client_ids:
             yield Problem(
                 block.path, f"{quote(name)} is an mcp_tool_use; its result comes from the server, not from the client"
             )
@@ -172,14 +172,14 @@ def _find_stray_results(request: AnthropicRequest, call: str, results: set[str] 
     """Yields results without their call before them in the same exchange."""
     if not any(block_type in request.blocks_by_type for block_type in results):
         return
-    known: set[str] = set()
+    call_ids: set[str] = set()
     for turn in request.turns:
         if turn.has_user_content():
-            known.clear()
+            call_ids.clear()
         for block in turn.blocks:
             if block.type == call and turn.role == "assistant" and has_text(block.id):
-                known.add(block.id)
+                call_ids.add(block.id)
             elif block.type in results:
                 name = block.tool_use_id
-                if turn.role != "assistant" or not has_text(name) or name not in known:
+                if turn.role != "assistant" or not has_text(name) or name not in call_ids:
                     yield block

@@ -155,13 +155,13 @@ def parse_request(body: Mapping[str, object], model: Model) -> AnthropicRequest:
         Message(index, role, data, _parse_blocks(f"messages[{index}]", role, data.get("content")))
         for index, role, data in iter_messages(body)
     ]
-    kinds: dict[str, list[Block]] = {}
+    blocks_by_type: dict[str, list[Block]] = {}
     for message in messages:
         for block in message.blocks:
-            kinds.setdefault(block.type, []).append(block)
+            blocks_by_type.setdefault(block.type, []).append(block)
     declared = body.get("tools")
     tools = [
         Tool(f"tools[{index}]", tool if is_object(tool) else {})
         for index, tool in enumerate(declared if is_list(declared) else ())
     ]
-    return AnthropicRequest(body, model, messages, _merge_turns(messages), kinds, tools)
+    return AnthropicRequest(body, model, messages, _merge_turns(messages), blocks_by_type, tools)

@@ -65,9 +65,7 @@ def no_prefill(request: AnthropicRequest) -> Iterator[Problem]:
     # ANT-16: an empty message at the end is known to be accepted.
     severity: Severity = "reject" if ending.blocks else "risk"
     where = request.messages[-1].path
-    yield Problem(
-        where, f"the last message is the assistant's; {why}, so the last message must be the user's", severity
-    )
+    yield Problem(where, f"the last message has the role assistant; {why}, so it must have the role user", severity)
 
 
 # ANT-23
@@ -80,7 +78,7 @@ def prefill_without_trailing_space(request: AnthropicRequest) -> Iterator[Proble
     last = ending.blocks[-1]
     text = text_or_empty(last.data.get("text")) if last.type == "text" else ""
     if text != text.rstrip():
-        yield Problem(last.path, "the last message is the assistant's and ends in white space")
+        yield Problem(last.path, "the last message has the role assistant (a prefill) and ends in white space")
 
 
 # ANT-24

@@ -38,11 +38,11 @@ def _is_rejected_by_schema(path: str, rejected: frozenset[str]) -> bool:
 
 def _adapt_rule(rule: Rule[ResponsesRequest]) -> Rule[FoundryRequest]:
     def check(request: FoundryRequest) -> Iterator[Problem]:
-        for finding in rule.check(request.responses):
+        for problem in rule.check(request.responses):
             # Foundry has more tool types than Responses; the schema checks them.
-            is_foundry_type = rule.name == "tools_valid" and finding.path.endswith(".type")
-            if not is_foundry_type and not _is_rejected_by_schema(finding.path, request.rejected_paths):
-                yield finding
+            is_foundry_type = rule.name == "tools_valid" and problem.path.endswith(".type")
+            if not is_foundry_type and not _is_rejected_by_schema(problem.path, request.rejected_paths):
+                yield problem
 
     number = "AZF-05" if rule.name == "no_outputs_for_mcp_calls" else rule.number
     return Rule(number, rule.name, rule.description, rule.severity, rule.applies_to, check)

@@ -36,14 +36,19 @@ _ITEM = re.compile(r"input\[\d+\]")
 _JSON_TYPE_NAMES: Mapping[ValueKind, str] = {"list": "array", "map": "object", "bytes": "string"}
 
 
-def _rule_number(fault: Mismatch) -> str:
+def _rule_number(mismatch: Mismatch) -> str:
     """Returns the rule that a mismatch breaks: AZF-03 if there is no more specific one."""
-    place = _ITEM.sub("", fault.path, count=1) if _ITEM.match(fault.path) else ""
-    if place == ".type" and fault.kind == "choice":
+    place = _ITEM.sub("", mismatch.path, count=1) if _ITEM.match(mismatch.path) else ""
+    if place == ".type" and mismatch.kind == "choice":
         return "AZF-08"
-    if place == ".arguments" and fault.kind == "type" and fault.spec.kind == "string":
+    if place == ".arguments" and mismatch.kind == "type" and mismatch.spec.kind == "string":
         return "AZF-10"
-    if place == ".id" and fault.kind == "missing" and is_object(fault.value) and fault.value.get("type") == "reasoning":
+    if (
+        place == ".id"
+        and mismatch.kind == "missing"
+        and is_object(mismatch.value)
+        and mismatch.value.get("type") == "reasoning"
+    ):
         return "AZF-11"
     return "AZF-03"
 
@@ -60,31 +65,31 @@ def _json_type(value: object) -> str:
     return "array" if is_list(value) else "object" if is_object(value) else type(value).__name__
 
 
-def _format_message(fault: Mismatch) -> str:
-    form = fault.spec
-    match fault.kind:
-        case "type" if form.any_of:
+def _format_message(mismatch: Mismatch) -> str:
+    spec = mismatch.spec
+    match mismatch.kind:
+        case "type" if spec.any_of:
             expected = ", ".join(
-                dict.fromkeys(_JSON_TYPE_NAMES.get(option.kind, option.kind) for option in form.any_of)
+                dict.fromkeys(_JSON_TYPE_NAMES.get(option.kind, option.kind) for option in spec.any_of)
             )
-            return f"Expected one of: {expected}; got {_json_type(fault.value)}"
+            return f"Expected one of: {expected}; got {_json_type(mismatch.value)}"
         case "type":
-            return f"Expected {_JSON_TYPE_NAMES.get(form.kind, form.kind)}, got {_json_type(fault.value)}"
+            return f"Expected {_JSON_TYPE_NAMES.get(spec.kind, spec.kind)}, got {_json_type(mismatch.value)}"
         case "missing":
-            return f"Required property '{fault.key}' is missing"
+            return f"Required property '{mismatch.key}' is missing"
         case "choice":
-            return f"Invalid discriminator {fault.value!r:.80}. Allowed: {', '.join(sorted(form.variants))}"
+            return f"Invalid discriminator {mismatch.value!r:.80}. Allowed: {', '.join(sorted(spec.variants))}"
         case "value":
-            return f"Invalid value {fault.value!r:.80}. Allowed: {', '.join(form.values)}"
+            return f"Invalid value {mismatch.value!r:.80}. Allowed: {', '.join(spec.values)}"
         case "short" | "long" | "pattern" | "unknown" | "none" | "several":
-            return f"{fault.path} has more than the {form.maximum} that are allowed"
+            return f"{mismatch.path} has more than the {spec.maximum} that are allowed"
 
 
 def parse_request(body: Mapping[str, object], model: Model) -> FoundryRequest:
     """Parses a body; any object is accepted."""
     found: dict[str, list[Problem]] = {}
     rejected: set[str] = set()
-    for fault in find_mismatches(BODY, body):
-        found.setdefault(_rule_number(fault), []).append(Problem(fault.path, _format_message(fault)))
-        rejected.add(fault.path)
+    for mismatch in find_mismatches(BODY, body):
+        found.setdefault(_rule_number(mismatch), []).append(Problem(mismatch.path, _format_message(mismatch)))
+        rejected.add(mismatch.path)
     return FoundryRequest(read_responses(body, model), found, frozenset(rejected))

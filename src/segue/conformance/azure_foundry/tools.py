@@ -168,9 +168,9 @@ _WEB_SEARCH = object_of(
 )
 
 
-def _tool_with_settings(name: str, form: Spec) -> Spec:
+def _tool_with_settings(name: str, settings: Spec) -> Spec:
     """Returns the spec of a tool of the service with its settings under its own name."""
-    return object_of({name: form}, **_TITLE)
+    return object_of({name: settings}, **_TITLE)
 
 
 TOOL = tagged(

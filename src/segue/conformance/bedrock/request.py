@@ -107,17 +107,17 @@ def _merge_turns(messages: Sequence[Message]) -> list[Turn]:
 
 
 # The rule that a mismatch breaks: BED-09 if there is no more specific one.
-def _rule_number(fault: Mismatch) -> str:
-    last = fault.path.rsplit(".", 1)[-1]
+def _rule_number(mismatch: Mismatch) -> str:
+    last = mismatch.path.rsplit(".", 1)[-1]
     if last == "toolUseId":
         return "BED-01"
-    if fault.spec == TOOL_NAME or (last == "name" and fault.kind == "missing" and _is_tool_name(fault.path)):
+    if mismatch.spec == TOOL_NAME or (last == "name" and mismatch.kind == "missing" and _is_tool_name(mismatch.path)):
         return "BED-02"
-    if fault.spec == SYSTEM_TEXT and fault.path.startswith("system"):
+    if mismatch.spec == SYSTEM_TEXT and mismatch.path.startswith("system"):
         return "BED-08"
-    if fault.spec == ROLE or (last == "role" and fault.kind == "missing"):
+    if mismatch.spec == ROLE or (last == "role" and mismatch.kind == "missing"):
         return "BED-10"
-    return "BED-11" if ".reasoningContent" in fault.path else "BED-09"
+    return "BED-11" if ".reasoningContent" in mismatch.path else "BED-09"
 
 
 def _is_tool_name(path: str) -> bool:
@@ -133,31 +133,31 @@ def _service_path(path: str) -> str:
     return _STEP.sub(lambda step: f".{int(step[1]) + 1}.member", path)
 
 
-def _format_message(fault: Mismatch) -> str:
-    form, path = fault.spec, fault.path
-    above = path[: -len(fault.key) - 1] or "input"
+def _format_message(mismatch: Mismatch) -> str:
+    spec, path = mismatch.spec, mismatch.path
+    above = path[: -len(mismatch.key) - 1] or "input"
     constraint = f"Value at '{_service_path(path)}' failed to satisfy constraint: Member must"
-    match fault.kind:
+    match mismatch.kind:
         case "type":
-            valid = _PYTHON_TYPES.get(form.kind, form.kind)
-            return f"Invalid type for parameter {path}: {type_name(fault.value)}, valid types: {valid}"
+            valid = _PYTHON_TYPES.get(spec.kind, spec.kind)
+            return f"Invalid type for parameter {path}: {type_name(mismatch.value)}, valid types: {valid}"
         case "missing":
-            return f'Missing required parameter in {above}: "{fault.key}"'
+            return f'Missing required parameter in {above}: "{mismatch.key}"'
         case "unknown" | "choice":
-            return f"Unknown parameter in {above}: {quote(fault.key)}, must be one of: {format_list(form.members)}"
+            return f"Unknown parameter in {above}: {quote(mismatch.key)}, must be one of: {format_list(spec.members)}"
         case "none":
-            return f"Must set one of the following keys for tagged union structure {path}: {format_list(form.members)}."
+            return f"Must set one of the following keys for tagged union structure {path}: {format_list(spec.members)}."
         case "several":
             seen = f"Invalid number of parameters set for tagged union structure {path}."
-            return f"{seen} Can only set one of the following keys: {format_list(form.members)}."
+            return f"{seen} Can only set one of the following keys: {format_list(spec.members)}."
         case "value":
-            return f"{constraint} satisfy enum value set: {format_list(form.values)}"
+            return f"{constraint} satisfy enum value set: {format_list(spec.values)}"
         case "short" | "long":
-            bound, side = (form.minimum, "greater") if fault.kind == "short" else (form.maximum, "less")
-            of_what = "value" if form.kind in ("integer", "number") else "length"
+            bound, side = (spec.minimum, "greater") if mismatch.kind == "short" else (spec.maximum, "less")
+            of_what = "value" if spec.kind in ("integer", "number") else "length"
             return f"{constraint} have {of_what} {side} than or equal to {bound}"
         case "pattern":
-            return f"{constraint} satisfy regular expression pattern: {form.pattern}"
+            return f"{constraint} satisfy regular expression pattern: {spec.pattern}"
 
 
 def _check_open_objects(body: Mapping[str, object], messages: Sequence[Message]) -> Iterator[Problem]:
@@ -186,8 +186,8 @@ def parse_request(body: Mapping[str, object], model: Model) -> BedrockRequest:
     """Parses a body; any object is accepted."""
     messages = list(_parse_messages(body.get("messages")))
     found: dict[str, list[Problem]] = {"BED-09": list(_check_open_objects(body, messages))}
-    for fault in find_mismatches(REQUEST, body):
-        found.setdefault(_rule_number(fault), []).append(Problem(fault.path, _format_message(fault)))
+    for mismatch in find_mismatches(REQUEST, body):
+        found.setdefault(_rule_number(mismatch), []).append(Problem(mismatch.path, _format_message(mismatch)))
     return BedrockRequest(body, model, messages, _merge_turns(messages), found)
 
 

@@ -138,25 +138,25 @@ def is_invalid_base64(text: str) -> bool:
     return value % (16 if rest == 2 else 4) != 0
 
 
-def check_fields(value: object, what: str, path: str, depth: int = 0) -> Iterator[Problem]:
+def check_fields(value: object, field_type: str, path: str, depth: int = 0) -> Iterator[Problem]:
     """Reports unknown names and wrong types in a value of this type."""
-    if value is None or what in ("any", "result"):
+    if value is None or field_type in ("any", "result"):
         return
-    if what.startswith("[]"):
+    if field_type.startswith("[]"):
         for place, entry in iter_entries(value, path):
-            yield from check_fields(entry, what[2:], place, depth)
+            yield from check_fields(entry, field_type[2:], place, depth)
     elif is_list(value):
         yield Problem(path, "Proto field is not repeating, cannot start list.")
-    elif what.startswith("{}"):
+    elif field_type.startswith("{}"):
         if not is_object(value):
             yield _invalid_value(path, "a map", value)
             return
         for key, entry in value.items():
-            yield from check_fields(entry, what[2:], f"{path}.{key}", depth)
-    elif what in FIELDS:
-        yield from _check_message(value, what, path, depth + 1)
+            yield from check_fields(entry, field_type[2:], f"{path}.{key}", depth)
+    elif field_type in FIELDS:
+        yield from _check_message(value, field_type, path, depth + 1)
     else:
-        yield from _check_scalar(value, what, path)
+        yield from _check_scalar(value, field_type, path)
 
 
 def find_newer_part_kind(part: Mapping[str, object]) -> str | None:
@@ -189,20 +189,20 @@ def _check_message(value: object, message: str, path: str, depth: int) -> Iterat
                 yield from check_fields(entry, fields[name], place, depth)
 
 
-def _check_scalar(value: object, what: str, path: str) -> Iterator[Problem]:
-    if what in ("struct", "object"):
+def _check_scalar(value: object, field_type: str, path: str) -> Iterator[Problem]:
+    if field_type in ("struct", "object"):
         if not is_object(value):
-            yield _invalid_value(path, "google.protobuf.Struct" if what == "struct" else "a message", value)
-    elif what == "bool":
+            yield _invalid_value(path, "google.protobuf.Struct" if field_type == "struct" else "a message", value)
+    elif field_type == "bool":
         if not isinstance(value, bool) and value not in ("true", "false"):
             yield _invalid_value(path, "TYPE_BOOL", value)
-    elif what in _ENUMS:
-        known = isinstance(value, str) and value.upper() in _ENUMS[what]
+    elif field_type in _ENUMS:
+        known = isinstance(value, str) and value.upper() in _ENUMS[field_type]
         if not known and (isinstance(value, bool) or not isinstance(value, int)):
-            yield _invalid_value(path, what.capitalize(), value)
+            yield _invalid_value(path, field_type.capitalize(), value)
     elif not isinstance(value, str):
-        yield _invalid_value(path, "TYPE_STRING" if what == "string" else "TYPE_BYTES", value)
-    elif what == "bytes" and is_invalid_base64(value):
+        yield _invalid_value(path, "TYPE_STRING" if field_type == "string" else "TYPE_BYTES", value)
+    elif field_type == "bytes" and is_invalid_base64(value):
         yield _invalid_value(path, "TYPE_BYTES", value, "Base64 decoding failed for ")
 
 

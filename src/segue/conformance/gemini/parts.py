@@ -95,7 +95,7 @@ def server_side_echoed(request: GeminiRequest) -> Iterator[Problem]:
                 seen[_SERVER_SIDE[member]].add(known)
             elif known and known not in seen[member]:
                 yield Problem(
-                    data.path_of("id"), f"no part before it has the id {quote(known)}; unknown ids are rejected"
+                    data.path_of("id"), f"no part before this one has the id {quote(known)}; unknown ids are rejected"
                 )
 
 

@@ -141,33 +141,33 @@ def _parse_part(value: object, path: str, role: str) -> Part:
 def _parse_content(value: object, path: str) -> Content:
     content = make_node(value, path)
     role = content.text("role")
-    listed = content.get("parts")
+    entries = content.get("parts")
     # An entry that is neither an object nor null has a wrong type (GEM-14); it is not an empty part.
     parts = [
         _parse_part(entry, place, role)
-        for place, entry in iter_entries(listed, content.path_of("parts"))
+        for place, entry in iter_entries(entries, content.path_of("parts"))
         if is_object(entry) or entry is None
     ]
     calls = [part.node.child("function_call") for part in parts if is_object(part.node.get("function_call"))]
     responses = [
         part.node.child("function_response") for part in parts if is_object(part.node.get("function_response"))
     ]
-    blank = listed is None or (is_list(listed) and not listed)
-    return Content(content, role, parts, blank, calls, responses)
+    has_no_parts = entries is None or (is_list(entries) and not entries)
+    return Content(content, role, parts, has_no_parts, calls, responses)
 
 
 def _merge_turns(contents: Sequence[Content]) -> Iterator[Content]:
     for by_model, run in groupby(contents, key=lambda content: content.is_model and not content.responses):
-        together = list(run)
-        if not by_model or len(together) == 1:
-            yield from together
+        merged = list(run)
+        if not by_model or len(merged) == 1:
+            yield from merged
             continue
         # Problems point to the first content with calls.
-        first = next((content for content in together if content.calls), together[0])
+        first = next((content for content in merged if content.calls), merged[0])
         yield msgspec.structs.replace(
             first,
-            parts=[part for content in together for part in content.parts],
-            calls=[call for content in together for call in content.calls],
+            parts=[part for content in merged for part in content.parts],
+            calls=[call for content in merged for call in content.calls],
         )
 
 

@@ -96,6 +96,6 @@ def signature_in_place(request: GeminiRequest) -> Iterator[Problem]:
             elif signature in DUMMIES:
                 continue
             elif first.setdefault(signature, part.path) != part.path:
-                yield Problem(where, f"the same signature as {first[signature]}")
+                yield Problem(where, f"this part has the same signature as {first[signature]}")
             elif id(part) in moved:
                 yield Problem(where, f"this part is signed, but the first functionCall at {calls[0].path} is not")

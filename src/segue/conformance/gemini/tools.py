@@ -128,12 +128,12 @@ def _walk_schemas(root: Node, depth: int = 1) -> Iterator[Node]:
 
 
 def _check_schema(schema: Node) -> Iterator[Problem]:
-    sort = schema.text("type").upper()
-    if sort == "ARRAY" and "items" not in schema.data:
+    schema_type = schema.text("type").upper()
+    if schema_type == "ARRAY" and "items" not in schema.data:
         yield Problem(schema.path_of("items"), "items: missing field.")
     if "enum" in schema.data:
-        yield from _check_enum(schema, sort)
-    if sort == "STRING" and schema.text("format") not in _STRING_FORMATS:
+        yield from _check_enum(schema, schema_type)
+    if schema_type == "STRING" and schema.text("format") not in _STRING_FORMATS:
         seen = "only 'enum' and 'date-time' are supported for STRING type by older endpoints"
         yield Problem(schema.path_of("format"), seen, "risk")
     properties = schema.get("properties")
@@ -142,8 +142,8 @@ def _check_schema(schema: Node) -> Iterator[Problem]:
             yield Problem(where, f"{quote(name)} is required but not a property", "risk")
 
 
-def _check_enum(schema: Node, sort: str) -> Iterator[Problem]:
-    if sort != "STRING":
+def _check_enum(schema: Node, schema_type: str) -> Iterator[Problem]:
+    if schema_type != "STRING":
         yield Problem(schema.path_of("enum"), "enum: only allowed for STRING type by older endpoints", "risk")
     for where, value in iter_entries(schema.get("enum"), schema.path_of("enum")):
         if value == "":

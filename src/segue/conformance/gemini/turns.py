@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise, zip_longest
 
 from segue.conformance.gemini.request import Content, GeminiRequest, Node
 from segue.conformance.rule import Problem, Severity, Table
-from segue.conformance.values import format_list, is_object, quote, type_name
+from segue.conformance.values import is_object, quote, type_name
 
 __all__ = ["table"]
 
@@ -221,14 +220,13 @@ def _check_response(response: Node) -> Iterator[Problem]:
 def response_name_matches_call(request: GeminiRequest) -> Iterator[Problem]:
     """A functionResponse has the name of its call: the one with the same id, else at the same position."""
     for content, following in _call_response_pairs(request):
-        names = Counter(call.text("name") for call in content.calls)
+        called_names = {call.text("name") for call in content.calls}
         by_id = {call.text("id"): call.text("name") for call in content.calls if call.text("id")}
         for call, response in zip(content.calls, following.responses, strict=True):
             name = response.text("name")
             called = by_id.get(response.text("id"), call.text("name"))
             if name and called and name != called:
                 # Gemini may still pair by name if the order differs.
-                severity: Severity = "risk" if names[name] else "reject"
-                response_name, call_name = quote(name), format_list([called])
-                seen = f"the response has the name {response_name}; its call at {call.path} has the name {call_name}"
+                severity: Severity = "risk" if name in called_names else "reject"
+                seen = f"the response has the name {quote(name)}; its call at {call.path} has the name {quote(called)}"
                 yield Problem(response.path_of("name"), seen, severity)

@@ -46,7 +46,7 @@ def _ids(request: ChatRequest) -> Iterator[tuple[str, object]]:
 
 
 # MIS-15 covers calls in the first message: the API counts from the second message on.
-def _counted_rounds(request: ChatRequest) -> Iterator[Round]:
+def _counted_turns(request: ChatRequest) -> Iterator[Round]:
     return (turn for turn in request.rounds if turn.calls[0].message > 0)
 
 
@@ -62,7 +62,7 @@ def _stray_results(request: ChatRequest) -> Iterator[Result]:
 @table.rule("MIS-03", applies_to=V11)
 def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     """Before the next assistant message, and at the end, every call has a result."""
-    for turn in _counted_rounds(request):
+    for turn in _counted_turns(request):
         # MIS-04 and MIS-05 cover surplus results, MIS-06 calls with the same id.
         known = turn.call_ids()
         calls = len(known) + sum(not has_text(call.id) for call in turn.calls)
@@ -74,7 +74,7 @@ def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
 @table.rule("MIS-03", applies_to=BEFORE_V11)
 def result_count_matches(request: ChatRequest) -> Iterator[Problem]:
     """Before v11 only the number of results is checked."""
-    for turn in _counted_rounds(request):
+    for turn in _counted_turns(request):
         if len(turn.results) != len(turn.calls):
             yield _count_problem(turn)
     for result in _stray_results(request):
@@ -96,7 +96,7 @@ def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     if severity == "reject":
         for result in _stray_results(request):
             yield Problem(result.path, f"Unexpected tool call id {quote(result.id)} in tool results")
-    for turn in _counted_rounds(request):
+    for turn in _counted_turns(request):
         known = turn.call_ids()
         for result in turn.results:
             if has_text(result.id) and result.id not in known:
@@ -109,18 +109,18 @@ def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
 def one_result_per_call(request: ChatRequest) -> Iterator[Problem]:
     """No call has two results."""
     older = is_older_than(11, request.model)
-    for turn in _counted_rounds(request):
-        room = Counter(call.id for call in turn.calls if has_text(call.id))
+    for turn in _counted_turns(request):
+        open_results = Counter(call.id for call in turn.calls if has_text(call.id))
         if not older:
-            room = Counter(room.keys())
+            open_results = Counter(open_results.keys())
         for result in turn.results:
-            if not has_text(result.id) or result.id not in room:
+            if not has_text(result.id) or result.id not in open_results:
                 continue
-            if not room[result.id]:
+            if not open_results[result.id]:
                 seen = f"Duplicate tool call id {quote(result.id)} in tool results"
                 yield Problem(f"{result.path}.tool_call_id", seen, "risk" if older else None)
             else:
-                room[result.id] -= 1
+                open_results[result.id] -= 1
 
 
 # MIS-06
@@ -128,7 +128,7 @@ def one_result_per_call(request: ChatRequest) -> Iterator[Problem]:
 def ids_unique_in_message(request: ChatRequest) -> Iterator[Problem]:
     """The calls of one assistant message have different ids; a later message may use them again."""
     severity: Severity = "risk" if is_older_than(11, request.model) else "reject"
-    for turn in _counted_rounds(request):
+    for turn in _counted_turns(request):
         seen: set[str] = set()
         for call in turn.calls:
             if has_text(call.id) and call.id in seen:

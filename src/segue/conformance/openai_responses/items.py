@@ -120,7 +120,7 @@ ITEM_SPECS: Mapping[str, ItemSpec] = {
         _APPROVAL, {"approval_request_id": "string", "approve": "boolean"}, optional="reason"
     ),
 }
-_KEYS = {item_type: shape.keys for item_type, shape in ITEM_SPECS.items()}
+_KEYS = {item_type: spec.keys for item_type, spec in ITEM_SPECS.items()}
 _ROLES = ("assistant", "system", "developer", "user")
 _CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call"})
 
@@ -145,28 +145,28 @@ def _has_type(value: object, value_type: ValueType) -> bool:
 
 def _check_items(request: ResponsesRequest, rule: str) -> Iterator[Problem]:
     for item in request.items:
-        shape = ITEM_SPECS.get(item.type)
-        if shape is not None and shape.rule == rule:
-            yield from _check_members(item, shape)
+        spec = ITEM_SPECS.get(item.type)
+        if spec is not None and spec.rule == rule:
+            yield from _check_members(item, spec)
             yield from _check_keys(item)
 
 
-def _check_members(item: Item, shape: ItemSpec) -> Iterator[Problem]:
-    for key, value_type in shape.required.items():
+def _check_members(item: Item, spec: ItemSpec) -> Iterator[Problem]:
+    for key, value_type in spec.required.items():
         if key not in item.data:
             yield Problem(f"{item.path}.{key}", f"Missing required parameter: '{item.path}.{key}'.")
         elif not _has_type(item.data[key], value_type):
             article = "any" if value_type == "value" else "an" if value_type == "object" else "a"
             seen = f"{key} of this {item.type} is {type_name(item.data[key])}"
             yield Problem(f"{item.path}.{key}", f"{seen}; {article} {value_type} is expected")
-    for key in shape.expected.split():
+    for key in spec.expected.split():
         if item.data.get(key) is None:
             yield Problem(f"{item.path}.{key}", f"this {item.type} has no {key}; its type requires one", "risk")
     status = item.data.get("status")
-    if shape.statuses and status is not None and status not in shape.statuses.split():
-        seen = f"Invalid value: {quote(status)}. Supported values are: {', '.join(shape.statuses.split())}."
+    if spec.statuses and status is not None and status not in spec.statuses.split():
+        seen = f"Invalid value: {quote(status)}. Supported values are: {', '.join(spec.statuses.split())}."
         # A status that is not a string is already reported if the item requires it.
-        if isinstance(status, str) or "status" not in shape.required:
+        if isinstance(status, str) or "status" not in spec.required:
             yield Problem(f"{item.path}.status", seen)
 
 

@@ -102,9 +102,9 @@ def _find_orphan_outputs(request: ResponsesRequest, *, mcp: bool) -> Iterator[It
     if request.is_continuation or request.refers_to_calls:
         return
     calls = _types_by_call_id(request, PAIRS)
-    remote = {item.id for item in request.items_of("mcp_call", APPROVAL[0]) if has_text(item.id)}
+    mcp_ids = {item.id for item in request.items_of("mcp_call", APPROVAL[0]) if has_text(item.id)}
     for item, call_id in _items_with_call_id(request, _OUTPUTS):
-        if call_id not in calls and (call_id.startswith("mcp_") or call_id in remote) is mcp:
+        if call_id not in calls and (call_id.startswith("mcp_") or call_id in mcp_ids) is mcp:
             yield item
 
 

@@ -107,7 +107,7 @@ MINIMAX: Table[ChatRequest] = Table()
 
 
 def _find_stray_results(request: ChatRequest) -> Iterator[tuple[str, str | None, bool]]:
-    """Yields path and id of each result without a call in its round, and whether an earlier call has that id."""
+    """Yields path and id of each result without a call in its turn, and whether an earlier call has that id."""
     strays = {result.message.index: result for result in request.orphans}
     for turn in request.rounds:
         call_ids = turn.call_ids()

@@ -39,6 +39,6 @@ def error_for_verdict(body: Mapping[str, Any], verdict: Verdict, *, profile: str
         rules = {**rules, **PROFILES.get(profile, {})}
     rule = first_broken_rule(verdict)
     broken = (one for one in verdict.violations if one.severity == "reject" and one.rule == rule)
-    fault = Breach(body, tuple(broken))
+    breach = Breach(body, tuple(broken))
     build_error = rules.get(rule)
-    return ApiError(400, fault.message) if build_error is None else build_error(fault)
+    return ApiError(400, breach.message) if build_error is None else build_error(breach)

@@ -37,35 +37,35 @@ _PREFIX_DIFFERENCES: Mapping[str, str] = {
 }
 
 
-def _block_type(fault: Breach) -> str:
-    block = find_block(fault)[1]
+def _block_type(breach: Breach) -> str:
+    block = find_block(breach)[1]
     return text_or_empty(block.get("type")) if is_object(block) else "thinking"
 
 
-def _field_message(fault: Breach, key: str) -> str:
+def _field_message(breach: Breach, key: str) -> str:
     """Returns the schema's error text for a string field of the block, `""` if it is valid."""
-    if fault.steps[-1:] != (key,):
+    if breach.steps[-1:] != (key,):
         return ""
-    block = fault.value_at(*fault.steps[:-1])
+    block = breach.value_at(*breach.steps[:-1])
     if is_object(block) and key not in block:
-        return f"{schema_path(fault)}: Field required"
-    return "" if isinstance(fault.value, str) else f"{schema_path(fault)}: Input should be a valid string"
+        return f"{schema_path(breach)}: Field required"
+    return "" if isinstance(breach.value, str) else f"{schema_path(breach)}: Input should be a valid string"
 
 
-def _thinking_first_error(fault: Breach) -> ApiError:
+def _thinking_first_error(breach: Breach) -> ApiError:
     """ANT-24"""
-    place, _ = find_block(fault)
-    found = f"Expected `thinking` or `redacted_thinking`, but found `{_block_type(fault)}`."
+    place, _ = find_block(breach)
+    found = f"Expected `thinking` or `redacted_thinking`, but found `{_block_type(breach)}`."
     return invalid_request(f"{place}.type: {found} {_MUST_START}")
 
 
-def _thinking_changed_error(fault: Breach) -> ApiError:
+def _thinking_changed_error(breach: Breach) -> ApiError:
     """ANT-25"""
-    message = _field_message(fault, "thinking")
+    message = _field_message(breach, "thinking")
     if message:
         return invalid_request(message)
-    place, _ = find_block(fault)
-    if message_role(fault) != "assistant":
+    place, _ = find_block(breach)
+    if message_role(breach) != "assistant":
         whose = place.rpartition(".")[0]
         return invalid_request(f"{whose}: thinking blocks may only be in `assistant` messages")
     return invalid_request(f"{place}: {_CHANGED}")
@@ -75,17 +75,17 @@ def _invalid_signature_message(place: str, kind: str) -> str:
     return f"{place}: Invalid `{'data' if kind == 'redacted_thinking' else 'signature'}` in `{kind}` block"
 
 
-def _signature_error(fault: Breach) -> ApiError:
+def _signature_error(breach: Breach) -> ApiError:
     """ANT-26, ANT-31"""
-    message = _field_message(fault, "signature") or _field_message(fault, "data")
-    return invalid_request(message or _invalid_signature_message(find_block(fault)[0], _block_type(fault)))
+    message = _field_message(breach, "signature") or _field_message(breach, "data")
+    return invalid_request(message or _invalid_signature_message(find_block(breach)[0], _block_type(breach)))
 
 
-def _final_thinking_error(fault: Breach) -> ApiError:
+def _final_thinking_error(breach: Breach) -> ApiError:
     """ANT-27"""
-    found = f"an `assistant` message in the final position cannot contain `{_block_type(fault)}`."
+    found = f"an `assistant` message in the final position cannot contain `{_block_type(breach)}`."
     advice = "To use thinking blocks, enable `thinking` in your request."
-    return invalid_request(f"{find_block(fault)[0]}: When thinking is disabled, {found} {advice}")
+    return invalid_request(f"{find_block(breach)[0]}: When thinking is disabled, {found} {advice}")
 
 
 def prefix_mismatch_error(path: str, differs: PrefixPart | None, *, beta: bool = False) -> ApiError:
@@ -103,10 +103,10 @@ def prefix_mismatch_error(path: str, differs: PrefixPart | None, *, beta: bool =
     return invalid_request(" ".join(sentence for sentence in sentences if sentence))
 
 
-def _prefix_error(fault: Breach) -> ApiError:
+def _prefix_error(breach: Breach) -> ApiError:
     """ANT-28; the violation's message is the part of the prompt that differs, if it is a `PrefixPart`."""
-    different_part = next((word for word in get_args(PrefixPart) if word == fault.message), None)
-    return prefix_mismatch_error(find_block(fault)[0], different_part)
+    different_part = next((word for word in get_args(PrefixPart) if word == breach.message), None)
+    return prefix_mismatch_error(find_block(breach)[0], different_part)
 
 
 THINKING: Mapping[str, ErrorBuilder] = {

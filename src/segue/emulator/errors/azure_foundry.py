@@ -42,45 +42,47 @@ def _violation_detail(violation: Violation) -> dict[str, str]:
     return _detail_entry(message, _pointer(path))
 
 
-def _payload_error(fault: Breach) -> ApiError:
+def _payload_error(breach: Breach) -> ApiError:
     """Lists all mismatches under one message; some conflicting settings have their own error."""
-    own_code = {"background": "unsupported_parameter", "stream_options": "invalid_mode"}.get(fault.path)
-    if own_code is not None and not fault.message.startswith(("Expected", "Required")):
-        param = "stream" if fault.path == "stream_options" else fault.path
-        return ApiError(400, fault.message, code=own_code, param=param)
-    if fault.path.startswith("metadata") and "more than" in fault.message:
-        return ApiError(400, _metadata_message(fault), code=_REQUEST, param="metadata")
-    details = tuple(_violation_detail(violation) for violation in fault.violations)
+    own_code = {"background": "unsupported_parameter", "stream_options": "invalid_mode"}.get(breach.path)
+    if own_code is not None and not breach.message.startswith(("Expected", "Required")):
+        param = "stream" if breach.path == "stream_options" else breach.path
+        return ApiError(400, breach.message, code=own_code, param=param)
+    if breach.path.startswith("metadata") and "more than" in breach.message:
+        return ApiError(400, _metadata_message(breach), code=_REQUEST, param="metadata")
+    details = tuple(_violation_detail(violation) for violation in breach.violations)
     return ApiError(400, "Invalid payload", code=_PAYLOAD, details=details)
 
 
-def _metadata_message(fault: Breach) -> str:
-    if fault.path == "metadata":
+def _metadata_message(breach: Breach) -> str:
+    if breach.path == "metadata":
         return "metadata must have at most 16 key-value pairs"
-    key = fault.path.removeprefix("metadata.")
+    key = breach.path.removeprefix("metadata.")
     if len(key) > 64:
         return f"metadata key '{key[:64]}...' exceeds maximum length of 64 characters"
     return f"metadata value for key '{key}' exceeds maximum length of 512 characters"
 
 
 def _single_error(message: str, code: str = _PAYLOAD) -> ErrorBuilder:
-    return lambda fault: ApiError(400, message, code=code, param=fault.path)
+    return lambda breach: ApiError(400, message, code=code, param=breach.path)
 
 
-def _violation_error(fault: Breach) -> ApiError:
+def _violation_error(breach: Breach) -> ApiError:
     """One error of the server library: its text is the message of the violation."""
-    path = f"$.{fault.path}"
-    detail = {"code": "invalid_value", "message": fault.message, "param": path, "type": "invalid_request_error"}
-    return ApiError(400, fault.message, code=_REQUEST, param=path, details=(detail,))
+    path = f"$.{breach.path}"
+    detail = {"code": "invalid_value", "message": breach.message, "param": path, "type": "invalid_request_error"}
+    return ApiError(400, breach.message, code=_REQUEST, param=path, details=(detail,))
 
 
-def _type_error(fault: Breach) -> ApiError:
-    kind = "missing" if is_missing(fault) else _TYPES.match(fault.message)
-    return _violation_error(fault) if kind else ApiError(400, "Expected string", code=_REQUEST, param=f"$.{fault.path}")
+def _type_error(breach: Breach) -> ApiError:
+    kind = "missing" if is_missing(breach) else _TYPES.match(breach.message)
+    return (
+        _violation_error(breach) if kind else ApiError(400, "Expected string", code=_REQUEST, param=f"$.{breach.path}")
+    )
 
 
-def _previous_response_error(fault: Breach) -> ApiError:
-    message = f"Response with id '{text_or_empty(fault.value_at('previous_response_id'))}' not found."
+def _previous_response_error(breach: Breach) -> ApiError:
+    message = f"Response with id '{text_or_empty(breach.value_at('previous_response_id'))}' not found."
     return ApiError(404, message, code="invalid_request_error", param="response_id")
 
 

@@ -44,9 +44,9 @@ def validation_error(message: str, kind: str = "ValidationException") -> ApiErro
     return ApiError(400, message, kind)
 
 
-def find_error(fault: Breach) -> ApiError | None:
+def find_error(breach: Breach) -> ApiError | None:
     """Returns the error for all mismatches in this body, `None` if there are none."""
-    found = list(spec.find_mismatches(REQUEST, fault.body))
+    found = list(spec.find_mismatches(REQUEST, breach.body))
     for wrong in found:
         if wrong.kind == "type" and wrong.value is not None:
             return validation_error(_serialization_message(wrong), "SerializationException")
@@ -57,7 +57,7 @@ def find_error(fault: Breach) -> ApiError | None:
     return next(
         (
             validation_error(message)
-            for message in (*map(_content_message, found), *_check_open_objects(fault.body))
+            for message in (*map(_content_message, found), *_check_open_objects(breach.body))
             if message
         ),
         None,

@@ -50,76 +50,80 @@ def _error(message: str) -> ApiError:
 
 
 def _built_error(make: Callable[[Breach], str]) -> ErrorBuilder:
-    return lambda fault: _error(make(fault))
+    return lambda breach: _error(make(breach))
 
 
 def _fixed_error(message: str) -> ErrorBuilder:
     return lambda _: _error(message)
 
 
-def _deserialize_error(fault: Breach, what: str) -> ApiError:
+def _deserialize_error(breach: Breach, what: str) -> ApiError:
     """Builds an error of the JSON deserializer, at the end of the body."""
-    first = fault.steps[0] if fault.steps else "messages"
-    place = f"{first}[{message_index(fault)}]" if len(fault.steps) > 1 else str(first)
+    first = breach.steps[0] if breach.steps else "messages"
+    place = f"{first}[{message_index(breach)}]" if len(breach.steps) > 1 else str(first)
     try:
-        column = len(json.dumps(fault.body, separators=(",", ":"), ensure_ascii=False))
+        column = len(json.dumps(breach.body, separators=(",", ":"), ensure_ascii=False))
     except (TypeError, ValueError, RecursionError):
         column = 1
     message = f"Failed to deserialize the JSON body into the target type: {place}: {what} at line 1 column {column}"
     return _error(message)
 
 
-def _type_error(fault: Breach, expected: str = "a string") -> ApiError:
-    if is_missing(fault):
-        return _deserialize_error(fault, f"missing field `{fault.steps[-1] if fault.steps else ''}`")
-    return _deserialize_error(fault, f"invalid type: {_RUST_TYPES[type_name(fault.value)]}, expected {expected}")
+def _type_error(breach: Breach, expected: str = "a string") -> ApiError:
+    if is_missing(breach):
+        return _deserialize_error(breach, f"missing field `{breach.steps[-1] if breach.steps else ''}`")
+    return _deserialize_error(breach, f"invalid type: {_RUST_TYPES[type_name(breach.value)]}, expected {expected}")
 
 
 def _bounds_error(want: ValueSpec, expected: str = "a string") -> ErrorBuilder:
     """Builds OpenAI's text for lengths and patterns, and the deserializer's for types."""
 
-    def word(fault: Breach) -> ApiError:
-        if is_missing(fault) or type_name(fault.value) != want.kind:
-            return _type_error(fault, expected)
-        return replace(schema_error(fault, want), code=_CODE, param=None)
+    def word(breach: Breach) -> ApiError:
+        if is_missing(breach) or type_name(breach.value) != want.kind:
+            return _type_error(breach, expected)
+        return replace(schema_error(breach, want), code=_CODE, param=None)
 
     return word
 
 
-def _orphan_result_error(fault: Breach) -> ApiError:
-    if fault.steps[-1:] == ("tool_call_id",) and not isinstance(fault.value, str):
-        return _type_error(fault)
+def _orphan_result_error(breach: Breach) -> ApiError:
+    if breach.steps[-1:] == ("tool_call_id",) and not isinstance(breach.value, str):
+        return _type_error(breach)
     return _error("Messages with role 'tool' must be a response to a preceding message with 'tool_calls'")
 
 
-def _content_error(fault: Breach) -> ApiError:
-    message = fault.value_at("messages", message_index(fault))
+def _content_error(breach: Breach) -> ApiError:
+    message = breach.value_at("messages", message_index(breach))
     if member(message, "role") == "assistant":
         return _error("Invalid assistant message: content or tool_calls must be set")
-    if is_missing(fault):
-        return _type_error(fault)
-    return _deserialize_error(fault, "data did not match any variant of untagged enum ChatCompletionRequestContent")
+    if is_missing(breach):
+        return _type_error(breach)
+    return _deserialize_error(breach, "data did not match any variant of untagged enum ChatCompletionRequestContent")
 
 
-def _part_error(fault: Breach) -> ApiError:
-    return _deserialize_error(fault, f"unknown variant `{text_or_empty(member(fault.value, 'type'))}`, expected `text`")
+def _part_error(breach: Breach) -> ApiError:
+    return _deserialize_error(
+        breach, f"unknown variant `{text_or_empty(member(breach.value, 'type'))}`, expected `text`"
+    )
 
 
-def _type_value_error(fault: Breach) -> ApiError:
-    if fault.steps[-1:] == ("role",):
+def _type_value_error(breach: Breach) -> ApiError:
+    if breach.steps[-1:] == ("role",):
         return _deserialize_error(
-            fault,
-            f"unknown variant `{text_or_empty(fault.value)}`, expected one of `system`, `user`, `assistant`, `tool`",
+            breach,
+            f"unknown variant `{text_or_empty(breach.value)}`, expected one of `system`, `user`, `assistant`, `tool`",
         )
-    if not isinstance(fault.value, str):
+    if not isinstance(breach.value, str):
         return (
-            _deserialize_error(fault, "missing field `tool_calls`") if "type" not in fault.steps else _type_error(fault)
+            _deserialize_error(breach, "missing field `tool_calls`")
+            if "type" not in breach.steps
+            else _type_error(breach)
         )
-    return _deserialize_error(fault, f"unknown variant `{fault.value}`, expected `function`")
+    return _deserialize_error(breach, f"unknown variant `{breach.value}`, expected `function`")
 
 
-def _reasoning_message(fault: Breach) -> str:
-    where = f"messages[{message_index(fault)}] in your input"
+def _reasoning_message(breach: Breach) -> str:
+    where = f"messages[{message_index(breach)}] in your input"
     return f"The `reasoning_content` field is not allowed in the input messages ({where}). Remove it and try again."
 
 

@@ -38,8 +38,8 @@ _INVALID = "Request contains an invalid argument."
 def _located_error(make_line: Callable[[Breach, Location], str]) -> ErrorBuilder:
     """Builds the parser's lines if there are any; else the lines or the sentence of `make_line`."""
 
-    def word(fault: Breach) -> ApiError:
-        singles = [Breach(fault.body, (violation,)) for violation in fault.violations]
+    def word(breach: Breach) -> ApiError:
+        singles = [Breach(breach.body, (violation,)) for violation in breach.violations]
         spots = [locate(single) for single in singles]
         parsed = [(line, at) for at in spots if (line := parser_line(at))]
         if parsed:
@@ -67,9 +67,9 @@ def _empty_parts_line(_: Breach, at: Location) -> str:
     return _check_line(at, "contents.parts must not be empty.")
 
 
-def _data_member_error(fault: Breach) -> ApiError:
+def _data_member_error(breach: Breach) -> ApiError:
     """GEM-10"""
-    at = locate(fault)
+    at = locate(breach)
     part: Mapping[str, object] = at.value if is_object(at.value) else {}
     found = [key for key, value in part.items() if to_snake(key) in DATA_FIELDS and value is not None]
     if len(found) > 1:
@@ -93,15 +93,15 @@ def _response_line(_: Breach, at: Location) -> str:
     return _INVALID
 
 
-def _generation_error(fault: Breach) -> ApiError:
+def _generation_error(breach: Breach) -> ApiError:
     """GEM-24"""
-    at = locate(fault)
+    at = locate(breach)
     if at.key == "id":
         return invalid_argument(_INVALID)
     if at.path.startswith("tools"):
         message = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools"
         return invalid_argument(f"{message} with Function calling.")
-    model = fault.body.get("model")
+    model = breach.body.get("model")
     name = model.removeprefix("models/") if isinstance(model, str) else ""
     return invalid_argument(
         f"Tool call context circulation is not enabled for {f'models/{name}' if name else 'this model'}"
@@ -111,7 +111,7 @@ def _generation_error(fault: Breach) -> ApiError:
 # ------------------------------------------------------------------------------------------------------ of declarations
 
 
-def _declaration_line(fault: Breach, at: Location) -> str:
+def _declaration_line(breach: Breach, at: Location) -> str:
     """GEM-23"""
     match at.key:
         case "name" if at.path.startswith("contents"):
@@ -122,7 +122,7 @@ def _declaration_line(fault: Breach, at: Location) -> str:
             other = at.path.rpartition(".")[2].removesuffix("_json_schema")
             return _check_line(at, f"Must not be set together with `{other}`.")
         case "type":
-            name = member(fault.value_at(*fault.steps[:-2]), "name")
+            name = member(breach.value_at(*breach.steps[:-2]), "name")
             message = f"`{name}` functionDeclaration `parameters` schema should be of type OBJECT."
             return f"Unable to submit request because {message}"
         case "items":

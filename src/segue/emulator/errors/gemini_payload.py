@@ -59,12 +59,12 @@ class Location(Struct, frozen=True):
     value: Any
 
 
-def locate(fault: Breach) -> Location:
+def locate(breach: Breach) -> Location:
     """Returns the location of the first violation."""
     path = checked = above = key = ""
     what = "request"
-    value: object = fault.body
-    for step in fault.steps:
+    value: object = breach.body
+    for step in breach.steps:
         above = path
         if isinstance(step, int):
             path, checked = f"{path}[{step}]", f"{checked}[{step}]"

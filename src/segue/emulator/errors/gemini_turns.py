@@ -30,18 +30,18 @@ def _fixed_error(message: str) -> ErrorBuilder:
     return lambda _: invalid_argument(message)
 
 
-def _media_error(fault: Breach) -> ApiError:
+def _media_error(breach: Breach) -> ApiError:
     """GEM-27"""
-    inside = locate(fault).path.endswith(".function_response.parts")
+    inside = locate(breach).path.endswith(".function_response.parts")
     return invalid_argument("Multimodal function responses are not supported for this model" if inside else _EQUAL)
 
 
 # --------------------------------------------------------------------------------------------------------------- of ids
 
 
-def _members_of(fault: Breach, content: int, *spellings: str) -> list[tuple[str, object]]:
+def _members_of(breach: Breach, content: int, *spellings: str) -> list[tuple[str, object]]:
     """Returns the members under these names in a content, with the paths of their parts."""
-    parts = member(fault.value_at("contents", content), "parts")
+    parts = member(breach.value_at("contents", content), "parts")
     found = [
         (f"contents[{content}].parts[{at}]", member(part, *spellings))
         for at, part in enumerate(parts if is_list(parts) else ())
@@ -49,37 +49,37 @@ def _members_of(fault: Breach, content: int, *spellings: str) -> list[tuple[str,
     return [(path, member) for path, member in found if member is not None]
 
 
-def _find_answered_call(fault: Breach) -> tuple[str, object]:
+def _find_answered_call(breach: Breach) -> tuple[str, object]:
     """Returns part path and call for the response at the path: the call at the same position."""
-    match fault.steps:
+    match breach.steps:
         case ("contents", int(content), "parts", int(part), *_):
-            here = _members_of(fault, content, "functionResponse", "function_response")
+            here = _members_of(breach, content, "functionResponse", "function_response")
             paths = [path for path, _ in here]
             this = f"contents[{content}].parts[{part}]"
             before = paths.index(this) if this in paths else 0
             calls: list[tuple[str, object]] = []
-            while content > 0 and (not calls or fault.value_at("contents", content - 1, "role") == "model"):
+            while content > 0 and (not calls or breach.value_at("contents", content - 1, "role") == "model"):
                 content -= 1
-                calls = [*_members_of(fault, content, "functionCall", "function_call"), *calls]
+                calls = [*_members_of(breach, content, "functionCall", "function_call"), *calls]
             return calls[before] if before < len(calls) else ("", None)
         case _:
             return "", None
 
 
-def _unpaired_id_error(fault: Breach) -> ApiError:
+def _unpaired_id_error(breach: Breach) -> ApiError:
     """GEM-11"""
-    at = locate(fault)
-    part, _ = _find_answered_call(fault)
+    at = locate(breach)
+    part, _ = _find_answered_call(breach)
     where = at.above if at.value or not part else f"{part}.function_call"
     return invalid_argument(
         f"Invalid JSON payload received. Unknown name \"id\" at '{where}': Cannot find field.", where
     )
 
 
-def _id_mismatch_error(fault: Breach) -> ApiError:
+def _id_mismatch_error(breach: Breach) -> ApiError:
     """GEM-12"""
-    at = locate(fault)
-    part, call = _find_answered_call(fault)
+    at = locate(breach)
+    part, call = _find_answered_call(breach)
     here = at.above.removesuffix(".function_response")
     ids = f'functionResponse.id "{at.value}" does not match functionCall.id "{member(call, "id")}"'
     return invalid_argument(f"invalid Gemini function call history: request.{here}: {ids} at request.{part}")
@@ -88,24 +88,24 @@ def _id_mismatch_error(fault: Breach) -> ApiError:
 # -------------------------------------------------------------------------------------------------------- of signatures
 
 
-def _called_function(fault: Breach) -> tuple[str, int]:
+def _called_function(breach: Breach) -> tuple[str, int]:
     """Returns the function called in the part at the path, and the number of its content, from one."""
-    steps = fault.steps
-    name = member(member(fault.value_at(*steps[:-1]), "functionCall", "function_call"), "name")
+    steps = breach.steps
+    name = member(member(breach.value_at(*steps[:-1]), "functionCall", "function_call"), "name")
     content = steps[1] if len(steps) > 1 else 0
     return name if isinstance(name, str) else "", content + 1 if isinstance(content, int) else 1
 
 
-def _missing_signature_error(fault: Breach) -> ApiError:
+def _missing_signature_error(breach: Breach) -> ApiError:
     """GEM-15"""
-    name, position = _called_function(fault)
+    name, position = _called_function(breach)
     data = f"Additional data, function call `default_api:{name}` , position {position}."
     return invalid_argument(f"{_LACKS} {data} Please refer to {_SIGNATURES} for more details.")
 
 
-def _vertex_missing_signature_error(fault: Breach) -> ApiError:
+def _vertex_missing_signature_error(breach: Breach) -> ApiError:
     """GEM-16"""
-    name, position = _called_function(fault)
+    name, position = _called_function(breach)
     where = f"function call `default_api:{name}` in the {position}. content block"
     return invalid_argument(f"Unable to submit request because {where} is missing a `thought_signature`.")
 

@@ -30,34 +30,34 @@ _K3_NAME = (
 def _formatted_error(make: str) -> ErrorBuilder:
     """Builds an error from a template with position and role of the message and the value at the path."""
 
-    def word(fault: Breach) -> str:
-        role, value = text_or_empty(find_message(fault).get("role")), text_or_empty(fault.value)
-        return make.format(index=message_index(fault), role=role, value=value)
+    def word(breach: Breach) -> str:
+        role, value = text_or_empty(find_message(breach).get("role")), text_or_empty(breach.value)
+        return make.format(index=message_index(breach), role=role, value=value)
 
     return built_error(word)
 
 
-def _missing_results_message(fault: Breach) -> str:
-    if "function_call" in fault.steps:
-        return f"Invalid request: function_call is not supported in the message at position {message_index(fault)}"
-    return _UNANSWERED + unanswered_call_ids(fault)
+def _missing_results_message(breach: Breach) -> str:
+    if "function_call" in breach.steps:
+        return f"Invalid request: function_call is not supported in the message at position {message_index(breach)}"
+    return _UNANSWERED + unanswered_call_ids(breach)
 
 
-def _orphan_result_message(fault: Breach) -> str:
-    if fault.steps[-1:] == ("role",):
-        return f"Invalid request: unsupported role 'function' in the message at position {message_index(fault)}"
-    return f"tool_call_id {text_or_empty(find_message(fault).get('tool_call_id'))} is not found"
+def _orphan_result_message(breach: Breach) -> str:
+    if breach.steps[-1:] == ("role",):
+        return f"Invalid request: unsupported role 'function' in the message at position {message_index(breach)}"
+    return f"tool_call_id {text_or_empty(find_message(breach).get('tool_call_id'))} is not found"
 
 
-def _part_message(fault: Breach) -> str:
-    sort = text_or_empty(member(fault.value, "type"))
-    role = text_or_empty(find_message(fault).get("role"))
+def _part_message(breach: Breach) -> str:
+    sort = text_or_empty(member(breach.value, "type"))
+    role = text_or_empty(find_message(breach).get("role"))
     return f"Invalid request: unsupported content type '{sort}' in message with role '{role}'"
 
 
-def _type_message(fault: Breach) -> str:
-    at = "tool" if fault.steps[:1] == ("tools",) else "tool call"
-    return f"Invalid request: unsupported {at} type '{text_or_empty(fault.value)}'"
+def _type_message(breach: Breach) -> str:
+    at = "tool" if breach.steps[:1] == ("tools",) else "tool call"
+    return f"Invalid request: unsupported {at} type '{text_or_empty(breach.value)}'"
 
 
 _EMPTY = "Invalid request: the message at position {index} with role '{role}' must not be empty"

@@ -36,124 +36,124 @@ def _fixed_error(message: str, kind: ErrorCode) -> ErrorBuilder:
 
 
 def _built_error(make: Callable[[Breach], str], kind: ErrorCode) -> ErrorBuilder:
-    return lambda fault: _error(make(fault), kind)
+    return lambda breach: _error(make(breach), kind)
 
 
 # ----------------------------------------------------------------------------------------------------------- the types
 
 
-def _pydantic_entry(fault: Breach, sort: str, message: str, steps: tuple[str | int, ...]) -> dict[str, Any]:
+def _pydantic_entry(breach: Breach, sort: str, message: str, steps: tuple[str | int, ...]) -> dict[str, Any]:
     """Builds an entry with pydantic's location: the role of a message follows its index."""
     loc = list(steps)
-    role = text_or_empty(member(fault.value_at(*steps[:2]), "role"))
+    role = text_or_empty(member(breach.value_at(*steps[:2]), "role"))
     if steps[:1] == ("messages",) and len(steps) > 2 and role:
         loc.insert(2, role)
-    return {"type": sort, "loc": ["body", *loc], "msg": message, "input": fault.value_at(*steps)}
+    return {"type": sort, "loc": ["body", *loc], "msg": message, "input": breach.value_at(*steps)}
 
 
-def _entry_at_breach(fault: Breach, sort: str, message: str) -> dict[str, Any]:
-    return _pydantic_entry(fault, sort, message, fault.steps)
+def _entry_at_breach(breach: Breach, sort: str, message: str) -> dict[str, Any]:
+    return _pydantic_entry(breach, sort, message, breach.steps)
 
 
-def _type_entry(fault: Breach, expected: str) -> dict[str, Any]:
-    if is_missing(fault):
-        steps = fault.steps
-        while len(steps) > 1 and fault.value_at(*steps[:-1]) is None:
+def _type_entry(breach: Breach, expected: str) -> dict[str, Any]:
+    if is_missing(breach):
+        steps = breach.steps
+        while len(steps) > 1 and breach.value_at(*steps[:-1]) is None:
             steps = steps[:-1]
-        return {**_pydantic_entry(fault, "missing", "Field required", steps), "input": fault.value_at(*steps[:-1])}
+        return {**_pydantic_entry(breach, "missing", "Field required", steps), "input": breach.value_at(*steps[:-1])}
     sort = {"string": "string_type", "list": "list_type", "dictionary": "dict_type"}[expected]
-    return _entry_at_breach(fault, sort, f"Input should be a valid {expected}")
+    return _entry_at_breach(breach, sort, f"Input should be a valid {expected}")
 
 
-def _tag_entry(fault: Breach, by: str, known: str) -> dict[str, Any]:
+def _tag_entry(breach: Breach, by: str, known: str) -> dict[str, Any]:
     """Builds an entry for an unknown tag: reported on the object, not on the member with the tag."""
     message = (
-        f"Input tag '{text_or_empty(fault.value)}' found using '{by}' does not match any of the expected tags: {known}"
+        f"Input tag '{text_or_empty(breach.value)}' found using '{by}' does not match any of the expected tags: {known}"
     )
-    return _pydantic_entry(fault, "union_tag_invalid", message, fault.steps[:-1])
+    return _pydantic_entry(breach, "union_tag_invalid", message, breach.steps[:-1])
 
 
-def _extra_key_entry(fault: Breach) -> dict[str, Any]:
+def _extra_key_entry(breach: Breach) -> dict[str, Any]:
     """MIS-13: a key, a role, an empty list of tools, or parameters."""
-    match fault.steps:
+    match breach.steps:
         case ("messages", int(), "role"):
-            return _tag_entry(fault, "role", _ROLES)
-        case ("tools",) if type_name(fault.value) != "an array":
-            return _type_entry(fault, "list")
-        case ("tools", int(), "function", "parameters") if type_name(fault.value) != "an object":
-            return _type_entry(fault, "dictionary")
+            return _tag_entry(breach, "role", _ROLES)
+        case ("tools",) if type_name(breach.value) != "an array":
+            return _type_entry(breach, "list")
+        case ("tools", int(), "function", "parameters") if type_name(breach.value) != "an object":
+            return _type_entry(breach, "dictionary")
         case _:
-            return _entry_at_breach(fault, "extra_forbidden", "Extra inputs are not permitted")
+            return _entry_at_breach(breach, "extra_forbidden", "Extra inputs are not permitted")
 
 
-def _function_only_entry(fault: Breach) -> dict[str, Any]:
+def _function_only_entry(breach: Breach) -> dict[str, Any]:
     """OAI-CHAT-21: a call or tool that is not a function, the legacy function_call, or the legacy role."""
-    if fault.steps[-1:] == ("role",):
-        return _tag_entry(fault, "role", _ROLES)
-    if fault.steps[-1:] == ("function_call",):
-        return _entry_at_breach(fault, "extra_forbidden", "Extra inputs are not permitted")
-    return _entry_at_breach(fault, "literal_error", "Input should be 'function'")
+    if breach.steps[-1:] == ("role",):
+        return _tag_entry(breach, "role", _ROLES)
+    if breach.steps[-1:] == ("function_call",):
+        return _entry_at_breach(breach, "extra_forbidden", "Extra inputs are not permitted")
+    return _entry_at_breach(breach, "literal_error", "Input should be 'function'")
 
 
 def _all_entries_error(make_entry: Callable[[Breach], dict[str, Any]]) -> ErrorBuilder:
     """Builds an error that lists all violations of the rule; the first is the message."""
 
-    def word(fault: Breach) -> ApiError:
-        found = tuple(make_entry(Breach(fault.body, (violation,))) for violation in fault.violations)
+    def word(breach: Breach) -> ApiError:
+        found = tuple(make_entry(Breach(breach.body, (violation,))) for violation in breach.violations)
         return ApiError(422, found[0]["msg"], details=found)
 
     return word
 
 
-def _keys_error(fault: Breach) -> ApiError:
+def _keys_error(breach: Breach) -> ApiError:
     """MIS-13: an invalid schema is reported by the validator, everything else by the types."""
-    schemas = [violation for violation in fault.violations if violation.message.startswith("Invalid tool schema")]
-    others: tuple[Violation, ...] = tuple(each for each in fault.violations if each not in schemas)
+    schemas = [violation for violation in breach.violations if violation.message.startswith("Invalid tool schema")]
+    others: tuple[Violation, ...] = tuple(each for each in breach.violations if each not in schemas)
     if others:
-        return _all_entries_error(_extra_key_entry)(Breach(fault.body, others))
-    return _error(fault.message, _TOOL)
+        return _all_entries_error(_extra_key_entry)(Breach(breach.body, others))
+    return _error(breach.message, _TOOL)
 
 
-def _name_error(fault: Breach) -> ApiError:
-    if not isinstance(fault.value, str):
-        return _all_entries_error(lambda each: _type_entry(each, "string"))(fault)
+def _name_error(breach: Breach) -> ApiError:
+    if not isinstance(breach.value, str):
+        return _all_entries_error(lambda each: _type_entry(each, "string"))(breach)
     message = "must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64."
     return _error(
-        f"Function name was {fault.value} but {message}", _TOOL if fault.steps[:1] == ("tools",) else _FUNCTION
+        f"Function name was {breach.value} but {message}", _TOOL if breach.steps[:1] == ("tools",) else _FUNCTION
     )
 
 
 # -------------------------------------------------------------------------------------------------------- the validator
 
 
-def _id_text(fault: Breach) -> str:
-    return text_or_empty(fault.value) or text_or_empty(find_message(fault).get("tool_call_id"))
+def _id_text(breach: Breach) -> str:
+    return text_or_empty(breach.value) or text_or_empty(find_message(breach).get("tool_call_id"))
 
 
-def _order_message(fault: Breach) -> str:
-    before = fault.value_at("messages", message_index(fault) - 1)
-    role, previous = text_or_empty(find_message(fault).get("role")), text_or_empty(member(before, "role"))
+def _order_message(breach: Breach) -> str:
+    before = breach.value_at("messages", message_index(breach) - 1)
+    role, previous = text_or_empty(find_message(breach).get("role")), text_or_empty(member(before, "role"))
     return f"Unexpected role '{role}' after role '{previous}'"
 
 
-def _chunk_error(fault: Breach) -> ApiError:
+def _chunk_error(breach: Breach) -> ApiError:
     """MIS-14: prefixes, and chunks of an unknown type or in a wrong message."""
-    if fault.steps[-1:] == ("prefix",):
+    if breach.steps[-1:] == ("prefix",):
         return _error("Assistant message with prefix True must be last message", _ASSISTANT)
-    role = text_or_empty(find_message(fault).get("role"))
-    if fault.value is not None and fault.value not in tuple(CHUNKS):
-        return _all_entries_error(lambda each: _tag_entry(each, "type", _CHUNKS))(fault)
+    role = text_or_empty(find_message(breach).get("role"))
+    if breach.value is not None and breach.value not in tuple(CHUNKS):
+        return _all_entries_error(lambda each: _tag_entry(each, "type", _CHUNKS))(breach)
     kind = _ASSISTANT if role == "assistant" else (f"invalid_request_{role}_message", "3250")
-    return _error(f"Unexpected content chunk types in {role} message: ['{text_or_empty(fault.value)}']", kind)
+    return _error(f"Unexpected content chunk types in {role} message: ['{text_or_empty(breach.value)}']", kind)
 
 
-def _content_message(fault: Breach) -> str:
-    both = fault.value and find_message(fault).get("tool_calls")
+def _content_message(breach: Breach) -> str:
+    both = breach.value and find_message(breach).get("tool_calls")
     return f"Assistant message must have either content or tool_calls, but not {'both' if both else 'none'}."
 
 
-def _first_message(fault: Breach) -> str:
-    if fault.path == "messages":
+def _first_message(breach: Breach) -> str:
+    if breach.path == "messages":
         return "Conversation must have at least one message"
     return "Conversation must start with a user message or system message"
 

@@ -41,86 +41,88 @@ _IMAGE = (
 _NAMED = ValueSpec(minimum=1, maximum=64, pattern=NAME_PATTERN)
 
 
-def _missing_results_error(fault: Breach) -> ApiError:
+def _missing_results_error(breach: Breach) -> ApiError:
     return ApiError(
-        400, _UNANSWERED + unanswered_call_ids(fault), param=f"messages.[{expected_result_index(fault)}].role"
+        400, _UNANSWERED + unanswered_call_ids(breach), param=f"messages.[{expected_result_index(breach)}].role"
     )
 
 
-def _orphan_result_error(fault: Breach) -> ApiError:
-    where = f"messages.[{message_index(fault)}]"
-    if "tool_call_id" not in fault.steps:
+def _orphan_result_error(breach: Breach) -> ApiError:
+    where = f"messages.[{message_index(breach)}]"
+    if "tool_call_id" not in breach.steps:
         text = (
             "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
         )
         return ApiError(400, text, param=f"{where}.role")
-    if not text_or_empty(fault.value):
+    if not text_or_empty(breach.value):
         text = "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'."
     else:
-        text = f"Invalid parameter: 'tool_call_id' of '{fault.value}' not found in 'tool_calls' of previous message."
+        text = f"Invalid parameter: 'tool_call_id' of '{breach.value}' not found in 'tool_calls' of previous message."
     return ApiError(400, text, param=f"{where}.tool_call_id")
 
 
-def first_result_index(fault: Breach) -> int:
+def first_result_index(breach: Breach) -> int:
     """Returns the index of the first tool message of the round with the same id."""
-    first = index = message_index(fault)
+    first = index = message_index(breach)
     while index > 0:
         index -= 1
-        message = fault.value_at("messages", index)
+        message = breach.value_at("messages", index)
         if member(message, "role") == "assistant":
             break
-        if member(message, "role") == "tool" and member(message, "tool_call_id") == fault.value:
+        if member(message, "role") == "tool" and member(message, "tool_call_id") == breach.value:
             first = index
     return first
 
 
-def _duplicate_result_error(fault: Breach) -> ApiError:
-    index = message_index(fault)
-    both = f"in messages[{first_result_index(fault)}] and messages[{index}]"
-    message = f"Invalid parameter: Duplicate value for 'tool_call_id' of '{text_or_empty(fault.value)}', {both}."
+def _duplicate_result_error(breach: Breach) -> ApiError:
+    index = message_index(breach)
+    both = f"in messages[{first_result_index(breach)}] and messages[{index}]"
+    message = f"Invalid parameter: Duplicate value for 'tool_call_id' of '{text_or_empty(breach.value)}', {both}."
     return ApiError(400, message, param=f"messages.[{index}].tool_call_id")
 
 
-def _duplicate_id_error(fault: Breach) -> ApiError:
-    where = f"messages[{message_index(fault)}].tool_calls"
-    message = f"Invalid parameter: Duplicate value for 'id' of '{text_or_empty(fault.value)}', in {where}."
-    return ApiError(400, message, param=f"messages.[{message_index(fault)}].tool_calls")
+def _duplicate_id_error(breach: Breach) -> ApiError:
+    where = f"messages[{message_index(breach)}].tool_calls"
+    message = f"Invalid parameter: Duplicate value for 'id' of '{text_or_empty(breach.value)}', in {where}."
+    return ApiError(400, message, param=f"messages.[{message_index(breach)}].tool_calls")
 
 
-def _content_error(fault: Breach) -> ApiError:
-    if fault.value is not None:
-        return schema_error(fault, ValueSpec("one of a string or array of objects", minimum=1))
+def _content_error(breach: Breach) -> ApiError:
+    if breach.value is not None:
+        return schema_error(breach, ValueSpec("one of a string or array of objects", minimum=1))
     message = "Invalid value for 'content': expected a string, got null."
-    return ApiError(400, message, param=f"messages.[{message_index(fault)}].content")
+    return ApiError(400, message, param=f"messages.[{message_index(breach)}].content")
 
 
-def _part_error(fault: Breach) -> ApiError:
-    sort = member(fault.value, "type")
+def _part_error(breach: Breach) -> ApiError:
+    sort = member(breach.value, "type")
     if sort != "image_url":
-        return invalid_choice_error(f"{fault.path}.type", sort, ("text",))
-    where = f"messages[{message_index(fault)}]"
-    message = f"Invalid '{where}'. {_IMAGE.format(text_or_empty(find_message(fault).get('role')))}"
+        return invalid_choice_error(f"{breach.path}.type", sort, ("text",))
+    where = f"messages[{message_index(breach)}]"
+    message = f"Invalid '{where}'. {_IMAGE.format(text_or_empty(find_message(breach).get('role')))}"
     return ApiError(400, message, code="invalid_value", param=where)
 
 
-def _tools_error(fault: Breach) -> ApiError:
-    if fault.path == "tools":
-        return schema_error(fault, ValueSpec("an array of objects", maximum=128))
-    return schema_error(fault, ValueSpec(maximum=1024))
+def _tools_error(breach: Breach) -> ApiError:
+    if breach.path == "tools":
+        return schema_error(breach, ValueSpec("an array of objects", maximum=128))
+    return schema_error(breach, ValueSpec(maximum=1024))
 
 
-def _type_value_error(fault: Breach) -> ApiError:
-    known = ("function", "custom") if fault.steps[-1:] == ("type",) else ()
-    return schema_error(fault, ValueSpec(values=known))
+def _type_value_error(breach: Breach) -> ApiError:
+    known = ("function", "custom") if breach.steps[-1:] == ("type",) else ()
+    return schema_error(breach, ValueSpec(values=known))
 
 
-def _calls_error(fault: Breach) -> ApiError:
-    return schema_error(fault, ValueSpec("an array of objects", minimum=1))
+def _calls_error(breach: Breach) -> ApiError:
+    return schema_error(breach, ValueSpec("an array of objects", minimum=1))
 
 
-def _name_error(fault: Breach) -> ApiError:
+def _name_error(breach: Breach) -> ApiError:
     # An empty name has the text of a string that is too short.
-    return schema_error(fault, ValueSpec(minimum=1) if is_missing(fault) or not text_or_empty(fault.value) else _NAMED)
+    return schema_error(
+        breach, ValueSpec(minimum=1) if is_missing(breach) or not text_or_empty(breach.value) else _NAMED
+    )
 
 
 _RULES: dict[str, ErrorBuilder] = {

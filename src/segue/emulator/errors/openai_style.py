@@ -53,7 +53,7 @@ class ValueSpec(Struct, frozen=True):
     values: tuple[str, ...] = ()
 
 
-# ----------------------------------------------------------------------------------------------------- values and words
+# ------------------------------------------------------------------------------------------------------ values and text
 
 
 def type_name(value: object) -> str:
@@ -103,15 +103,15 @@ def built_error(
     make_message: Callable[[Breach], str], *, status: int = 400, param: str | None = None, code: str | None = None
 ) -> ErrorBuilder:
     """Returns an error builder whose message contains values of the body."""
-    return lambda fault: ApiError(status, make_message(fault), code=code, param=param)
+    return lambda breach: ApiError(status, make_message(breach), code=code, param=param)
 
 
 # -------------------------------------------------------------------------------------------------------------- schema
 
 
-def _breach_at(fault: Breach, path: str) -> Breach:
+def _breach_at(breach: Breach, path: str) -> Breach:
     """Returns a breach in the same body with another path."""
-    return replace(fault, violations=(Violation("", path, "", "reject"),))
+    return replace(breach, violations=(Violation("", path, "", "reject"),))
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:
@@ -125,20 +125,20 @@ def _join_path(steps: Sequence[str | int]) -> str:
     return text
 
 
-def is_missing(fault: Breach) -> bool:
+def is_missing(breach: Breach) -> bool:
     """True if the path does not exist; null counts as existing."""
-    *before, last = fault.steps or ("",)
-    holder = fault.value_at(*before)
+    *before, last = breach.steps or ("",)
+    holder = breach.value_at(*before)
     return not is_object(holder) or last not in holder
 
 
-def _find_wrong_parent(fault: Breach) -> tuple[str, object, bool] | None:
+def _find_wrong_parent(breach: Breach) -> tuple[str, object, bool] | None:
     """Returns path and value of the first parent that is not an object, and whether it is missing."""
-    steps = fault.steps
+    steps = breach.steps
     for depth in range(1, len(steps)):
         if isinstance(steps[depth], int):
             continue
-        above = _breach_at(fault, _join_path(steps[:depth]))
+        above = _breach_at(breach, _join_path(steps[:depth]))
         if not is_object(above.value):
             return above.path, above.value, isinstance(steps[depth - 1], str) and is_missing(above)
     return None
@@ -153,8 +153,8 @@ def _type_error(path: str, kind: str, value: object) -> ApiError:
     return ApiError(400, message, code="invalid_type", param=path)
 
 
-def unknown_parameter_error(fault: Breach) -> ApiError:
-    return ApiError(400, f"Unknown parameter: '{fault.path}'.", code="unknown_parameter", param=fault.path)
+def unknown_parameter_error(breach: Breach) -> ApiError:
+    return ApiError(400, f"Unknown parameter: '{breach.path}'.", code="unknown_parameter", param=breach.path)
 
 
 def _has_type(value: object, kind: str) -> bool:
@@ -162,35 +162,35 @@ def _has_type(value: object, kind: str) -> bool:
     return seen in kind.replace("objects", "").split() or (seen == "integer" and "number" in kind)
 
 
-def schema_error(fault: Breach, want: ValueSpec) -> ApiError:
+def schema_error(breach: Breach, spec: ValueSpec) -> ApiError:
     """Returns the schema's error for the value at the path."""
-    above = _find_wrong_parent(fault)
+    above = _find_wrong_parent(breach)
     if above is not None:
         path, value, missing = above
         return _missing_error(path) if missing else _type_error(path, "an object", value)
-    path, value = fault.path, fault.value
-    if is_missing(fault) and fault.steps and isinstance(fault.steps[-1], str):
+    path, value = breach.path, breach.value
+    if is_missing(breach) and breach.steps and isinstance(breach.steps[-1], str):
         return _missing_error(path)
-    if not _has_type(value, want.kind):
-        return _type_error(path, want.kind, value)
-    if want.values and value not in want.values:
-        return invalid_choice_error(path, value, want.values)
-    return _bounds_error(path, value, want)
+    if not _has_type(value, spec.kind):
+        return _type_error(path, spec.kind, value)
+    if spec.values and value not in spec.values:
+        return invalid_choice_error(path, value, spec.values)
+    return _bounds_error(path, value, spec)
 
 
-def _bounds_error(path: str, value: Any, want: ValueSpec) -> ApiError:
+def _bounds_error(path: str, value: Any, spec: ValueSpec) -> ApiError:
     noun, code = ("a string", "string") if isinstance(value, str) else ("an array", "array")
     size = len(value) if isinstance(value, str) or is_list(value) or is_object(value) else 0
-    if want.minimum and not size:
-        message = f"empty {code}. Expected {noun} with minimum length {want.minimum}, but got an empty {code} instead."
+    if spec.minimum and not size:
+        message = f"empty {code}. Expected {noun} with minimum length {spec.minimum}, but got an empty {code} instead."
         return ApiError(400, f"Invalid '{path}': {message}", code=f"empty_{code}", param=path)
-    if want.maximum is not None and size > want.maximum:
-        message = f"Expected {noun} with maximum length {want.maximum}, but got {noun} with length {size} instead."
+    if spec.maximum is not None and size > spec.maximum:
+        message = f"Expected {noun} with maximum length {spec.maximum}, but got {noun} with length {size} instead."
         return ApiError(
             400, f"Invalid '{path}': {code} too long. {message}", code=f"{code}_above_max_length", param=path
         )
-    if want.pattern:
-        message = f"string does not match pattern. Expected a string that matches the pattern '{want.pattern}'."
+    if spec.pattern:
+        message = f"string does not match pattern. Expected a string that matches the pattern '{spec.pattern}'."
         return ApiError(400, f"Invalid '{path}': {message}", code="invalid_value", param=path)
     return ApiError(400, f"Invalid value for '{path}'.", code="invalid_value", param=path)
 
@@ -209,25 +209,25 @@ def spec_error(
     values: tuple[str, ...] = (),
 ) -> ErrorBuilder:
     """Returns an error builder for a value with one spec."""
-    want = ValueSpec(kind, minimum, maximum, pattern, values)
-    return lambda fault: schema_error(fault, want)
+    spec = ValueSpec(kind, minimum, maximum, pattern, values)
+    return lambda breach: schema_error(breach, spec)
 
 
 # -------------------------------------------------------------------------------------------------------- conversations
 
 
-def message_index(fault: Breach) -> int:
+def message_index(breach: Breach) -> int:
     """Returns the index of the message or item in the path."""
-    return next((step for step in fault.steps if isinstance(step, int)), 0)
+    return next((step for step in breach.steps if isinstance(step, int)), 0)
 
 
-def find_message(fault: Breach) -> Mapping[str, Any]:
-    message = fault.value_at(fault.steps[0] if fault.steps else "", message_index(fault))
+def find_message(breach: Breach) -> Mapping[str, Any]:
+    message = breach.value_at(breach.steps[0] if breach.steps else "", message_index(breach))
     return message if is_object(message) else {}
 
 
-def _messages(fault: Breach) -> Sequence[Any]:
-    messages = fault.value_at("messages")
+def _messages(breach: Breach) -> Sequence[Any]:
+    messages = breach.value_at("messages")
     return messages if is_list(messages) else ()
 
 
@@ -235,40 +235,40 @@ def member(value: object, key: str) -> Any:
     return value.get(key) if is_object(value) else None
 
 
-def _call_message_index(fault: Breach) -> int:
+def _call_message_index(breach: Breach) -> int:
     """Returns the index of the assistant message with calls at or before the path."""
-    messages = _messages(fault)
-    for index in range(min(message_index(fault), len(messages) - 1), -1, -1):
+    messages = _messages(breach)
+    for index in range(min(message_index(breach), len(messages) - 1), -1, -1):
         if member(messages[index], "role") == "assistant" and member(messages[index], "tool_calls"):
             return index
-    return message_index(fault)
+    return message_index(breach)
 
 
-def _result_messages(fault: Breach) -> Iterator[Any]:
+def _result_messages(breach: Breach) -> Iterator[Any]:
     """Yields the tool messages directly after that assistant message."""
-    for message in _messages(fault)[_call_message_index(fault) + 1 :]:
+    for message in _messages(breach)[_call_message_index(breach) + 1 :]:
         if member(message, "role") != "tool":
             return
         yield message
 
 
-def expected_result_index(fault: Breach) -> int:
+def expected_result_index(breach: Breach) -> int:
     """Returns the index of the message at the position of the expected result, or the last index."""
-    messages = _messages(fault)
-    return max(0, min(_call_message_index(fault) + 1 + len(list(_result_messages(fault))), len(messages) - 1))
+    messages = _messages(breach)
+    return max(0, min(_call_message_index(breach) + 1 + len(list(_result_messages(breach))), len(messages) - 1))
 
 
-def unanswered_call_ids(fault: Breach) -> str:
+def unanswered_call_ids(breach: Breach) -> str:
     """Returns the ids of the calls without a result, comma-separated: those of the violations, or all open ones if
     another message is between the results."""
-    if "tool_calls" in fault.steps:
-        there = [parse_path(violation.path)[:4] for violation in fault.violations]
+    if "tool_calls" in breach.steps:
+        there = [parse_path(violation.path)[:4] for violation in breach.violations]
         ids = [
-            fault.value_at(*steps, "id") for steps in there if steps[:2] == fault.steps[:2] and "tool_calls" in steps
+            breach.value_at(*steps, "id") for steps in there if steps[:2] == breach.steps[:2] and "tool_calls" in steps
         ]
     else:
-        calls = member(fault.value_at("messages", _call_message_index(fault)), "tool_calls")
-        answered = [member(result, "tool_call_id") for result in _result_messages(fault)]
+        calls = member(breach.value_at("messages", _call_message_index(breach)), "tool_calls")
+        answered = [member(result, "tool_call_id") for result in _result_messages(breach)]
         ids = [member(call, "id") for call in (calls if is_list(calls) else ())]
         ids = [name for name in ids if name not in answered]
     return ", ".join(text_or_empty(name) for name in ids)

@@ -24,7 +24,7 @@ MessageBuilder = Callable[[Breach], str]
 def _built_error(
     make: MessageBuilder, kind: str = "invalid_request_error", status: int = 400, code: str | None = None
 ) -> ErrorBuilder:
-    return lambda fault: ApiError(status, make(fault), kind=kind, code=code)
+    return lambda breach: ApiError(status, make(breach), kind=kind, code=code)
 
 
 # ---------------------------------------------------------------------------------------------------------------- groq
@@ -33,38 +33,38 @@ def _built_error(
 def _groq_error(what: Callable[[Breach, str], str]) -> ErrorBuilder:
     """Builds Groq's error for a message of this role."""
 
-    def make(fault: Breach) -> str:
-        place, role = f"messages.{message_index(fault)}", text_or_empty(find_message(fault).get("role"))
-        return f"'{place}' : for 'role:{role}' the following must be satisfied[({what(fault, place)})]"
+    def make(breach: Breach) -> str:
+        place, role = f"messages.{message_index(breach)}", text_or_empty(find_message(breach).get("role"))
+        return f"'{place}' : for 'role:{role}' the following must be satisfied[({what(breach, place)})]"
 
     return _built_error(make)
 
 
-_STRING_ERROR = _groq_error(lambda fault, _: f"'{fault.dotted}' : value must be a string")
+_STRING_ERROR = _groq_error(lambda breach, _: f"'{breach.dotted}' : value must be a string")
 _GROQ: Mapping[str, ErrorBuilder] = {
-    "COMP-01": _groq_error(lambda fault, place: f"'{place}' : property '{_last_key(fault)}' is unsupported"),
+    "COMP-01": _groq_error(lambda breach, place: f"'{place}' : property '{_last_key(breach)}' is unsupported"),
     "COMP-02": _built_error(
-        lambda fault: f"messages[{message_index(fault)}].reasoning: reasoning is not supported with this model"
+        lambda breach: f"messages[{message_index(breach)}].reasoning: reasoning is not supported with this model"
     ),
-    "OAI-CHAT-07": _groq_error(lambda fault, _: f"'{fault.dotted}' : minimum number of items is 1"),
+    "OAI-CHAT-07": _groq_error(lambda breach, _: f"'{breach.dotted}' : minimum number of items is 1"),
     "OAI-CHAT-10": _STRING_ERROR,
     "OAI-CHAT-11": _STRING_ERROR,
     "OAI-CHAT-12": _groq_error(lambda _, place: f"'{place}.content' : value must be a string"),
 }
 
 
-def _last_key(fault: Breach) -> str:
+def _last_key(breach: Breach) -> str:
     """Returns the key at the end of the path, which may contain dots."""
-    return fault.path.partition("].")[2]
+    return breach.path.partition("].")[2]
 
 
 # ------------------------------------------------------------------------------------------------------------ cerebras
 
 
-def _cerebras_error(fault: Breach) -> ApiError:
+def _cerebras_error(breach: Breach) -> ApiError:
     places: list[str] = []
-    for violation in fault.violations:
-        each = Breach(fault.body, (violation,))
+    for violation in breach.violations:
+        each = Breach(breach.body, (violation,))
         places.append(
             f"messages.{message_index(each)}.{text_or_empty(find_message(each).get('role'))}.{_last_key(each)}"
         )
@@ -76,11 +76,11 @@ def _cerebras_error(fault: Breach) -> ApiError:
 
 
 def _minimax_error(make: MessageBuilder) -> ErrorBuilder:
-    return _built_error(lambda fault: f"invalid params, {make(fault)} (2013)", "bad_request_error")
+    return _built_error(lambda breach: f"invalid params, {make(breach)} (2013)", "bad_request_error")
 
 
-def _call_id(fault: Breach) -> str:
-    return text_or_empty(member(fault.value_at(*fault.steps[:4]), "id"))
+def _call_id(breach: Breach) -> str:
+    return text_or_empty(member(breach.value_at(*breach.steps[:4]), "id"))
 
 
 _OUT_OF_ORDER = _minimax_error(lambda _: "tool call result does not follow tool call")
@@ -98,9 +98,9 @@ _MINIMAX: Mapping[str, ErrorBuilder] = {
 # ------------------------------------------------------------------------------------------------------------ templates
 
 
-def _json_error(fault: Breach) -> tuple[str, int]:
+def _json_error(breach: Breach) -> tuple[str, int]:
     """Returns the JSON error of the text at the path, and its offset."""
-    text = text_or_empty(fault.value)
+    text = text_or_empty(breach.value)
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -110,23 +110,23 @@ def _json_error(fault: Breach) -> tuple[str, int]:
     return "Expecting value: line 1 column 1 (char 0)", 0
 
 
-def _llama_message(fault: Breach) -> str:
-    _, at = _json_error(fault)
-    text = text_or_empty(fault.value)
+def _llama_message(breach: Breach) -> str:
+    _, at = _json_error(breach)
+    text = text_or_empty(breach.value)
     seen = "unexpected end of input" if at >= len(text) else f"invalid literal; last read: '{text[at : at + 1]}'"
     place = f"parse error at line 1, column {at + 1}: syntax error while parsing value - {seen}"
     return f"Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] {place}"
 
 
-def _missing_content_message(fault: Breach) -> str:
-    if find_message(fault).get("role") == "assistant":
+def _missing_content_message(breach: Breach) -> str:
+    if find_message(breach).get("role") == "assistant":
         return "Assistant message must contain either 'content' or 'tool_calls'!"
     return "All non-assistant messages must contain 'content'"
 
 
-def _unmarshal_message(fault: Breach) -> str:
+def _unmarshal_message(breach: Breach) -> str:
     field = "ChatRequest.messages.tool_calls.function.arguments of type api.ToolCallFunctionArguments"
-    kind = type_name(fault.value).partition(" ")[2] or "null"
+    kind = type_name(breach.value).partition(" ")[2] or "null"
     kind = {"integer": "number", "decimal number": "number", "boolean": "bool"}.get(kind, kind)
     return f"json: cannot unmarshal {kind} into Go struct field {field}"
 
@@ -151,7 +151,7 @@ PROFILES: Mapping[str, Mapping[str, ErrorBuilder]] = {
     "z.ai": {"COMP-11": _ZAI},
     "ollama": {"COMP-12": _built_error(_unmarshal_message)},
     "vllm": {
-        "COMP-14": _built_error(lambda fault: _json_error(fault)[0], "BadRequestError"),
+        "COMP-14": _built_error(lambda breach: _json_error(breach)[0], "BadRequestError"),
         "COMP-16": _built_error(
             lambda _: "chat completions only support assistant tool_calls of type 'function'.", "BadRequestError"
         ),
@@ -162,5 +162,5 @@ PROFILES: Mapping[str, Mapping[str, ErrorBuilder]] = {
         "COMP-19": _built_error(_missing_content_message),
     },
     "openrouter": {"COMP-21": fixed_error(_SIGNATURE)},
-    "fireworks": {"COMP-23": _built_error(lambda fault: f"Extra inputs are not permitted, field: '{fault.path}'")},
+    "fireworks": {"COMP-23": _built_error(lambda breach: f"Extra inputs are not permitted, field: '{breach.path}'")},
 }

@@ -28,26 +28,26 @@ def _fixed_error(message: str) -> ErrorBuilder:
 
 
 def _built_error(make: Callable[[Breach], str]) -> ErrorBuilder:
-    return lambda fault: ApiError(400, make(fault), code=_CODE)
+    return lambda breach: ApiError(400, make(breach), code=_CODE)
 
 
-def _missing_results_message(fault: Breach) -> str:
-    return f"{_PREFIX}{_UNANSWERED}message[{expected_result_index(fault)}].role"
+def _missing_results_message(breach: Breach) -> str:
+    return f"{_PREFIX}{_UNANSWERED}message[{expected_result_index(breach)}].role"
 
 
-def _type_message(fault: Breach) -> str:
-    if fault.steps[-1:] == ("role",):
-        return f"{text_or_empty(fault.value)} is not one of {_ROLES} - '{fault.dotted}'"
-    if fault.steps[-1:] == ("function_call",):
-        return f"Additional properties are not allowed ('function_call' was unexpected) - '{fault.dotted}'"
-    return f"'{text_or_empty(fault.value)}' is not one of ['function'] - '{fault.dotted}'"
+def _type_message(breach: Breach) -> str:
+    if breach.steps[-1:] == ("role",):
+        return f"{text_or_empty(breach.value)} is not one of {_ROLES} - '{breach.dotted}'"
+    if breach.steps[-1:] == ("function_call",):
+        return f"Additional properties are not allowed ('function_call' was unexpected) - '{breach.dotted}'"
+    return f"'{text_or_empty(breach.value)}' is not one of ['function'] - '{breach.dotted}'"
 
 
-def _name_message(fault: Breach) -> str:
-    if fault.value is None:
-        return f"'name' is a required property - '{fault.dotted.removesuffix('.name')}'"
-    message = "'' is too short" if fault.value == "" else f"{str(fault.value)[:80]} is not of type 'string'"
-    return f"{message} - '{fault.dotted}'"
+def _name_message(breach: Breach) -> str:
+    if breach.value is None:
+        return f"'name' is a required property - '{breach.dotted.removesuffix('.name')}'"
+    message = "'' is too short" if breach.value == "" else f"{str(breach.value)[:80]} is not of type 'string'"
+    return f"{message} - '{breach.dotted}'"
 
 
 _RULES: dict[str, ErrorBuilder] = {

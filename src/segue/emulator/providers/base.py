@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 Body = Mapping[str, Any]
-Operation = Literal["answer", "stream", "count", "models", "held"]
+Operation = Literal["reply", "stream", "count", "models", "retrieve"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Route:
     method: str = "POST"
 
 
-def post_route(pattern: str, operation: Operation = "answer") -> Route:
+def post_route(pattern: str, operation: Operation = "reply") -> Route:
     return Route(re.compile(pattern), operation)
 
 
@@ -76,7 +76,7 @@ def make_violation(rule: str, path: str, message: str) -> Violation:
 
 
 class StreamFraming(Protocol):
-    """Reframes a stream: fed with the default framing."""
+    """Converts a stream from the default framing to another one."""
 
     media_type: str
 
@@ -108,7 +108,7 @@ class Provider:
         head, alphabet = self.signature_format
         self.signer = Signer(seed, self.api, prefix=head, alphabet=alphabet)
 
-    # ------------------------------------------------------------------------------------------------------ coming in
+    # ------------------------------------------------------------------------------------------------------- requests
 
     def find_route(self, http_request: HttpRequest) -> tuple[Route, str | None] | None:
         """Returns the route of a request and the model in its path; `None` if there is none."""
@@ -149,8 +149,8 @@ class Provider:
         """Returns the request whose tokens are counted."""
         return body
 
-    def is_streaming(self, does: Operation, body: Body) -> bool:
-        return does == "stream" or body.get("stream") is True
+    def is_streaming(self, operation: Operation, body: Body) -> bool:
+        return operation == "stream" or body.get("stream") is True
 
     def restore_history(self, body: Body, account: str) -> Body | Violation:
         """Returns the body with the history that the provider stores."""
@@ -161,10 +161,10 @@ class Provider:
         return list_or_empty(body.get(self.wire.conversation_key))
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
-        """Yields violations that only the creator of signatures and the holder of state can find."""
+        """Yields violations that only the provider can find: signatures and stored state."""
         return iter(())
 
-    # ------------------------------------------------------------------------------------------------------- going out
+    # --------------------------------------------------------------------------------------------------------- replies
 
     def reply_id(self, ids: IdGenerator) -> str:
         return f"chatcmpl-{ids.make('reply', 0, 29)}"
@@ -196,10 +196,10 @@ class Provider:
         return None
 
     def sign(self, context: RequestContext, index: int, text_digest: str, prefix: PromptPrefix | None = None) -> str:
-        seal = SignaturePayload(
+        signed_payload = SignaturePayload(
             context.model, self.reply_id(context.ids), index, context.thought_count, text_digest, prefix
         )
-        return self.signer.sign(seal, context.account)
+        return self.signer.sign(signed_payload, context.account)
 
     def complete_reply(self, context: RequestContext, reply: Reply) -> Reply:
         """Adds the fields of this API to the reply and its blocks."""
@@ -237,7 +237,7 @@ class Provider:
         return {"input_tokens": tokens}
 
     def stored_response(self, http_request: HttpRequest, account: str) -> ApiError | dict[str, Any]:
-        """Returns what the provider stores for this account under the path."""
+        """Returns the response that the provider stores for this account under the path."""
         raise NotImplementedError
 
     def models_body(self) -> dict[str, Any]:

@@ -73,23 +73,25 @@ def check_thinking(
     entries = flatten_blocks(conversation.messages)
     signed_by_reply: dict[str, list[tuple[ThinkingBlock, SignaturePayload]]] = {}
     for thought in thoughts:
-        seal = signer.verify(thought.signature, account)
+        signed_payload = signer.verify(thought.signature, account)
         newest = thought.message_index == latest == last
-        if seal is None:
+        if signed_payload is None:
             yield make_violation("ANT-26", thought.path, "the signature is not from this provider and account")
-        elif seal.text_digest != digest(thought.text):
+        elif signed_payload.text_digest != digest(thought.text):
             yield make_violation("ANT-25" if newest else "ANT-26", thought.path, "the text was changed")
         else:
             if newest:
-                signed_by_reply.setdefault(seal.reply, []).append((thought, seal))
-            moved = seal.prefix is not None and is_prefix_bound(model) and not lenient
+                signed_by_reply.setdefault(signed_payload.reply, []).append((thought, signed_payload))
+            moved = signed_payload.prefix is not None and is_prefix_bound(model) and not lenient
             differs = (
-                moved and seal.prefix is not None and _find_difference(seal.prefix, conversation, entries, thought)
+                moved
+                and signed_payload.prefix is not None
+                and _find_difference(signed_payload.prefix, conversation, entries, thought)
             )
             if differs:
                 yield make_violation("ANT-28", thought.path, differs)
     for blocks in signed_by_reply.values():
-        places = [seal.index for _, seal in blocks]
+        places = [signed_payload.index for _, signed_payload in blocks]
         if places != list(range(blocks[0][1].total)):
             yield make_violation("ANT-25", blocks[0][0].path, "blocks of one reply are missing or were moved")
 

@@ -64,7 +64,7 @@ _PAGE_SIZE = 20
 def _response_routes(path: str) -> tuple[Route, ...]:
     """Returns the routes to create, get, list and delete responses under this path."""
     stored_routes = ((_ID_SEGMENT, "GET"), (_ID_SEGMENT, "DELETE"), (f"{_ID_SEGMENT}/input_items", "GET"))
-    return post_route(path), *(Route(re.compile(path + rest), "held", method) for rest, method in stored_routes)
+    return post_route(path), *(Route(re.compile(path + rest), "retrieve", method) for rest, method in stored_routes)
 
 
 class _StoredResponse(NamedTuple):

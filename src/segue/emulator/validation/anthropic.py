@@ -190,16 +190,16 @@ def _tag_error(path: str, tag: object, known: Mapping[str, Spec]) -> ApiError:
     return _error(f"{path}: {message}")
 
 
-def _mismatch_error(fault: Mismatch, body: Mapping[str, Any]) -> ApiError:
-    place, form = _tagged_path(fault.path, body), fault.spec
-    match fault.kind:
+def _mismatch_error(mismatch: Mismatch, body: Mapping[str, Any]) -> ApiError:
+    place, form = _tagged_path(mismatch.path, body), mismatch.spec
+    match mismatch.kind:
         case "missing" if form.discriminator:
             message = f"Unable to extract tag using discriminator '{form.discriminator}'"
             place = place.rpartition(".")[0]
         case "missing":
             message = "Field required"
         case "choice":
-            return _tag_error(_tagged_path(fault.path.rpartition(".")[0], body), fault.value, form.variants)
+            return _tag_error(_tagged_path(mismatch.path.rpartition(".")[0], body), mismatch.value, form.variants)
         case "value":
             message = f"Input should be {_join_or(form.values)}"
         case "type" if form.any_of:
@@ -222,8 +222,8 @@ def _validate_blocks(body: Mapping[str, Any]) -> ApiError | None:
                 continue
             if tag not in BLOCKS:
                 return _tag_error(_tagged_path(path, body), tag, BLOCKS)
-            for fault in find_mismatches(BLOCKS[tag], block, path):
-                return _mismatch_error(fault, body)
+            for mismatch in find_mismatches(BLOCKS[tag], block, path):
+                return _mismatch_error(mismatch, body)
     return None
 
 
@@ -283,8 +283,8 @@ def validate(body: Mapping[str, Any], betas: str = "") -> ApiError | None:
     """Returns the error for the first mismatch, `None` if the body is valid. `betas` is the anthropic-beta header."""
     if is_list(body.get("tools")):
         body = {**body, "tools": [_drop_null_type(tool) for tool in body["tools"]]}
-    for fault in find_mismatches(_SPEC, body):
-        return _mismatch_error(fault, body)
+    for mismatch in find_mismatches(_SPEC, body):
+        return _mismatch_error(mismatch, body)
     unknown_key = next((name for name in body if name not in MEMBERS), None)
     if unknown_key is not None:
         return _error(f"{unknown_key}: Extra inputs are not permitted")

@@ -82,34 +82,34 @@ def _describe_expected(form: Spec, path: str) -> str:
     return _EXPECTED.get(form.kind, "a string")
 
 
-def _describe_mismatch(fault: Mismatch) -> str:
-    place = _NESTED_PATH.sub(r"\1", fault.path)
-    match fault.kind:
+def _describe_mismatch(mismatch: Mismatch) -> str:
+    place = _NESTED_PATH.sub(r"\1", mismatch.path)
+    match mismatch.kind:
         case "missing":
-            return f"{place}: missing field `{fault.key}`"
+            return f"{place}: missing field `{mismatch.key}`"
         case "choice" | "value":
-            known = [f"`{name}`" for name in fault.spec.variants or fault.spec.values]
+            known = [f"`{name}`" for name in mismatch.spec.variants or mismatch.spec.values]
             expected = known[0] if len(known) == 1 else f"one of {', '.join(known)}"
-            where = fault.path if fault.path.endswith(".role") else place
-            return f"{where}: unknown variant `{fault.value}`, expected {expected}"
-        case _ if fault.path.endswith(".content"):
+            where = mismatch.path if mismatch.path.endswith(".role") else place
+            return f"{where}: unknown variant `{mismatch.value}`, expected {expected}"
+        case _ if mismatch.path.endswith(".content"):
             return f"{place}: data did not match any variant of untagged enum ChatCompletionRequestContent"
         case _:
-            expected = _describe_expected(fault.spec, fault.path)
-            return f"{place}: invalid type: {_describe_value(fault.value)}, expected {expected}"
+            expected = _describe_expected(mismatch.spec, mismatch.path)
+            return f"{place}: invalid type: {_describe_value(mismatch.value)}, expected {expected}"
 
 
 def validate(body: Mapping[str, Any], data: bytes) -> ApiError | None:
     """Returns the error for the first mismatch, `None` if valid; `data` is the body's text, for its line and column."""
-    for fault in find_mismatches(_SPEC, body):
-        if fault.kind in ("short", "long"):
-            known = _RANGES.get(fault.path)
-            rest = f", the valid range of {fault.path} is {known}" if known else ""
-            return _error(f"Invalid {fault.path} value{rest}")
+    for mismatch in find_mismatches(_SPEC, body):
+        if mismatch.kind in ("short", "long"):
+            known = _RANGES.get(mismatch.path)
+            rest = f", the valid range of {mismatch.path} is {known}" if known else ""
+            return _error(f"Invalid {mismatch.path} value{rest}")
         lines = data.rstrip().split(b"\n")
         place = f"line {len(lines)} column {len(lines[-1])}"
         return _error(
-            f"Failed to deserialize the JSON body into the target type: {_describe_mismatch(fault)} at {place}"
+            f"Failed to deserialize the JSON body into the target type: {_describe_mismatch(mismatch)} at {place}"
         )
     if body.get("messages") == []:
         return _error("Empty input messages")

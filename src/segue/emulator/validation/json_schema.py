@@ -90,8 +90,8 @@ def find_schema_error(value: Any) -> str | None:
         if not is_object(part):
             return f"{format_value(part)} is not of type 'object', 'boolean'"
         for keyword, inner in part.items():
-            fault = _find_keyword_error(keyword, inner)
-            if fault is not None:
-                return fault
+            mismatch = _find_keyword_error(keyword, inner)
+            if mismatch is not None:
+                return mismatch
         waiting.extend(reversed(list(_subschemas(part))))
     return None

@@ -30,31 +30,31 @@ def _error(message: str) -> ApiError:
     return ApiError(400, f"Invalid request: {message}")
 
 
-def _mismatch_error(fault: Mismatch, body: Mapping[str, Any]) -> ApiError:
-    found = _MESSAGE.match(fault.path)
+def _mismatch_error(mismatch: Mismatch, body: Mapping[str, Any]) -> ApiError:
+    found = _MESSAGE.match(mismatch.path)
     at = int(found[1]) if found else 0
-    match fault.kind:
-        case "choice" if fault.path.endswith(".role"):
-            return _error(f"unsupported role '{fault.value}' in the message at position {at}")
+    match mismatch.kind:
+        case "choice" if mismatch.path.endswith(".role"):
+            return _error(f"unsupported role '{mismatch.value}' in the message at position {at}")
         case "choice" if found:
             role = body["messages"][at]["role"]
-            return _error(f"unsupported content type '{fault.value}' in message with role '{role}'")
+            return _error(f"unsupported content type '{mismatch.value}' in message with role '{role}'")
         case "choice":
-            return _error(f"unsupported tool type '{fault.value}'")
+            return _error(f"unsupported tool type '{mismatch.value}'")
         case "missing":
-            return _error(f"{fault.path} is required")
+            return _error(f"{mismatch.path} is required")
         case "short" | "long":
-            return _error(f"invalid {fault.path}: {fault.value}")
-        case _ if fault.spec.any_of:
-            return _error(f"{fault.path} must be a string or a list")
+            return _error(f"invalid {mismatch.path}: {mismatch.value}")
+        case _ if mismatch.spec.any_of:
+            return _error(f"{mismatch.path} must be a string or a list")
         case _:
-            return _error(f"{fault.path} must be {_KINDS.get(fault.spec.kind, 'an object')}")
+            return _error(f"{mismatch.path} must be {_KINDS.get(mismatch.spec.kind, 'an object')}")
 
 
 def validate(body: Mapping[str, Any]) -> ApiError | None:
     """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
-    for fault in find_mismatches(_SPEC, body):
-        return _mismatch_error(fault, body)
+    for mismatch in find_mismatches(_SPEC, body):
+        return _mismatch_error(mismatch, body)
     if body.get("messages") == []:
         return _error("messages must not be empty")
     for _, function in find_functions(body):

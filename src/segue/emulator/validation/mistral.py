@@ -26,14 +26,14 @@ def pydantic_error(sort: str, message: str, value: object, *steps: str | int) ->
     return ApiError(422, message, details=({"type": sort, "loc": ["body", *steps], "msg": message, "input": value},))
 
 
-def _mismatch_error(fault: Mismatch) -> ApiError:
-    steps = parse_path(fault.path)
-    if fault.kind == "missing":
+def _mismatch_error(mismatch: Mismatch) -> ApiError:
+    steps = parse_path(mismatch.path)
+    if mismatch.kind == "missing":
         message = "Unable to extract tag using discriminator 'role'"
-        return pydantic_error("union_tag_not_found", message, fault.value, *steps[:-1])
-    return pydantic_error(*_KINDS.get(fault.spec.kind, _OBJECT), fault.value, *steps)
+        return pydantic_error("union_tag_not_found", message, mismatch.value, *steps[:-1])
+    return pydantic_error(*_KINDS.get(mismatch.spec.kind, _OBJECT), mismatch.value, *steps)
 
 
 def validate(body: Mapping[str, Any]) -> ApiError | None:
     """Returns the error for the first malformed message, `None` if the body can be parsed."""
-    return next((_mismatch_error(fault) for fault in find_mismatches(_SPEC, body)), None)
+    return next((_mismatch_error(mismatch) for mismatch in find_mismatches(_SPEC, body)), None)

@@ -90,15 +90,15 @@ _IMAGE = (
 _WITHOUT = "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified."
 
 
-def _part_error(fault: Mismatch, body: Mapping[str, Any]) -> ApiError | None:
+def _part_error(mismatch: Mismatch, body: Mapping[str, Any]) -> ApiError | None:
     """Returns the error for a part of an unknown type or not allowed for the role."""
-    if fault.kind != "choice" or "].content[" not in fault.path:
+    if mismatch.kind != "choice" or "].content[" not in mismatch.path:
         return None
-    if fault.value not in PARTS:
-        return invalid_choice_error(fault.path, fault.value, tuple(PARTS))
-    if fault.value != "image_url":
+    if mismatch.value not in PARTS:
+        return invalid_choice_error(mismatch.path, mismatch.value, tuple(PARTS))
+    if mismatch.value != "image_url":
         return None
-    where = fault.path.partition(".")[0]
+    where = mismatch.path.partition(".")[0]
     role = body["messages"][int(where.removeprefix("messages[").removesuffix("]"))]["role"]
     return ApiError(400, f"Invalid '{where}'. {_IMAGE.format(role)}", code="invalid_value", param=where)
 
@@ -106,7 +106,7 @@ def _part_error(fault: Mismatch, body: Mapping[str, Any]) -> ApiError | None:
 def validate_messages(body: Mapping[str, Any]) -> ApiError | None:
     """Returns the error for malformed messages, which all servers of this API reject."""
     shape = object_of(messages=messages_spec(dict.fromkeys(_ROLES)))
-    return next((mismatch_error(fault) for fault in find_mismatches(shape, body)), None)
+    return next((mismatch_error(mismatch) for mismatch in find_mismatches(shape, body)), None)
 
 
 def validate(body: Mapping[str, Any]) -> ApiError | None:
@@ -114,8 +114,8 @@ def validate(body: Mapping[str, Any]) -> ApiError | None:
     unknown_keys = [name for name in body if name not in MEMBERS]
     if unknown_keys:
         return unknown_arguments_error(unknown_keys)
-    for fault in find_mismatches(SPEC, body):
-        return _part_error(fault, body) or mismatch_error(fault)
+    for mismatch in find_mismatches(SPEC, body):
+        return _part_error(mismatch, body) or mismatch_error(mismatch)
     for path, function in find_functions(body):
         if function.get("parameters") is not None:
             error = validate_parameters(f"{path}.parameters", function.get("name"), function["parameters"])

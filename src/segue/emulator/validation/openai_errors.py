@@ -45,9 +45,9 @@ def type_error(path: str, expected: str, value: object) -> ApiError:
     return ApiError(400, message, code="invalid_type", param=path)
 
 
-def _bounds_error(fault: Mismatch) -> ApiError:
-    path, value, form = fault.path, fault.value, fault.spec
-    below = fault.kind == "short"
+def _bounds_error(mismatch: Mismatch) -> ApiError:
+    path, value, form = mismatch.path, mismatch.value, mismatch.spec
+    below = mismatch.kind == "short"
     bound = form.minimum if below else form.maximum
     if isinstance(value, int | float):
         noun = "integer" if form.kind == "integer" else "decimal"
@@ -70,33 +70,33 @@ def _bounds_error(fault: Mismatch) -> ApiError:
     return ApiError(400, f"Invalid '{path}': {noun} too {side}. {message}", code=code, param=path)
 
 
-def mismatch_error(fault: Mismatch) -> ApiError:
+def mismatch_error(mismatch: Mismatch) -> ApiError:
     """Returns the error for one mismatch. Unknown members of the body are reported by each endpoint itself."""
-    match fault.kind:
+    match mismatch.kind:
         case "missing":
-            return missing_error(fault.path)
+            return missing_error(mismatch.path)
         case "type":
-            return type_error(fault.path, _describe_spec(fault.spec), fault.value)
+            return type_error(mismatch.path, _describe_spec(mismatch.spec), mismatch.value)
         case "value":
-            return invalid_choice_error(fault.path, fault.value, fault.spec.values)
+            return invalid_choice_error(mismatch.path, mismatch.value, mismatch.spec.values)
         case "choice":
-            return invalid_choice_error(fault.path, fault.value, tuple(fault.spec.variants))
+            return invalid_choice_error(mismatch.path, mismatch.value, tuple(mismatch.spec.variants))
         case "short" | "long":
-            return _bounds_error(fault)
+            return _bounds_error(mismatch)
         case _:
-            message = f"Unknown parameter: '{fault.path}'."
-            return ApiError(400, message, code="unknown_parameter", param=fault.path)
+            message = f"Unknown parameter: '{mismatch.path}'."
+            return ApiError(400, message, code="unknown_parameter", param=mismatch.path)
 
 
 def validate_parameters(path: str, name: object, schema: Any) -> ApiError | None:
     """Returns the error for parameters that are not the schema of an object, `None` if they are."""
-    fault = find_schema_error(schema)
-    if fault is None:
+    mismatch = find_schema_error(schema)
+    if mismatch is None:
         kind = schema.get("type") if is_object(schema) else None
         if kind == "object" or schema == {}:
             return None
-        fault = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'"
-    message = f"Invalid schema for function '{name if isinstance(name, str) else format_value(name)}': {fault}."
+        mismatch = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'"
+    message = f"Invalid schema for function '{name if isinstance(name, str) else format_value(name)}': {mismatch}."
     return ApiError(400, message, code="invalid_function_parameters", param=path)
 
 

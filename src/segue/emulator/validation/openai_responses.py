@@ -118,8 +118,8 @@ def validate(body: Mapping[str, Any]) -> ApiError | None:
     unknown_key = next((name for name in body if name not in MEMBERS and name not in _CHECKED_BY_RULES), None)
     if unknown_key is not None:
         return _unknown_parameter_error(unknown_key)
-    for fault in find_mismatches(SPEC, body):
-        return mismatch_error(fault)
+    for mismatch in find_mismatches(SPEC, body):
+        return mismatch_error(mismatch)
     given = body.get("input")
     if (
         is_list(given)

@@ -36,14 +36,14 @@ def _dotted(path: str) -> str:
     return path.replace("[", ".").replace("]", "")
 
 
-def _mismatch_error(fault: Mismatch) -> ApiError:
-    place, value, form = _dotted(fault.path), format_value(fault.value), fault.spec
-    match fault.kind:
+def _mismatch_error(mismatch: Mismatch) -> ApiError:
+    place, value, form = _dotted(mismatch.path), format_value(mismatch.value), mismatch.spec
+    match mismatch.kind:
         case "missing":
-            return _error(f"'{fault.key}' is a required property - '{place.rpartition('.')[0]}'")
+            return _error(f"'{mismatch.key}' is a required property - '{place.rpartition('.')[0]}'")
         case "choice" if ".content." in place:
             *most, last = (f"'{name}'" for name in _LISTED_PARTS)
-            return _error(f"Invalid value: {fault.value}. Supported values are: {','.join(most)} and {last}.")
+            return _error(f"Invalid value: {mismatch.value}. Supported values are: {','.join(most)} and {last}.")
         case "choice" | "value":
             known = list(form.variants or form.values)
             known = [name for name in known if name != "developer"]
@@ -61,8 +61,8 @@ def _mismatch_error(fault: Mismatch) -> ApiError:
 
 def validate(body: Mapping[str, Any]) -> ApiError | None:
     """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
-    for fault in find_mismatches(_SPEC, body):
-        return _mismatch_error(fault)
+    for mismatch in find_mismatches(_SPEC, body):
+        return _mismatch_error(mismatch)
     for _, function in find_functions(body):
         if function.get("parameters") is not None:
             error = validate_parameters("", function.get("name"), function["parameters"])

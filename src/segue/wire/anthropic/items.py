@@ -293,7 +293,9 @@ def render_block(block: Block, context: RenderContext) -> JsonObject:
             fence = "````" if "```" in block.code else "```"
             return {"type": "text", "text": f"{fence}{block.language}\n{block.code}\n{fence}"}
         case Opaque():
-            context.report.add("text", "content sent as text: the API has no such content type", subject=block.kind)
+            context.report.add(
+                "text", f"{block.kind} rendered as text: the API has no such content type", subject=block.kind
+            )
             label = TEXTS.unsupported.format(kind=block.kind)
             return {"type": "text", "text": f"{label} {block.text}".rstrip()}
         case _:
@@ -366,5 +368,5 @@ def _project_id(call_id: str, origin: Origin, own: JsonObject | None, context: R
 
 
 def _render_as_text(text: str, call_id: str, name: str | None, context: RenderContext) -> JsonObject:
-    context.report.add("text", "hosted tool call sent as text: it was changed", call_id=call_id, subject=name)
+    context.report.add("text", "hosted tool call rendered as text: it was changed", call_id=call_id, subject=name)
     return {"type": "text", "text": text}

@@ -59,7 +59,7 @@ def render_reasoning(
             )
         return {"type": "adaptive"}, clamp_effort(effort, capabilities.efforts)
     if not capabilities.budgets:
-        report.add("adjusted", "reasoning dropped: the model does not support thinking", subject="reasoning")
+        report.add("adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning")
         return None, None
     budget = reasoning.budget or effort_budget(reasoning.effort or "medium")
     effort = clamp_effort(reasoning.effort, capabilities.efforts) if reasoning.budget is not None else None
@@ -73,7 +73,9 @@ def _render_disabled(
         # While thinking is off, efforts above `high` are rejected.
         return {"type": capabilities.disabled_type}, clamp_effort(reasoning.effort, capabilities.efforts[:3])
     if capabilities.thinks_by_default:
-        report.add("adjusted", "effort set to low: thinking cannot be disabled on this model", subject="reasoning")
+        report.add(
+            "adjusted", "reasoning effort set to low: thinking cannot be disabled on this model", subject="reasoning"
+        )
         return None, "low"
     return None, None
 

@@ -332,7 +332,9 @@ def _render_new(block: Text | Thinking | Media | Code | Opaque, context: RenderC
             fence = "````" if "```" in block.code else "```"
             return {"text": f"{fence}{block.language}\n{block.code}\n{fence}"}
         case Opaque():
-            context.report.add("text", "content sent as text: the API has no such content type", subject=block.kind)
+            context.report.add(
+                "text", f"{block.kind} rendered as text: the API has no such content type", subject=block.kind
+            )
             return {"text": f"{TEXTS.unsupported.format(kind=block.kind)} {block.text}".rstrip()}
         case _:
             assert_never(block)
@@ -398,5 +400,5 @@ def _result_content(response: ToolResponse, context: RenderContext) -> list[Json
 
 
 def _render_as_text(text: str, call_id: str, name: str | None, context: RenderContext) -> JsonObject:
-    context.report.add("text", "hosted tool call sent as text: it was changed", call_id=call_id, subject=name)
+    context.report.add("text", "hosted tool call rendered as text: it was changed", call_id=call_id, subject=name)
     return {"text": text}

@@ -131,7 +131,7 @@ def render_options(
     if not has_tools and options.tool_choice is not None:
         _report_dropped("tool_choice", "no tool is declared", report)
     if options.parallel is False:
-        _report_dropped("parallel", "the API has no such option", report)
+        report.add("adjusted", "`parallel_tool_calls` dropped: the API has no such option", subject="parallel")
     if options.stream:
         _report_dropped("stream", "the API selects streaming by the URL", report)
     for name in _UNSUPPORTED_OPTIONS:
@@ -165,7 +165,7 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
             return {"reasoning_effort": "low" if off else step}, None
         case _:
             if not off:
-                report.add("adjusted", "reasoning dropped: the model has no option for it", subject="reasoning")
+                report.add("adjusted", "`reasoning` dropped: the model has no option for it", subject="reasoning")
             return {}, None
 
 
@@ -254,7 +254,7 @@ def _render_choice(
     if choice.mode == "none":
         report.add(
             "adjusted",
-            "`tool_choice` none dropped: the API has no such choice; tools stay declared",
+            "`tool_choice` none dropped: the API has no such choice, so the model may call tools",
             subject="tool_choice",
         )
         return None

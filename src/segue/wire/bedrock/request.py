@@ -256,7 +256,7 @@ def _model_family(model: str | None) -> Model:
 def _replace_model_fields(inner: JsonObject, after: JsonObject, report: Report) -> JsonObject:
     """Replaces the model-specific fields when the model family changes; each dropped one is reported."""
     for key in sorted(inner.keys() - after.keys()):
-        report.add("dropped", f"`{key}` dropped: a field of another model family", subject=key, fault="projection")
+        report.add("dropped", f"`{key}` dropped: a field for another model family", subject=key, fault="projection")
     return dict(after)
 
 

@@ -122,7 +122,7 @@ class BedrockStreamRenderer(BlockRenderer):
             case "cachePoint":
                 return b""
             case _:
-                self.report.add("text", f"{kind} replaced by text: the API does not stream it", subject=kind)
+                self.report.add("text", f"{kind} rendered as text: the API does not stream it", subject=kind)
                 return self._render_complete({"text": TEXTS.unsupported.format(kind=kind)})
 
     def blocks_for_client(self, block: Block) -> list[Block]:

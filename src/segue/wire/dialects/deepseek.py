@@ -52,7 +52,7 @@ def _constraints(model: Model) -> Constraints:
 
 def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     options = hash_invalid_user_id(options, r"[a-zA-Z0-9_-]{1,512}", report)
-    return fit_reasoning(options, report, "always" if model.line in ("r1", "reasoner") else "asked")
+    return fit_reasoning(options, report, "always" if model.line in ("r1", "reasoner") else "optional")
 
 
 DEEPSEEK = make_wire(

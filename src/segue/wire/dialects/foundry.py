@@ -57,11 +57,11 @@ def _repair_body(body: JsonObject, report: Report) -> JsonObject:
     # AZF-01
     if made.get("agent_reference") is not None and "tools" in made:
         made = _without_key(made, "tools")
-        report.add("tools", "tools dropped: the named agent has its own", subject="tools")
+        report.add("tools", "`tools` dropped: the agent in the request has its own", subject="tools")
     previous = made.get("previous_response_id")
     if isinstance(previous, str) and previous and not _is_response_id(previous):
         made = _without_key(made, "previous_response_id")
-        message = f"previous_response_id {previous} dropped: it is not a response id of {_NAME}"
+        message = f"`previous_response_id` {previous} dropped: it is not a response id of {_NAME}"
         report.add("dropped", message, subject="previous_response_id")
     given = made.get("tools")
     if isinstance(given, list) and (tools := repair_tools(cast("list[Any]", given), report)) is not given:
@@ -77,12 +77,12 @@ def _set_agent_reference(body: JsonObject, report: Report) -> JsonObject:
     if agent is None and not {"agent", "agent_reference"} & body.keys():
         return body
     if agent is None or not isinstance(agent.get("name"), str):
-        report.add("dropped", f"{key} dropped: it names no agent", subject=key)
+        report.add("dropped", f"`{key}` dropped: it names no agent", subject=key)
         return _without_key(_without_key(body, "agent"), "agent_reference")
     fitted = repair_agent(agent, report)
     if key == "agent_reference" and fitted.get("type") == key and fitted is agent:
         return body if "agent" not in body else _without_key(body, "agent")
-    report.add("adjusted", "agent sent as agent_reference", subject=key)
+    report.add("adjusted", "`agent` sent as `agent_reference`: the API no longer accepts `agent`", subject=key)
     named = {**fitted, "type": "agent_reference"}
     renamed = {"agent_reference" if name == key else name: value for name, value in body.items()}
     return {**_without_key(renamed, "agent"), "agent_reference": named}

@@ -59,19 +59,19 @@ def _constraints(model: Model) -> Constraints:
 
 def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     """Reasoning is only on or off, on models that have it; while it is on, no tool can be forced."""
-    options = fit_reasoning(options, report, "asked" if model.thinking else "never")
+    options = fit_reasoning(options, report, "optional" if model.thinking else "never")
     options = hash_invalid_user_id(options, OPENAI_USER_PATTERN, report)
     reasoning, off = options.reasoning, is_reasoning_off(options.reasoning)
     if reasoning is not None and not off and (reasoning.effort is not None or reasoning.budget is not None):
         report.add(
             "adjusted",
-            "reasoning effort and budget dropped: the model has reasoning on or off only",
+            "reasoning effort and budget dropped: reasoning is only on or off on this model",
             subject="reasoning",
         )
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
     if forced and model.thinking and not off:
         report.add(
-            "adjusted", "tool_choice set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
+            "adjusted", "`tool_choice` set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
         )
         options = msgspec.structs.replace(options, tool_choice=ToolChoice("auto"))
     return options

@@ -81,7 +81,7 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     if options.temperature == 0 and options.top_p not in (None, 1):
         options = drop_options(options, report, "temperature is 0", "top_p")
     options = fit_reasoning(
-        options, report, "always" if model.thinking else "asked" if _supports_reasoning(model) else "never"
+        options, report, "always" if model.thinking else "optional" if _supports_reasoning(model) else "never"
     )
     if (reasoning := options.reasoning) is None or is_reasoning_off(reasoning):
         return options
@@ -90,7 +90,9 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     if effort not in levels:
         effort = closest_effort((reasoning.budget or 0) if effort is None else effort_budget(effort), levels)
         report.add(
-            "adjusted", f"reasoning effort set to {effort}: the model supports {', '.join(levels)}", subject="reasoning"
+            "adjusted",
+            f"reasoning effort set to {effort}: the model supports only {', '.join(levels)}",
+            subject="reasoning",
         )
     return msgspec.structs.replace(options, reasoning=Reasoning(effort=effort))
 

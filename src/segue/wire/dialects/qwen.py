@@ -40,12 +40,12 @@ def _supports_images(model: Model) -> bool:
     return bool({"vl", "omni", "qvq"} & _name_parts(model)) or model.at_least(3, 5)
 
 
-def _reasoning_support(model: Model) -> Literal["never", "asked", "always"]:
+def _reasoning_support(model: Model) -> Literal["never", "optional", "always"]:
     parts = _name_parts(model)
     if {"thinking", "qwq", "qvq"} & parts:
         return "always"
     older = bool(model.version) and not model.at_least(3)
-    return "never" if older or {"instruct", "coder"} & parts or model.name.startswith("qwen-max") else "asked"
+    return "never" if older or {"instruct", "coder"} & parts or model.name.startswith("qwen-max") else "optional"
 
 
 def _constraints(model: Model) -> Constraints:
@@ -76,13 +76,13 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
     formed = options.response_format is not None and options.response_format.kind != "text"
     unstreamed = re.search(r"\bqwen3-\d+(\.\d+)?b", model.name.lower()) is not None and not options.stream
-    if thinks == "asked" and (forced or formed or unstreamed):
+    if thinks == "optional" and (forced or formed or unstreamed):
         why = "a forced tool" if forced else "a response format" if formed else "a reply that is not streamed"
         report.add("adjusted", f"reasoning disabled: the model does not support it with {why}", subject="reasoning")
         return msgspec.structs.replace(options, reasoning=Reasoning(enabled=False))
     if forced:
         report.add(
-            "adjusted", "tool_choice set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
+            "adjusted", "`tool_choice` set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
         )
         options = msgspec.structs.replace(options, tool_choice=ToolChoice("auto"))
     if formed:
@@ -91,7 +91,7 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     if budget > _MAX_BUDGET:
         report.add(
             "adjusted",
-            f"reasoning budget dropped: more than {_MAX_BUDGET} tokens may be rejected",
+            f"reasoning budget dropped: budgets above {_MAX_BUDGET} tokens may be rejected",
             subject="reasoning",
         )
         options = msgspec.structs.replace(options, reasoning=Reasoning(enabled=True))

@@ -248,7 +248,7 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
             part = render_media(block, context.fetch, urls=context.capabilities.media_urls)
             if part is None:
                 context.report.add(
-                    "text", f"{block.kind} replaced by text: the API does not accept it", subject=block.kind
+                    "text", f"{block.kind} rendered as text: the API does not accept it", subject=block.kind
                 )
                 return render_unsupported(block.kind, block.name, block.url, block.file_id)
             report_dropped_name(block, part, context.report)
@@ -256,7 +256,9 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
         case Code():
             return {"text": fence_code(block)}
         case Opaque():
-            context.report.add("text", "content sent as text: the API has no such content type", subject=block.kind)
+            context.report.add(
+                "text", f"{block.kind} rendered as text: the API has no such content type", subject=block.kind
+            )
             return render_unsupported(block.kind, block.text)
         case _:
             assert_never(block)
@@ -313,5 +315,5 @@ def _edited_fragment(native: Native | None) -> JsonObject:
 
 
 def _render_as_text(text: str, call_id: str, name: str | None, context: GeminiContext) -> JsonObject:
-    context.report.add("text", "hosted tool call sent as text: it was changed", call_id=call_id, subject=name)
+    context.report.add("text", "hosted tool call rendered as text: it was changed", call_id=call_id, subject=name)
     return {"text": text}

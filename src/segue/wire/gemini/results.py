@@ -125,7 +125,7 @@ def _block_text(block: Block, response: ToolResponse, render_context: RenderCont
         case Media():
             render_context.report.add(
                 "text",
-                f"{block.kind} replaced by text: not accepted in function responses",
+                f"{block.kind} rendered as text: not accepted in function responses",
                 call_id=response.call_id,
                 subject=block.kind,
             )

@@ -42,24 +42,26 @@ def render_reasoning(reasoning: Reasoning | None, capabilities: Capabilities, re
     if capabilities.thinking_budget is not None:
         return _render_budget(reasoning, off, capabilities, capabilities.thinking_budget, report)
     if not off:
-        report.add("adjusted", "reasoning dropped: the model does not support thinking", subject="reasoning")
+        report.add("adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning")
     return None
 
 
 def _render_level(reasoning: Reasoning, off: bool, levels: tuple[Effort, ...], report: Report) -> JsonObject | None:
     if off:
         report.add(
-            "adjusted", f"thinking cannot be disabled on this model: level set to {levels[0]}", subject="reasoning"
+            "adjusted",
+            f"thinking level set to {levels[0]}: thinking cannot be disabled on this model",
+            subject="reasoning",
         )
         return {"thinkingLevel": levels[0].upper()}
     effort = reasoning.effort
     if effort is None and reasoning.budget is not None:
         effort = budget_effort(reasoning.budget, available=levels)
-        report.add("adjusted", f"thinking budget sent as level {effort}: the model has no budget", subject="reasoning")
+        report.add("adjusted", f"thinking budget sent as level {effort}: the model has no budgets", subject="reasoning")
     # Without a level the model chooses how much to think.
     level = clamp_effort(effort, levels)
     if level is not None and level != effort:
-        report.add("adjusted", f"effort {effort} sent as thinking level {level}", subject="reasoning")
+        report.add("adjusted", f"reasoning effort {effort} sent as thinking level {level}", subject="reasoning")
     return None if level is None else {"thinkingLevel": level.upper()}
 
 
@@ -70,7 +72,11 @@ def _render_budget(
     if off:
         if capabilities.can_disable_thinking:
             return {"thinkingBudget": 0}
-        report.add("adjusted", f"thinking cannot be disabled on this model: budget set to {least}", subject="reasoning")
+        report.add(
+            "adjusted",
+            f"thinking budget set to {least}: thinking cannot be disabled on this model",
+            subject="reasoning",
+        )
         return {"thinkingBudget": least}
     if reasoning.budget is None and reasoning.effort is None:
         return {"thinkingBudget": _DYNAMIC_BUDGET}

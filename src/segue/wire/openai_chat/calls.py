@@ -122,9 +122,9 @@ def render_legacy_call(call: ToolCall, context: ChatContext) -> JsonObject:
 
 def render_call(call: ToolCall, context: ChatContext) -> JsonObject:
     wire_id = context.ids.render(call.id)
-    home = context.own_native(call.native)
-    if home is not None and home.intact and (call.kind != "custom" or context.dialect.custom_tools):
-        entry = drop_unknown_keys(cast("JsonObject", home.fragment), "call", context)
+    own_native = context.own_native(call.native)
+    if own_native is not None and own_native.intact and (call.kind != "custom" or context.dialect.custom_tools):
+        entry = drop_unknown_keys(cast("JsonObject", own_native.fragment), "call", context)
         kind = entry.get("type") or "function"
         if kind in _KINDS:
             detail = drop_unknown_keys(entry[kind], f"call.{kind}", context)
@@ -141,10 +141,10 @@ def render_call(call: ToolCall, context: ChatContext) -> JsonObject:
         # OAI-CHAT-10: always a string
         arguments = _render_arguments(call, context)
         # A vendor's own tool may have a name that is not valid for a function.
-        kind = home.fragment.get("type") if home is not None else None
+        kind = own_native.fragment.get("type") if own_native is not None else None
         kind = kind if isinstance(kind, str) and kind in context.dialect.extra_call_types else "function"
         rendered = {"id": wire_id, "type": kind, "function": {"name": name, "arguments": arguments}}
-    return rendered if home is None else rewrite_known(home.fragment, rendered, CALL_KEYS)
+    return rendered if own_native is None else rewrite_known(own_native.fragment, rendered, CALL_KEYS)
 
 
 def _render_arguments(call: ToolCall, context: ChatContext) -> str:

@@ -158,6 +158,9 @@ class ChatContext:
         return native if native is not None and native.api == self.dialect.name else None
 
 
+_PLACE_NAMES = {"body": "the request", "call": "tool calls", "call.function": "tool calls", "text": "text parts"}
+
+
 def drop_unknown_keys(entry: JsonObject, place: str, context: ChatContext) -> JsonObject:
     """The object without keys that the target rejects in this place; the same object if there are none."""
     known = context.dialect.allowed_keys.get(place)
@@ -165,8 +168,12 @@ def drop_unknown_keys(entry: JsonObject, place: str, context: ChatContext) -> Js
         return entry
     for key in entry.keys() - known:
         if (place, key) not in context.dropped_keys and entry[key] is not None:
+            owner = _PLACE_NAMES.get(place, f"{place} messages")
             context.report.add(
-                "dropped", f"dropped `{key}` ({place}): not accepted by the API", subject=key, fault="projection"
+                "dropped",
+                f"`{key}` of {owner} dropped: not accepted by {context.dialect.name}",
+                subject=key,
+                fault="projection",
             )
         context.dropped_keys.add((place, key))
     return {key: value for key, value in entry.items() if key in known}
@@ -177,10 +184,12 @@ def is_reasoning_off(reasoning: Reasoning | None) -> bool:
     return reasoning is not None and (reasoning.enabled is False or reasoning.effort == "none")
 
 
-def fit_reasoning(options: Options, report: Report, reasoning_support: Literal["never", "asked", "always"]) -> Options:
+def fit_reasoning(
+    options: Options, report: Report, reasoning_support: Literal["never", "optional", "always"]
+) -> Options:
     """Drop the reasoning option where the model never reasons or always does."""
     reasoning = options.reasoning
-    if reasoning is None or reasoning_support == "asked":
+    if reasoning is None or reasoning_support == "optional":
         return options
     if is_reasoning_off(reasoning) == (reasoning_support == "never"):
         # A model that always reasons does so at its maximum.
@@ -188,5 +197,5 @@ def fit_reasoning(options: Options, report: Report, reasoning_support: Literal["
         if reasoning_support == "always" and measured:
             return drop_options(options, report, "the model always reasons and has no effort setting", "reasoning")
         return msgspec.structs.replace(options, reasoning=None)
-    why = "the model does not reason" if reasoning_support == "never" else "the model always reasons"
+    why = "the model does not support reasoning" if reasoning_support == "never" else "the model always reasons"
     return drop_options(options, report, why, "reasoning")

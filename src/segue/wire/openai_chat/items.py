@@ -269,11 +269,11 @@ def render_assistant(blocks: Sequence[Block], context: ChatContext, reasoning_ke
     calls: list[JsonObject] = []
     extra: JsonObject = {}
     for block in blocks:
-        home = context.own_native(block.native)
+        own_native = context.own_native(block.native)
         if isinstance(block, Thinking) and not context.dialect.reasoning_parts:
             thoughts.append(block)
         elif isinstance(block, ToolCall):
-            if is_legacy_call(block, home, context):
+            if is_legacy_call(block, own_native, context):
                 extra["function_call"] = render_legacy_call(block, context)
             else:
                 calls.append(render_call(block, context))
@@ -281,11 +281,11 @@ def render_assistant(blocks: Sequence[Block], context: ChatContext, reasoning_ke
             isinstance(block, Text)
             and block.refusal
             and context.dialect.accepts_key("refusal")
-            and not (home and home.intact)
+            and not (own_native and own_native.intact)
         ):
             refusals.append(block.text)
-        elif _is_audio(block) and home and "id" in home.fragment and context.dialect.accepts_key("audio"):
-            extra["audio"] = {"id": home.fragment["id"]}
+        elif _is_audio(block) and own_native and "id" in own_native.fragment and context.dialect.accepts_key("audio"):
+            extra["audio"] = {"id": own_native.fragment["id"]}
         else:
             content.append(block)
     rendered = render_content(content, context, _NO_MEDIA)
@@ -314,7 +314,7 @@ def _render_reasoning(
     if reasoning_key is not None:
         return {reasoning_key: "\n".join(block.text for block in thoughts if block.text)}
     # OAI-CHAT-17, OAI-CHAT-22
-    context.report.add("reasoning", f"dropped reasoning: {context.dialect.name} has no field for it")
+    context.report.add("reasoning", f"reasoning dropped: {context.dialect.name} has no field for it")
     return {}
 
 
@@ -356,8 +356,8 @@ def _render_results(message: Message, context: ChatContext) -> Iterator[JsonObje
 
 
 def _render_result(response: ToolResponse, context: ChatContext) -> JsonObject:
-    home = context.own_native(response.native)
-    alone = home is not None and home.intact and response.call_id not in context.ids
+    own_native = context.own_native(response.native)
+    alone = own_native is not None and own_native.intact and response.call_id not in context.ids
     legacy = response.call_id in context.legacy_calls or alone
     role = "function" if legacy else "tool"
     key, value = (
@@ -365,8 +365,10 @@ def _render_result(response: ToolResponse, context: ChatContext) -> JsonObject:
         if legacy
         else ("tool_call_id", context.ids.render(response.call_id))
     )
-    given = cast("JsonObject", home.fragment if home is not None and home.fragment.get("role") == role else {})
-    if home is not None and home.intact and given:
+    given = cast(
+        "JsonObject", own_native.fragment if own_native is not None and own_native.fragment.get("role") == role else {}
+    )
+    if own_native is not None and own_native.intact and given:
         changes = {key: value}
         if response.name and isinstance(given.get("name"), str):
             changes["name"] = context.project_name(response.name)

@@ -190,10 +190,12 @@ def fit_options(
     unnamed = [field for field, key in _simple_keys(dialect).items() if key is None]
     options = drop_options(options, report, f"{dialect.name} has no such option", *unnamed)
     if options.temperature is not None and options.temperature > dialect.max_temperature:
-        report.add("adjusted", f"temperature set to {dialect.max_temperature:g} (maximum)", subject="temperature")
+        report.add(
+            "adjusted", f"`temperature` reduced to {dialect.max_temperature:g}, the maximum", subject="temperature"
+        )
         options = msgspec.structs.replace(options, temperature=dialect.max_temperature)
     if options.stop is not None and len(options.stop) > dialect.stop_limit:
-        report.add("adjusted", f"kept {dialect.stop_limit} stop sequences (maximum)", subject="stop")
+        report.add("adjusted", f"`stop` cut to {dialect.stop_limit} sequences, the maximum", subject="stop")
         options = msgspec.structs.replace(options, stop=options.stop[: dialect.stop_limit])
     options = dialect.adjust_options(options, model, report)
     if dialect.reasoning_option in ("effort", "graded"):
@@ -215,8 +217,10 @@ def _fit_required_choice(options: Options, dialect: ChatDialect, declared: froze
     if choice is None or choice.mode != "required" or dialect.required_choice:
         return options
     only = next(iter(declared)) if len(declared) == 1 else None
-    instead = "sent as `auto`" if only is None else f"sent as `{only}`, the only tool"
-    report.add("adjusted", f"tool_choice `required` is not supported: {instead}", subject="tool_choice")
+    chosen = "auto" if only is None else f"{only}, the only tool"
+    report.add(
+        "adjusted", f"`tool_choice` set to {chosen}: {dialect.name} does not support required", subject="tool_choice"
+    )
     made = ToolChoice("auto") if only is None else ToolChoice("tool", only)
     return msgspec.structs.replace(options, tool_choice=made)
 
@@ -255,7 +259,7 @@ def render_chat_vendor_options(options: Options, dialect: ChatDialect, report: R
     if "metadata" in rendered and rendered.get("store") is not True:
         # Rejected otherwise: "The 'metadata' parameter is only allowed when 'store' is enabled."
         del rendered["metadata"]
-        report.add("adjusted", "metadata dropped: only accepted together with `store`", subject="metadata")
+        report.add("adjusted", "`metadata` dropped: only accepted together with `store`", subject="metadata")
     return rendered
 
 

@@ -214,7 +214,7 @@ def _media_label(media: Media) -> str | None:
 
 def render_unsupported(kind: str, detail: str | None, context: ChatContext) -> JsonObject:
     """The placeholder text part for content that the target does not accept."""
-    context.report.add("text", f"{kind} replaced with text: not supported by {context.dialect.name} here", subject=kind)
+    context.report.add("text", f"{kind} rendered as text: not supported by {context.dialect.name} here", subject=kind)
     text = TEXTS.unsupported.format(kind=kind)
     return {"type": "text", "text": f"{text} {detail}" if detail else text}
 
@@ -247,7 +247,9 @@ def _render_detail(media: Media, context: ChatContext) -> JsonObject:
     if detail is None or not context.dialect.vendor_options or media.kind != "image":
         return {}
     if detail not in _DETAILS:
-        context.report.add("adjusted", f"image detail {detail} sent as high: not supported here", subject="detail")
+        context.report.add(
+            "adjusted", f"image detail {detail} set to high: not supported by {context.dialect.name}", subject="detail"
+        )
     return {"detail": detail if detail in _DETAILS else "high"}
 
 

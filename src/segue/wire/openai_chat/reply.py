@@ -128,12 +128,12 @@ def _token_count(usage: JsonObject, key: str) -> int:
 
 def render_reply(reply: Reply, render_context: RenderContext, *, dialect: ChatDialect) -> JsonObject:
     context = ChatContext(dialect, render_context)
-    home = context.own_native(reply.native)
-    if home is not None:
+    own_native = context.own_native(reply.native)
+    if own_native is not None:
         # A streamed reply has only its first choice.
-        report_extra_choices(reply.other_choices + 1 - len(home.fragment.get("choices") or ()), context.report)
-    if home is not None and home.intact:
-        return _render_same_api(reply, home.fragment, context)
+        report_extra_choices(reply.other_choices + 1 - len(own_native.fragment.get("choices") or ()), context.report)
+    if own_native is not None and own_native.intact:
+        return _render_same_api(reply, own_native.fragment, context)
     message = render_assistant(blocks_for_client(reply.blocks, context), context, _REASONING_KEY)
     parts = cast("list[JsonObject]", message["content"]) if isinstance(message["content"], list) else []
     if parts and not any(part["type"] == "thinking" for part in parts):
@@ -158,7 +158,7 @@ def render_reply(reply: Reply, render_context: RenderContext, *, dialect: ChatDi
     }
     if reply.usage is not None:
         body["usage"] = render_usage(reply.usage)
-    return body if home is None else _merge_reply(home.fragment, body)
+    return body if own_native is None else _merge_reply(own_native.fragment, body)
 
 
 def _render_same_api(reply: Reply, fragment: Mapping[str, Any], context: ChatContext) -> JsonObject:
@@ -186,7 +186,7 @@ def blocks_for_client(given: Sequence[Block], context: ChatContext) -> list[Bloc
     has_text = needs_separator = False
     for block in given:
         if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
-            message = f"dropped the hosted tool {block.name or 'call'} from the reply: the API has no such item"
+            message = f"call of the hosted tool {block.name or ''} dropped from the reply: the API cannot represent it"
             context.report.add("dropped", message, subject=block.name)
             needs_separator = True
         elif isinstance(block, Text) and not block.refusal and block.text:

@@ -151,8 +151,8 @@ def render_request(transcript: Transcript, render_context: RenderContext, *, dia
     if options.stream and not dialect.usage_at_end:
         # Other APIs always send usage, and their clients rely on it.
         rendered["stream_options"] = {"include_usage": True}
-    kindred = render_chat_vendor_options(options, dialect, context.report)
-    if kindred:
+    vendor_options = render_chat_vendor_options(options, dialect, context.report)
+    if vendor_options:
         rendered.pop("user", None)
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     body["messages"] = messages
@@ -161,7 +161,7 @@ def render_request(transcript: Transcript, render_context: RenderContext, *, dia
     for key in ("tool_choice", "parallel_tool_calls"):
         if key in rendered:
             body[key] = rendered[key]
-    return drop_unknown_keys(body | rendered | kindred, "body", context)
+    return drop_unknown_keys(body | rendered | vendor_options, "body", context)
 
 
 def _render_same_api(
@@ -249,14 +249,14 @@ def _limit_tools(tools: Sequence[Tool], limit: int, transcript: Transcript, repo
     kept = frozenset(ranked[:limit])
     for index, tool in enumerate(tools):
         if index not in kept:
-            report.add("tools", f"dropped a tool: more than {limit} are declared", subject=tool.name)
+            report.add("tools", f"tool {tool.name} dropped: at most {limit} are accepted", subject=tool.name)
     return [tool for index, tool in enumerate(tools) if index in kept]
 
 
 def _is_legacy_tool(tool: Tool, context: ChatContext) -> bool:
     """Whether this was declared in the legacy `functions`, where a declaration has no type."""
-    home = context.own_native(tool.native)
-    return home is not None and home.intact and "type" not in home.fragment
+    own_native = context.own_native(tool.native)
+    return own_native is not None and own_native.intact and "type" not in own_native.fragment
 
 
 def _render_legacy_tool(tool: Tool, context: ChatContext) -> JsonObject:
@@ -266,11 +266,11 @@ def _render_legacy_tool(tool: Tool, context: ChatContext) -> JsonObject:
 
 
 def _render_tool(tool: Tool, context: ChatContext) -> JsonObject:
-    home = context.own_native(tool.native)
+    own_native = context.own_native(tool.native)
     key = "custom" if tool.kind == "custom" else "function"
     detail: JsonObject
-    if home is not None and home.intact and not _is_legacy_tool(tool, context):
-        entry = cast("JsonObject", home.fragment)
+    if own_native is not None and own_native.intact and not _is_legacy_tool(tool, context):
+        entry = cast("JsonObject", own_native.fragment)
         if tool.kind == "hosted":
             return entry
         detail = drop_unknown_keys(entry[key], f"tools.{key}", context)
@@ -285,7 +285,7 @@ def _render_tool(tool: Tool, context: ChatContext) -> JsonObject:
             detail["format"] = {"type": "grammar", "grammar": tool.grammar}
         return {"type": key, key: detail}
     dialect = context.dialect
-    if home is not None or (dialect.strict_schema_rules is OPENAI_STRICT and is_openai_native(tool.native)):
+    if own_native is not None or (dialect.strict_schema_rules is OPENAI_STRICT and is_openai_native(tool.native)):
         detail["parameters"], strict = _render_schema(tool, context), tool.strict
     else:
         detail["parameters"], strict = render_tool_schema(
@@ -324,5 +324,5 @@ def _fit_description(tool: Tool, context: ChatContext) -> str | None:
     if tool.description is None or limit is None or len(tool.description) <= limit:
         return tool.description
     # OAI-CHAT-16
-    context.report.add("tools", f"description cut to {limit} characters (maximum)", subject=tool.name)
+    context.report.add("tools", f"description cut to {limit} characters, the maximum", subject=tool.name)
     return tool.description[: limit - 1] + "…"

@@ -137,10 +137,10 @@ def parse_output(item: JsonObject, context: ParseContext, *, valid_id: bool) -> 
     if row is not None:
         named = not hosted or has_valid_call_id(item) or (row.id_optional and item.get("call_id") is None)
         content, structured = row.content(item), row.structured(item)
-        lawful = context.is_valid_item(kind, item) and named and (not hosted or context.has_call(item))
+        is_valid = context.is_valid_item(kind, item) and named and (not hosted or context.has_call(item))
     else:
-        content, structured, lawful = _parse_output_content(item.get("output"), context)
-        lawful = lawful and has_valid_status(kind, item) and _has_valid_name(item)
+        content, structured, is_valid = _parse_output_content(item.get("output"), context)
+        is_valid = is_valid and has_valid_status(kind, item) and _has_valid_name(item)
     first = context.is_first_use(kind, item)
     return ToolResponse(
         name=_output_name(item) if row is None else row.get_name(item) or None,
@@ -153,7 +153,7 @@ def parse_output(item: JsonObject, context: ParseContext, *, valid_id: bool) -> 
         else None,
         hosted=hosted,
         origin=origin,
-        native=context.native(item, valid_id and lawful and (first or not hosted)),
+        native=context.native(item, valid_id and is_valid and (first or not hosted)),
     )
 
 
@@ -204,12 +204,16 @@ def find_typed_calls(messages: Sequence[Message], context: ResponsesContext) -> 
 
 
 def _keeps_type(call: ToolCall, response: ToolResponse | None, context: ResponsesContext) -> bool:
-    home = context.own_native(call.native)
-    row = CALL_TYPES.get(home.fragment["type"]) if home is not None and "type" in home.fragment else None
-    if home is None or row is None or not home.intact:
+    own_native = context.own_native(call.native)
+    row = (
+        CALL_TYPES.get(own_native.fragment["type"])
+        if own_native is not None and "type" in own_native.fragment
+        else None
+    )
+    if own_native is None or row is None or not own_native.intact:
         return False
     # The item may have lost a required id.
-    if not context.dialect.accepts_item(home.fragment["type"], cast("JsonObject", home.fragment)):
+    if not context.dialect.accepts_item(own_native.fragment["type"], cast("JsonObject", own_native.fragment)):
         return False
     answer = context.own_native(response.native) if response is not None else None
     if response is None or (answer is not None and answer.intact and answer.fragment.get("type") == row.output_type):
@@ -219,22 +223,22 @@ def _keeps_type(call: ToolCall, response: ToolResponse | None, context: Response
 
 def render_call(call: ToolCall, context: ResponsesContext) -> JsonObject:
     wire_id, name = context.ids.render(call.id), context.project_name(call.name)
-    home = context.own_native(call.native)
+    own_native = context.own_native(call.native)
     if (
-        home is not None
-        and home.intact
-        and (home.fragment["type"] in FUNCTION_TYPES or call.id in context.typed_call_ids)
+        own_native is not None
+        and own_native.intact
+        and (own_native.fragment["type"] in FUNCTION_TYPES or call.id in context.typed_call_ids)
     ):
-        return project_call_item(cast("JsonObject", home.fragment), call, context)
+        return project_call_item(cast("JsonObject", own_native.fragment), call, context)
     rendered: JsonObject = {"type": "function_call", "call_id": wire_id, **_name_fields(name)}
     if call.kind == "custom":
         text = call.arguments if isinstance(call.arguments, str) else encode_json_text(call.arguments)
         rendered |= {"type": "custom_tool_call", "input": text}
     else:
         rendered["arguments"] = render_arguments_text(call, context.report)
-    if home is None or home.fragment.get("type") != rendered["type"]:
+    if own_native is None or own_native.fragment.get("type") != rendered["type"]:
         return rendered
-    return _merge_item(home.fragment, rendered, _MODELLED_KEYS)
+    return _merge_item(own_native.fragment, rendered, _MODELLED_KEYS)
 
 
 def _merge_item(fragment: Mapping[str, Any], rendered: JsonObject, modelled: frozenset[str]) -> JsonObject:
@@ -266,14 +270,18 @@ def _name_fields(name: str) -> JsonObject:
 
 
 def render_output(response: ToolResponse, context: ResponsesContext) -> JsonObject:
-    home = context.own_native(response.native)
+    own_native = context.own_native(response.native)
     # OAI-RESP-05: the call may be stored with the provider.
     call = context.calls.get(response.call_id)
     wire_id = response.origin.raw_id if call is None else context.ids.render(response.call_id)
-    kind = _output_type(response, call, home, context)
-    if home is not None and home.intact and home.fragment.get("type") == kind:
+    kind = _output_type(response, call, own_native, context)
+    if own_native is not None and own_native.intact and own_native.fragment.get("type") == kind:
         same = wire_id is None or wire_id == response.origin.raw_id
-        return cast("JsonObject", home.fragment) if same else {**home.fragment, _call_id_key(home.fragment): wire_id}
+        return (
+            cast("JsonObject", own_native.fragment)
+            if same
+            else {**own_native.fragment, _call_id_key(own_native.fragment): wire_id}
+        )
     rendered: JsonObject = {"type": kind} if wire_id is None else {"type": kind, "call_id": wire_id}
     answer = CALL_TYPES[CALL_TYPE_BY_OUTPUT[kind]].render_output if kind in CALL_TYPE_BY_OUTPUT else None
     if answer is not None:
@@ -282,16 +290,18 @@ def render_output(response: ToolResponse, context: ResponsesContext) -> JsonObje
             rendered["id"] = wire_id
     else:
         rendered["output"] = _render_output_content(response, context)
-    if home is None or home.fragment.get("type") != kind:
+    if own_native is None or own_native.fragment.get("type") != kind:
         return rendered
-    named = frozenset({"name", "namespace"}) if _has_valid_name(dict(home.fragment)) else frozenset[str]()
-    return _merge_item(home.fragment, rendered, _MODELLED_KEYS - named)
+    named = frozenset({"name", "namespace"}) if _has_valid_name(dict(own_native.fragment)) else frozenset[str]()
+    return _merge_item(own_native.fragment, rendered, _MODELLED_KEYS - named)
 
 
-def _output_type(response: ToolResponse, call: ToolCall | None, home: Native | None, context: ResponsesContext) -> str:
+def _output_type(
+    response: ToolResponse, call: ToolCall | None, own_native: Native | None, context: ResponsesContext
+) -> str:
     """OAI-RESP-17: the type of an output is that of its call."""
-    if call is None and home is not None:
-        return home.fragment["type"]
+    if call is None and own_native is not None:
+        return own_native.fragment["type"]
     if call is not None and call.id in context.typed_call_ids and call.native is not None:
         return CALL_TYPES[call.native.fragment["type"]].output_type
     return FUNCTION_TYPES["custom_tool_call" if call is not None and call.kind == "custom" else "function_call"]
@@ -311,7 +321,7 @@ def _render_output_content(response: ToolResponse, context: ResponsesContext) ->
         content = render_content(response.content or (), context)
     if isinstance(content, str) and len(content) > OUTPUT_LIMIT:
         context.report.add(
-            "dropped", f"tool output cut to {OUTPUT_LIMIT} characters (maximum)", call_id=response.call_id
+            "dropped", f"tool output cut to {OUTPUT_LIMIT} characters, the maximum", call_id=response.call_id
         )
         return content[: OUTPUT_LIMIT - 1] + "…"
     return content

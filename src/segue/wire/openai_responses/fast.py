@@ -29,7 +29,7 @@ from segue.wire.openai_responses.request import BODY_KEYS
 __all__ = ["responses_lane"]
 
 # Common keys of bodies that have no canonical field.
-_USUAL_KEYS = frozenset(
+_COMMON_KEYS = frozenset(
     {
         "agent_reference",
         "background",
@@ -81,28 +81,28 @@ class _Item(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
 # ------------------------------------------------------------------------------------------------------------- reading
 
 
-def _read(items: list[_Item]) -> FastHistory:
+def _parse(items: list[_Item]) -> FastHistory:
     ids = [item.id for item in items if item.id is not UNSET]
     if len(set(ids)) < len(ids):
         raise FastPathUnsupportedError
     history = FastHistory([], [], [], [], [], [])
     calls: list[_Item] = []
     outputs: list[_Item] = []
-    head = next((place for place, item in enumerate(items) if item.role not in ("system", "developer")), 0)
-    history.system_count = place = head
-    while place < len(items):
-        item = items[place]
-        history.starts.append(place)
+    head = next((index for index, item in enumerate(items) if item.role not in ("system", "developer")), 0)
+    history.system_count = index = head
+    while index < len(items):
+        item = items[index]
+        history.starts.append(index)
         if item.role == "user":
-            history.events.append(FastUserMessage(require_text(_words(item, _InputText))))
-            place += 1
+            history.events.append(FastUserMessage(require_text(_message_texts(item, _InputText))))
+            index += 1
         else:
-            place = _read_turn(items, place, history, calls, outputs)
-    _read_columns(history, calls, outputs)
+            index = _parse_turn(items, index, history, calls, outputs)
+    _parse_columns(history, calls, outputs)
     return history
 
 
-def _words(item: _Item, kind: type[_Part]) -> Content:
+def _message_texts(item: _Item, kind: type[_Part]) -> Content:
     """The texts of a message; parts of any other type are left to the full pipeline."""
     content = item.content
     if content is UNSET or item.type not in (UNSET, "message"):
@@ -114,39 +114,45 @@ def _words(item: _Item, kind: type[_Part]) -> Content:
     return [part.text for part in content]
 
 
-def _read_turn(items: list[_Item], place: int, history: FastHistory, calls: list[_Item], outputs: list[_Item]) -> int:
+def _parse_turn(items: list[_Item], index: int, history: FastHistory, calls: list[_Item], outputs: list[_Item]) -> int:
     """Parse one reply and the outputs of its calls; returns the position after them."""
-    start, began = len(calls), place
+    start, first_index = len(calls), index
     texts: list[str] = []
-    thoughts = sealed = named = torn = 0
-    while place < len(items):
-        item = items[place]
+    reasoning_count = encrypted_count = with_id_count = detached_count = 0
+    while index < len(items):
+        item = items[index]
         if item.type == "function_call":
             calls.append(item)
         elif item.role == "assistant":
-            content = require_text(_words(item, _OutputText))
+            content = require_text(_message_texts(item, _OutputText))
             if len(calls) > start:
                 raise FastPathUnsupportedError
             texts += [content] if isinstance(content, str) else content
         elif item.type == "reasoning" and item.summary is not UNSET:
-            thoughts += 1
-            sealed += bool(item.encrypted_content)
-            named += item.id is not UNSET
-            torn += place + 1 == len(items) or items[place + 1].type == "reasoning"
+            reasoning_count += 1
+            encrypted_count += bool(item.encrypted_content)
+            with_id_count += item.id is not UNSET
+            detached_count += index + 1 == len(items) or items[index + 1].type == "reasoning"
         else:
             break
-        place += 1
+        index += 1
     stop = len(calls)
-    if place == began or not (texts or start < stop):
+    if index == first_index or not (texts or start < stop):
         raise FastPathUnsupportedError
-    end = place + stop - start
-    outputs += items[place:end]
-    form = (sealed == thoughts, sealed > 0, named == thoughts, named > 0, torn > 0)
-    history.events.append(FastTurn(texts or None, start, stop, thoughts, form))
+    end = index + stop - start
+    outputs += items[index:end]
+    reasoning_form = (
+        encrypted_count == reasoning_count,
+        encrypted_count > 0,
+        with_id_count == reasoning_count,
+        with_id_count > 0,
+        detached_count > 0,
+    )
+    history.events.append(FastTurn(texts or None, start, stop, reasoning_count, reasoning_form))
     return end
 
 
-def _read_columns(history: FastHistory, calls: list[_Item], outputs: list[_Item]) -> None:
+def _parse_columns(history: FastHistory, calls: list[_Item], outputs: list[_Item]) -> None:
     raw_ids = [call.call_id for call in calls if call.call_id is not UNSET]
     names = [call.name for call in calls if call.name is not UNSET]
     arguments = [call.arguments for call in calls if call.arguments is not UNSET]
@@ -158,18 +164,18 @@ def _read_columns(history: FastHistory, calls: list[_Item], outputs: list[_Item]
     history.raw_ids, history.names = [*raw_ids], names
     history.arguments = parse_argument_texts(arguments)
     given = [output.output for output in outputs]
-    history.results = [text if isinstance(text, str) else _texts(text) for text in given]
+    history.results = [text if isinstance(text, str) else _part_texts(text) for text in given]
 
 
-def _texts(parts: list[_InputText] | UnsetType) -> Content:
+def _part_texts(parts: list[_InputText] | UnsetType) -> Content:
     if parts is UNSET:
         raise FastPathUnsupportedError
     return require_text([part.text for part in parts])
 
 
-def _goes_home(items: list[_Item], dialect: ResponsesDialect) -> bool:
+def _can_pass_through(items: list[_Item], dialect: ResponsesDialect) -> bool:
     """Whether all item ids (OAI-RESP-13) and output lengths are valid as they are."""
-    if dialect.repair_item is not None and not all(map(_is_whole, items)):
+    if dialect.repair_item is not None and not all(map(_has_required_fields, items)):
         return False
     if max([len(item.output) for item in items if isinstance(item.output, str)], default=0) > OUTPUT_LIMIT:
         return False
@@ -177,7 +183,7 @@ def _goes_home(items: list[_Item], dialect: ResponsesDialect) -> bool:
     return len(set(ids)) == len(ids) and all(dialect.is_valid_id(kind, item_id) for kind, item_id in ids)
 
 
-def _is_whole(item: _Item) -> bool:
+def _has_required_fields(item: _Item) -> bool:
     """Whether an item has all fields that any dialect requires, and no nulls."""
     if item.status is None or item.encrypted_content is None or (item.role == "assistant" and item.type is UNSET):
         return False
@@ -186,7 +192,7 @@ def _is_whole(item: _Item) -> bool:
     return all(part.annotations is not None for part in item.content if isinstance(part, _OutputText))
 
 
-def _suits(request: Request) -> bool:
+def _supports_request(request: Request) -> bool:
     """Whether no tool is in a namespace: bare names could mean another tool."""
     return not any(NAMESPACE_SEPARATOR in tool.name for tool in request.tools)
 
@@ -199,7 +205,7 @@ class _Message(Struct, gc=False):
     content: str | list[_InputText]
 
 
-class _Answer(_Message, tag_field="type", tag="message", gc=False):
+class _TypedMessage(_Message, tag_field="type", tag="message", gc=False):
     """A message with an explicit type."""
 
 
@@ -214,29 +220,29 @@ class _FunctionOutput(Struct, tag_field="type", tag="function_call_output", gc=F
     output: str | list[_InputText]
 
 
-def _write(
-    history: FastHistory, events: Sequence[FastEvent], _ways: FastRenderOptions, answer: type[_Message]
+def _render(
+    history: FastHistory, events: Sequence[FastEvent], _options: FastRenderOptions, assistant_type: type[_Message]
 ) -> list[Any]:
     items: list[Any] = []
     ids = history.sent_ids
     texts = [encode_json_text(arguments) for arguments in history.arguments]
     calls = [_FunctionCall(i, name, text) for i, name, text in zip(ids, history.names, texts, strict=True)]
-    contents = [text if isinstance(text, str) else _parts(text) for text in history.results]
+    contents = [text if isinstance(text, str) else _render_parts(text) for text in history.results]
     if max(map(len, contents), default=0) > OUTPUT_LIMIT:
         raise FastPathUnsupportedError
     outputs = [_FunctionOutput(i, text) for i, text in zip(ids, contents, strict=True)]
     for event in events:
         if isinstance(event, FastUserMessage):
-            items.append(_Message("user", _parts(event.content)))
+            items.append(_Message("user", _render_parts(event.content)))
             continue
         content = [event.content] if isinstance(event.content, str) else event.content or []
-        items += [answer("assistant", text) for text in content]
+        items += [assistant_type("assistant", text) for text in content]
         items += calls[event.start : event.stop]
         items += outputs[event.start : event.stop]
     return items
 
 
-def _parts(content: Content) -> str | list[_InputText]:
+def _render_parts(content: Content) -> str | list[_InputText]:
     """One text as a string, several as a list."""
     if isinstance(content, str):
         return content
@@ -247,9 +253,9 @@ def responses_lane(dialect: ResponsesDialect) -> FastPath:
     return FastPath(
         conversation_key="input",
         items_type=list[_Item],
-        body_keys=frozenset(key for key in BODY_KEYS | _USUAL_KEYS if "." not in key) - {"input"},
-        parse=_read,
-        render=partial(_write, answer=_Message if dialect.repair_item is None else _Answer),
-        can_pass_through=partial(_goes_home, dialect=dialect),
-        supports_request=_suits,
+        body_keys=frozenset(key for key in BODY_KEYS | _COMMON_KEYS if "." not in key) - {"input"},
+        parse=_parse,
+        render=partial(_render, assistant_type=_Message if dialect.repair_item is None else _TypedMessage),
+        can_pass_through=partial(_can_pass_through, dialect=dialect),
+        supports_request=_supports_request,
     )

@@ -145,7 +145,7 @@ def repair_tools(tools: list[Any], report: Report) -> list[Any]:
     """The declarations of known types without invalid fields."""
     known = [tool for tool in tools if str((object_or_none(tool) or {}).get("type")) in TOOLS]
     if len(known) < len(tools):
-        report.add("tools", "dropped tools of types unknown to Azure Foundry", subject="tools")
+        report.add("tools", "tools of types that Azure Foundry does not have dropped", subject="tools")
     made = [_repair_object(_add_description(tool, report), TOOLS[tool["type"]], report) for tool in known]
     same = len(made) == len(tools) and all(a is b for a, b in zip(made, tools, strict=True))
     return tools if same else made
@@ -164,6 +164,6 @@ def drop_invalid_body_fields(body: JsonObject, report: Report) -> JsonObject:
     }
     for name in (name for name, is_against in against.items() if is_against):
         why = "background responses must be stored" if name == "background" else "`stream` is not set"
-        report.add("adjusted", f"{name} dropped: {why}", subject=name)
+        report.add("adjusted", f"`{name}` dropped: {why}", subject=name)
         body = {key: value for key, value in body.items() if key != name}
     return body

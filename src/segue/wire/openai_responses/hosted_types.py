@@ -258,17 +258,17 @@ def parse_other(item: JsonObject, kind: str, context: ParseContext, *, valid_id:
     """An `Opaque` block for an item; for an unknown type with its `text`, if it has one."""
     row = OTHER_TYPES.get(kind)
     text = row.text(item) if row is not None else string_or_none(item.get("text")) or ""
-    lawful = context.is_valid_item(kind, item)
+    is_valid = context.is_valid_item(kind, item)
     origin = NO_ORIGIN
     if kind == "item_reference":
-        lawful = lawful and valid_id
+        is_valid = is_valid and valid_id
     if kind == APPROVAL_RESPONSE:
         approval_id = raw_id_or_none(item.get("approval_request_id"))
         # OAI-RESP-21
-        lawful = lawful and (context.continues or approval_id in context.approval_ids)
+        is_valid = is_valid and (context.continues or approval_id in context.approval_ids)
         origin = _approval_origin(approval_id, raw_id_or_none(item.get("id")), context)
-    silent = row.omit_reason if row is not None else None
-    return Opaque(kind, text=text, native=context.native(item, lawful), omit_reason=silent, origin=origin)
+    omit_reason = row.omit_reason if row is not None else None
+    return Opaque(kind, text=text, native=context.native(item, is_valid), omit_reason=omit_reason, origin=origin)
 
 
 def parse_repeated(item: JsonObject, kind: str, context: ParseContext) -> Opaque:

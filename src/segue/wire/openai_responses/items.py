@@ -280,14 +280,14 @@ def render_messages(messages: Sequence[Message], context: ResponsesContext) -> l
     late = [item for item in items[:-1] if item.get("type") == "compaction_trigger"]
     if late:
         context.report.add(
-            "dropped", "dropped a compaction_trigger: only allowed as the last item", subject="compaction_trigger"
+            "dropped", "compaction_trigger dropped: only allowed as the last item", subject="compaction_trigger"
         )
     return [item for item in items if not any(item is one for one in late)] if late else items
 
 
 def _render_text_message(message: Message, role: str, context: ResponsesContext) -> list[JsonObject]:
     if message.name is not None:
-        context.report.add("dropped", "dropped the message name: Responses has no such field", subject=message.name)
+        context.report.add("dropped", "message name dropped: the API has no field for it", subject=message.name)
     native = context.own_native(message.native)
     if native is not None and native.intact:
         return [_report_dropped_id(_drop_repeated_id(cast("JsonObject", native.fragment), context), native, context)]
@@ -323,7 +323,7 @@ def _report_dropped_id(item: JsonObject, native: Native | None, context: Respons
     given = native.fragment.get("id") if native is not None else None
     if given is not None and item.get("id") != given and item.get("type") != "local_shell_call_output":
         context.report.add(
-            "dropped", "dropped an item id: it is not valid or was used before", subject=str(given), fault="projection"
+            "dropped", "item id dropped: it is invalid or used by another item", subject=str(given), fault="projection"
         )
     return item
 
@@ -344,7 +344,7 @@ def _render_results(message: Message, context: ResponsesContext) -> Iterator[Jso
 def render_reply_items(blocks: Sequence[Block], context: ResponsesContext) -> list[JsonObject]:
     """The items of a reply. If an item id in it was used before, ids and reasoning are dropped."""
     if any(_own_item_id(block, context) in context.used_item_ids for block in blocks):
-        context.report.add("reasoning", "repeated reply rendered without item ids and reasoning")
+        context.report.add("reasoning", "repeated reply sent without item ids and reasoning")
         blocks = [strip_ids(block) for block in blocks if not isinstance(block, Thinking)]
     items: list[JsonObject] = []
     before: Block | None = None
@@ -360,26 +360,30 @@ def render_reply_items(blocks: Sequence[Block], context: ResponsesContext) -> li
 
 
 def _own_item_id(block: Block, context: ResponsesContext) -> str | None:
-    home = context.own_native(block.native)
-    return string_or_none(home.fragment.get("id")) if home is not None and home.intact else None
+    own_native = context.own_native(block.native)
+    return string_or_none(own_native.fragment.get("id")) if own_native is not None and own_native.intact else None
 
 
 def _render_block(block: Block, context: ResponsesContext) -> list[JsonObject]:
-    home = context.own_native(block.native)
-    own = cast("JsonObject", home.fragment) if home is not None and home.intact else None
+    own_native = context.own_native(block.native)
+    own = cast("JsonObject", own_native.fragment) if own_native is not None and own_native.intact else None
     match block:
         case ToolCall(kind="hosted"):
             text = TEXTS.hosted_call.format(tool=block.name, arguments=encode_json_text(block.arguments))
             return [own if own is not None else assistant_message(text)]
         case ToolCall():
-            return [_report_dropped_id(render_call(block, context), home, context)]
+            return [_report_dropped_id(render_call(block, context), own_native, context)]
         case ToolResponse():
             return [] if own is None or is_embedded(block) else [own]
         case Thinking():
-            return [own if own is not None else render_reasoning(block, home)]
+            return [own if own is not None else render_reasoning(block, own_native)]
         case Text():
-            return [own if own is not None else _report_dropped_id(render_text(block, home, context), home, context)]
-        case Opaque() if own is not None or (home is not None and is_reference(block)):
+            return [
+                own
+                if own is not None
+                else _report_dropped_id(render_text(block, own_native, context), own_native, context)
+            ]
+        case Opaque() if own is not None or (own_native is not None and is_reference(block)):
             return _render_other(block, own, context)
         case _:
             return [assistant_message(str(render_part(block, context).get("text", "")))]
@@ -388,6 +392,6 @@ def _render_block(block: Block, context: ResponsesContext) -> list[JsonObject]:
 def _render_other(block: Opaque, own: JsonObject | None, context: ResponsesContext) -> list[JsonObject]:
     # OAI-RESP-10, OAI-RESP-13
     if own is None or (is_reference(block) and own["id"] in context.used_item_ids):
-        context.report.add("dropped", "dropped a reference to an item that is not available", subject=block.text)
+        context.report.add("dropped", "item_reference dropped: the item is not available", subject=block.text)
         return []
     return [_drop_repeated_id(own, context)]

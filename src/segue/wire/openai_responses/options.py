@@ -149,10 +149,10 @@ def fit_options(options: Options, model: Model, declared: frozenset[str], contex
         options = drop_options(options, report, f"the tool {choice.name} is not declared", "tool_choice")
     options = drop_options(options, report, f"{context.dialect.name} has no such option", *_UNSUPPORTED_OPTIONS)
     if options.max_tokens is not None and options.max_tokens < _MIN_TOKENS:
-        report.add("adjusted", f"max_tokens set to {_MIN_TOKENS} (minimum)", subject="max_tokens")
+        report.add("adjusted", f"`max_output_tokens` raised to {_MIN_TOKENS}, the minimum", subject="max_tokens")
         options = msgspec.structs.replace(options, max_tokens=_MIN_TOKENS)
     if options.temperature is not None and options.temperature > 2:
-        report.add("adjusted", "temperature set to 2 (maximum)", subject="temperature")
+        report.add("adjusted", "`temperature` reduced to 2, the maximum", subject="temperature")
         options = msgspec.structs.replace(options, temperature=2)
     form = options.response_format
     if form is not None and form.kind == "schema" and form.schema is None:

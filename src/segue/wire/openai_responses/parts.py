@@ -121,8 +121,8 @@ def _parse_file(part: JsonObject, dialect: ResponsesDialect) -> Media | None:
         return None
     mime, inner = split_data_url(data) if data is not None else (None, None)
     name = string_or_none(part.get("filename"))
-    lawful = _has_valid_sources(part, "file_data", "file_url", "file_id")
-    return Media("document", mime, inner or data, url, file_id, name, native=Native(dialect.name, part, lawful))
+    is_valid = _has_valid_sources(part, "file_data", "file_url", "file_id")
+    return Media("document", mime, inner or data, url, file_id, name, native=Native(dialect.name, part, is_valid))
 
 
 def _has_valid_sources(part: JsonObject, *keys: str) -> bool:
@@ -178,7 +178,7 @@ def _text_part(text: str) -> JsonObject:
 
 
 def _render_unsupported(kind: str, detail: str | None, context: ResponsesContext) -> JsonObject:
-    context.report.add("text", f"{kind} replaced with text: not supported by {context.dialect.name} here", subject=kind)
+    context.report.add("text", f"{kind} rendered as text: not supported by {context.dialect.name} here", subject=kind)
     return _text_part(" ".join([TEXTS.unsupported.format(kind=kind), *([detail] if detail else [])]))
 
 

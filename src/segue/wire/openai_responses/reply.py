@@ -123,13 +123,13 @@ def _token_count(usage: JsonObject, key: str) -> int:
 def render_reply(reply: Reply, render_context: RenderContext, dialect: ResponsesDialect) -> JsonObject:
     context = ResponsesContext(dialect, render_context, reply.calls)
     context.typed_call_ids = frozenset(context.calls)
-    home = context.own_native(reply.native)
-    if home is not None and home.intact:
-        return _render_same_api(reply, home.fragment, context)
+    own_native = context.own_native(reply.native)
+    if own_native is not None and own_native.intact:
+        return _render_same_api(reply, own_native.fragment, context)
     if (
-        home is not None
-        and home.fragment.get("status") in _BROKEN_STATUSES
-        and (cut := _drop_broken_calls(reply, home))
+        own_native is not None
+        and own_native.fragment.get("status") in _BROKEN_STATUSES
+        and (cut := _drop_broken_calls(reply, own_native))
     ):
         return _render_same_api(reply, cut, context)
     body = {
@@ -139,21 +139,23 @@ def render_reply(reply: Reply, render_context: RenderContext, dialect: Responses
     }
     if reply.usage is not None:
         body["usage"] = render_usage(reply.usage)
-    if home is None:
+    if own_native is None:
         return body
-    rendered = {key: value for key, value in body.items() if key in REPLY_KEYS and (key in home.fragment or value)}
-    return rewrite_known(home.fragment, rendered, REPLY_KEYS)
+    rendered = {
+        key: value for key, value in body.items() if key in REPLY_KEYS and (key in own_native.fragment or value)
+    }
+    return rewrite_known(own_native.fragment, rendered, REPLY_KEYS)
 
 
-def _drop_broken_calls(reply: Reply, home: Native) -> JsonObject | None:
+def _drop_broken_calls(reply: Reply, own_native: Native) -> JsonObject | None:
     """A broken response without the calls that are not in the reply; None if the remaining calls do not match."""
     call_ids = {call.raw_id for call in reply.calls}
-    given = cast("list[JsonObject]", home.fragment["output"])
+    given = cast("list[JsonObject]", own_native.fragment["output"])
     kept = [
         item for item in given if item_kind(item) not in _CALL_ITEM_TYPES or item.get("call_id") in (None, *call_ids)
     ]
     same = sum(item_kind(item) in _CALL_ITEM_TYPES for item in kept) == len(reply.calls)
-    return {**home.fragment, "output": kept} if same else None
+    return {**own_native.fragment, "output": kept} if same else None
 
 
 def derive_response_id(given: str | None, dialect: ResponsesDialect, *seed: str) -> str:
@@ -244,23 +246,23 @@ def render_part(text: Text) -> JsonObject:
 
 def render_item(block: Block, suffix: str, state: str, context: ResponsesContext) -> list[JsonObject]:
     """The items of a non-text block, with ids of this suffix; none if the API cannot show it."""
-    home = context.own_native(block.native) is not None
+    is_own = context.own_native(block.native) is not None
     if isinstance(block, Thinking):
         summary = [{"type": "summary_text", "text": block.text}] if block.text else []
         return [{"id": f"rs{suffix}", "type": "reasoning", "summary": summary}] if summary else []
     if isinstance(block, ToolResponse) or (isinstance(block, ToolCall) and block.kind == "hosted"):
-        if home:
+        if is_own:
             return render_reply_items([block], context)
         context.report.add(
             "dropped",
-            f"dropped the hosted tool {block.name or 'call'} from the reply: the API has no such item",
+            f"call of the hosted tool {block.name or ''} dropped from the reply: the API cannot represent it",
             subject=block.name,
         )
         return []
-    if not isinstance(block, ToolCall) or home:
+    if not isinstance(block, ToolCall) or is_own:
         return (
             render_reply_items([block], context)
-            if home
+            if is_own
             else [_render_message([_render_as_text(block, context)], f"msg{suffix}", state)]
         )
     (item,) = render_reply_items([block], context)

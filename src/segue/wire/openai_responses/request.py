@@ -237,12 +237,14 @@ def _render_same_api(
         body["tool_choice"] = project_allowed_tools(choice, context.project_name)
     if choice is not None and choice.get("type") in ("function", "custom") and not _has_name(choice):
         del body["tool_choice"]
-        context.report.add("adjusted", "tool_choice dropped: it names no tool", subject="tool_choice")
+        context.report.add("adjusted", "`tool_choice` dropped: it names no tool", subject="tool_choice")
     # OAI-RESP-24
     if body.get("previous_response_id") and body.get("conversation") is not None:
         del body["conversation"]
         context.report.add(
-            "adjusted", "conversation dropped: not allowed together with previous_response_id", subject="conversation"
+            "adjusted",
+            "`conversation` dropped: not allowed together with `previous_response_id`",
+            subject="conversation",
         )
     return body if context.dialect.repair_body is None else context.dialect.repair_body(body, context.report)
 

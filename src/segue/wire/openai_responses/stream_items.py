@@ -90,8 +90,8 @@ class ItemAssembler:
         """Forget the current text: the next event is not one of its deltas."""
         self._current = None
 
-    def _expect(self, text: str, tell: Callable[[str], object]) -> None:
-        self._reader.expect_similar("delta", text, tell)
+    def _expect(self, text: str, emit: Callable[[str], object]) -> None:
+        self._reader.expect_similar("delta", text, emit)
 
     def on_text_done(self, payload: JsonObject, kind: TextKind) -> None:
         item = self._lookup.find_or_create(payload.get("item_id"), payload.get("output_index"), kind.item_type)
@@ -160,13 +160,13 @@ class ItemAssembler:
             part.block_index = self._reader.start(begun)
         return part.block_index
 
-    def _append_text(self, item: PartialItem, part: PartialPart, text: str, beside: JsonObject | None = None) -> None:
+    def _append_text(self, item: PartialItem, part: PartialPart, text: str, extras: JsonObject | None = None) -> None:
         if part.closed:
             return
         if item.kind == "message":
             place = part.block_index if part.block_index is not None else self._begin_text(item, part)
             part.received.append(text)
-            self._reader.add_text(place, text, beside)
+            self._reader.add_text(place, text, extras)
             return
         first = not part.received
         part.received.append(text)
@@ -191,8 +191,8 @@ class ItemAssembler:
     def _close_part(self, item: PartialItem, part: PartialPart) -> None:
         """End a part when the next part of its message begins."""
         part.closed = True
-        made = {**item.build(), "content": [part.build()], "status": "completed"}
-        (block, *_) = self._parse(made)
+        final_item = {**item.build(), "content": [part.build()], "status": "completed"}
+        (block, *_) = self._parse(final_item)
         self._end_text(part, block)
 
     def _end_text(self, part: PartialPart, block: Block) -> None:
@@ -205,13 +205,17 @@ class ItemAssembler:
 
     def _begin_call(self, item: PartialItem) -> None:
         """Begin a call as soon as its name and id are known."""
-        made = item.fragment
-        if item.call is not None or not string_or_none(made.get("name")) or not raw_id_or_none(made.get("call_id")):
+        final_item = item.fragment
+        if (
+            item.call is not None
+            or not string_or_none(final_item.get("name"))
+            or not raw_id_or_none(final_item.get("call_id"))
+        ):
             return
-        (block, *_) = self._parse({**made, INPUT_KEYS[str(item.kind)]: ""})
+        (block, *_) = self._parse({**final_item, INPUT_KEYS[str(item.kind)]: ""})
         if not isinstance(block, ToolCall):
             return
-        native = Native(self._dialect.name, made, intact=False)
+        native = Native(self._dialect.name, final_item, intact=False)
         item.call = self._reader.assign_id(ToolCall(block.name, kind=block.kind, origin=block.origin, native=native))
         item.block_index = self._reader.start(item.call)
         if item.received_input:
@@ -240,54 +244,54 @@ class ItemAssembler:
 
     def on_item_done(self, payload: JsonObject) -> None:
         """`output_item.done`."""
-        if (made := object_or_none(payload.get("item"))) is not None:
-            item = self._lookup.find_for_state(made, payload.get("output_index"))
+        if (final_item := object_or_none(payload.get("item"))) is not None:
+            item = self._lookup.find_for_state(final_item, payload.get("output_index"))
             if not item.ended:
-                self._finish_item(item, made)
+                self._finish_item(item, final_item)
 
     def finish_all(self, output: Iterable[object]) -> None:
         """The output of the terminal event. Items that are already done do not change."""
-        for item, made in self._lookup.match_output(output):
+        for item, final_item in self._lookup.match_output(output):
             if not item.ended:
-                self._finish_item(item, made)
+                self._finish_item(item, final_item)
 
-    def _finish_item(self, item: PartialItem, made: JsonObject) -> None:
+    def _finish_item(self, item: PartialItem, final_item: JsonObject) -> None:
         """End an item with its final content, and with what was emitted where that is more or different."""
-        item.kind = item_kind_or_none(made) or item.kind
+        item.kind = item_kind_or_none(final_item) or item.kind
         if item.kind == "message":
-            made = self._merge_parts(item, made, "content")
-        elif item.kind == "reasoning" and not self._covers_emitted(item, made):
-            made = self._merge_parts(item, self._merge_parts(item, made, "summary"), "content")
+            final_item = self._merge_parts(item, final_item, "content")
+        elif item.kind == "reasoning" and not self._covers_emitted(item, final_item):
+            final_item = self._merge_parts(item, self._merge_parts(item, final_item, "summary"), "content")
         elif item.kind in _CALL_TYPES:
-            made = self._merge_input(item, made)
-        item.fragment = made
-        self._end_item(item, made, ended=True)
+            final_item = self._merge_input(item, final_item)
+        item.fragment = final_item
+        self._end_item(item, final_item, ended=True)
 
-    def _merge_input(self, item: PartialItem, made: JsonObject) -> JsonObject:
+    def _merge_input(self, item: PartialItem, final_item: JsonObject) -> JsonObject:
         key = INPUT_KEYS[str(item.kind)]
-        given = made.get(key)
+        given = final_item.get(key)
         self._append_missing_input(item, given)
         emitted = item.input()
         if not emitted or given == emitted:
-            return made
+            return final_item
         # The emitted arguments differ from the final ones.
         same = item.kind != "custom_tool_call" and _parse_value(emitted) == _parse_value(arguments_to_text(given))
         item.is_inconsistent = bool(given) and not same
-        return {**made, key: emitted}
+        return {**final_item, key: emitted}
 
-    def _covers_emitted(self, item: PartialItem, made: JsonObject) -> bool:
+    def _covers_emitted(self, item: PartialItem, final_item: JsonObject) -> bool:
         """Whether the final reasoning begins with the emitted text, however it is split into parts."""
-        (block,) = self._parse(made)
+        (block,) = self._parse(final_item)
         return isinstance(block, Thinking) and (
             item.block_index is None or block.text.startswith(self._reader.text_so_far(item.block_index))
         )
 
-    def _merge_parts(self, item: PartialItem, made: JsonObject, list_key: str) -> JsonObject:
-        given = made.get(list_key)
+    def _merge_parts(self, item: PartialItem, final_item: JsonObject, list_key: str) -> JsonObject:
+        given = final_item.get(list_key)
         parts = cast("list[object]", given) if isinstance(given, list) else []
         emitted = {number: part for (at, number), part in item.parts.items() if at == list_key}
         if not emitted:
-            return made
+            return final_item
         if max(emitted) >= len(parts):
             emitted = dict(enumerate(emitted[number] for number in sorted(emitted)))
         if not parts and isinstance(given, str) and given:
@@ -305,29 +309,31 @@ class ItemAssembler:
             same = entry is not None and entry.get(part.kind.text_key) == part.text()
             item.parts[list_key, len(settled)] = part
             settled.append(entry if same else part.build())
-        return {**made, list_key: settled} if settled else made
+        return {**final_item, list_key: settled} if settled else final_item
 
     def end_all(self, *, ended: bool) -> None:
         """End all open items: the response is complete, or was cut off."""
         for item in self._lookup.items:
             if not item.ended:
                 # OAI-RESP-22
-                made = {key: value for key, value in item.build().items() if key != "encrypted_content"}
+                final_item = {key: value for key, value in item.build().items() if key != "encrypted_content"}
                 if item.kind == "message":
-                    made = self._merge_parts(item, made, "content")
+                    final_item = self._merge_parts(item, final_item, "content")
                 elif item.kind in _CALL_TYPES:
-                    made = self._merge_input(item, made)
-                if made.get("status") == "in_progress":
-                    made["status"] = "completed" if ended else "incomplete"
-                item.fragment = made
-                self._end_item(item, made, ended=ended)
+                    final_item = self._merge_input(item, final_item)
+                if final_item.get("status") == "in_progress":
+                    final_item["status"] = "completed" if ended else "incomplete"
+                item.fragment = final_item
+                self._end_item(item, final_item, ended=ended)
 
-    def _parse(self, made: JsonObject) -> tuple[Block, ...]:
-        return parse_reply_items([made], create_parse_context([made], self.model, self._dialect, stored=self.stored))
+    def _parse(self, final_item: JsonObject) -> tuple[Block, ...]:
+        return parse_reply_items(
+            [final_item], create_parse_context([final_item], self.model, self._dialect, stored=self.stored)
+        )
 
-    def _end_item(self, item: PartialItem, made: JsonObject, *, ended: bool) -> None:
+    def _end_item(self, item: PartialItem, final_item: JsonObject, *, ended: bool) -> None:
         item.ended = True
-        blocks = self._parse(made)
+        blocks = self._parse(final_item)
         if item.kind == "message":
             self._end_message(item, blocks)
         elif item.kind == "reasoning" and item.block_index is not None and isinstance(blocks[0], Thinking):
@@ -338,7 +344,7 @@ class ItemAssembler:
                 item.block_index, msgspec.structs.replace(blocks[0], text=self._reader.text_so_far(item.block_index))
             )
         else:
-            status = made.get("status")
+            status = final_item.get("status")
             cut = status == "incomplete" or (self.is_truncated and status is None) or not (ended or item.input_done)
             for block in blocks:
                 self._end_other(item, block, cut=cut, ended=ended)

@@ -45,9 +45,9 @@ class ResponseWriter:
         kind = f"response.{name}"
         return encode_sse(encode_json({"type": kind, **fields, "sequence_number": number}), kind)
 
-    def open(self, around: JsonObject) -> bytes:
-        self.response = around
-        return self.event("created", response=around) + self.event("in_progress", response=around)
+    def open(self, envelope: JsonObject) -> bytes:
+        self.response = envelope
+        return self.event("created", response=envelope) + self.event("in_progress", response=envelope)
 
     def end(self, ending: JsonObject, usage: Usage | None) -> bytes:
         rendered_usage = None if usage is None else render_usage(usage)
@@ -62,9 +62,9 @@ class ResponseWriter:
         item.index, self._item_count = self._item_count, self._item_count + 1
         return self.event("output_item.added", output_index=item.index, item=item.fragment)
 
-    def end_item(self, item: OpenItem, made: JsonObject) -> bytes:
-        self._output.append(made)
-        return self.event("output_item.done", output_index=item.index, item=made)
+    def end_item(self, item: OpenItem, final_item: JsonObject) -> bytes:
+        self._output.append(final_item)
+        return self.event("output_item.done", output_index=item.index, item=final_item)
 
     def start_deltas(self, index: int, name: str, position: JsonObject, suffix: bytes = b"") -> None:
         """Set the event name, position and trailing fields of the deltas of this block."""

@@ -42,18 +42,18 @@ def parse_assistant_message(item: JsonObject, context: ParseContext) -> list[Blo
     if item.get("tool_calls"):
         # OAI-RESP-14
         raise InputError("`tool_calls` belongs to Chat Completions; use `function_call` items", path="tool_calls")
-    content, lawful = item.get("content"), is_valid_message(item)
+    content, is_valid = item.get("content"), is_valid_message(item)
     if isinstance(content, str):
-        return [Text(content, native=context.native(item, lawful))]
+        return [Text(content, native=context.native(item, is_valid))]
     if content is None:
         return [Text("", native=context.native(item, intact=False))]
     if not isinstance(content, list):
         raise InputError(f"a string or a list of parts was expected, not {json_type_name(content)}", path="content")
     parts = parse_parts(cast("list[object]", content), "output", "content", context.dialect)
     if not parts:
-        return [Text("", native=context.native(item, lawful))]
+        return [Text("", native=context.native(item, is_valid))]
     # One invalid part makes the whole item not intact.
-    intact = lawful and all(part.native is not None and part.native.intact for part in parts)
+    intact = is_valid and all(part.native is not None and part.native.intact for part in parts)
     blocks: list[Block] = []
     for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
         if len(parts) == 1:
@@ -107,30 +107,32 @@ def assistant_message(text: str) -> JsonObject:
     return {"role": "assistant", "content": text}
 
 
-def render_text(block: Text, home: Native | None, context: ResponsesContext) -> JsonObject:
+def render_text(block: Text, own_native: Native | None, context: ResponsesContext) -> JsonObject:
     if block.refusal:
         context.report.add("text", "refusal rendered as assistant text", subject="refusal")
     return (
         assistant_message(block.text)
-        if home is None
-        else rewrite_known(home.fragment, assistant_message(block.text), MESSAGE_KEYS)
+        if own_native is None
+        else rewrite_known(own_native.fragment, assistant_message(block.text), MESSAGE_KEYS)
     )
 
 
-def render_reasoning(block: Thinking, home: Native | None) -> JsonObject:
+def render_reasoning(block: Thinking, own_native: Native | None) -> JsonObject:
     summary = [{"type": "summary_text", "text": block.text}] if block.text else []
-    if home is not None:
-        rest = {key: value for key, value in home.fragment.items() if key != "encrypted_content" or block.encrypted}
-        return {**rest, "summary": home.fragment["summary"] if isinstance(rest.get("summary"), list) else summary}
+    if own_native is not None:
+        rest = {
+            key: value for key, value in own_native.fragment.items() if key != "encrypted_content" or block.encrypted
+        }
+        return {**rest, "summary": own_native.fragment["summary"] if isinstance(rest.get("summary"), list) else summary}
     rendered: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": block.encrypted}
     return rendered if block.origin.item_id is None else {"id": block.origin.item_id, **rendered}
 
 
 def _part_position(block: Block, context: ResponsesContext) -> tuple[int, int] | None:
     """The index of this part in its item, and the number of parts."""
-    home = context.own_native(block.native)
+    own_native = context.own_native(block.native)
     match block.extra:
-        case {"part": [int(index), int(count)]} if home is not None and home.intact:
+        case {"part": [int(index), int(count)]} if own_native is not None and own_native.intact:
             return index, count
         case _:
             return None

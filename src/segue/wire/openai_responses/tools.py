@@ -170,7 +170,7 @@ def _limit_tools(tools: Sequence[Tool], used: frozenset[str], report: Report) ->
     kept = frozenset(ranked[:_LIMIT])
     for index, tool in enumerate(tools):
         if index not in kept:
-            report.add("tools", f"dropped a tool: more than {_LIMIT} are declared", subject=tool.name)
+            report.add("tools", f"tool {tool.name} dropped: at most {_LIMIT} are accepted", subject=tool.name)
     return [tool for index, tool in enumerate(tools) if index in kept]
 
 

@@ -83,7 +83,9 @@ def render_format_schema(
     if form.strict and strict is not None:
         rendered = _render_cached(form.schema, strict, as_object=False)
         # Forced nulls are removed from arguments, but not from a response.
-        why = rendered.unsupported or ("a property is optional" if FORCED_NULL_CHANGE in rendered.changes else "")
+        why = rendered.unsupported or (
+            "the schema has an optional property" if FORCED_NULL_CHANGE in rendered.changes else ""
+        )
         if not why:
             return replace(form, schema=rendered.report_and_decode(report, subject="response_format", kind="adjusted"))
         report.add("adjusted", f"`strict` dropped from the response format: {why}", subject="response_format")
@@ -130,7 +132,7 @@ def _render(schema: Mapping[str, Any], rules: SchemaRules, changes: SchemaChange
     if wrap or rules.response_must_be_object:
         document = _ensure_object_root(document, rules, changes, wrap=wrap)
     if rules.closed_objects and not wrap and not _has_named_keys(document.root):
-        raise UnsupportedSchemaError("an object in it accepts undeclared keys")
+        raise UnsupportedSchemaError("an object in the schema allows undeclared properties")
     return (
         render_lenient(document, rules, changes) if rules.keywords is None else render_subset(document, rules, changes)
     )
@@ -157,7 +159,7 @@ def _ensure_object_root(document: Document, rules: SchemaRules, changes: SchemaC
     objects = [branch for branch in branches if "object" in (types_of(branch) or ["object"])]
     if not objects or root is False:
         if not wrap:
-            raise UnsupportedSchemaError("it is not an object")
+            raise UnsupportedSchemaError("the schema is not an object")
         changes.add("not an object: wrapped in one as the property `value`", "", widens=False)
         return _replace_root(document, {"type": "object", "properties": {"value": root}, "required": ["value"]}, rules)
     merged = merge_objects([{**branch, "type": "object"} for branch in objects])

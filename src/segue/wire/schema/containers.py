@@ -106,9 +106,9 @@ class ContainerRenderer:
         """Render the schema of undeclared keys."""
         if self._rules.closed_objects:
             if opened or rest not in (None, False) or (rest is None and not node.get("properties") and location.path):
-                raise UnsupportedSchemaError("an object in it accepts undeclared keys")
+                raise UnsupportedSchemaError("an object in the schema allows undeclared properties")
             if rest is None:
-                self._changes.add("undeclared keys forbidden", location.path)
+                self._changes.add("undeclared properties forbidden", location.path)
             node["additionalProperties"] = False
         elif rest is not None and opened:
             self._keywords.describe("additionalProperties", rest, texts, location)

@@ -38,7 +38,7 @@ class Merger:
             return [{}] if schema else []
         self._work -= 1
         if self._work < 0 or len(trail) > _MAX_TRAIL:
-            self._changes.add("too much to combine: any value is accepted there", path)
+            self._changes.add("too many subschemas to merge: any value is accepted there", path)
             return [{}]
         if not schema.keys() & COMBINATORS:
             return [schema]

@@ -70,7 +70,7 @@ class _Renderer:
         for name in self._pending_defs:  # grows during iteration
             defs[name] = self._render_node(self._document.find(name), Location(f"$defs.{name}", trail=(name,)))
         if self._rules.property_limit is not None and self._containers.property_count > self._rules.property_limit:
-            raise UnsupportedSchemaError(f"it has more than {self._rules.property_limit} properties")
+            raise UnsupportedSchemaError(f"the schema has more than {self._rules.property_limit} properties")
         if self._rules.must_terminate and "required" in root and not is_finite(root, {**defs, "#": root}, set(), 0):
             texts = [describe_keyword("required", root.pop("required"))]
             self._changes.add("`required` moved to the description: the recursion never ends", "")
@@ -167,7 +167,7 @@ class _Renderer:
 
     def _render_any_value(self, outer: Node, texts: list[str]) -> Node:
         if self._rules.closed_objects:
-            raise UnsupportedSchemaError("a part of it accepts any value")
+            raise UnsupportedSchemaError("a part of the schema accepts any value")
         node: Node = {}
         if self._rules.any_value == "types":
             node = {"type": list(TYPES)}
@@ -193,7 +193,7 @@ class _Renderer:
             types = find_value_types(values, types)
         elif types is None:
             if self._rules.closed_objects:
-                raise UnsupportedSchemaError("a part of it accepts any value")
+                raise UnsupportedSchemaError("a part of the schema accepts any value")
             if self._rules.any_value == "empty":
                 return [self._render_typed_node(branch, None, None, location)]
             types = list(TYPES)

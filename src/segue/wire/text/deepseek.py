@@ -67,14 +67,14 @@ class _Call(TokenReader):
         if kind == "section":
             yield from self.skip_space()
             if (yield from self.take_token(_SECTION_ENDS)):
-                return [self.build_broken_call("no call")]
+                return [self.build_broken_call("no call after the opening token")]
             kind = yield from self.take_token(_BEGIN)
             start = self.checkpoint if kind else start
         mark = yield from self.take_until_token(_TOKENS, _LONGEST_NAME)
         # R1 omits the begin token of the first call in a section.
         if not mark or (not kind and mark != "separator"):
             self.rewind(start)
-            return [self.build_broken_call("no call")]
+            return [self.build_broken_call("no call after the opening token")]
         name = self.text_since(start).strip()
         if not (yield from self.take_token(_SEPARATOR)):
             return (yield from self.take_broken_call("no arguments"))

@@ -87,7 +87,7 @@ class _Call(TokenReader):
             if not (yield from self.take_token(element_format.call)):
                 if not (yield from self.take_token(element_format.section_end)):
                     self.rewind(opened)
-                return [self.build_broken_call("no call")]
+                return [self.build_broken_call("no call after the opening tag")]
         opened = self.checkpoint
         tag = yield from self._take_tag()
         if tag is None:

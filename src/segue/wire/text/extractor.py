@@ -258,7 +258,7 @@ class TextExtractor:
             elif isinstance(segment, BrokenCall):
                 if not (segment.report_if_alone and (self._has_text or self._calls)):
                     shown = segment.raw_text if len(segment.raw_text) <= 60 else f"{segment.raw_text[:60]}…"
-                    self._report.add("text", f"kept as text, not a valid tool call ({segment.reason}): {shown}")
+                    self._report.add("text", f"not a valid tool call ({segment.reason}), kept as text: {shown}")
                 self._emit_text(self._eos.feed(segment.raw_text), out)
             else:
                 self._emit_text(self._eos.feed(segment), out)
@@ -332,7 +332,7 @@ class TextExtractor:
             calls[:0] = [last] if isinstance(last, FoundCall) else []
             segments.pop()
         for found in calls:
-            self._report.add("text", f"call of {found.name} extracted from the reasoning: no text follows it")
+            self._report.add("text", f"call of {found.name} extracted from the reasoning: the reply has no text")
             self._emit_call(found, out)
 
 

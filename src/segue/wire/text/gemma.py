@@ -44,7 +44,7 @@ class _Call(TokenReader):
         mark = yield from self.take_until_token(_NAME_ENDS, _LONGEST_NAME)
         if not mark:
             self.rewind(start)
-            return [self.build_broken_call("no call")]
+            return [self.build_broken_call("no call after the opening token")]
         name = self.text_since(start).strip().removeprefix("call:")
         if mark != "object":
             return (yield from self.take_broken_call("no arguments"))

@@ -54,7 +54,7 @@ class _Call(TokenReader):
             if not (yield from self.take_token(_CALL)):
                 if not (yield from self.take_token(_SECTION_ENDS)):
                     self.rewind(opened)
-                return [self.build_broken_call("no call")]
+                return [self.build_broken_call("no call after the opening token")]
         start = self.checkpoint
         if not (yield from self.take_until_token(_TOKENS, _LONGEST_ID)):
             self.rewind(start)

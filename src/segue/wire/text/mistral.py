@@ -44,7 +44,7 @@ class _Calls(TokenReader):
         mark = yield from self.take_until_token(_NAME_ENDS, _LONGEST_NAME)
         if not mark:
             self.rewind(opened)
-            return [self.build_broken_call("no call")]
+            return [self.build_broken_call("no call after the opening token")]
         name, raw_id = self.text_since(start), None
         if mark == "id":
             yield from self.take_token(_SEPARATORS)
@@ -67,7 +67,7 @@ class _Calls(TokenReader):
             start = self.checkpoint
             if (yield from self.peek_char()) != "{":
                 yield from self.take_marker("]")
-                return [*segments, self.build_broken_call("no call")]
+                return [*segments, self.build_broken_call("no call after the opening token")]
             if not (yield from self.take_balanced()):
                 return [*segments, *(yield from self.take_broken_call("unterminated call"))]
             text = self.text_since(start)

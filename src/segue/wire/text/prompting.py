@@ -87,7 +87,11 @@ def _render_declarations(transcript: Transcript, text_format: TextFormat, names:
     tools = [to_function_tool(tool, report) for tool in transcript.tools if tool.kind != "hosted"]
     for tool in transcript.tools:
         if tool.kind == "hosted":
-            report.add("dropped", f"{tool.name}: hosted tools can't be declared in prompt text", subject=tool.name)
+            report.add(
+                "dropped",
+                f"hosted tool {tool.name} not declared: hosted tools can't be declared in the system text",
+                subject=tool.name,
+            )
     if not tools:
         return ""
     report.add(
@@ -103,13 +107,25 @@ def _render_tool_choice(transcript: Transcript, names: NameMap, report: Report) 
     """Tool choice and parallel calls as instructions."""
     choice: ToolChoice | None = transcript.options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name is not None:
-        report.add("adjusted", "the required tool is named in the system text", subject="tool_choice")
+        report.add(
+            "adjusted",
+            "`tool_choice` moved into the system text: the model is instructed to call the tool",
+            subject="tool_choice",
+        )
         yield f"You must call the function {names.render(choice.name)} now."
     elif choice is not None and choice.mode == "required":
-        report.add("adjusted", "that a tool call is required is stated in the system text", subject="tool_choice")
+        report.add(
+            "adjusted",
+            "`tool_choice` moved into the system text: the model is instructed to call a tool",
+            subject="tool_choice",
+        )
         yield "You must call a function now."
     if transcript.options.parallel is False:
-        report.add("adjusted", "one tool call at a time is requested in the system text", subject="parallel_tool_calls")
+        report.add(
+            "adjusted",
+            "`parallel_tool_calls` moved into the system text: the model is instructed to make one call at a time",
+            subject="parallel_tool_calls",
+        )
         yield "Call one function at a time."
 
 

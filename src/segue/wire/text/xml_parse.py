@@ -56,7 +56,7 @@ def _invoke_tags(prefix: str) -> _TagSet:
 
 _FUNCTION_TAGS = _TagSet("<function=", "<parameter=", "</parameter>", "</function>", "plain")
 _ARG_KEY_TAGS = _TagSet("<tool_call>", "<arg_key>", "</arg_value>", "</tool_call>", "element", "<arg_value>")
-_HEADS = {spelling.head: spelling for spelling in (_FUNCTION_TAGS, _invoke_tags(""), _invoke_tags("antml:"))}
+_HEADS = {tag_set.head: tag_set for tag_set in (_FUNCTION_TAGS, _invoke_tags(""), _invoke_tags("antml:"))}
 _WRAPPERS = tuple(
     f"<{name}>"
     for name in ("tool_call", "function_calls", "antml:function_calls", "minimax:tool_call", "seed:tool_call")
@@ -65,8 +65,8 @@ _CLOSERS = tuple(f"</{wrapper[1:]}" for wrapper in _WRAPPERS)
 _OPENERS = (*_WRAPPERS, *_HEADS)
 _NEXT_CALL = re.compile("|".join(map(re.escape, _OPENERS)))
 _VALUE_PATTERNS = {
-    spelling.head: re.compile("|".join(map(re.escape, spelling.value_tags)))
-    for spelling in (*_HEADS.values(), _ARG_KEY_TAGS)
+    tag_set.head: re.compile("|".join(map(re.escape, tag_set.value_tags)))
+    for tag_set in (*_HEADS.values(), _ARG_KEY_TAGS)
 }
 _TOOL_NAME = re.compile(r"[\w.:/-]*+")
 _IN_TAG = re.compile(r"[^<>]*+")
@@ -122,27 +122,27 @@ class _Calls(RegionReader):
             return more
         return False
 
-    def _read_named_call(self, spelling: _TagSet) -> Reading[tuple[str, Any] | str]:
-        name = yield from self._read_name(spelling)
-        return (yield from self._read_call(spelling, name)) if name else "no tool name"
+    def _read_named_call(self, tag_set: _TagSet) -> Reading[tuple[str, Any] | str]:
+        name = yield from self._read_name(tag_set)
+        return (yield from self._read_call(tag_set, name)) if name else "no tool name"
 
-    def _read_call(self, spelling: _TagSet, name: str) -> Reading[tuple[str, Any] | str]:
+    def _read_call(self, tag_set: _TagSet, name: str) -> Reading[tuple[str, Any] | str]:
         """Name and arguments of a call, or the reason why it is not valid. GLM's end tag is that of the wrapper."""
         arguments: dict[str, Any] = {}
         self._repeated_key = None
         while True:
             yield from self.skip_space()
-            found = yield from self.peek(spelling.parameter, spelling.end, *_CLOSERS)
-            if found != spelling.parameter:
+            found = yield from self.peek(tag_set.parameter, tag_set.end, *_CLOSERS)
+            if found != tag_set.parameter:
                 break
             self.take(len(found))
-            key = yield from self._read_name(spelling)
-            if key is None or not (yield from self._take_value_tag(spelling)):
+            key = yield from self._read_name(tag_set)
+            if key is None or not (yield from self._take_value_tag(tag_set)):
                 return _NO_END if self.ended else "parameter without a name"
-            value = yield from self._read_value(spelling, name)
+            value = yield from self._read_value(tag_set, name)
             if value is None:
                 return _NO_END
-            if spelling.name_style == "plain" and self._strip_newlines:
+            if tag_set.name_style == "plain" and self._strip_newlines:
                 value = value.removeprefix("\n").removesuffix("\n")
             self._repeated_key = key if key in arguments else self._repeated_key
             arguments[key] = self.declared.parse_argument(name, key, unescape_value(value))
@@ -151,39 +151,39 @@ class _Calls(RegionReader):
                 return _NO_END
             # An unterminated call may be cut off between two parameters. One missing tag is accepted.
             whole = self.declared.has_required(name, arguments)
-            if not (spelling is _ARG_KEY_TAGS if whole is None else whole):
+            if not (tag_set is _ARG_KEY_TAGS if whole is None else whole):
                 return _NO_END
-        elif found == spelling.end and spelling is not _ARG_KEY_TAGS:
+        elif found == tag_set.end and tag_set is not _ARG_KEY_TAGS:
             self.take(len(found))
         return name, arguments
 
-    def _read_name(self, spelling: _TagSet) -> Reading[str | None]:
+    def _read_name(self, tag_set: _TagSet) -> Reading[str | None]:
         """Consume the rest of a tag that holds a name."""
         text = yield from self.take_match(_IN_TAG)
-        closing = "</arg_key>" if spelling.name_style == "element" else ">"
+        closing = "</arg_key>" if tag_set.name_style == "element" else ">"
         if not (yield from self.take_marker(closing)):
             return None
-        if spelling.name_style != "attribute":
+        if tag_set.name_style != "attribute":
             return _unquote(text.strip())
         found = _ATTRIBUTE.fullmatch(text)
         return html.unescape(text.strip() if found is None else found[1] or found[2] or "")
 
-    def _take_value_tag(self, spelling: _TagSet) -> Reading[bool]:
-        if not spelling.value:
+    def _take_value_tag(self, tag_set: _TagSet) -> Reading[bool]:
+        if not tag_set.value:
             return True
         yield from self.skip_space()
-        return bool((yield from self.take_marker(spelling.value)))
+        return bool((yield from self.take_marker(tag_set.value)))
 
-    def _read_value(self, spelling: _TagSet, name: str) -> Reading[str | None]:
+    def _read_value(self, tag_set: _TagSet, name: str) -> Reading[str | None]:
         """Read a value and its closing tag, which may be missing before the next parameter or the end of the call."""
-        opening, closing, head, _end = spelling.value_tags
+        opening, closing, head, _end = tag_set.value_tags
         start, closed = self.checkpoint, -1
         values = calls = 0
-        while token := (yield from self.take_until(_VALUE_PATTERNS[spelling.head], max(map(len, spelling.value_tags)))):
+        while token := (yield from self.take_until(_VALUE_PATTERNS[tag_set.head], max(map(len, tag_set.value_tags)))):
             here = self.checkpoint
             self.take(len(token))
             if token == opening:
-                key = "" if spelling.value else (yield from self._read_name(spelling))
+                key = "" if tag_set.value else (yield from self._read_name(tag_set))
                 if key and not values and not calls and self.declared.has_parameter(name, key):
                     return self._end_value(start, here, closed)
                 values += key is not None
@@ -193,14 +193,14 @@ class _Calls(RegionReader):
                 values, closed = values - 1, here
             elif token == closing:
                 yield from self.skip_space()
-                behind = yield from self.peek(spelling.parameter, spelling.end, *_CLOSERS)
+                behind = yield from self.peek(tag_set.parameter, tag_set.end, *_CLOSERS)
                 if behind or (yield from self.at_end()):
                     return "".join(self._taken[start:here])
             elif calls:
                 calls -= 1
             else:
                 yield from self.skip_space()
-                wrapped = bool((yield from self.peek(*_CLOSERS))) if spelling is not _ARG_KEY_TAGS else False
+                wrapped = bool((yield from self.peek(*_CLOSERS))) if tag_set is not _ARG_KEY_TAGS else False
                 if wrapped or (yield from self.at_end()):
                     return self._end_value(start, here, closed)
         return None

@@ -90,7 +90,8 @@ class _ToolConverter:
         functions = find_client_tools(declaration.api, declaration.kind, declaration.members)
         if functions:
             added = [tool.name for row in functions if (tool := self._add_function(row, declaration)) is not None]
-            message = f"client-run tool {declaration.kind} declared as the function {', '.join(added)}"
+            noun = "the function" if len(added) == 1 else "the functions"
+            message = f"client-run tool {declaration.kind} declared as {noun} {', '.join(added)}"
             if added:
                 self._report.add("tools", message, subject=declaration.tool.name)
             return
@@ -103,7 +104,7 @@ class _ToolConverter:
         options = source_row.parse_options(declaration.members)
         if options is None or target_row.render_options(options) is None:
             name = f"{declaration.tool.name} ({KIND_TITLES[source_row.kind]})"
-            message = f"tool {name} not declared: its options cannot be converted to the target"
+            message = f"hosted tool {name} not declared: its options cannot be converted to the target"
             self._report.add("tools", message, subject=declaration.tool.name)
             return
         self._hosted.append((target_row, declaration, options))
@@ -136,7 +137,7 @@ class _ToolConverter:
                 why = "another tool has the same name"
             if why is not None:
                 self._report.add(
-                    "tools", f"tool {declaration.tool.name} not declared: {why}", subject=declaration.tool.name
+                    "tools", f"hosted tool {declaration.tool.name} not declared: {why}", subject=declaration.tool.name
                 )
                 continue
             self._report_declared(target, declaration)
