@@ -175,7 +175,7 @@ def test_verbose_reports_that_nothing_was_repaired():
     assert "no findings" in run("convert", "--to", "openai-chat", "-v", stdin=GOOD).err
 
 
-@pytest.mark.parametrize(("body", "told"), [(OPEN, True), (GOOD, False)])
+@pytest.mark.parametrize(("body", "output"), [(OPEN, True), (GOOD, False)])
 def test_on_a_terminal_repairs_are_summed_up_where_there_are_any(body, output):
     ours, theirs = pty.openpty()
     arguments = [*SEGUE, "convert", "--to", "openai-chat"]

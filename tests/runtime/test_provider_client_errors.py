@@ -91,7 +91,7 @@ def request_raw_error(*answers: bytes, **options: Any) -> ProviderError:
 
 
 @pytest.mark.parametrize(
-    ("bad", "cause", "requests", "said"),
+    ("bad", "cause", "requests", "expected"),
     [
         (b"\x16\x03\x01 not HTTP\r\n\r\nconnection: close", "broken", 1, "no HTTP"),
         (b"HTTP/1.1 200 OK\r\nx: " + b"a" * (1 << 20) + b"\r\n\r\n" + RESET, "broken", 1, "no HTTP"),
@@ -486,7 +486,7 @@ def make_endpoint_for(api: str = "openai-chat", **more: Any) -> Endpoint:
 
 
 @pytest.mark.parametrize(
-    ("api", "status", "body", "cause", "retryable", "said"),
+    ("api", "status", "body", "cause", "retryable", "expected"),
     [
         (
             "openai-chat",

@@ -112,7 +112,7 @@ def test_names_find_their_provider(name: str, provider: str, model: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("antropic/claude-sonnet-5", "did you mean anthropic"),
         ("opnai/gpt-5", "did you mean openai"),
@@ -177,7 +177,7 @@ def test_an_address_holds_no_password() -> None:
     assert "hunter22" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("name", "said"), [("azure", "AZURE_OPENAI_ENDPOINT"), ("bedrock", "AWS_REGION")])
+@pytest.mark.parametrize(("name", "expected"), [("azure", "AZURE_OPENAI_ENDPOINT"), ("bedrock", "AWS_REGION")])
 def test_missing_setting_is_named(name: str, expected: str) -> None:
     with pytest.raises(InputError, match=expected):
         resolve(name, HOME)
@@ -259,7 +259,7 @@ def test_known_provider_is_configurable_by_any_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "path", "said"),
+    ("row", "path", "expected"),
     [
         ({"base_url": "https://x", "base_ulr": "y"}, "providers.x.base_ulr", "did you mean base_url?"),
         ({"base_url": "https://x", "key": KEY}, "providers.x.key", ""),

@@ -99,7 +99,7 @@ def test_html_becomes_text(site, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "output"),
     [
         ("/json", '{"a": 1}'),
         ("/latin", "Grüße"),
@@ -141,7 +141,7 @@ def test_cross_host_redirect_is_reported_not_followed(site, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "output"),
     [
         ("file:///etc/passwd", "begin with http"),
         ("ftp://x", "begin with http"),

@@ -289,7 +289,7 @@ def test_edit_everywhere(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "output"),
     [
         ("x", "y", r"is 3 times in a \(lines 1, 1, 4\)"),
         ("", "y", "old_string is empty"),
