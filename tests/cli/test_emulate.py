@@ -252,7 +252,7 @@ def test_closed_reader_ends_the_emulator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         ([], "known APIs: openai-chat, "),
         (["openai"], "unknown API 'openai'; did you mean openai-chat? known APIs: "),
@@ -285,7 +285,7 @@ def test_contradictory_emulate_options_are_usage_errors(arguments: list[str], ex
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         (b"say Hello.\n---\nsing  La la.\n", "tune.txt, line 3: unknown step `sing`"),
         (b"\n\nerror now\n", "tune.txt, line 3: an HTTP status from 400 to 599 was expected, not `now`"),
