@@ -56,7 +56,7 @@ def test_stale_reader_rereads_before_interrupting_calls(stores, kept, clock: Clo
 def test_a_conflict_changes_nothing_and_both_go_on(stores, kept, write: Callable[[StoredConversation], Any]) -> None:
     kept.add_result(kept.pending[0], "long " * 1000)
     kept.render("openai-chat")
-    asked = kept.chat.last_request
+    asked = kept.chat.state.last_request
     # Somebody who does not care about leases.
     stores[1].append(kept.id, stores[1].get(kept.id).seq, [user_event("in between"), Switched("kimi")])
     with pytest.raises(ConflictError):
@@ -247,6 +247,6 @@ def test_a_full_disk_leaves_the_conversation_as_it_was(tmp_path, room: int) -> N
 
 def test_inconsistent_events_are_named(stores, kept) -> None:
     stores[0].append(kept.id, kept.state.seq, [Rewound("turn-77")])
-    with pytest.raises(StoreError, match=r"event \d+, 'rewound'.*turn-77") as caught:
+    with pytest.raises(StoreError, match=r"event \d+ \('rewound'\).*turn-77") as caught:
         StoredConversation(stores[1], kept.id)
     assert caught.value.cause == "corrupt"
