@@ -44,8 +44,8 @@ def test_stale_reader_rereads_before_interrupting_calls(stores, kept, clock: Clo
         lambda kept: kept.add_reply(reply_body("openai-chat", calls=[("look", "a")], tokens=900)),
         lambda kept: kept.add_result(kept.pending[0], "one"),
         lambda kept: kept.cancel(kept.pending[0]),
-        lambda kept: kept.sent(),
-        lambda kept: kept.broke(Reply((Text("half"),))),
+        lambda kept: kept.mark_sent(),
+        lambda kept: kept.record_broken(Reply((Text("half"),))),
         lambda kept: kept.set(system="other", tools=[]),
         lambda kept: kept.switch("gemini"),
         lambda kept: kept.rename("a name"),
@@ -63,8 +63,8 @@ def test_a_conflict_changes_nothing_and_both_go_on(stores, kept, write: Callable
         write(kept)
     reader = open_as_second(stores, kept)
     assert kept.messages == reader.messages
-    assert kept.timeline.seq == reader.state.seq
-    assert (kept.timeline.title, kept.timeline.target) == (None, "kimi")
+    assert kept.state.seq == reader.state.seq
+    assert (kept.state.title, kept.state.target) == (None, "kimi")
     assert kept.chat.state.request == reader.chat.state.request
     assert kept.chat.state.history.ledger == reader.chat.state.history.ledger
     assert kept.chat.asked == asked
