@@ -88,6 +88,7 @@ STARTS = {
     "compress": (0, "{id} --strategy dense --budget 90000 --json", b""),
     "diag": (0, "{id}", b""),
     "formats": (0, "", b""),
+    "rules": (0, "ANT-24", b""),
     "models": (0, "", b""),
     "trust": (2, "missing.toml", b""),
     "doctor": (0, "--json", b""),

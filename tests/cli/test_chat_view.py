@@ -100,7 +100,7 @@ def test_ordinary_text_stays_as_it_is(text: str):
 @pytest.mark.parametrize("width", [40, 200])
 def test_no_event_drives_the_terminal(attack: str, width: int):
     page = Page(width)
-    page.view.full = page.view.shows_reasoning = True
+    page.view.shows_details = page.view.shows_reasoning = True
     one = {"provider": attack, "model": attack}
     page.handle(
         events.ExchangeStarted(text=attack),
@@ -307,7 +307,7 @@ def test_footer_and_choices_fit(width: int):
             usage=Usage(input=12_000, output=300, cache_read=9_000),
         )
     )
-    full: dict[str, Any] = {"holds": 12_300, "context": 200_000, "tool_format": "hermes"}
+    full: dict[str, Any] = {"tokens": 12_300, "context": 200_000, "tool_format": "hermes"}
     (row,) = [format_footer(width, model="anthropic/claude-sonnet-5", usage=meter, **full)]
     assert display_width(row) <= width
     assert display_width(format_choices(width)) <= width

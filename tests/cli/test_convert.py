@@ -175,8 +175,8 @@ def test_verbose_reports_that_nothing_was_repaired():
     assert "no findings" in run("convert", "--to", "openai-chat", "-v", stdin=GOOD).err
 
 
-@pytest.mark.parametrize(("body", "output"), [(OPEN, True), (GOOD, False)])
-def test_on_a_terminal_repairs_are_summed_up_where_there_are_any(body, output):
+@pytest.mark.parametrize(("body", "is_printed"), [(OPEN, True), (GOOD, False)])
+def test_on_a_terminal_repairs_are_summed_up_where_there_are_any(body, is_printed):
     ours, theirs = pty.openpty()
     arguments = [*SEGUE, "convert", "--to", "openai-chat"]
     ended = subprocess.run(arguments, input=body, stdout=subprocess.PIPE, stderr=theirs, env=environment(), check=False)
@@ -185,7 +185,7 @@ def test_on_a_terminal_repairs_are_summed_up_where_there_are_any(body, output):
     shown = os.read(ours, 4096).decode()
     os.close(ours)
     assert ended.returncode == 0
-    assert ("segue: openai-chat → openai-chat: " in shown) is output
+    assert ("segue: openai-chat → openai-chat: " in shown) is is_printed
 
 
 def test_to_is_required_and_the_formats_are_listed():

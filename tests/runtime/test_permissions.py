@@ -236,7 +236,7 @@ def test_parts_hold_no_operator_that_a_shell_would_see(pieces):
 
 
 def check_permission(permissions, question, answer):
-    return asyncio.run(permissions.may(question, answer))
+    return asyncio.run(permissions.check(question, answer))
 
 
 def test_once_always_and_no():

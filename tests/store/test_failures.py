@@ -44,8 +44,8 @@ def test_stale_reader_rereads_before_interrupting_calls(stores, kept, clock: Clo
         lambda kept: kept.add_reply(reply_body("openai-chat", calls=[("look", "a")], tokens=900)),
         lambda kept: kept.add_result(kept.pending[0], "one"),
         lambda kept: kept.cancel(kept.pending[0]),
-        lambda kept: kept.sent(),
-        lambda kept: kept.broke(Reply((Text("half"),))),
+        lambda kept: kept.mark_sent(),
+        lambda kept: kept.record_broken(Reply((Text("half"),))),
         lambda kept: kept.set(system="other", tools=[]),
         lambda kept: kept.switch("gemini"),
         lambda kept: kept.rename("a name"),
@@ -56,15 +56,15 @@ def test_stale_reader_rereads_before_interrupting_calls(stores, kept, clock: Clo
 def test_a_conflict_changes_nothing_and_both_go_on(stores, kept, write: Callable[[StoredConversation], Any]) -> None:
     kept.add_result(kept.pending[0], "long " * 1000)
     kept.render("openai-chat")
-    asked = kept.chat.asked
+    asked = kept.chat.state.last_request
     # Somebody who does not care about leases.
     stores[1].append(kept.id, stores[1].get(kept.id).seq, [user_event("in between"), Switched("kimi")])
     with pytest.raises(ConflictError):
         write(kept)
     reader = open_as_second(stores, kept)
     assert kept.messages == reader.messages
-    assert kept.timeline.seq == reader.state.seq
-    assert (kept.timeline.title, kept.timeline.target) == (None, "kimi")
+    assert kept.state.seq == reader.state.seq
+    assert (kept.state.title, kept.state.target) == (None, "kimi")
     assert kept.chat.state.request == reader.chat.state.request
     assert kept.chat.state.history.ledger == reader.chat.state.history.ledger
     assert kept.chat.asked == asked
@@ -76,7 +76,7 @@ def test_a_conflict_changes_nothing_and_both_go_on(stores, kept, write: Callable
 def test_generated_results_are_written_with_the_reply(stores, kept) -> None:
     kept.add_user("never mind")
     kept.render("openai-chat")
-    stores[1].append(kept.id, kept.timeline.seq, [Switched("kimi")])
+    stores[1].append(kept.id, kept.state.seq, [Switched("kimi")])
     with pytest.raises(ConflictError):
         kept.add_reply(Reply((Text("fine"),)))
     kept.add_reply(Reply((Text("fine"),)))
@@ -90,7 +90,7 @@ def test_generated_results_are_written_with_the_reply(stores, kept) -> None:
 
 
 def test_rejected_input_changes_nothing(kept) -> None:
-    before, seq = kept.messages, kept.timeline.seq
+    before, seq = kept.messages, kept.state.seq
     for write in (
         lambda: kept.add_user(5),
         lambda: kept.add_user("\ud800"),
@@ -108,7 +108,7 @@ def test_rejected_input_changes_nothing(kept) -> None:
             write()
         assert kept.messages == before
         assert kept.chat.system is None
-        assert kept._store.get(kept.id).seq == kept.timeline.seq == seq
+        assert kept._store.get(kept.id).seq == kept.state.seq == seq
     assert kept.add_reply(Reply((Text("x"),))).text == "x"
     assert kept.messages[-1].turn_key == "turn-2"
     check_renders(kept)
@@ -246,7 +246,7 @@ def test_a_full_disk_leaves_the_conversation_as_it_was(tmp_path, room: int) -> N
 
 
 def test_inconsistent_events_are_named(stores, kept) -> None:
-    stores[0].append(kept.id, kept.timeline.seq, [Rewound("turn-77")])
-    with pytest.raises(StoreError, match=r"event \d+, 'rewound'.*turn-77") as caught:
+    stores[0].append(kept.id, kept.state.seq, [Rewound("turn-77")])
+    with pytest.raises(StoreError, match=r"event \d+ \('rewound'\).*turn-77") as caught:
         StoredConversation(stores[1], kept.id)
     assert caught.value.cause == "corrupt"

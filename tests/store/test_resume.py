@@ -337,7 +337,7 @@ def test_fork_at_a_turn_includes_late_results_and_undos(stores, kept) -> None:
     assert speakers == ["human", "ai", "human", "ai", *["tool"] * 5]
     assert set(call_states(fork)) == {"complete"}
     assert "long long" in str(fork.messages[4])
-    assert not fork.timeline.compressions
+    assert not fork.state.compressions
     fork.add_user("another way")
     assert kept.messages[-1].speaker == "tool"
     for one in (kept, fork):
@@ -377,7 +377,7 @@ def test_keys_are_not_stored(stores) -> None:
 
 def test_a_turn_is_several_appends_the_reply_before_its_results(kept) -> None:
     for call, number in zip(kept.pending, itertools.count(1), strict=False):
-        seq = kept.timeline.seq
+        seq = kept.state.seq
         kept.add_result(call, f"{number}")
         [record] = kept._store.tail(kept.id, 1)
         assert (record.seq, type(record.event)) == (seq + 1, Completed)

@@ -16,11 +16,11 @@ CALL = Interaction(ToolCall("look", {}, id="hist_tool_x"), "turn-1")
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (SettingsChanged(), "started with no system text and no tools"),
-        (SettingsChanged(tools=(Tool("look"),)), "started with 1 tool"),
+        (SettingsChanged(), "settings: no system text and no tools"),
+        (SettingsChanged(tools=(Tool("look"),)), "settings: 1 tool"),
         (
             SettingsChanged((Text("a" * 1200),), (Tool("look"), Tool("run"))),
-            "started with 1,200 characters of system text, 2 tools",
+            "settings: 1,200 characters of system text, 2 tools",
         ),
         (Sent("anthropic", "claude-sonnet-4-5"), "sent to anthropic (claude-sonnet-4-5)"),
         (Sent(""), "sent (target unknown)"),

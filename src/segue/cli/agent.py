@@ -174,10 +174,10 @@ class Agent:
             return ByRule(rules, price=self._typical_price)
         if settings.model_names:
             return self._make_route(settings.model_names, self.providers.config.model_source(), settings.route)
-        found = self.providers.first_with_key()
-        if found is not None:
-            row = self.providers.by_name[found.provider]
-            return self._make_route((found.name,), f"{self.providers.key_variable_of(row)} is set")
+        available = self.providers.first_with_key()
+        if available is not None:
+            row = self.providers.by_name[available.provider]
+            return self._make_route((available.name,), f"{self.providers.key_variable_of(row)} is set")
         self._emulated = EmulatedProviders(self.providers)
         self._stack.callback(self._emulated.close)
         first = next(row for row in self.providers.by_name.values() if row.default)
@@ -185,10 +185,10 @@ class Agent:
 
     def _resume_model(self, log: StoredConversation) -> None:
         """Put the conversation's last model first, unless the route is round-robin or by rules."""
-        timeline = log.state
-        if timeline.provider is None or timeline.model is None:
+        state = log.state
+        if state.provider is None or state.model is None:
             return
-        name = f"{timeline.provider}/{timeline.model}"
+        name = f"{state.provider}/{state.model}"
         if not isinstance(self.route, Fixed | Failover) or name == self.model:
             return
         others = [endpoint.name for endpoint in self.route.endpoints]

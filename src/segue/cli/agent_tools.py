@@ -67,7 +67,7 @@ class AgentTools:
         from segue.runtime.mcp import McpServers, parse_servers
 
         try:
-            servers = parse_servers({name: server.to_dict for name, server in config.settings.mcp.items()})
+            servers = parse_servers({name: server.to_dict() for name, server in config.settings.mcp.items()})
         except InputError as error:
             raise config.locate_error(error) from None
         self.servers = McpServers(servers, folder=folder, keys=self._providers.key_variables)
@@ -86,10 +86,10 @@ def validate_rules(config: Config, flag_rules: Sequence[str] = ()) -> None:
     from segue.runtime.permissions import parse_rule
 
     places = [
-        (f"{source.path}: tools.{verdict}", rule)
+        (f"{source.path}: tools.{action}", rule)
         for source in config.files
-        for verdict in ("allow", "ask", "deny")
-        for rule in getattr(source.settings.tools, verdict)
+        for action in ("allow", "ask", "deny")
+        for rule in getattr(source.settings.tools, action)
     ]
     for where, rule in (*places, *(("--allow", rule) for rule in flag_rules)):
         try:
@@ -102,10 +102,10 @@ def _add_installed(tools: list[Tool]) -> list[Tool]:
     """Add the tools of installed packages. One whose name is taken or that fails to load is reported and skipped."""
     from segue.runtime.functions import installed_tools
 
-    found, problems = installed_tools()
+    installed, problems = installed_tools()
     names = {tool.name for tool in tools} | {_TASK_TOOL}
     added = list(tools)
-    for tool in found:
+    for tool in installed:
         if tool.name in names:
             problems.append(f"tool {tool.name} of an installed package is ignored: the name is already in use")
             continue

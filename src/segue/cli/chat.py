@@ -29,8 +29,8 @@ def command(ctx: click.Context, prompt: tuple[str, ...], *, as_json: bool, **fla
     """Chat with a model that uses tools. `segue` without arguments does the same.
 
     The model can be changed at any time, even in the middle of a task: /model kimi/kimi-k2-0905-preview. /help lists
-    the commands. Tools that change something or leave the working folder ask for permission first. Ctrl-C cancels the
-    turn, a second Ctrl-C exits. Without a terminal, each line of stdin is a message.
+    the commands. Calls that change something or leave the working folder need your permission. Ctrl-C cancels
+    the turn, a second Ctrl-C exits. Without a terminal, each line of stdin is a message.
 
     \b
       segue chat -m anthropic/claude-sonnet-5

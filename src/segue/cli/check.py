@@ -25,10 +25,10 @@ _COLOURS = {"reject": "red", "risk": "yellow"}
 def command(
     ctx: click.Context, file: str, *, api: Api, model: str | None, profile: Profile | None, explain: bool, as_json: bool
 ) -> None:
-    """Check a request body (FILE or stdin) against the provider's rules: one line for each violation.
+    """Check a request body (FILE or stdin) against the API's rules.
 
-    reject: the provider answers with an error. risk: it accepts the body, but may misbehave. Exit code 0: the body
-    would be accepted; 1: it would be rejected.
+    Prints one line for each violation. reject: the provider answers with an error. risk: it accepts the body, but may
+    misbehave. Exit code 0: the body would be accepted; 1: it would be rejected.
 
     \b
       segue check --api anthropic < body.json

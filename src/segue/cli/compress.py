@@ -22,10 +22,12 @@ STRATEGIES = ("truncate-results", "drop-oldest", "middle-out", "dense")
 
 @options.command("compress")
 @options.id_argument
-@click.option("--strategy", type=click.Choice(STRATEGIES), help="How to compress.")
+@click.option("--strategy", type=click.Choice(STRATEGIES), help="How to compress; see above.")
 @click.option("--budget", metavar="N", type=click.IntRange(0, 1_000_000_000), help="Token budget (estimated tokens).")
 @click.option(
-    "--summarise", metavar="COMMAND", help="For middle-out: reads the middle as Markdown, prints a summary of it."
+    "--summarise",
+    metavar="COMMAND",
+    help="For middle-out: a command that reads Markdown on stdin and prints a summary.",
 )
 @click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 @click.option("--undo", is_flag=True, help="Undo the last compression and restore the original messages.")
@@ -43,8 +45,11 @@ def command(
 ) -> None:
     """Compress a stored conversation to a token budget. The original stays in the store.
 
-    A tool call is never separated from its result, and every API accepts the compressed conversation. Exit code 1:
-    the budget could not be reached; the conversation is compressed as far as possible.
+    Strategies: truncate-results shortens tool results, drop-oldest drops the oldest exchanges, middle-out replaces
+    the middle by a summary, dense shortens tool results that are repeated, superseded or stale to one line. A
+    tool call is never separated from its result, and every API accepts the compressed conversation.
+
+    Exit code 1: the budget could not be reached; the conversation is compressed as far as possible.
 
     \b
       segue compress 1nfm --strategy dense --budget 20000 --dry-run
@@ -64,8 +69,8 @@ def command(
         raise click.UsageError(f"--summarise works only with middle-out, not {strategy}", ctx)
     with user_store.connect() as store:
         name = store.find(id)
-        teller = _make_summariser(summarise) if summarise is not None else None
-        result = _compress(store, name, strategy, budget, teller, dry_run=dry_run)
+        summariser = _make_summariser(summarise) if summarise is not None else None
+        result = _compress(store, name, strategy, budget, summariser, dry_run=dry_run)
     with nullcontext() if dry_run else streams.report_if_unwritten("compressed", name):
         _print_result(name, result, as_json=as_json, strategy=strategy, budget=budget, dry_run=dry_run)
     ctx.exit(0 if result.reached else 1)
@@ -116,19 +121,19 @@ def _make_summariser(command: str) -> Callable[[Sequence[Message]], str]:
         from segue.view.markdown import render_messages
 
         try:
-            ended = subprocess.run(
+            process = subprocess.run(
                 shlex.split(command), input=render_messages(messages).encode(), stdout=subprocess.PIPE, check=False
             )
         except (OSError, ValueError) as error:
             raise click.ClickException(f"--summarise: can't run {command}: {streams.format_os_error(error)}") from None
         try:
-            text = ended.stdout.decode().strip()
+            text = process.stdout.decode().strip()
         except UnicodeDecodeError:
             text, problem = "", "did not write UTF-8"
         else:
             problem = "printed nothing"
-        if ended.returncode or not text:
-            problem = f"exited with code {ended.returncode}" if ended.returncode else problem
+        if process.returncode or not text:
+            problem = f"exited with code {process.returncode}" if process.returncode else problem
             raise click.ClickException(f"--summarise: {command} {problem}; nothing was compressed")
         return text
 

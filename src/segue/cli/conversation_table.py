@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["display_width", "format_conversations", "format_local_time", "truncate"]
 
 _HEADERS = ("id", "updated", "messages", "model", "title")
-_ID, _WRITTEN, _MESSAGES, _MODEL, _TITLE = range(5)
+_ID, _UPDATED, _MESSAGES, _MODEL, _TITLE = range(5)
 _GAP = "  "
 _MAX_MODEL = 28
 _MAX_TITLE = 120
@@ -65,7 +65,7 @@ def _shrink(widths: list[int], available: int) -> list[int]:
     widths[_MODEL] = min(
         widths[_MODEL], max(_MIN_WIDTH, (available - _fixed_width(widths, columns) + widths[_MODEL]) // 3)
     )
-    for at in (_MODEL, _WRITTEN, _MESSAGES):
+    for at in (_MODEL, _UPDATED, _MESSAGES):
         if available - _fixed_width(widths, columns) < _MIN_WIDTH:
             columns.remove(at)
     widths[_TITLE] = min(widths[_TITLE], max(1, available - _fixed_width(widths, columns)))
@@ -78,13 +78,13 @@ def _fixed_width(widths: list[int], columns: list[int]) -> int:
 
 
 def _format_line(line: Sequence[str], number: int, columns: list[int], widths: list[int], *, colour: bool) -> str:
-    cells_out: list[str] = []
+    cells: list[str] = []
     for at in columns:
         cell = truncate(line[at], widths[at])
         blanks = " " * (widths[at] - display_width(cell))
         styled = click.style(cell, **_style(number, at)) if colour else cell
-        cells_out.append(blanks + styled if at == _MESSAGES else styled if at == _TITLE else styled + blanks)
-    return _GAP.join(cells_out)
+        cells.append(blanks + styled if at == _MESSAGES else styled if at == _TITLE else styled + blanks)
+    return _GAP.join(cells)
 
 
 def _style(number: int, at: int) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def command(
     with_body: bool,
     as_json: bool,
 ) -> None:
-    """Show what is sent after a turn, and which layer caused each finding.
+    """Show the request after a turn and the cause of each finding.
 
     TURN is a turn key or a number from 1; 0 is before the first reply; the default is now. Layers: canonical state
     (what happened), rendering (what this target accepts), projection (how its API encodes it). Exit code 1: the
@@ -67,12 +67,12 @@ def _one_line(line: str) -> str:
     return " " * (len(line) - len(line.lstrip(" "))) + streams.one_line(line)
 
 
-def _format_body(found: Diagnosis) -> bytes:
+def _format_body(diagnosis: Diagnosis) -> bytes:
     import msgspec
 
     from segue.redaction import redact_values
 
-    return msgspec.json.format(msgspec.json.encode(redact_values(found.body)), indent=2) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(redact_values(diagnosis.body)), indent=2) + b"\n"
 
 
 def _colour(line: str) -> str:

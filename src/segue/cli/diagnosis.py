@@ -39,7 +39,7 @@ LAYERS: dict[Fault, str] = {
     "rendering": "rendering: this target requires a different form",
     "projection": "projection: this target's API can't express it, or encodes it differently",
 }
-# Keys of `Diagnosis.store` that are printed under another name than in JSON.
+# Text labels of those keys of `Diagnosis.store` whose JSON names are not clear.
 _LABELS = {"in hand": "lease", "waiting": "pending calls", "evidence": "conflicting results"}
 
 
@@ -142,9 +142,9 @@ def diagnose(
     events = list(store.events(conversation))
     name, end, turns = select_turn(events, turn)
     records = events[:end]
-    timeline = replay_events(records)
-    chat = timeline.chat
-    chosen, model = _choose_target(timeline, events[end:], target, model)
+    replayed = replay_events(records)
+    chat = replayed.chat
+    chosen, model = _choose_target(replayed, events[end:], target, model)
     api = cast("Api", chosen)
     rendered = chat.render(api, model)
     verdict = check(rendered.body, api, model=model)
@@ -159,7 +159,7 @@ def diagnose(
         id=conversation,
         turn=name,
         turns=turns,
-        events=timeline.seq,
+        events=replayed.seq,
         target=chosen,
         model=model,
         verdict=verdict,
@@ -168,21 +168,21 @@ def diagnose(
             format_notes([n for n in chat.state.compression_changes if not chat.state.history.is_rewound(n.calls)])
         ),
         faulty_layer=None if verdict else _find_layer(rendered, chosen),
-        store=_store_facts(records, timeline, store.lease(conversation)),
+        store=_store_facts(records, replayed, store.lease(conversation)),
         counts=counts,
         body=rendered.body,
     )
 
 
 def _choose_target(
-    timeline: ReplayState, later: Iterable[Record], target: str | None, model: str | None
+    replayed: ReplayState, later: Iterable[Record], target: str | None, model: str | None
 ) -> tuple[str, str | None]:
     """The target API and model: those given, else those in effect at that turn.
 
     An imported conversation records its API after its messages, so where none is known yet the next one is taken.
     """
-    request = timeline.chat.state.request
-    known, known_model = timeline.target, timeline.model
+    request = replayed.chat.state.request
+    known, known_model = replayed.target, replayed.model
     if known is None and request.native is not None:
         known, known_model = request.native.api, request.model
     if known is None:
@@ -200,16 +200,16 @@ def _choose_target(
     return chosen, model
 
 
-def _store_facts(records: Sequence[Record], timeline: ReplayState, lease: Lease | None) -> dict[str, Any]:
+def _store_facts(records: Sequence[Record], replayed: ReplayState, lease: Lease | None) -> dict[str, Any]:
     """The state of the store up to the turn."""
-    history: History = timeline.chat.state.history
+    history: History = replayed.chat.state.history
     undone = {record.event.seq for record in records if isinstance(record.event, CompressionUndone)}
     return {
         "events": dict(Counter(event_kind(record.event) for record in records)),
         "messages": sum(is_message(record.event) for record in records),
         "in hand": f"since {format_time(lease.since)}, until {format_time(lease.expires)}" if lease else "none",
         "calls": dict(Counter(entry.state for entry in history.ledger.values())),
-        "waiting": [f"{call.name} [{call.id}]" for call in timeline.chat.pending],
+        "waiting": [f"{call.name} [{call.id}]" for call in replayed.chat.pending],
         "compressions": list(_compressions(records, undone)),
         "broken replies": list(_broken_replies(records)),
         "evidence": [

@@ -18,7 +18,7 @@ _STYLES: dict[str, dict[str, Any]] = {"ok": {"fg": "green"}, "note": {"dim": Tru
 @click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run.")
 @click.pass_context
 def command(ctx: click.Context, *, online: bool, trusting: bool, as_json: bool) -> None:
-    """Check the setup: configuration, store, keys, MCP servers, terminal.
+    """Check configuration, store, keys, MCP servers and terminal.
 
     Nothing is sent and no program is started, except with --online: it asks each provider whose key is set for its
     list of models. Keys are never shown. Exit code 1: a problem was found, marked with !!.

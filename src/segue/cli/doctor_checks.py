@@ -238,9 +238,9 @@ async def _probe_all(endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
     """Probe each endpoint by requesting its list of models."""
     from segue.runtime.provider_client import ProviderClient
 
-    async with ProviderClient() as upstream:
-        answers = await asyncio.gather(*(upstream.probe(endpoint) for endpoint in endpoints.values()))
-    return {name: _format_probe(probed) for name, probed in zip(endpoints, answers, strict=True)}
+    async with ProviderClient() as client:
+        results = await asyncio.gather(*(client.probe(endpoint) for endpoint in endpoints.values()))
+    return {name: _format_probe(result) for name, result in zip(endpoints, results, strict=True)}
 
 
 def _format_probe(result: ProbeResult) -> str:

@@ -44,7 +44,9 @@ class _ExportFormat(options.ApiName):
 @options.model_option
 @click.option("--out", metavar="FILE", help="Write to this file; a new file is readable by its owner only.")
 def command(id: str, *, form: str, model: str | None, out: str | None, as_json: bool) -> None:
-    """Export a stored conversation: a document to read, JSON for segue import, or a request body.
+    """Export a stored conversation.
+
+    As a document (html, md), as JSON for segue import, or as a request body of an API.
 
     \b
       segue export 1nfm --format html --out chat.html
@@ -85,11 +87,11 @@ def render_export(store: HistoryStore, summary: Summary, form: str, model: str |
         return dump_events(summary, store.events(summary.id)), {}
     from segue.store.replay import replay_events
 
-    timeline = replay_events(store.events(summary.id))
+    replayed = replay_events(store.events(summary.id))
     if form in _DOCUMENTS:
         from segue.view.page import build_page
 
-        page = build_page(summary, timeline)
+        page = build_page(summary, replayed)
         if form == "html":
             from segue.view.html import render_html
 
@@ -97,7 +99,7 @@ def render_export(store: HistoryStore, summary: Summary, form: str, model: str |
         from segue.view.markdown import render_markdown
 
         return render_markdown(page).encode(errors="replace"), {}
-    if model is None and timeline.target == form:
-        model = timeline.model
-    rendered = timeline.chat.render(cast("Api", form), model)
+    if model is None and replayed.target == form:
+        model = replayed.model
+    rendered = replayed.chat.render(cast("Api", form), model)
     return rendered.data, {"report": rendered.report.to_dict()}

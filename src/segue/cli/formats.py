@@ -21,7 +21,7 @@ _HEADERS = tuple(column.replace("_", " ") for column in _COLUMNS)
 @click.option("--profiles", is_flag=True, help="List server profiles: openai-chat servers with rules of their own.")
 @click.option("--types", is_flag=True, help="List all tool call and output types and their form on each API.")
 def command(*, as_json: bool, model: str | None, profiles: bool, types: bool) -> None:
-    """List the supported APIs with their default model and tool format.
+    """List APIs and text tool formats, with their default models.
 
     \b
       segue formats --model moonshotai/Kimi-K2-Instruct
@@ -30,7 +30,7 @@ def command(*, as_json: bool, model: str | None, profiles: bool, types: bool) ->
     """
     import segue
 
-    flags = [flag for flag, given in (("--model", model), ("--profiles", profiles), ("--types", types)) if given]
+    flags = [flag for flag, value in (("--model", model), ("--profiles", profiles), ("--types", types)) if value]
     if len(flags) > 1:
         raise click.UsageError(f"{' and '.join(flags)} can't be combined", click.get_current_context())
     if types:
@@ -78,10 +78,10 @@ def _show_types(*, as_json: bool) -> None:
     streams.write(_format_table(cells, heads))
 
 
-def _show_model(found: Detected, *, as_json: bool) -> None:
-    model = found.model
+def _show_model(detected: Detected, *, as_json: bool) -> None:
+    model = detected.model
     version = ".".join(map(str, model.version))
-    row = {"wire": found.wire, "dialect": found.dialect, "tool_format": found.tool_format}
+    row = {"wire": detected.wire, "dialect": detected.dialect, "tool_format": detected.tool_format}
     row |= {"family": model.family or None, "line": model.line or None, "version": version or None}
     if as_json:
         import msgspec

@@ -26,7 +26,7 @@ Save = Callable[["HistoryStore", "str | None"], str]
 @click.option("--title", metavar="T", help="Title (default: the title in the file, if any).")
 @options.file_argument
 def command(file: str, *, source: str | None, title: str | None, as_json: bool) -> None:
-    """Store a conversation from a file (FILE or stdin), and print its id.
+    """Store a conversation (FILE or stdin) and print its id.
 
     Input: a request body of any API, the output of segue export --format json, a session log of Claude Code or Codex,
     or JSON lines of messages.
@@ -40,21 +40,21 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
     name = "stdin" if file == streams.STDIO else file
     data = streams.read(file, expected="a conversation as JSON")
     try:
-        keep, found = _parse_input(data, source)
+        save, facts = _parse_input(data, source)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     with user_store.connect(create=True) as store:
-        id = keep(store, title)
-        found["messages"] = store.get(id).messages
-    if not as_json and (left_out := found.get("left_out")):
-        streams.print_message(f"not imported: {', '.join(f'{count:,} {what}' for what, count in left_out.items())}")
-    if not as_json and (secrets := found.get("secrets")):
+        id = save(store, title)
+        facts["messages"] = store.get(id).messages
+    if not as_json and (dropped := facts.get("left_out")):
+        streams.print_message(f"not imported: {', '.join(f'{count:,} {what}' for what, count in dropped.items())}")
+    if not as_json and (secrets := facts.get("secrets")):
         streams.print_message(f"not stored because it may be a secret: {', '.join(secrets)}; set it again to continue")
     with streams.report_if_unwritten("stored", id):
         if as_json:
             import msgspec
 
-            streams.write(msgspec.json.encode({"id": id, **found}), b"\n")
+            streams.write(msgspec.json.encode({"id": id, **facts}), b"\n")
         else:
             streams.write(f"{id}\n")
 
@@ -72,8 +72,8 @@ def _parse_input(data: bytes, source: str | None) -> tuple[Save, dict[str, Any]]
     if not isinstance(log, ParsedLog):
         if log.get("kind") != KIND:
             chat = Conversation.load(data)
-            found = {"kind": "segue", "secrets": find_secret_fields(chat.state.request, chat.messages)}
-            return partial(_save_conversation, chat, None, []), found
+            facts = {"kind": "segue", "secrets": find_secret_fields(chat.state.request, chat.messages)}
+            return partial(_save_conversation, chat, None, []), facts
         export = load_events(log)
         save = partial(save_events, events=export.events, at=export.at, created=export.created)
         return lambda store, title: save(store, title=title), {"kind": "segue"}
@@ -86,10 +86,10 @@ def _parse_input(data: bytes, source: str | None) -> tuple[Save, dict[str, Any]]
         # A log is not a request that was sent: drop its `native`, so that required options are set when rendering.
         chat.options = chat.options
     target = (native.api, model) if native is not None and model is not None else None
-    left_out = {what: count for what, count in log.left_out.items() if count}
-    found = {"kind": log.kind, "left_out": left_out, "secrets": find_secret_fields(chat.state.request, chat.messages)}
+    dropped = {what: count for what, count in log.dropped.items() if count}
+    facts = {"kind": log.kind, "left_out": dropped, "secrets": find_secret_fields(chat.state.request, chat.messages)}
     at = message_times(chat.messages, log)
-    return lambda store, title: _save_conversation(chat, target, at, store, title or log.title), found
+    return lambda store, title: _save_conversation(chat, target, at, store, title or log.title), facts
 
 
 def _save_conversation(

@@ -159,9 +159,10 @@ def _starts_message(record: Record) -> bool:
 @click.argument("words", nargs=-1, required=True)
 @options.limit_option(_DEFAULT_HITS)
 def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None:
-    """Find entries that contain all of these words, or words starting with them; most recent first.
+    """Search stored conversations; most recent matches first.
 
-    Searches titles, messages, tool calls and results, but not system text and reasoning.
+    Finds entries with all of these words, or words that start with them, in titles, messages, tool calls and results,
+    but not system text and reasoning.
     """
     hits: Sequence[Hit] = ()
     more = False

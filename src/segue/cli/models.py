@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument("provider", required=False, metavar="[PROVIDER]")
 @click.option("--with-key", is_flag=True, help="Only providers whose key is set.")
 def command(provider: str | None, *, with_key: bool, as_json: bool) -> None:
-    """List providers and whether their key is set; with PROVIDER, list its models.
+    """List providers and keys, or the models of PROVIDER.
 
     A model is named PROVIDER/MODEL. Models that are not listed can be used too; your own providers are defined in the
     configuration. Keys are never shown, and nothing is sent.
@@ -28,19 +28,19 @@ def command(provider: str | None, *, with_key: bool, as_json: bool) -> None:
     """
     from segue.cli import providers
 
-    found = providers.load()
-    rows = [row for row in found.by_name.values() if not with_key or found.key_variable_of(row)]
+    loaded = providers.load()
+    rows = [row for row in loaded.by_name.values() if not with_key or loaded.key_variable_of(row)]
     if provider is not None:
         rows = [row for row in rows if provider.lower() in (row.name, *row.aliases)]
         if not rows:
-            raise streams.BadInputError(f"unknown provider '{provider}'; known providers: {', '.join(found.by_name)}")
+            raise streams.BadInputError(f"unknown provider '{provider}'; known providers: {', '.join(loaded.by_name)}")
     if as_json:
         import msgspec
 
-        streams.write(msgspec.json.encode([_provider_fields(row, found) for row in rows]), b"\n")
+        streams.write(msgspec.json.encode([_provider_fields(row, loaded) for row in rows]), b"\n")
         return
-    streams.write(_format_models(rows[0]) if provider is not None else _format_providers(rows, found))
-    if not any(map(found.key_variable_of, found.by_name.values())):
+    streams.write(_format_models(rows[0]) if provider is not None else _format_providers(rows, loaded))
+    if not any(map(loaded.key_variable_of, loaded.by_name.values())):
         streams.print_message("no API key is set: segue run and segue chat use emulated models")
 
 
@@ -77,8 +77,14 @@ def _format_providers(rows: list[Provider], providers: Providers) -> str:
     for number, row in enumerate((headers, *cells)):
         padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         if colour:
-            has = number and cells[number - 1][1].startswith("set")
-            styles: tuple[dict[str, Any], ...] = ({"fg": "cyan"}, {"fg": "green"} if has else {"dim": True}, {}, {}, {})
+            is_set = number and cells[number - 1][1].startswith("set")
+            styles: tuple[dict[str, Any], ...] = (
+                {"fg": "cyan"},
+                {"fg": "green"} if is_set else {"dim": True},
+                {},
+                {},
+                {},
+            )
             padded = [
                 click.style(cell, **(style if number else {"dim": True}))
                 for cell, style in zip(padded, styles, strict=True)
@@ -90,5 +96,5 @@ def _format_providers(rows: list[Provider], providers: Providers) -> str:
 def _format_key(row: Provider, providers: Providers) -> str:
     if not row.variables:
         return "none needed"
-    found = providers.key_variable_of(row)
-    return f"set: {found}" if found else f"unset: {row.variables[0]}"
+    variable = providers.key_variable_of(row)
+    return f"set: {variable}" if variable else f"unset: {row.variables[0]}"

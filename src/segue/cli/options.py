@@ -43,7 +43,7 @@ tool_format_option = click.option(
     "--tool-format",
     metavar="F",
     shell_complete=completers.tool_formats,
-    help="Tool format to use instead of the model's default; auto is the default.",
+    help="Tool format, see segue formats (default: auto, chosen by API and model).",
 )
 
 
@@ -55,7 +55,7 @@ _AGENT_OPTIONS = (
         multiple=True,
         metavar="PROVIDER/MODEL",
         shell_complete=completers.models,
-        help="Model to use; with several, the next is tried if one does not answer.",
+        help="Model to use; repeat it to add models to fail over to.",
     ),
     click.option("-c", "--continue", "latest", is_flag=True, help="Continue the latest conversation."),
     click.option(

@@ -90,7 +90,7 @@ def _provider_overrides(loaded: config.Config) -> dict[str, Any]:
     ignored = loaded.untrusted_file.ignored if loaded.untrusted_file is not None else ()
     restricted = {path.split(".")[1] for path in ignored if path.startswith("providers.")}
     return {
-        name: provider.to_dict
+        name: provider.to_dict()
         for name, provider in loaded.settings.providers.items()
         if name in names or provider.base_url is not None or name not in restricted
     }

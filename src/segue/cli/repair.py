@@ -23,10 +23,10 @@ _COLOURS = {"+": "green", "-": "red", "~": "yellow", ">": "cyan", "#": "bright_b
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the changes to stderr.")
 @options.file_argument
 def command(file: str, *, api: Api, model: str | None, profile: Profile | None, as_json: bool, quiet: bool) -> None:
-    """Repair a request body (FILE or stdin) so that its own API accepts it, with minimal changes.
+    """Repair a request body (FILE or stdin) for its own API.
 
-    The repaired body goes to stdout, one line for each change to stderr (+ added, - removed, ~ changed, > moved,
-    # reason). A valid body is returned unchanged.
+    Changes only what makes the body invalid; a valid body is returned unchanged. The repaired body goes to stdout, one
+    line for each change to stderr (+ added, - removed, ~ changed, > moved, # reason).
 
     \b
       segue repair --api anthropic body.json > repaired.json

@@ -35,7 +35,7 @@ class Started(msgspec.Struct, frozen=True, tag="opened"):
 
 
 class Reporter(Protocol):
-    def on_start(self, opened: Started) -> None: ...
+    def on_start(self, started: Started) -> None: ...
     def on_event(self, event: Event) -> None: ...
     def on_end(self, ended: ExchangeEnded, totals: RunTotals) -> None: ...
 
@@ -94,11 +94,11 @@ class TextReporter:
         self._conversation_id: str | None = None
         self._summaries: dict[str, str] = {}
 
-    def on_start(self, opened: Started) -> None:
-        suffix = f"; conversation {opened.conversation}" if opened.conversation else ""
-        why = f" ({opened.why})" if opened.why else ""
-        self._print_message(f"{opened.model}{why}{suffix}")
-        self._conversation_id = opened.conversation
+    def on_start(self, started: Started) -> None:
+        suffix = f"; conversation {started.conversation}" if started.conversation else ""
+        why = f" ({started.why})" if started.why else ""
+        self._print_message(f"{started.model}{why}{suffix}")
+        self._conversation_id = started.conversation
 
     def on_event(self, event: Event) -> None:
         match event:
@@ -183,8 +183,8 @@ def _format_failure(ended: ExchangeEnded, conversation_id: str | None) -> str:
 class JsonLinesReporter:
     """Prints every event as a JSON line; the last one is the end of the exchange."""
 
-    def on_start(self, opened: Started) -> None:
-        streams.write(msgspec.json.encode(opened), b"\n")
+    def on_start(self, started: Started) -> None:
+        streams.write(msgspec.json.encode(started), b"\n")
 
     def on_event(self, event: Event) -> None:
         streams.write(events.encode_event(event), b"\n")
@@ -200,25 +200,25 @@ class JsonReporter:
         self._started: Started | None = None
         self._calls: list[dict[str, Any]] = []
 
-    def on_start(self, opened: Started) -> None:
-        self._started = opened
+    def on_start(self, started: Started) -> None:
+        self._started = started
 
     def on_event(self, event: Event) -> None:
         if isinstance(event, events.CallEnded) and event.task is None:
             self._calls.append({"tool": event.tool, "outcome": event.outcome, "seconds": event.seconds})
 
     def on_end(self, ended: ExchangeEnded, totals: RunTotals) -> None:
-        opened = self._started
-        assert opened is not None
+        started = self._started
+        assert started is not None
         value = {
             "text": ended.text if ended.outcome == "answered" else "",
             "how": ended.outcome,
-            "error": None if ended.outcome == "answered" else _format_failure(ended, opened.conversation),
+            "error": None if ended.outcome == "answered" else _format_failure(ended, started.conversation),
             "finish": ended.finish,
-            "model": totals.model or opened.model,
+            "model": totals.model or started.model,
             "models": list(totals.models),
-            "emulated": opened.emulated,
-            "conversation": opened.conversation,
+            "emulated": started.emulated,
+            "conversation": started.conversation,
             "turns": ended.turns,
             "calls": self._calls,
             "usage": msgspec.to_builtins(ended.usage),

@@ -27,7 +27,7 @@ def _complete_numbers(ctx: click.Context, param: click.Parameter, incomplete: st
 
 @options.command("rules")
 @click.argument("numbers", metavar="[RULE]...", nargs=-1, shell_complete=_complete_numbers)
-@options.api_option("--api", help="Only the rules that hold for this API.")
+@options.api_option("--api", help="Only the rules of this API.")
 def command(numbers: tuple[str, ...], *, api: str | None, as_json: bool) -> None:
     """Show the rulebook: what providers accept and reject.
 
@@ -45,8 +45,8 @@ def command(numbers: tuple[str, ...], *, api: str | None, as_json: bool) -> None
         raise click.UsageError("give either rule numbers or --api, not both", click.get_current_context())
     entries = [find_rule(number) for number in dict.fromkeys(numbers)] or list(load_rulebook().values())
     if api is not None:
-        held = _numbers_of(api)
-        entries = [entry for entry in entries if entry.id in held]
+        api_numbers = _rule_numbers(api)
+        entries = [entry for entry in entries if entry.id in api_numbers]
     if as_json:
         import msgspec
 
@@ -57,14 +57,14 @@ def command(numbers: tuple[str, ...], *, api: str | None, as_json: bool) -> None
         streams.write("".join(_list_lines(entries)))
 
 
-def _numbers_of(api: str) -> set[str]:
+def _rule_numbers(api: str) -> set[str]:
     from segue import conformance
 
     return {rule.number for rule in conformance.rules(api)} | set(conformance.not_checkable(api))
 
 
 def _list_lines(entries: Iterable[RulebookEntry]) -> Iterator[str]:
-    """One line a rule. On a terminal the text is cut to its width; a pipe gets all of it."""
+    """One line for each rule, truncated to the width of a terminal, whole in a pipe."""
     import shutil
     import sys
 
@@ -79,7 +79,7 @@ def _list_lines(entries: Iterable[RulebookEntry]) -> Iterator[str]:
 
 
 def format_rules(entries: Iterable[RulebookEntry]) -> str:
-    """Rules in full, for people, with an empty line between two."""
+    """The full text of rules, separated by empty lines."""
     return "\n".join("".join(_rule_lines(entry)) for entry in entries)
 
 

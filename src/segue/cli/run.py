@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def command(
     ctx: click.Context, prompt: tuple[str, ...], *, jsonl: bool, quiet: bool, as_json: bool, **flags: Any
 ) -> None:
-    """Send a prompt to a model, let it use tools, and print its answer.
+    """Send a prompt to a model with tools and print its answer.
 
     Text on stdin is appended to PROMPT; without PROMPT, or with -, stdin is the prompt. There is no permission prompt:
     a tool call that needs permission is denied unless a rule allows it, and the model gets the denial as its result.

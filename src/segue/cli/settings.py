@@ -90,7 +90,6 @@ class Provider(Struct, frozen=True):
     models: tuple[NonEmptyText, ...] | Mapping[str, Model] | None = None
     headers: Mapping[str, str] | None = None
 
-    @property
     def to_dict(self) -> dict[str, Any]:
         """The set fields as plain values."""
         values = msgspec.json.decode(msgspec.json.encode(self))
@@ -127,7 +126,6 @@ class McpServer(Struct, frozen=True):
         """The command and its arguments; empty for a URL."""
         return (*((self.command,) if isinstance(self.command, str) else self.command), *self.args)
 
-    @property
     def to_dict(self) -> dict[str, Any]:
         """The set fields as plain values, with the command split into `command` and `args`."""
         values = msgspec.json.decode(msgspec.json.encode(self))

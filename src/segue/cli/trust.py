@@ -14,11 +14,11 @@ from segue.cli import completers, config, options, streams, trust_store
 @click.argument("file", required=False, metavar="[FILE]", shell_complete=completers.files)
 @click.option("--revoke", is_flag=True, help="Stop trusting it.")
 def command(file: str | None, *, revoke: bool, as_json: bool) -> None:
-    """Trust FILE, or the nearest .segue.toml in or above this directory, as it is now.
+    """Trust a project's configuration file as it is now.
 
-    A project file may come from someone else. Its [mcp] section, `allow` and `env` of [tools], `base_url`,
-    `key_variable` and `headers` of [providers], and `store` are ignored until it is trusted, and again after it
-    changes. The settings that take effect are printed with their values.
+    FILE is by default the nearest .segue.toml in or above this directory. It may come from someone else: its [mcp]
+    section, `allow` and `env` of [tools], `base_url`, `key_variable` and `headers` of [providers], and `store` are
+    ignored until it is trusted, and again after it changes. Prints the settings that take effect.
 
     \b
       segue trust

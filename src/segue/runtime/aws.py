@@ -57,7 +57,7 @@ class BotocoreCredentials:
     def get(self) -> Credentials:
         try:
             frozen = self._credentials.get_frozen_credentials()
-        except Exception as error:  # noqa: BLE001  whatever it is, its message says what to do (`aws sso login`)
+        except Exception as error:  # noqa: BLE001  any message of botocore names the remedy (`aws sso login`)
             raise InputError(f"AWS credentials could not be fetched: {' '.join(str(error).split())}") from None
         return _make_credentials(frozen.access_key, frozen.secret_key, frozen.token)
 
@@ -74,14 +74,14 @@ def sign(
     now: datetime,
 ) -> dict[str, str]:
     """Returns the headers to add to a request; `headers` are included in the signature. `now` is UTC."""
-    place = urlsplit(url)
+    parts = urlsplit(url)
     stamp = now.strftime("%Y%m%dT%H%M%SZ")
     day = stamp[:8]
     added = {"x-amz-date": stamp}
     if credentials.token is not None:
         added["x-amz-security-token"] = credentials.token.reveal()
     signed = {name.lower(): " ".join(value.split()) for name, value in {**headers, **added}.items()}
-    signed["host"] = place.netloc
+    signed["host"] = parts.netloc
     names = ";".join(sorted(signed))
     digest = sha256()
     for fragment in body:
@@ -90,8 +90,8 @@ def sign(
         (
             method,
             # SigV4 escapes the already escaped path once more.
-            quote(place.path or "/", safe="/-_.~"),
-            "&".join(sorted(part for part in place.query.split("&") if part)),
+            quote(parts.path or "/", safe="/-_.~"),
+            "&".join(sorted(part for part in parts.query.split("&") if part)),
             *(f"{name}:{signed[name]}" for name in sorted(signed)),
             "",
             names,
@@ -104,8 +104,8 @@ def sign(
     for part in scope.split("/"):
         key = hmac.digest(key, part.encode(), "sha256")
     signature = hmac.digest(key, to_sign.encode(), "sha256").hex()
-    proof = f"Credential={credentials.key_id.reveal()}/{scope}, SignedHeaders={names}, Signature={signature}"
-    return {**added, "authorization": f"AWS4-HMAC-SHA256 {proof}"}
+    fields = f"Credential={credentials.key_id.reveal()}/{scope}, SignedHeaders={names}, Signature={signature}"
+    return {**added, "authorization": f"AWS4-HMAC-SHA256 {fields}"}
 
 
 # --------------------------------------------------------------------------------------------------- credential sources

@@ -54,8 +54,8 @@ _MIN_SECRET_LENGTH = 8
 
 def secret_names(environ: Mapping[str, str], *, keys: Iterable[str] = ()) -> frozenset[str]:
     """The names of variables that hold secrets. `keys` are names that always count as secret."""
-    known = set(keys)
-    names = {name for name, value in environ.items() if name in known or _is_secret(name, value)}
+    always_secret = set(keys)
+    names = {name for name, value in environ.items() if name in always_secret or _is_secret(name, value)}
     values = {environ[name] for name in names if len(environ[name]) >= _MIN_SECRET_LENGTH}
     # Also variables that contain the key as part of a header or URL.
     names |= {name for name, value in environ.items() if any(secret in value for secret in values)}
@@ -90,10 +90,10 @@ def child_environment(
     environ: Mapping[str, str] | None = None, *, keep: Collection[str] = (), keys: Iterable[str] = ()
 ) -> dict[str, str]:
     """The environment for a shell or an MCP server. `keep` are name patterns of secrets that it may have."""
-    given = os.environ if environ is None else environ
-    secrets = secret_names(given, keys=keys)
+    variables = os.environ if environ is None else environ
+    secrets = secret_names(variables, keys=keys)
     return {
         name: value
-        for name, value in given.items()
+        for name, value in variables.items()
         if name not in secrets or any(fnmatchcase(name, pattern) for pattern in keep)
     }

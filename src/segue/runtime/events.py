@@ -81,13 +81,13 @@ class ModelSwitched(_Event, frozen=True, tag="moved"):
 
 
 class TextDelta(_Event, frozen=True, tag="words"):
-    """A piece of the reply's text."""
+    """A delta of the reply's text."""
 
     text: str
 
 
 class ReasoningDelta(_Event, frozen=True, tag="thoughts"):
-    """A piece of the reply's reasoning."""
+    """A delta of the reply's reasoning."""
 
     text: str
 
@@ -178,7 +178,7 @@ class ConversationCompressed(_Event, frozen=True, tag="compressed"):
 class ExchangeEnded(_Event, frozen=True, tag="ended"):
     """An exchange ended. `text` is the answer, or the error in one line; `usage` is the sum over its turns.
 
-    `finish` is the finish reason of the last reply; `retryable` says whether the same message may succeed later;
+    `finish` is the finish reason of the last reply; `retryable` is whether the same message may succeed later;
     `cause` is the kind of error, if known.
     """
 

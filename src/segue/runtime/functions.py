@@ -1,7 +1,7 @@
 """Python functions as tools: by the decorator `tool`, or from installed packages by the entry points `segue.tools`.
 
 The signature becomes the schema, the docstring the description. A plain function runs in a thread, a coroutine on the
-loop. Each call needs approval, unless `needs_approval=False` declares that the function has no side effects.
+loop. Each call needs approval, unless `asks=False` declares that the function has no side effects.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ def tool(
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
     """Makes a tool from a function. A parameter of type `Context` receives the context of the call.
 
+    With `asks`, the default, every call needs approval. `timeout` is in seconds; `writes` returns the files that a call
+    changes, so that calls that change the same file run in order.
     Parameter descriptions come from `Annotated[int, "how many"]`, from `msgspec.Meta`, or from the docstring.
     `needs_approval=False` declares that the function has no side effects. `writes` returns the files that a call
     changes: calls that change the same file run in call order.
@@ -278,9 +280,9 @@ def installed_tools(entries: Iterable[EntryPoint] | None = None) -> tuple[list[T
                 f"the tools of {entry.name} ({entry.value}) can't be imported: {type(error).__name__}: {error}"
             )
             continue
-        found: Any = [loaded] if isinstance(loaded, Tool) else loaded
-        if isinstance(found, (list, tuple)) and all(isinstance(each, Tool) for each in cast("list[Any]", found)):
-            tools += cast("list[Tool]", found)
+        values: Any = [loaded] if isinstance(loaded, Tool) else loaded
+        if isinstance(values, (list, tuple)) and all(isinstance(each, Tool) for each in cast("list[Any]", values)):
+            tools += cast("list[Tool]", values)
         else:
             problems.append(f"{entry.name} ({entry.value}) is not a tool; decorate the function with segue's @tool")
     return tools, problems

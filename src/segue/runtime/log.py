@@ -140,7 +140,7 @@ class InMemoryLog:
 
     def set(self, **settings: Any) -> None:
         if unknown := set(settings).difference(_SETTINGS):
-            raise InputError(f"unknown setting {min(unknown)!r}; known are {', '.join(_SETTINGS)}")
+            raise InputError(f"unknown setting {min(unknown)!r}; known settings: {', '.join(_SETTINGS)}")
         for name, value in settings.items():
             setattr(self.chat, name, value)
 

@@ -108,33 +108,35 @@ class McpServers:
         keys: Sequence[str] = (),
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        given = os.environ if environ is None else environ
+        variables = os.environ if environ is None else environ
         self._connections = [
-            _ServerConnection(name, server, folder, given, keys, on_change)
+            _ServerConnection(name, server, folder, variables, keys, on_change)
             for name, server in servers.items()
             if server.enabled
         ]
 
     async def start(self) -> None:
         """Starts all servers in parallel. A failure is recorded in `problems` and does not affect the others."""
-        await asyncio.gather(*(link.connect() for link in self._connections))
+        await asyncio.gather(*(connection.connect() for connection in self._connections))
 
     def tools(self) -> tuple[Tool, ...]:
         """The current tools of all servers; a source for a `Toolbox`."""
-        return tuple(tool for link in self._connections for tool in link.tools)
+        return tuple(tool for connection in self._connections for tool in connection.tools)
 
     @property
     def problems(self) -> dict[str, str]:
-        return {link.name: link.problem for link in self._connections if link.problem}
+        return {connection.name: connection.problem for connection in self._connections if connection.problem}
 
     @property
     def states(self) -> dict[str, str]:
         """By server, the number of its tools or its error."""
-        return {link.name: link.problem or f"{len(link.tools)} tools" for link in self._connections}
+        return {
+            connection.name: connection.problem or f"{len(connection.tools)} tools" for connection in self._connections
+        }
 
     async def close(self) -> None:
         """Stops all servers and their processes."""
-        await asyncio.gather(*(link.close() for link in self._connections))
+        await asyncio.gather(*(connection.close() for connection in self._connections))
 
 
 class _ServerConnection:
@@ -323,9 +325,9 @@ class _ServerConnection:
                 break
         tools: dict[str, Tool] = {}
         for tool in sorted(declared, key=lambda tool: tool.name):
-            made = self._make_tool(tool, tools)
-            if made is not None:
-                tools[made.name] = made
+            converted = self._make_tool(tool, tools)
+            if converted is not None:
+                tools[converted.name] = converted
         return tuple(tools.values())
 
     def _make_tool(self, declared: mcp_types.Tool, taken: Mapping[str, Tool]) -> Tool | None:
@@ -409,7 +411,7 @@ def _make_client(transport: Any, on_message: MessageHandlerFnT) -> mcp.Client:
 
 
 def _tool_signatures(tools: Sequence[Tool]) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """What models see of the tools, for comparison."""
+    """The declared parts of the tools, for comparison."""
     return [(tool.name, tool.description, tool.parameters) for tool in tools]
 
 

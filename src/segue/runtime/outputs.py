@@ -43,9 +43,9 @@ class Output(Struct, frozen=True):
     omitted: int = 0
 
 
-def split_budget(budget: int, running: int, refused: Iterable[str] = ()) -> int:
+def split_budget(budget: int, running: int, error_texts: Iterable[str] = ()) -> int:
     """The characters for each running call, after subtracting the error texts of calls that do not run."""
-    return max(0, budget - sum(map(len, refused))) // max(1, running)
+    return max(0, budget - sum(map(len, error_texts))) // max(1, running)
 
 
 def truncate(text: str, allowance: int) -> tuple[str, int]:
@@ -56,8 +56,8 @@ def truncate(text: str, allowance: int) -> tuple[str, int]:
     if room <= 0:
         return text[: max(0, allowance)], len(text) - max(0, allowance)
     head = room * 2 // 3
-    left_out = len(text) - room
-    return text[:head] + CUT_NOTE.format(count=left_out) + text[len(text) - (room - head) :], left_out
+    omitted = len(text) - room
+    return text[:head] + CUT_NOTE.format(count=omitted) + text[len(text) - (room - head) :], omitted
 
 
 def sanitize_text(text: str) -> str:
@@ -87,17 +87,17 @@ def make_output(value: object, allowance: int) -> Output:
     if content is None:
         content = ""
     if isinstance(content, str | bytes | bytearray):
-        text, left_out = truncate(_decode(content), allowance)
-        return Output(text, text, error, left_out)
+        text, omitted = truncate(_decode(content), allowance)
+        return Output(text, text, error, omitted)
     if is_blocks(content):
         blocks = cast("Sequence[Block]", content) if isinstance(content, list | tuple) else (cast("Block", content),)
         return _blocks_output(blocks, allowance, error=error)
     json_value = _to_json_value(content, 0, ())
     text = json_value if isinstance(json_value, str) else encode_json_text(json_value)
-    shorter, left_out = truncate(text, allowance)
+    shorter, omitted = truncate(text, allowance)
     # A list that looks like content parts would be parsed as such.
-    if left_out or not isinstance(json_value, dict | list) or is_parts(cast("object", json_value)):
-        return Output(shorter, shorter, error, left_out)
+    if omitted or not isinstance(json_value, dict | list) or is_parts(cast("object", json_value)):
+        return Output(shorter, shorter, error, omitted)
     return Output(cast("dict[str, Any] | list[Any]", json_value), text, error)
 
 
@@ -111,9 +111,9 @@ def _blocks_output(blocks: Sequence[Block], allowance: int, *, error: bool) -> O
             kept.append(_clean_media(block))
             texts.append(f"[{block.kind}]")
             continue
-        text, left_out = truncate(sanitize_text(_block_text(block)), allowance)
+        text, omitted = truncate(sanitize_text(_block_text(block)), allowance)
         allowance -= len(text)
-        total += left_out
+        total += omitted
         texts.append(text)
         kept.append(Code(text, sanitize_text(block.language)) if isinstance(block, Code) else Text(text))
     return Output(tuple(kept), join_texts(texts), error, total)

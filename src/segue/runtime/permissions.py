@@ -102,18 +102,18 @@ class Permissions:
         folder: Path | None = None,
     ) -> None:
         self._rules = {
-            verdict: _parse_rules(verdict, texts, folder)
-            for verdict, texts in (("deny", deny), ("ask", ask), ("allow", allow))
+            action: _parse_rules(action, texts, folder)
+            for action, texts in (("deny", deny), ("ask", ask), ("allow", allow))
         }
         self._always: set[tuple[str, str]] = set()
         self._ask_lock = asyncio.Lock()
 
     def decide(self, question: ApprovalRequest) -> tuple[RuleAction, PermissionRule | None]:
         """The action for an approval request, and the deciding rule; None if an answer or the tool itself decided."""
-        for verdict in ("deny", "ask"):
-            rule = self._find_rule(verdict, question)
-            if rule is not None and (verdict == "deny" or not self._is_always_allowed(question)):
-                return verdict, rule
+        for action in ("deny", "ask"):
+            rule = self._find_rule(action, question)
+            if rule is not None and (action == "deny" or not self._is_always_allowed(question)):
+                return action, rule
         if not question.needed or self._is_always_allowed(question):
             return "allow", None
         rule = self._find_allow_rule(question)
@@ -127,26 +127,24 @@ class Permissions:
 
     def validate_tool_names(self, known: Collection[str]) -> None:
         """Raises `InputError` for a rule with an unknown tool. MCP tools (`server__tool`) are not checked."""
-        for verdict, rules in self._rules.items():
+        for action, rules in self._rules.items():
             for at, rule in enumerate(rules):
                 if "__" in rule.tool or any(rule.matches_tool(name) for name in known):
                     continue
                 near = get_close_matches(rule.tool.casefold(), known, n=3, cutoff=0.5)
-                names = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(sorted(known))}"
-                raise InputError(
-                    f"unknown tool in {verdict} rule {_quote(str(rule))}: {names}", path=f"{verdict}[{at}]"
-                )
+                names = f"did you mean {' or '.join(near)}?" if near else f"known tools: {', '.join(sorted(known))}"
+                raise InputError(f"unknown tool in {action} rule {_quote(str(rule))}: {names}", path=f"{action}[{at}]")
 
     async def check(self, question: ApprovalRequest, approve: Approver | None) -> str | None:
         """Returns None if the call may run, else the denial text for the model."""
-        verdict, rule = self.decide(question)
-        if verdict == "ask" and approve is not None:
+        action, rule = self.decide(question)
+        if action == "ask" and approve is not None:
             # One approval at a time; what was answered «always» meanwhile is not asked again.
             async with self._ask_lock:
-                verdict, rule = self.decide(question)
-                if verdict == "ask":
+                action, rule = self.decide(question)
+                if action == "ask":
                     return await self._ask(question, approve)
-        match verdict:
+        match action:
             case "allow":
                 return None
             case "deny":
@@ -169,9 +167,9 @@ class Permissions:
     def _is_always_allowed(self, question: ApprovalRequest) -> bool:
         return (question.tool, question.subject) in self._always
 
-    def _find_rule(self, verdict: RuleAction, question: ApprovalRequest) -> PermissionRule | None:
+    def _find_rule(self, action: RuleAction, question: ApprovalRequest) -> PermissionRule | None:
         subjects = (question.subject, *question.aliases, *question.parts)
-        for rule in self._rules[verdict]:
+        for rule in self._rules[action]:
             if rule.matches_tool(question.tool) and any(
                 rule.matches_subject(subject, ignore_case=True) for subject in subjects
             ):
@@ -199,13 +197,13 @@ class Permissions:
                 return matching[0] if all(matching) else None
 
 
-def _parse_rules(verdict: str, texts: Iterable[str], folder: Path | None) -> tuple[PermissionRule, ...]:
+def _parse_rules(action: str, texts: Iterable[str], folder: Path | None) -> tuple[PermissionRule, ...]:
     rules: list[PermissionRule] = []
     for at, text in enumerate(texts):
         try:
             rules.append(parse_rule(text, folder=folder))
         except InputError as error:
-            raise error.with_prefix(f"{verdict}[{at}]") from None
+            raise error.with_prefix(f"{action}[{at}]") from None
     return tuple(rules)
 
 

@@ -28,9 +28,9 @@ def cost(
 ) -> float | None:
     """The cost in dollars; None if unknown. For custom and `local` providers only configured prices count."""
     row = catalogue(config).get(provider)
-    known = row.find_model(model) if row is not None else None
-    if known is not None and known.input is not None and known.output is not None:
-        return _configured_cost(usage, known)
+    configured = row.find_model(model) if row is not None else None
+    if configured is not None and configured.input is not None and configured.output is not None:
+        return _configured_cost(usage, configured)
     if local or provider not in catalogue():
         return None
     calculate = _load_calculator()
@@ -39,12 +39,12 @@ def cost(
 
 def _configured_cost(usage: Usage, price: Model) -> float:
     """Without a cache price, cached input costs as much as other input."""
-    plain = price.input or 0.0
-    read = plain if price.cache_read is None else price.cache_read
-    written = plain if price.cache_write is None else price.cache_write
-    fresh = max(0, usage.input - usage.cache_read - usage.cache_write)
-    spent = fresh * plain + usage.cache_read * read + usage.cache_write * written + usage.output * (price.output or 0.0)
-    return spent / _MILLION
+    input_price = price.input or 0.0
+    read_price = input_price if price.cache_read is None else price.cache_read
+    write_price = input_price if price.cache_write is None else price.cache_write
+    uncached = max(0, usage.input - usage.cache_read - usage.cache_write)
+    cached = usage.cache_read * read_price + usage.cache_write * write_price
+    return (uncached * input_price + cached + usage.output * (price.output or 0.0)) / _MILLION
 
 
 @cache

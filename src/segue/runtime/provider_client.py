@@ -165,7 +165,7 @@ class ProviderClient:
         await self._http.close()
 
     async def open(
-        self, endpoint: Endpoint, fragments: Sequence[bytes], *, on_retry: OnRetry = lambda waiting: None
+        self, endpoint: Endpoint, fragments: Sequence[bytes], *, on_retry: OnRetry = lambda event: None
     ) -> Stream:
         """Sends a request and returns the stream after its first token. `on_retry` is called before each delay."""
         import stamina
@@ -328,11 +328,11 @@ def _parse_models(data: bytes) -> tuple[str, ...]:
         fields = cast("dict[str, object]", body)
         lists = [fields.get(key) for key in ("data", "models", "modelSummaries")]
     rows = [row for rows in lists if isinstance(rows, list) for row in cast("list[object]", rows)]
-    found: list[str] = []
+    names: list[str] = []
     for row in rows:
         if isinstance(row, dict):
             fields = cast("dict[str, object]", row)
             name = next((fields[key] for key in ("id", "modelId", "name") if isinstance(fields.get(key), str)), None)
             if isinstance(name, str):
-                found.append(name.removeprefix("models/"))
-    return tuple(found)
+                names.append(name.removeprefix("models/"))
+    return tuple(names)

@@ -162,14 +162,20 @@ def api_error(
     endpoint: Endpoint, error: ApiError, *, wait: float | None = None, retryable: bool | None = None
 ) -> ProviderError:
     """The `ProviderError` for a provider's error, with its message and a hint."""
-    found = _diagnose(endpoint, error, wait)
-    passing = found.retryable if retryable is None else retryable
+    diagnosis = _diagnose(endpoint, error, wait)
+    retryable = diagnosis.retryable if retryable is None else retryable
     number = f" ({error.status})" if error.status else ""
     result = _make_error(
-        endpoint, "", found.cause, status=error.status or None, wait=wait, brief=found.brief, retryable=passing
+        endpoint,
+        "",
+        diagnosis.cause,
+        status=error.status or None,
+        wait=wait,
+        brief=diagnosis.brief,
+        retryable=retryable,
     )
     result.args = (
-        f"{endpoint.name} {result.brief}{number}: {clean_provider_text(endpoint, error.message)}; {found.hint}",
+        f"{endpoint.name} {result.brief}{number}: {clean_provider_text(endpoint, error.message)}; {diagnosis.hint}",
     )
     return result
 
@@ -259,12 +265,14 @@ def _describe_text(data: bytes) -> str:
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """The wait in seconds that the response headers ask for: a number, or a date compared with the server's date."""
-    if (given := _parse_number(headers.get("retry-after-ms"))) is not None:
-        return given / 1000
+    """The wait in seconds from the response headers: a number, or a date compared with the server's date."""
+    if (milliseconds := _parse_number(headers.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
     text = headers.get("retry-after")
-    if text is None or (given := _parse_number(text)) is not None:
-        return given if text is not None else None
+    if text is None:
+        return None
+    if (seconds := _parse_number(text)) is not None:
+        return seconds
     until = _parse_date(text)
     if until is None:
         return None

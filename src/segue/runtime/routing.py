@@ -29,7 +29,7 @@ Clock: TypeAlias = Callable[[], float]
 
 
 class RouteContext:
-    """What a route can decide by, computed on demand. `exchange` counts from 1."""
+    """The facts that a route can decide by, computed on demand. `exchange` counts from 1."""
 
     def __init__(self, chat: Conversation, exchange: int = 1) -> None:
         self.exchange = exchange
@@ -73,7 +73,7 @@ class Route(Protocol):
         """Called when an exchange starts."""
         ...
 
-    def choose(self, situation: RouteContext) -> Choice:
+    def choose(self, context: RouteContext) -> Choice:
         """The endpoint of the next request, and the reason."""
         ...
 
@@ -115,7 +115,7 @@ class Fixed(_RouteDefaults):
         super().__init__([endpoint])
         self._why = why
 
-    def choose(self, situation: RouteContext) -> Choice:
+    def choose(self, context: RouteContext) -> Choice:
         return Choice(self.endpoints[0], self._why)
 
     def for_subagent(self) -> Fixed:
@@ -132,7 +132,7 @@ class RoundRobin(_RouteDefaults):
     def start_exchange(self) -> None:
         self._index += 1
 
-    def choose(self, situation: RouteContext) -> Choice:
+    def choose(self, context: RouteContext) -> Choice:
         place = max(self._index, 0) % len(self.endpoints)
         return Choice(self.endpoints[place], f"round-robin, {place + 1} of {len(self.endpoints)}")
 
@@ -170,7 +170,7 @@ class Failover(_RouteDefaults):
         self._why = "first choice"
         self._tried: set[int] = set()
 
-    def choose(self, situation: RouteContext) -> Choice:
+    def choose(self, context: RouteContext) -> Choice:
         return Choice(self.endpoints[self._current], self._why)
 
     def on_failure(self, endpoint: Endpoint, error: ProviderError) -> bool:
@@ -218,12 +218,12 @@ class RoutingRule(Struct, frozen=True):
     endpoints: tuple[Endpoint, ...]
     limit: int = 0
 
-    def matches(self, situation: RouteContext) -> bool:
+    def matches(self, context: RouteContext) -> bool:
         match self.when:
             case "long":
-                return situation.tokens >= self.limit
+                return context.tokens >= self.limit
             case "images":
-                return situation.has_images
+                return context.has_images
             case "otherwise":
                 return True
 
@@ -250,8 +250,8 @@ class ByRule(_RouteDefaults):
         self.rules = tuple(rules)
         self._price = price
 
-    def choose(self, situation: RouteContext) -> Choice:
-        rule = next((rule for rule in self.rules if rule.matches(situation)), self.rules[-1])
+    def choose(self, context: RouteContext) -> Choice:
+        rule = next((rule for rule in self.rules if rule.matches(context)), self.rules[-1])
         priced = [(cost, at) for at, each in enumerate(rule.endpoints) if (cost := self._price(each)) is not None]
         place = min(priced)[1] if priced else 0
         return Choice(rule.endpoints[place], f"{rule.why}; cheapest" if len(priced) > 1 else rule.why)

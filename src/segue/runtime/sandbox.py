@@ -77,9 +77,9 @@ def resolve(text: str, folder: Path) -> ResolvedPath:
         if path.is_symlink():
             raise ToolError(f"{text} is a link that leads to itself")
     inside = path == base or base in path.parents
-    asked = _display_path(Path(os.path.normpath(given)), base)
-    guarded = _is_guarded(path, base) or _has_guarded_part(Path(asked).parts)
-    return ResolvedPath(path, base, inside, _display_path(path, base), asked, guarded)
+    given_display = _display_path(Path(os.path.normpath(given)), base)
+    guarded = _is_guarded(path, base) or _has_guarded_part(Path(given_display).parts)
+    return ResolvedPath(path, base, inside, _display_path(path, base), given_display, guarded)
 
 
 def _expand_home(text: str) -> Path:

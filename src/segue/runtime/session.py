@@ -119,35 +119,35 @@ class Session:
         """Runs an exchange, from a user message to the answer. Errors are reported in the returned event."""
         if self._exchange_done is not None:
             raise InputError("an exchange is running; cancel it and wait for its end first")
-        began, before = self._clock(), self.usage
+        started, usage_before = self._clock(), self.usage
         self._cancelled = False
         self.exchanges += 1
         turns = _ExchangeState()
-        self._exchange_done = over = asyncio.get_running_loop().create_future()
+        self._exchange_done = done = asyncio.get_running_loop().create_future()
         heartbeat = asyncio.create_task(self._renew_lease())
-        how: ExchangeOutcome = "cancelled"
+        outcome: ExchangeOutcome = "cancelled"
         text, retryable, cause = "cancelled", False, None
         try:
             self.emit(ExchangeStarted(text=_content_text(content)))
             self.route.start_exchange()
             self._update_settings()
             self.log.add_user(content)
-            how, text = await self._run_turns(turns)
+            outcome, text = await self._run_turns(turns)
         except _ExchangeCancelledError:
             pass
         except SegueError as error:
-            how, text, retryable = "failed", str(error), bool(getattr(error, "retryable", False))
+            outcome, text, retryable = "failed", str(error), bool(getattr(error, "retryable", False))
             cause = getattr(error, "cause", None)
         finally:
             heartbeat.cancel()
             self._exchange_done = None
-            over.set_result(None)
+            done.set_result(None)
             ended = ExchangeEnded(
-                outcome=how,
+                outcome=outcome,
                 text=text,
                 turns=turns.count,
-                usage=_combine_usage(sub, self.usage, before),
-                seconds=self._clock() - began,
+                usage=_combine_usage(sub, self.usage, usage_before),
+                seconds=self._clock() - started,
                 finish=turns.last.finish if turns.last is not None else None,
                 retryable=retryable,
                 cause=cause,
@@ -168,8 +168,8 @@ class Session:
                 turns.paused.append(turns.last.text)
             else:
                 return "answered", "\n".join(text for text in (*turns.paused, turns.last.text) if text)
-        turned = "1 turn" if self.limits.steps == 1 else f"{self.limits.steps:,} turns"
-        return "steps", f"stopped after {turned}, the most for one question; ask again to go on"
+        count = "1 turn" if self.limits.steps == 1 else f"{self.limits.steps:,} turns"
+        return "steps", f"stopped after {count}, the most for one question; ask again to go on"
 
     async def turn(self) -> Turn:
         """Requests one reply, and runs its calls as one batch."""
@@ -260,7 +260,7 @@ class Session:
 
     async def _request(self, endpoint: Endpoint) -> tuple[Reply, list[ToolCall]]:
         """Sends one request and records the reply. The stream is read in its own task, so that it can be cancelled."""
-        began = self._clock()
+        started = self._clock()
         self._raise_if_cancelled()
         rendered = self._render(endpoint)
         self._raise_if_cancelled()
@@ -288,7 +288,7 @@ class Session:
                 finish=added.finish,
                 text=added.text,
                 calls=len(added.calls),
-                seconds=self._clock() - began,
+                seconds=self._clock() - started,
                 usage=added.usage,
             )
         )

@@ -58,9 +58,9 @@ class Toolbox:
         self._validators: dict[str, jsonschema_rs.Validator] = {}
         _reject_duplicate_names(self._own_tools)
         for tool in self._own_tools:
-            if fault := find_schema_error(tool.parameters):
+            if error := find_schema_error(tool.parameters):
                 raise InputError(
-                    f"the parameters of the tool {tool.name!r} are not a valid JSON Schema: {fault}", path="tools"
+                    f"the parameters of the tool {tool.name!r} are not a valid JSON Schema: {error}", path="tools"
                 )
         self._load()
 
@@ -124,7 +124,7 @@ class Toolbox:
         """A toolbox with only these tools."""
         kept = frozenset(names)
         if missing := sorted(kept.difference(self.names)):
-            raise InputError(f"unknown tool {', '.join(missing)}; known are {', '.join(self.names)}", path="tools")
+            raise InputError(f"unknown tool {', '.join(missing)}; known tools: {', '.join(self.names)}", path="tools")
         return self._derive(tuple(tool for tool in self._own_tools if tool.name in kept), kept)
 
     def without(self, *names: str) -> Toolbox:
@@ -164,31 +164,31 @@ class Toolbox:
 
     async def check_permission(self, tool: Tool, arguments: Arguments, approve: Approver | None) -> str | None:
         """Returns None if the call may run, else the denial text for the model."""
-        before, mine = self._queue_approval()
+        previous, own = self._queue_approval()
         try:
             # In a thread: it reads files and looks up host names.
             question = await asyncio.to_thread(tool.approval_request, arguments, self.folder)
             question = question or ApprovalRequest(tool.name, "", tool.name, needed=False)
             if approve is not None and self.permissions.decide(question)[0] == "ask":
-                await asyncio.shield(before)
-            refusal = await self.permissions.check(question, approve)
+                await asyncio.shield(previous)
+            denial = await self.permissions.check(question, approve)
         except ToolError as error:
             return str(error)
         finally:
-            before.add_done_callback(lambda _: mine.done() or mine.set_result(None))
-        if refusal is None and question.needed:
+            previous.add_done_callback(lambda _: own.done() or own.set_result(None))
+        if denial is None and question.needed:
             self._grants.add(question)
-        return refusal
+        return denial
 
     def _queue_approval(self) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
         """Returns (previous, own) futures, so that approvals are requested in call order."""
         loop = asyncio.get_running_loop()
-        before, mine = self._last_approval, loop.create_future()
-        if before is None or before.get_loop() is not loop:
-            before = loop.create_future()
-            before.set_result(None)
-        self._last_approval = mine
-        return before, mine
+        previous, own = self._last_approval, loop.create_future()
+        if previous is None or previous.get_loop() is not loop:
+            previous = loop.create_future()
+            previous.set_result(None)
+        self._last_approval = own
+        return previous, own
 
 
 def _tool_names(tools: Iterable[Tool]) -> frozenset[str]:
@@ -197,8 +197,8 @@ def _tool_names(tools: Iterable[Tool]) -> frozenset[str]:
 
 def _reject_duplicate_names(tools: Sequence[Tool]) -> None:
     names = [tool.name for tool in tools]
-    if twins := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"duplicate tool name {', '.join(twins)}; rename one of the tools", path="tools")
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"duplicate tool name {', '.join(duplicates)}; rename one of the tools", path="tools")
 
 
 def _make_validator(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:

@@ -88,33 +88,33 @@ class StoredConversation:
         events = _conversation_events(chat)
         # The settings come before the messages, restored state after them.
         times = fill_times([None, *at], len(events))
-        made = cls(store, store.create(title, at=times[0] if times else None), **more)
+        created = cls(store, store.create(title, at=times[0] if times else None), **more)
         try:
-            store.acquire(made.id, made._owner, made._ttl)
-            made._append(events, times)
+            store.acquire(created.id, created._owner, created._ttl)
+            created._append(events, times)
         except BaseException:
             with suppress(StoreError):
-                store.delete(made.id, owner=made._owner)
+                store.delete(created.id, owner=created._owner)
             raise
-        made._has_lease = made._stale = True
-        made._state.chat.state.request, made._state.chat.state.last_request = (
+        created._has_lease = created._stale = True
+        created._state.chat.state.request, created._state.chat.state.last_request = (
             chat.state.request,
             chat.state.last_request,
         )
-        return made
+        return created
 
-    # ---------------------------------------------------------------------------------------------------------- looking
+    # ---------------------------------------------------------------------------------------------------------- reading
 
     @property
     def state(self) -> ReplayState:
         """The replayed state; replayed again after a failed write."""
         if self._stale:
-            line, before = self._replay(), self._state.chat
-            line.chat.state.last_request = before.state.last_request
+            replayed, before = self._replay(), self._state.chat
+            replayed.chat.state.last_request = before.state.last_request
             # Credentials are not stored: a request that still has them in memory is kept.
-            if _dump_settings(before) == _dump_settings(line.chat):
-                line.chat.state.request = before.state.request
-            self._state, self._stale = line, False
+            if _dump_settings(before) == _dump_settings(replayed.chat):
+                replayed.chat.state.request = before.state.request
+            self._state, self._stale = replayed, False
         return self._state
 
     @property
@@ -151,10 +151,10 @@ class StoredConversation:
     # ---------------------------------------------------------------------------------------------------------- writing
 
     def add_user(self, content: Any) -> None:
-        self._record(lambda chat: chat.add_user(content), goes_on=True)
+        self._record(lambda chat: chat.add_user(content), flush_results=True)
 
     def add_reply(self, reply: Any, *, source: Api | None = None) -> Reply:
-        return self._record(lambda chat: chat.add_reply(reply, source=source), _with_usage, goes_on=True)
+        return self._record(lambda chat: chat.add_reply(reply, source=source), _with_usage, flush_results=True)
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
         self._record(lambda chat: chat.add_result(call, content, error=error), ends=call)
@@ -210,7 +210,7 @@ class StoredConversation:
 
     def mark_sent(self) -> None:
         """Records that the last rendered request was sent: its results are final from now on."""
-        self._record(lambda chat: chat.mark_sent(), goes_on=True)
+        self._record(lambda chat: chat.mark_sent(), flush_results=True)
 
     def record_broken(self, reply: Reply) -> None:
         """Stores an incomplete reply as evidence; it does not enter the history."""
@@ -219,7 +219,7 @@ class StoredConversation:
     def set(self, **settings: Any) -> None:
         """Changes `system`, `tools` or `options`."""
         if unknown := set(settings).difference(_SETTINGS):
-            raise InputError(f"unknown setting {min(unknown)!r}; known are {', '.join(_SETTINGS)}")
+            raise InputError(f"unknown setting {min(unknown)!r}; known settings: {', '.join(_SETTINGS)}")
 
         def change(chat: Conversation) -> Event:
             for name, value in settings.items():
@@ -270,23 +270,25 @@ class StoredConversation:
 
         Results of that turn's calls that arrived later are copied too.
         """
-        line = self.state
-        if turn is not None and turn not in line.turn_ends:
+        replayed = self.state
+        if turn is not None and turn not in replayed.turn_ends:
             raise InputError(f"there is no turn {turn!r}", path="turn")
-        seq = line.turn_ends[turn] if turn is not None else line.seq
-        made = StoredConversation(self._store, self._store.fork(self.id, seq), ttl=self._ttl)
+        seq = replayed.turn_ends[turn] if turn is not None else replayed.seq
+        copy = StoredConversation(self._store, self._store.fork(self.id, seq), ttl=self._ttl)
         undone = [
-            CompressionUndone(number) for number in line.undone if number <= seq and number not in made._state.undone
+            CompressionUndone(number)
+            for number in replayed.undone
+            if number <= seq and number not in copy._state.undone
         ]
-        entries = [line.chat.state.history.ledger[call.id] for call in made.pending]
+        entries = [replayed.chat.state.history.ledger[call.id] for call in copy.pending]
         late = [
             Message("tool", (entry.original or entry.completion,), turn_key=entry.turn_key)
             for entry in entries
             if entry.completion is not None
         ]
-        made._append([*undone, *map(_message_event, late)])
-        made._stale = bool(undone or late)
-        return made
+        copy._append([*undone, *map(_message_event, late)])
+        copy._stale = bool(undone or late)
+        return copy
 
     def create_child(self, chat: Conversation, title: str) -> StoredConversation:
         """Creates a subagent's conversation in the same store, and acquires its lease."""
@@ -325,25 +327,25 @@ class StoredConversation:
         make_events: Callable[[list[Event], T], Sequence[Event]] = lambda events, _: events,
         *,
         ends: ToolCall | str | None = None,
-        goes_on: bool = False,
+        flush_results: bool = False,
     ) -> T:
         """Applies a change to the conversation and appends its events in one write.
 
         `make_events` gets the events of the messages that were added and the return value of `change`. `ends` is the
-        call whose result this is. If the conversation `goes_on` (new message or request), stored results are flushed
-        first.
+        call whose result this is. `flush_results`: a new message or request follows, so stored results enter the
+        history first.
         """
         chat = self.chat
-        before, asked = _memory_state(chat), chat.state.last_request
+        before, last_request = _memory_state(chat), chat.state.last_request
         journal: list[Message | None] = []
         chat.state.history.journal = journal
         try:
-            self._acquire_lease(chat, ends, goes_on=goes_on)
+            self._acquire_lease(chat, ends, flush_results=flush_results)
             done = change(chat)
-            self._append(make_events(self._journal_events(journal, asked[1]), done))
+            self._append(make_events(self._journal_events(journal, last_request[1]), done))
         except BaseException as error:
             # A change that was not stored is discarded.
-            chat.state.last_request = asked
+            chat.state.last_request = last_request
             refused = isinstance(error, InputError | RemoteProtocolError)
             self._stale = not refused or bool(journal) or _memory_state(chat) != before
             chat.state.request = before[0]
@@ -353,7 +355,7 @@ class StoredConversation:
         self._calls_left_open = False
         return done
 
-    def _acquire_lease(self, chat: Conversation, ends: ToolCall | str | None, *, goes_on: bool) -> None:
+    def _acquire_lease(self, chat: Conversation, ends: ToolCall | str | None, *, flush_results: bool) -> None:
         """Acquires or renews the lease; on the first write, completes the calls that another process left open.
 
         Stored results of those calls enter the history; calls without one are recorded as interrupted.
@@ -363,7 +365,7 @@ class StoredConversation:
         else:
             self._store.acquire(self.id, self._owner, self._ttl)
             self._has_lease = self._calls_left_open = True
-        if not self._calls_left_open and not (goes_on and self._state.known_results):
+        if not self._calls_left_open and not (flush_results and self._state.known_results):
             return
         ending = chat.state.find_call(ends).id if ends is not None else None
         for call in chat.pending:
@@ -388,14 +390,14 @@ class StoredConversation:
         for event in events:
             self._state.track_event(event)
 
-    def _journal_events(self, journal: Sequence[Message | None], made_up: Sequence[str]) -> list[Event]:
+    def _journal_events(self, journal: Sequence[Message | None], synthetic_calls: Sequence[str]) -> list[Event]:
         """The events for messages that entered the history; a result that is stored already is only published."""
         events: list[Event] = []
         for message in journal:
             call_id = self._known_call_id(message)
             last = events[-1] if events else None
             if message is None:
-                events.append(self._sent_event(made_up))
+                events.append(self._sent_event(synthetic_calls))
             elif call_id is None:
                 events.append(_message_event(message))
             elif isinstance(last, ResultPublished):
@@ -412,9 +414,9 @@ class StoredConversation:
             call_id if call_id in self._state.known_results and self._state.known_results[call_id] == message else None
         )
 
-    def _sent_event(self, made_up: Sequence[str]) -> Sent:
+    def _sent_event(self, synthetic_calls: Sequence[str]) -> Sent:
         target, model = self._last_target
-        return Sent(target, model, tuple(made_up))
+        return Sent(target, model, tuple(synthetic_calls))
 
 
 def _memory_state(chat: Conversation) -> tuple[Request, int, int, int]:
@@ -453,11 +455,13 @@ def _conversation_events(chat: Conversation) -> list[Event]:
     events: list[Event] = [SettingsChanged.from_request(chat.state.request), *map(_message_event, history.messages)]
     if any(entry.sent for entry in history.ledger.values()):
         events.append(Sent(""))
-    shown = replay_events(Record(seq, 0, event) for seq, event in enumerate(events, 1)).chat.state.history
+    replayed = replay_events(Record(seq, 0, event) for seq, event in enumerate(events, 1)).chat.state.history
     # If calls are no longer in any message, the whole ledger is stored, to keep its order.
-    gone = len(shown.ledger) < len(history.ledger)
-    missing = tuple(entry for call_id, entry in history.ledger.items() if gone or shown.ledger.get(call_id) != entry)
+    has_lost_calls = len(replayed.ledger) < len(history.ledger)
+    missing = tuple(
+        entry for call_id, entry in history.ledger.items() if has_lost_calls or replayed.ledger.get(call_id) != entry
+    )
     tokens = msgspec.to_builtins(chat.state.estimate) if chat.state.estimate.learned else None
-    if missing or tokens is not None or shown.turns != history.turns:
+    if missing or tokens is not None or replayed.turns != history.turns:
         events.append(Restored(history.turns, missing, tokens))
     return events

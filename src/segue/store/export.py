@@ -35,7 +35,7 @@ def _dump_record(record: Record) -> bytes:
 
 
 class ExportedEvents(Struct, frozen=True):
-    """An imported conversation: its events, their times (None where not given), and the creation time."""
+    """A decoded export: its events, their times (None where not given), and the creation time."""
 
     events: list[Event]
     at: list[int | None]

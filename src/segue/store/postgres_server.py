@@ -54,23 +54,23 @@ _TABLE = re.compile(r"@(?=[a-z])")
 def to_store_error(error: Exception, where: str) -> StoreError:
     """The error as a `StoreError`, with the server's own message in parentheses."""
     code = getattr(error, "sqlstate", None)
-    own = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    message = (str(error).strip().splitlines() or [type(error).__name__])[0]
     for prefix, cause, retryable, text in _CAUSES:
         if code is not None and code.startswith(prefix):
-            return StoreError(f"{where}: {text} ({own})", cause=cause, retryable=retryable)
+            return StoreError(f"{where}: {text} ({message})", cause=cause, retryable=retryable)
     # Errors before the connection is established have no code.
     if code is None and re.search(r"authentication|password|no pg_hba|role .* does not exist", str(error)):
-        return StoreError(f"{where}: authentication failed ({own})", cause="refused")
+        return StoreError(f"{where}: authentication failed ({message})", cause="refused")
     if code is None and re.search(r"database .* does not exist", str(error)):
-        return StoreError(f"{where}: the database does not exist ({own})", cause="refused")
+        return StoreError(f"{where}: the database does not exist ({message})", cause="refused")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg_pool.PoolTimeout):
         return StoreError(
-            f"{where}: the server can't be reached, or the connection broke ({own}); read again to see whether the "
+            f"{where}: the server can't be reached, or the connection broke ({message}); read again to see whether the "
             "last write was committed",
             cause="lost",
             retryable=True,
         )
-    return StoreError(f"{where}: {own}", cause="failed")
+    return StoreError(f"{where}: {message}", cause="failed")
 
 
 @contextmanager
@@ -89,17 +89,17 @@ def translate_sql(sql: str, schema: str) -> LiteralString:
 
 def display_location(url: str) -> str:
     """The URL for display: without user name and password."""
-    given = _parse_url(url)
-    host = str(given.get("host") or given.get("hostaddr") or "localhost")
-    port = f":{given['port']}" if given.get("port") else ""
-    return f"postgresql://{host}{port}/{given.get('dbname') or ''}"
+    settings = _parse_url(url)
+    host = str(settings.get("host") or settings.get("hostaddr") or "localhost")
+    port = f":{settings['port']}" if settings.get("port") else ""
+    return f"postgresql://{host}{port}/{settings.get('dbname') or ''}"
 
 
 def add_url_defaults(url: str) -> str:
     """Adds connection timeouts to the URL where it does not set them."""
     defaults = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000, "application_name": "segue"}
-    given = _parse_url(url)
-    return make_conninfo(url, **{name: value for name, value in defaults.items() if name not in given})
+    settings = _parse_url(url)
+    return make_conninfo(url, **{name: value for name, value in defaults.items() if name not in settings})
 
 
 def _parse_url(url: str) -> dict[str, Any]:

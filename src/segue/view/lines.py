@@ -74,11 +74,11 @@ def describe_event(event: Event) -> str:
     """One line about an event that is not a message."""
     match event:
         case SettingsChanged():
-            return f"started with {_describe_opening(event)}"
+            return f"settings: {_describe_settings(event)}"
         case Sent():
             return f"sent to {_format_target(event.target, event.model)}" if event.target else "sent (target unknown)"
         case Restored():
-            return _describe_recalled(event)
+            return _describe_restored(event)
         case ReplyBroken():
             return f"incomplete reply ({event.reply.finish}): {shorten(event.reply.text, 80) or 'no text'}"
         case CompressionApplied():
@@ -86,9 +86,13 @@ def describe_event(event: Event) -> str:
             sizes = f"{format_count(kept, 'message')} kept, {len(event.replaced):,} new"
             return f"compressed with {event.strategy} to {event.budget} tokens: {sizes}"
         case ResultPublished():
-            return f"published {format_count(len(event.calls), 'result')} recorded earlier"
+            return f"added {format_count(len(event.calls), 'result')} recorded earlier to the history"
         case CompressionUndone() | Rewound():
-            return f"undid event {event.seq}" if isinstance(event, CompressionUndone) else f"rewound to {event.turn}"
+            return (
+                f"undid the compression at event {event.seq}"
+                if isinstance(event, CompressionUndone)
+                else f"rewound to {event.turn}"
+            )
         case Switched():
             return f"switched to {_format_target(event.target, event.model)}"
         case Forked():
@@ -101,14 +105,14 @@ def describe_event(event: Event) -> str:
             return event_kind(event)
 
 
-def _describe_opening(event: SettingsChanged) -> str:
-    text = sum(len(block.text) for block in event.system)
-    parts = [f"{format_count(text, 'character')} of system text"] if text else []
+def _describe_settings(event: SettingsChanged) -> str:
+    length = sum(len(block.text) for block in event.system)
+    parts = [f"{format_count(length, 'character')} of system text"] if length else []
     parts += [format_count(len(event.tools), "tool")] if event.tools else []
     return ", ".join(parts) or "no system text and no tools"
 
 
-def _describe_recalled(event: Restored) -> str:
+def _describe_restored(event: Restored) -> str:
     if event.pins:
         return f"pinned: message {', '.join(str(pin.place + 1) for pin in event.pins)}"
     calls = f": {format_count(len(event.ledger), 'call')}" if event.ledger else ""

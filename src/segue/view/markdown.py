@@ -83,7 +83,7 @@ def _block(block: Block, index: ResultIndex) -> Iterator[str]:
 
 
 def _contain(text: str) -> str:
-    """Message text as contained Markdown; a text too long to parse is fenced."""
+    """Message text that can be embedded; a text too long to parse is fenced."""
     return contain_markdown(text) if len(text) <= MAX_LENGTH else _fence(text)
 
 

@@ -1,4 +1,4 @@
-"""The Markdown that a model writes: converted to HTML, or contained so that it can stand inside a Markdown document.
+"""Markdown written by models: converted to HTML, or made safe to embed in a Markdown document.
 
 None of it becomes markup of the surrounding page or document: raw HTML is text, only `http` URLs are links, images
 are links too, and headings rank below the headings with the speakers' names.
@@ -22,7 +22,7 @@ __all__ = ["MAX_LENGTH", "code_to_html", "contain_markdown", "markdown_to_html",
 MAX_LENGTH = 200_000
 """Longer texts are not parsed as Markdown, because parsing them takes too long."""
 _HEADING_SHIFT = 2
-"""Heading levels above those of a text."""
+"""How many levels the headings of a text are lowered."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)")
 _INLINE = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
@@ -151,7 +151,7 @@ _RENDER_RULES = {
 
 
 def contain_markdown(text: str) -> str:
-    """Contain Markdown: close an open fence, escape HTML tags, and lower its headings below the document's own.
+    """Markdown that can be embedded in a document: open fence closed, HTML tags escaped, headings lowered.
 
     Text that every Markdown parser reads as code is unchanged; where parsers may differ, tags are escaped.
     """

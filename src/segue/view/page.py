@@ -23,20 +23,20 @@ class Page(Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
-def build_page(summary: Summary, timeline: ReplayState) -> Page:
+def build_page(summary: Summary, replayed: ReplayState) -> Page:
     """Build the page from a summary and the replayed conversation."""
-    messages = timeline.chat.messages
+    messages = replayed.chat.messages
     title = summary.title or (summary.opening or "")[:_MAX_TITLE] or f"Conversation {summary.id}"
     facts = [
         ("conversation", summary.id),
         ("started", _format_minute(summary.created)),
         ("last updated", _format_minute(summary.updated)),
-        ("model", " · ".join(filter(None, [timeline.target, timeline.model])) or "-"),
+        ("model", " · ".join(filter(None, [replayed.target, replayed.model])) or "-"),
         ("messages", _format_message_count(len(messages), summary.messages)),
     ]
-    if timeline.compressions:
-        facts.append(("compressed", f"{len(timeline.compressions)} ×"))
-    return Page(title, tuple(facts), timeline.chat.state.request, messages)
+    if replayed.compressions:
+        facts.append(("compressed", f"{len(replayed.compressions)} ×"))
+    return Page(title, tuple(facts), replayed.chat.state.request, messages)
 
 
 def _format_message_count(now: int, stored: int) -> str:

@@ -1,6 +1,6 @@
 """Sanitizes text for a terminal: the output has only printable characters, line ends and tabs.
 
-Each character is replaced by itself, so an escape sequence split over two texts is removed too.
+Characters are replaced one by one, so an escape sequence that is split over two texts is removed too.
 """
 
 from __future__ import annotations

@@ -15,8 +15,10 @@ _SIZE = Size(rows=24, columns=80)
 
 
 class BufferedOutput(Vt100_Output):
-    """While `is_buffering`, a flush does nothing. The cursor position is never queried: the terminal's answer could be
-    taken for typed input."""
+    """A terminal output. While `is_buffering`, a flush does nothing.
+
+    The cursor position is never queried, because the terminal's answer could be taken for typed input.
+    """
 
     def __init__(self, stdout: TextIO, *, coloured: bool) -> None:
         def size() -> Size:

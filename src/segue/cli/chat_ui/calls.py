@@ -13,7 +13,7 @@ __all__ = ["CallList"]
 
 _MARKS: dict[str, tuple[str, str]] = {
     "queued": ("◌", "class:dim"),
-    "asks": ("?", "class:ask"),
+    "approval": ("?", "class:ask"),
     "running": ("⟳", "class:wait"),
     "complete": ("✓", "class:ok"),
     "error": ("✗", "class:bad"),
@@ -68,7 +68,7 @@ class CallList:
             return
         match event:
             case ApprovalRequested():
-                call.state = "asks"
+                call.state = "approval"
             case CallStarted():
                 call.state, call.started = "running", now
             case CallProgress():
@@ -110,7 +110,7 @@ def _walk(call: _Call) -> Iterator[_Call]:
 
 
 def _running_rows(call: _Call, width: int, now: float, depth: int = 1) -> Iterator[Row]:
-    if call.state in ("running", "asks"):
+    if call.state in ("running", "approval"):
         yield _call_row(call, width, now, depth)
     for inner in call.children:
         yield from _running_rows(inner, width, now, depth + 1)
@@ -142,7 +142,7 @@ def _format_state(call: _Call, now: float) -> str:
     if call.ended is None:
         if call.state == "running" and call.started is not None:
             return f"{max(0, int(now - call.started))} s"
-        return "needs permission" if call.state == "asks" else call.state
+        return "needs permission" if call.state == "approval" else call.state
     parts = [_OUTCOME_TEXT.get(call.ended.outcome, "")]
     lines = call.ended.text.count("\n") + 1
     if call.ended.outcome == "complete" and lines > 1:

@@ -224,17 +224,17 @@ class Chat:
     def _start_next(self) -> None:
         """Send the next queued message, unless a turn or a command is running."""
         if self._queue and not self.is_busy and not self._tasks and not self._ended.is_set():
-            self._turn_task = asyncio.create_task(self._exchange(self._queue.popleft()))
+            self._turn_task = asyncio.create_task(self._run_message(self._queue.popleft()))
 
-    async def _exchange(self, text: str) -> None:
+    async def _run_message(self, text: str) -> None:
         try:
-            await self._report_errors(self._ask(text))
+            await self._report_errors(self._run_exchange(text))
         finally:
             self._turn_task = None
             self._start_next()
             self.ui.redraw()
 
-    async def _ask(self, text: str) -> None:
+    async def _run_exchange(self, text: str) -> None:
         """Run an exchange; a message that could not be stored is put back into the input line."""
         watcher = ConversationWatcher(self.agent.store, self.session.log)
         if added := watcher.reload_changes():

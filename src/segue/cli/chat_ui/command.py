@@ -49,5 +49,5 @@ class Command(Struct, frozen=True):
         await run(chat, arguments)
 
     def suggest(self, chat: Chat) -> Iterable[Suggestion]:
-        offers: Suggest | None = self.suggestions
-        return offers(chat) if offers is not None else ()
+        suggest: Suggest | None = self.suggestions
+        return suggest(chat) if suggest is not None else ()

@@ -93,10 +93,10 @@ async def _undo(chat: Chat, arguments: str) -> None:
 def _is_compression_last(store: HistoryStore, log: StoredConversation) -> bool:
     from segue.store.events import MessageAdded
 
-    timeline = log.state
-    if not timeline.compressions:
+    state = log.state
+    if not state.compressions:
         return False
-    return not any(isinstance(record.event, MessageAdded) for record in store.events(log.id, timeline.compressions[-1]))
+    return not any(isinstance(record.event, MessageAdded) for record in store.events(log.id, state.compressions[-1]))
 
 
 def _last_user_message(messages: tuple[Message, ...]) -> int | None:

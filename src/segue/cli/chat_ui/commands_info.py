@@ -59,21 +59,21 @@ async def _tokens(chat: Chat, arguments: str) -> None:
 
 
 async def _cost(chat: Chat, arguments: str) -> None:
-    meter = chat.usage
-    if not meter.by_model:
+    totals = chat.usage
+    if not totals.by_model:
         chat.print_line(f"no usage {_SINCE}")
         return
     rows: list[tuple[str, str, str]] = []
-    for name, usage in meter.by_model.items():
-        cost = meter.costs.get(name)
-        requests = format_count(meter.requests[name], "request")
+    for name, usage in totals.by_model.items():
+        cost = totals.costs.get(name)
+        requests = format_count(totals.requests[name], "request")
         counts = f"{format_short(usage.input)} in, {format_short(usage.output)} out, {requests}"
         rows.append(("/".join(map(sanitize_line, name)), "no price" if cost is None else format_money(cost), counts))
-    cost = meter.cost
+    cost = totals.cost
     if cost is not None and len(rows) > 1:
-        rows.append(("total", format_money(cost), "" if meter.has_all_prices else "without models that have no price"))
+        rows.append(("total", format_money(cost), "" if totals.has_all_prices else "without models that have no price"))
     hint: list[Row] = (
-        [] if meter.has_all_prices else [[("class:dim", '  add a price as [prices."provider/model"] in config.toml')]]
+        [] if totals.has_all_prices else [[("class:dim", '  add a price as [prices."provider/model"] in config.toml')]]
     )
     chat.print_line(f"{_SINCE}:")
     chat.print_rows([*format_table(rows, ("class:name", "", "class:dim"), chat.width), *hint, []])
@@ -94,8 +94,10 @@ async def _diag(chat: Chat, arguments: str) -> None:
 
 
 async def _debug(chat: Chat, arguments: str) -> None:
-    chat.ui.full = not chat.ui.full
-    chat.print_line("tool results and findings are shown" if chat.ui.full else "tool results and findings are hidden")
+    chat.ui.shows_details = not chat.ui.shows_details
+    chat.print_line(
+        "tool results and findings are shown" if chat.ui.shows_details else "tool results and findings are hidden"
+    )
 
 
 async def _thinking(chat: Chat, arguments: str) -> None:

@@ -40,7 +40,7 @@ _MAX_REASONING = 200_000
 
 
 class EventView:
-    """`width` returns the current number of columns."""
+    """The view of one session. `width` returns the current number of columns, `reasoning_hint` follows reasoning."""
 
     def __init__(
         self,
@@ -48,18 +48,18 @@ class EventView:
         *,
         width: Callable[[], int],
         clock: Callable[[], float] = time.monotonic,
-        fold_hint: str = "Ctrl-T shows it",
+        reasoning_hint: str = "Ctrl-T shows it",
         plain: bool = False,
     ) -> None:
         self.shows_reasoning = False
         """Whether the last reasoning is shown."""
-        self.full = False
+        self.shows_details = False
         """Whether tool results and findings are shown."""
         self.reasoning = ""
         self._push = push
         self._width = width
         self._clock = clock
-        self._fold_hint = fold_hint
+        self._reasoning_hint = reasoning_hint
         self._formatter: PlainFormatter | MarkdownFormatter = PlainFormatter() if plain else MarkdownFormatter(width)
         self._calls = CallList()
         self._in_text = False
@@ -82,7 +82,7 @@ class EventView:
                 self.print_rows([[], *format_user_message(event.text, self._width())])
             case RequestSent():
                 self._open_request = f"{sanitize_line(event.provider)}/{sanitize_line(event.model)}", self._clock()
-                if self.full:
+                if self.shows_details:
                     self._print_request(event)
             case TextDelta():
                 self._on_text(event.text)
@@ -177,14 +177,14 @@ class EventView:
     def _on_call(self, event: ApprovalRequested | CallStarted | CallProgress | CallEnded) -> None:
         self._calls.update(event, self._clock())
         if isinstance(event, CallEnded):
-            self.print_rows(self._calls.take_finished(self._width(), full=self.full))
+            self.print_rows(self._calls.take_finished(self._width(), full=self.shows_details))
 
     def _end_reasoning(self) -> None:
         if self._reasoning_since is not None:
             span = self._clock() - self._reasoning_since
             self._reasoning_since = None
             label = f"thought for {format_seconds(span)}" if span >= 0.1 else "thought"
-            self.print_rows([[], [("class:dim", f"{_REASONING_MARK} {label}  {self._fold_hint}".rstrip())], []])
+            self.print_rows([[], [("class:dim", f"{_REASONING_MARK} {label}  {self._reasoning_hint}".rstrip())], []])
 
     def _end_text(self) -> None:
         self._end_reasoning()
@@ -194,13 +194,13 @@ class EventView:
 
     def _on_ended(self, event: ExchangeEnded) -> None:
         self._end_text()
-        self.print_rows(self._calls.take_finished(self._width(), include_running=True, full=self.full))
+        self.print_rows(self._calls.take_finished(self._width(), include_running=True, full=self.shows_details))
         self._open_request = None
         if event.outcome == "cancelled":
             self._print_line("– cancelled", "class:warn")
         elif event.outcome != "answered":
             self._print_line(f"✗ {event.text}", "class:bad")
-        elif self.full:
+        elif self.shows_details:
             self._print_line(f"{format_count(event.turns, 'turn')}, {format_seconds(event.seconds)}", "class:dim")
         self.print_rows([[]])
 

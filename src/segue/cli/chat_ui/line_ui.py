@@ -33,16 +33,19 @@ class LineUI:
         self._ended = asyncio.Event()
         self._write_error: OSError | None = None
         self._view = EventView(
-            self._write, width=self.width, fold_hint="/thinking shows it" if self._is_interactive else "", plain=True
+            self._write,
+            width=self.width,
+            reasoning_hint="/thinking shows it" if self._is_interactive else "",
+            plain=True,
         )
 
     @property
-    def full(self) -> bool:
-        return self._view.full
+    def shows_details(self) -> bool:
+        return self._view.shows_details
 
-    @full.setter
-    def full(self, value: bool) -> None:
-        self._view.full = value
+    @shows_details.setter
+    def shows_details(self, value: bool) -> None:
+        self._view.shows_details = value
 
     def width(self) -> int:
         return max(20, shutil.get_terminal_size((100, 24)).columns)

@@ -8,7 +8,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
 def format_short(number: int) -> str:
-    """12345 is 12.3k."""
+    """A number with k or M: 12345 is 12.3k."""
     for unit, size in (("M", 1_000_000), ("k", 1_000)):
         if number >= size:
             return f"{number / size:.1f}".removesuffix(".0") + unit
@@ -16,7 +16,7 @@ def format_short(number: int) -> str:
 
 
 def format_seconds(span: float) -> str:
-    """0.23 s, 12 s, 2 min 5 s."""
+    """A duration: 0.2 s, 12 s, 2 min 5 s."""
     if span < 10:
         return f"{span:.1f} s"
     if span < _MINUTE:

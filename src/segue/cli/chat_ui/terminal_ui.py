@@ -90,7 +90,7 @@ class TerminalUI:
         self.reply = Buffer(multiline=False, name="reply")
         self._is_asking_filter = Condition(lambda: self._question is not None)
         self._draft_window = self._build_draft()
-        self._reply_window = Window(BufferControl(self.reply), height=1, get_line_prefix=self._ask_prefix)
+        self._reply_window = Window(BufferControl(self.reply), height=1, get_line_prefix=self._approval_prefix)
         self._depth = None if coloured else ColorDepth.DEPTH_1_BIT
         self._layout = Layout(self._build_layout(), focused_element=self._draft_window)
         self._app: Application[None] | None = None
@@ -98,12 +98,12 @@ class TerminalUI:
     # ------------------------------------------------------------------------------------------------------- surface
 
     @property
-    def full(self) -> bool:
-        return self.view.full
+    def shows_details(self) -> bool:
+        return self.view.shows_details
 
-    @full.setter
-    def full(self, value: bool) -> None:
-        self.view.full = value
+    @shows_details.setter
+    def shows_details(self, value: bool) -> None:
+        self.view.shows_details = value
 
     def width(self) -> int:
         return max(_MIN_WIDTH, min(self._output.get_size().columns, _MAX_WIDTH))
@@ -226,8 +226,8 @@ class TerminalUI:
     def _print_new(self) -> None:
         rows, self._pending_rows = self._pending_rows, []
         if rows:
-            pieces: StyleAndTextTuples = [*chain.from_iterable([*row, ("", "\n")] for row in rows)]
-            print_formatted_text(self._output, pieces, self._style, color_depth=self._depth)
+            fragments: StyleAndTextTuples = [*chain.from_iterable([*row, ("", "\n")] for row in rows)]
+            print_formatted_text(self._output, fragments, self._style, color_depth=self._depth)
 
     async def _tick(self) -> None:
         """Redraw running times."""
@@ -276,8 +276,8 @@ class TerminalUI:
         return [[], *rows] if rows and self.view.has_gap else rows
 
     def _live_text(self) -> StyleAndTextTuples:
-        pieces: StyleAndTextTuples = [*chain.from_iterable([*row, ("", "\n")] for row in self._live_rows())]
-        return pieces[:-1]
+        fragments: StyleAndTextTuples = [*chain.from_iterable([*row, ("", "\n")] for row in self._live_rows())]
+        return fragments[:-1]
 
     def _footer_text(self) -> StyleAndTextTuples:
         columns = self._output.get_size().columns
@@ -285,7 +285,7 @@ class TerminalUI:
             return [*format_choices(columns)]
         return [("class:warn", f"  {self.hint}")] if self.hint else [*self._footer(columns)]
 
-    def _ask_prefix(self, line: int, wrap: int) -> StyleAndTextTuples:
+    def _approval_prefix(self, line: int, wrap: int) -> StyleAndTextTuples:
         return [("class:ask", "? ")]
 
 

@@ -32,8 +32,8 @@ def read_log(data: bytes, source: str | None = None) -> ParsedLog | dict[str, An
     found = _parse_log(data, lines, source, cut_off=cut_off is not None)
     if cut_off is None or not isinstance(found, ParsedLog):
         return found
-    left_out = {**found.left_out, f"line at the end that is cut off (line {cut_off})": 1}
-    return msgspec.structs.replace(found, left_out=left_out)
+    dropped = {**found.dropped, f"line at the end that is cut off (line {cut_off})": 1}
+    return msgspec.structs.replace(found, dropped=dropped)
 
 
 def _parse_log(
@@ -52,7 +52,7 @@ def _parse_log(
         if any(map(client.is_line, lines)):
             if source not in (None, client.API):
                 raise InputError(f"this is a session log of {client.NAME}, which uses {client.API}, not {source}")
-            return client.recorded(lines)
+            return client.parse_log(lines)
     if len(lines) == 1 and (not cut_off or _BODY_KEYS & lines[0].value.keys()):
         return ParsedLog("body", lines[0].value, source)
     if all(_BODY_KEYS & line.value.keys() for line in lines):

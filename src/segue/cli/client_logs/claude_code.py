@@ -38,18 +38,18 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     """The body with which the client would continue."""
     messages = [line for line in lines if is_line(line)]
     main = [line for line in messages if not _is_subagent(line)] or messages
-    left_out = {"lines of subagents": len(messages) - len(main)}
+    dropped = {"lines of subagents": len(messages) - len(main)}
     boundary = max((line.number for line in lines if _is_boundary(line, main is messages)), default=0)
     preserved = _preserved_entries(lines, boundary)
     current = [line for line in main if line.number > boundary or line.value.get("uuid") in preserved]
-    left_out["lines before the client's own compaction"] = len(main) - len(current)
+    dropped["lines before the client's own compaction"] = len(main) - len(current)
     branch = _active_branch(lines, current, boundary, preserved)
-    left_out["lines on branches that were left"] = len(current) - len(branch)
+    dropped["lines on branches that were left"] = len(current) - len(branch)
     written = [line for line in branch if not _is_client_error(line)]
-    left_out["lines that no model wrote"] = len(branch) - len(written)
+    dropped["lines that no model wrote"] = len(branch) - len(written)
     # The summary replaces earlier messages, so it comes before the preserved ones.
     ordered = sorted(written, key=lambda line: (not line.value.get("isCompactSummary"), line.number))
-    return _build_log(ordered, _find_title(lines) or _first_user_text(ordered, main), left_out)
+    return _build_log(ordered, _find_title(lines) or _first_user_text(ordered, main), dropped)
 
 
 def _is_subagent(line: Line) -> bool:
@@ -127,7 +127,7 @@ def _is_client_error(line: Line) -> bool:
     return bool(line.value.get("isApiErrorMessage")) or message.get("model") == "<synthetic>"
 
 
-def _build_log(lines: list[Line], title: str | None, left_out: dict[str, int]) -> ParsedLog:
+def _build_log(lines: list[Line], title: str | None, dropped: dict[str, int]) -> ParsedLog:
     if not lines:
         raise InputError("this session has no messages")
     messages: list[dict[str, Any]] = []
@@ -158,7 +158,7 @@ def _build_log(lines: list[Line], title: str | None, left_out: dict[str, int]) -
         numbers.append(line.number)
         times.append(line.timestamp)
     body = {**({"model": model} if model else {}), "messages": messages}
-    return ParsedLog("claude-code", body, API, title, numbers, left_out, times)
+    return ParsedLog("claude-code", body, API, title, numbers, dropped, times)
 
 
 def _has_block(block: Mapping[str, Any], blocks: list[Mapping[str, Any]]) -> bool:

@@ -45,7 +45,7 @@ class _Rollout:
         self.opening: str | None = None
         self.times: dict[int, int | None] = {}
         self._compacted: set[int] = set()
-        self.left_out = {"items before the client's own compaction": 0, "items that were rolled back": 0}
+        self.dropped = {"items before the client's own compaction": 0, "items that were rolled back": 0}
 
     def add_line(self, line: Line) -> None:
         value = line.value
@@ -85,7 +85,7 @@ class _Rollout:
             self.instructions = text
 
     def _compact(self, number: int, payload: dict[str, Any]) -> None:
-        self.left_out["items before the client's own compaction"] += len(self.items)
+        self.dropped["items before the client's own compaction"] += len(self.items)
         self._compacted.add(number)
         replacement = payload.get("replacement_history")
         if isinstance(replacement, list):
@@ -103,7 +103,7 @@ class _Rollout:
             raise InputError(f"expected a number of turns, not {turns!r}", path=f"line {line.number}")
         places = [at for at, (_, item) in enumerate(self.items) if _is_user_message(item)]
         cut = 0 if turns > len(places) else places[-turns] if turns else len(self.items)
-        self.left_out["items that were rolled back"] += len(self.items) - cut
+        self.dropped["items that were rolled back"] += len(self.items) - cut
         del self.items[cut:]
 
     @property
@@ -148,4 +148,4 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     body["input"] = [item for _, item in rollout.items]
     numbers = [number for number, _ in rollout.items]
     times = [rollout.times.get(number) for number in numbers]
-    return ParsedLog("codex", body, API, rollout.title, numbers, rollout.left_out, times)
+    return ParsedLog("codex", body, API, rollout.title, numbers, rollout.dropped, times)

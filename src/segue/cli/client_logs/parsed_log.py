@@ -30,14 +30,14 @@ class Line(Struct, frozen=True):
 
 class ParsedLog(Struct, frozen=True):
     """A request body from a log. `lines` and `times` have the line number and the time (if known) of each message;
-    `left_out` counts what is not in the body."""
+    `dropped` counts the entries that are not in the body, by reason."""
 
     kind: str
     body: Mapping[str, Any]
     source: str | None = None
     title: str | None = None
     lines: list[int] = []
-    left_out: dict[str, int] = {}
+    dropped: dict[str, int] = {}
     times: list[int | None] = []
 
 

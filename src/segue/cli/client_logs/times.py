@@ -21,12 +21,12 @@ def message_times(messages: Sequence[Message], log: ParsedLog) -> list[int | Non
     times: dict[bytes, deque[int | None]] = {}
     for entry, at in zip(entries, log.times, strict=True):
         times.setdefault(encode_json_sorted(entry), deque()).append(at)
-    found: list[int | None] = []
+    result: list[int | None] = []
     for message in messages:
         natives = [message.native, *(block.native for block in message.blocks)]
-        times_found = [at for native in natives if (at := _take_time(native, times)) is not None]
-        found.append(max(times_found, default=None))
-    return found
+        matching = [at for native in natives if (at := _take_time(native, times)) is not None]
+        result.append(max(matching, default=None))
+    return result
 
 
 def _take_time(native: Native | None, times: dict[bytes, deque[int | None]]) -> int | None:

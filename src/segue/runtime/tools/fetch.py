@@ -111,14 +111,14 @@ def lookup_host(host: str, port: int) -> tuple[str, ...]:
 
 def is_private(address: str) -> bool:
     """Whether an IP address is not public: this machine, or a private network."""
-    known = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(known, ipaddress.IPv6Address):
-        inner = known.ipv4_mapped or known.sixtofour
-        if known in _NAT64:
-            inner = ipaddress.IPv4Address(int(known) & 0xFFFFFFFF)
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour
+        if ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
-            known = inner
-    return not known.is_global or known.is_multicast
+            ip = inner
+    return not ip.is_global or ip.is_multicast
 
 
 def _approval_request(url: str, addresses: tuple[str, ...]) -> ApprovalRequest:

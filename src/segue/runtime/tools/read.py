@@ -36,10 +36,10 @@ def _run_read(arguments: Arguments, context: Context) -> Result | str:
         return _image_result(place, data, size, mime)
     if size > len(data):
         return _read_large(place, size, arguments, context)
-    found = decode(data)
-    if found is None:
+    decoded = decode(data)
+    if decoded is None:
         raise ToolError(f"{place.display} is not a text: {describe_binary(data)}, {format_size(size)}")
-    lines = found.text.split("\n" if "\n" in found.text else "\r")
+    lines = decoded.text.split("\n" if "\n" in decoded.text else "\r")
     if lines and not lines[-1]:
         lines.pop()
     if not lines:
@@ -48,7 +48,7 @@ def _run_read(arguments: Arguments, context: Context) -> Result | str:
     if start > len(lines):
         raise ToolError(f"{place.display} has {len(lines):,} lines; line {start:,} is behind its end")
     part = lines[start - 1 : start - 1 + most]
-    notes = [note for note in (found.note,) if note]
+    notes = [note for note in (decoded.note,) if note]
     if len(part) < len(lines):
         after = start + len(part)
         more = f"; go on with start_line={after}" if after <= len(lines) else ""

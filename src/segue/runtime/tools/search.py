@@ -119,7 +119,7 @@ class _Search:
         self.skipped: Counter[str] = Counter()
         self.found: list[str] = []
 
-    def search_text(self, shown: str, data: bytes) -> None:
+    def search_text(self, display_path: str, data: bytes) -> None:
         decoded = decode(data)
         if decoded is None or (self.file_pattern is not None and not self.file_pattern.matches(decoded.text)):
             return
@@ -129,9 +129,9 @@ class _Search:
         matching = (number for number, line in enumerate(lines) if self.line_pattern.matches(line))
         if self.names_only:
             if next(matching, None) is not None:
-                self._add(shown)
+                self._add(display_path)
         else:
-            self._add_matches(shown, lines, matching)
+            self._add_matches(display_path, lines, matching)
 
     def _add(self, line: str) -> None:
         if self.remaining:
@@ -140,7 +140,7 @@ class _Search:
         else:
             self.has_more = True
 
-    def _add_matches(self, shown: str, lines: list[str], matching: Iterator[int]) -> None:
+    def _add_matches(self, display_path: str, lines: list[str], matching: Iterator[int]) -> None:
         matches = list(islice(matching, self.remaining + 1))
         if len(matches) > self.remaining:
             self.has_more = True
@@ -155,7 +155,7 @@ class _Search:
             end = min(match + self.context_lines + 1, len(lines))
             for at in range(start, end):
                 mark = ":" if at in chosen else "-"
-                self.found.append(f"{shown}{mark}{at + 1}{mark}{_shorten(lines[at])}")
+                self.found.append(f"{display_path}{mark}{at + 1}{mark}{_shorten(lines[at])}")
             last = max(last, end - 1)
 
 
@@ -209,13 +209,13 @@ def _search_tree(
             continue
         if context.cancelled.is_set() or search.has_more:
             return
-        shown = _display_below(place, entry.path)
-        if hidden(shown):
+        display_path = _display_below(place, entry.path)
+        if hidden(display_path):
             search.skipped[_DENIED] += 1
             continue
         data = _read_content(entry)
         if isinstance(data, bytes):
-            search.search_text(shown, data)
+            search.search_text(display_path, data)
         else:
             search.skipped[data] += 1
 

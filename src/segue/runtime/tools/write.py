@@ -30,7 +30,7 @@ def _format_diff(place: ResolvedPath, before: str, after: str) -> str:
     if len(old) + len(new) > _DIFF_INPUT:
         return f"{len(old):,} lines become {len(new):,}; too long to be compared here"
     name = place.display
-    lines = list(difflib.unified_diff(old, new, f"{name} (now)", f"{name} (then)", lineterm=""))
+    lines = list(difflib.unified_diff(old, new, f"{name} (before)", f"{name} (after)", lineterm=""))
     if not lines and before != after:
         return "only line ends change"
     if len(lines) > _DIFF_LINES:
@@ -42,10 +42,10 @@ def _read_text(place: ResolvedPath) -> DecodedText:
     data, size = read_bytes(place, _MAX_FILE_SIZE)
     if size > len(data):
         raise ToolError(f"{place.display} is too large to be edited: {format_size(size)}")
-    found = decode(data)
-    if found is None:
+    decoded = decode(data)
+    if decoded is None:
         raise ToolError(f"{place.display} is not a text: {describe_binary(data)}, {format_size(size)}")
-    return found
+    return decoded
 
 
 # ----------------------------------------------------------------------------------------------------------- write_file
@@ -180,14 +180,14 @@ def _quote_lines(lines: list[str], at: int, span: int) -> str:
 def _run_edit(arguments: Arguments, context: Context) -> str:
     place = resolve(arguments["path"], context.folder)
     check_access(context, "edit_file", place, change=True)
-    found = _read_text(place)
-    after, count = _apply_edit(place, found.text, arguments)
+    decoded = _read_text(place)
+    after, count = _apply_edit(place, decoded.text, arguments)
     try:
-        data = found.encode(after)
+        data = decoded.encode(after)
     except UnicodeEncodeError:
-        raise ToolError(f"new_string has characters that {place.display} ({found.encoding}) can't hold") from None
+        raise ToolError(f"new_string has characters that {place.display} ({decoded.encoding}) can't hold") from None
     replace_file(place, data, context)
-    first = _find_lines(found.text, arguments["old_string"])
+    first = _find_lines(decoded.text, arguments["old_string"])
     where = f" at line {first[0]}" if count == 1 and first else ""
     return f"edited {place.display}{where}: {count:,} {'place' if count == 1 else 'places'}, {format_size(len(data))}"
 
