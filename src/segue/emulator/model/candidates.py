@@ -201,7 +201,7 @@ def _group(words: str, offers: list[Candidate]) -> tuple[Candidate, ...]:
         ):
             group += 1
         grouped.append(replace(offer, group=group))
-    return tuple(replace(offer, beside=_find_neighbors(words, offer, grouped)) for offer in grouped)
+    return tuple(replace(offer, neighbors=_find_neighbors(words, offer, grouped)) for offer in grouped)
 
 
 def _find_neighbors(words: str, offer: Candidate, offers: list[Candidate]) -> tuple[str, str]:
