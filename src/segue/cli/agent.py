@@ -163,6 +163,8 @@ class Agent:
 
     def _build_route(self) -> Route:
         settings = self.providers.config.settings
+        if self._options.emulated:
+            return self._make_emulated_route("emulated")
         if self._options.models:
             return self._make_route(self._options.models, "")
         if settings.route == "rules":
@@ -178,10 +180,14 @@ class Agent:
         if found is not None:
             row = self.providers.by_name[found.provider]
             return self._make_route((found.name,), f"{self.providers.key_variable_of(row)} is set")
+        return self._make_emulated_route("emulated: no API key is set, see segue models")
+
+    def _make_emulated_route(self, why: str) -> Route:
+        """Emulators of the requested models, else of the first provider's default model."""
         self._emulated = EmulatedProviders(self.providers)
         self._stack.callback(self._emulated.close)
         first = next(row for row in self.providers.by_name.values() if row.default)
-        return self._make_route((f"{first.name}/{first.default}",), "emulated: no API key is set, see segue models")
+        return self._make_route(self._options.models or (f"{first.name}/{first.default}",), why)
 
     def _resume_model(self, log: StoredConversation) -> None:
         """Put the conversation's last model first, unless the route is round-robin or by rules."""
@@ -192,6 +198,9 @@ class Agent:
         if not isinstance(self.route, Fixed | Failover) or name == self.model:
             return
         others = [endpoint.name for endpoint in self.route.endpoints]
+        if self._options.emulated:
+            self.route = self._make_route((name,), f"{self.model_reason}; last used in this conversation")
+            return
         try:
             lacks_key = self.providers.endpoint(name).lacks_key
             why = f"no key for {name}"

@@ -57,6 +57,7 @@ _AGENT_OPTIONS = (
         shell_complete=completers.models,
         help="Model to use; with several, the next is tried if one does not answer.",
     ),
+    click.option("--emulated", is_flag=True, help="Use emulated models: no key, no network, no cost."),
     click.option("-c", "--continue", "latest", is_flag=True, help="Continue the latest conversation."),
     click.option(
         "-s",
