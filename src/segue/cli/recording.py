@@ -20,7 +20,8 @@ _CELL_WIDTH, _CELL_HEIGHT, _FONT_SIZE = 8.4, 19, 14
 _MARGIN, _TITLE_BAR = 16, 34
 _SCENE_SECONDS, _LAST_SCENE_SECONDS = 0.35, 12.0
 """How long each scene and the last one are shown."""
-_FONT = f"text{{font:{_FONT_SIZE}px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}}"
+_FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+_TEXT_RULE = f"text{{font-family:{_FONT};font-size:{_FONT_SIZE}px;white-space:pre}}"
 _RED, _GREEN = "#f85149", "#3fb950"
 _ANSI = {"red": _RED, "green": _GREEN, "cyan": "#66d9ef"}
 """Colours by name; the rest is the theme's."""
@@ -82,7 +83,7 @@ def _render_picture(title: str, width: float, height: int, content: str, rules: 
     background = MONOKAI.background_color.hex
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img">'
-        f"<title>{escape(title)}</title><style>{_FONT}{rules}</style>"
+        f"<title>{escape(title)}</title><style>{_TEXT_RULE}{rules}</style>"
         f'<rect width="100%" height="100%" rx="8" fill="{background}"/>{content}</svg>\n'
     )
 
