@@ -479,6 +479,15 @@ def test_emulated_uses_no_key_and_keeps_the_model(project: Project):
     again = project.run("run", "--emulated", "-c", "--no-tools", "Hi", ANTHROPIC_API_KEY="k")
     assert again.code == 0
     assert again.err.startswith("segue: moonshot/kimi-k2.6 (emulated; last used in this conversation); ")
+    without_key = project.run("run", "-c", "--no-tools", "Hi")
+    assert without_key.err.startswith("segue: moonshot/kimi-k2.6 (emulated: no API key is set, see segue models; last ")
+
+
+def test_emulated_conversation_continues_in_another_process(project: Project):
+    """The reasoning of the first process is referenced by id in the second."""
+    for prompt in (["Read notes.txt"], ["-c", "Read notes.txt"], ["-c", "Read notes.txt"]):
+        ended = project.run_new("run", "-m", "openai", "--emulated", *prompt)
+        assert ended.code == 0, ended.err
 
 
 @pytest.mark.parametrize("provider", ["openai-chat", "groq", "azure", "bedrock", "openrouter"])

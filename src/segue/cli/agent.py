@@ -198,21 +198,21 @@ class Agent:
         if not isinstance(self.route, Fixed | Failover) or name == self.model:
             return
         others = [endpoint.name for endpoint in self.route.endpoints]
-        if self._options.emulated:
-            self.route = self._make_route((name,), f"{self.model_reason}; last used in this conversation")
-            return
         try:
             lacks_key = self.providers.endpoint(name).lacks_key
             why = f"no key for {name}"
         except SegueError as error:
             lacks_key, why = True, str(error)
+        last_used = "last used in this conversation"
+        if self.is_emulated and (lacks_key or self._options.emulated):
+            with suppress(SegueError):
+                self.route = self._make_route((name,), f"{self.model_reason}; {last_used}")
+            return
         if lacks_key:
-            if not self.is_emulated:
-                earlier = f"{self.model_reason}; " if self.model_reason else ""
-                self.model_reason = f"{earlier}the conversation's last model can't be used: {why}"
+            earlier = f"{self.model_reason}; " if self.model_reason else ""
+            self.model_reason = f"{earlier}the conversation's last model can't be used: {why}"
             return
         self._emulated = None
-        last_used = "last used in this conversation"
         if name in others:
             self.route = self._make_route((name, *others), last_used)
         else:
@@ -220,8 +220,8 @@ class Agent:
 
     def _make_route(self, names: Sequence[str], why: str, kind: str | None = None) -> Route:
         """A route over these models; several are a failover in this order unless `kind` is given."""
-        self.model_reason = why
         endpoints = [self.endpoint(name) for name in dict.fromkeys(names)]
+        self.model_reason = why
         if kind == "round-robin":
             return RoundRobin(endpoints)
         return Fixed(endpoints[0]) if kind == "fixed" or len(endpoints) == 1 else Failover(endpoints)

@@ -33,6 +33,8 @@ class EmulatedProviders:
         kind = endpoint.api, endpoint.profile
         if kind not in self._running:
             self._running[kind] = segue.emulator.start(endpoint.api, profile=endpoint.profile)
+            # A conversation may continue that was begun in another process.
+            self._running[kind].assume_stored()
         return msgspec.structs.replace(endpoint, base_url=self._running[kind].base_url)
 
     def close(self) -> None:
