@@ -26,14 +26,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 def test_a_task_is_begun_with_one_provider_and_finished_with_others(project: Project):
     commands = [shlex.split(line)[1:] for line in README.splitlines() if line.startswith("segue run ")]
     assert len(commands) == 3
-    for number, command in enumerate(commands):
-        ended = project.run(*command)
+    results = [project.run(*command) for command in commands]
+    for command, ended in zip(commands, results, strict=True):
         model = command[command.index("-m") + 1]
         assert ended.code == 0, ended.err
         assert ended.err.startswith(f"segue: {model} (emulated); conversation ")
         assert re.search(r"^segue: (write|edit|read)_file notes.txt ", ended.err, re.MULTILINE)
-        assert len(project.run("log", "--json").json) == 1, number
-    assert ended.lines[-1] == "Buy milk"
+    assert len(project.run("log", "--json").json) == 1
+    assert results[-1].lines[-1] == "Buy milk"
     assert (project.folder / "notes.txt").read_text() == "Buy milk"
 
 
