@@ -37,12 +37,12 @@ help: ## show this list
 
 setup: $(READY)-dev $(OLD)/ready-$(HERE) ## make .venv with the package and all test tools (once; again when the pins change)
 
-demo: $(READY) ## carry one agent's task through every API, on emulated providers
+demo: $(READY) ## one agent's task through every API, without segue and with it, on emulated providers
 	@$(BIN)/segue demo
 	@command -v segue > /dev/null || echo "segue is $(BIN)/segue here; pip install . puts it on your PATH."
 
-recording: $(READY) ## write docs/demo.svg, the recording in the README
-	@$(BIN)/segue demo --svg docs/demo.svg > /dev/null
+recording: $(READY) ## write the pictures of the README: docs/refused-accepted.svg and docs/demo.svg
+	@$(BIN)/segue demo --svg docs/demo.svg --picture docs/refused-accepted.svg > /dev/null
 
 test: setup templates lint types ## everything that must pass: style, types, import contracts, tests
 	@$(BIN)/pytest -n 2 --inline-snapshot=disable $(ARGS)

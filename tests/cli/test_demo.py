@@ -1,4 +1,4 @@
-"""`segue demo`: every API in both directions, no rejected request, readable at any width."""
+"""`segue demo`: every API in both directions, refused without segue, accepted with it, readable at any width."""
 
 from __future__ import annotations
 
@@ -13,26 +13,32 @@ from click.testing import CliRunner
 
 import segue
 from segue.cli import app, demo_journey
+from segue.cli.demo_picture import run_exchanges
 from segue.emulator import Emulator, client
 from tests.cli.process import is_one_line_error, run
 from tests.cli.terminal import run_in_terminal
 
-RECORDING = Path(__file__).parents[2] / "docs" / "demo.svg"
+DOCS = Path(__file__).parents[2] / "docs"
+RECORDING, PICTURE = DOCS / "demo.svg", DOCS / "refused-accepted.svg"
+MAX_LINES = 48
 NAMES = [row.name for row in segue.formats() if row.kind != "text"]
 
 
 @pytest.fixture(scope="module")
-def story():
+def halves():
     ended = run("demo", "--json")
     assert (ended.code, ended.err) == (0, "")
     return ended.json
 
 
 @pytest.fixture(scope="module")
-def naive():
-    ended = run("demo", "--json", "--naive")
-    assert (ended.code, ended.err) == (1, "")
-    return ended.json
+def story(halves):
+    return halves["segue"]
+
+
+@pytest.fixture(scope="module")
+def naive(halves):
+    return halves["naive"]
 
 
 def test_every_api_is_requested_on_both_legs_without_repeats(story):
@@ -109,12 +115,36 @@ def test_violated_rule_of_the_error_comes_first(naive):
     assert describe_steps["rules"] == ["ANT-01", "ANT-04"]
 
 
-def test_each_demo_variant_ends_with_the_other():
-    naive, usual = (run("demo", *more).lines for more in (["--naive"], []))
-    assert "Try it: segue demo" in naive
-    assert "Try it: segue demo --naive" in usual
-    assert "Converted by segue, each of these 17 requests is accepted." in naive
-    assert not any("synthetic" in line for line in naive)
+def test_naive_is_the_first_half_alone(halves):
+    ended = run("demo", "--json", "--naive")
+    assert (ended.code, ended.err) == (1, "")
+    assert ended.json == {"naive": halves["naive"]}
+    shown = run("demo", "--naive")
+    assert shown.code == 1
+    assert not any(line.startswith("With segue") for line in shown.lines)
+    assert shown.lines[-1] == "Try it: segue demo"
+
+
+def test_refusals_come_first_then_the_same_task_with_none(naive):
+    lines = run("demo").lines
+    assert len(lines) <= MAX_LINES
+    refused = naive["totals"]["refused"]
+    (first,) = (at for at, line in enumerate(lines) if line.startswith("Without segue"))
+    (second,) = (at for at, line in enumerate(lines) if line.startswith("With segue"))
+    (third,) = (at for at, line in enumerate(lines) if line.startswith("What segue did"))
+    assert f": {refused} of 19 requests refused ─" in lines[first]
+    assert ": 0 of 19 requests refused ─" in lines[second]
+    assert _numbers(lines[first:second], "✗") == {step["number"] for step in naive["steps"] if step["error"]}
+    assert _numbers(lines[first:second]) == _numbers(lines[second:third], "✓") == set(range(1, 20))
+    for step in naive["steps"]:
+        assert not step["error"] or any(
+            f"{step['status']} {step['error'][:30]}" in line for line in lines[first:second]
+        )
+
+
+def _numbers(lines: list[str], marks: str = "✓✗") -> set[int]:
+    found = (re.match(rf" *([\d, ]+) [{marks}] \S", line) for line in lines)
+    return {int(number) for match in found if match for number in match[1].split(",")}
 
 
 def test_the_copied_task_is_the_same_task(story, naive):
@@ -140,24 +170,38 @@ def test_a_refused_request_is_shown_and_ends_with_1(monkeypatch):
     monkeypatch.setattr(demo_journey, "post", spoiled)
     with CliRunner().isolation() as (out, _, _):
         assert app.run(["demo"]) == 1
-        assert "GEM-03" in out.getvalue().decode()
+        shown = out.getvalue().decode()
+    assert "With segue, the same task: 2 of 19 requests refused" in shown
+    assert len(re.findall(r"✗ gemini +400 \S", shown)) >= 2
 
 
 def test_the_recording_is_a_drawing_that_moves(tmp_path):
     file = tmp_path / "demo.svg"
     assert run("demo", "--svg", str(file)).code == 0
-    assert file.read_bytes() == RECORDING.read_bytes(), "the README's recording is not of today: make recording"
+    assert file.read_bytes() == RECORDING.read_bytes(), "docs/demo.svg is out of date: run `make recording`"
     drawn = ElementTree.fromstring(file.read_text("utf-8"))
     words = " ".join(drawn.itertext())
     assert all(name in words for name in NAMES)
     assert "@keyframes" in words
-    assert "0 refused" in words
+    assert words.index("17 of 19 requests refused") < words.index("0 of 19 requests refused")
+
+
+def test_the_picture_shows_one_request_refused_and_accepted(tmp_path):
+    file = tmp_path / "picture.svg"
+    assert run("demo", "--picture", str(file)).code == 0
+    assert file.read_bytes() == PICTURE.read_bytes(), "docs/refused-accepted.svg is out of date: run `make recording`"
+    copied, converted = run_exchanges()
+    assert (copied.status, converted.status) == (400, 200)
+    assert segue.check(copied.body, "anthropic").violations[0].rule == "ANT-01"
+    assert segue.check(converted.body, "anthropic")
+    words = " ".join(ElementTree.fromstring(file.read_text("utf-8")).itertext())
+    assert words.index(f"HTTP 400  {copied.text}") < words.index(f"HTTP 200  {converted.text}")
 
 
 def test_the_recording_is_written_beside_json_too(tmp_path):
     file = tmp_path / "demo.svg"
     ended = run("demo", "--json", "--svg", str(file))
-    assert ended.json["totals"]["refused"] == 0
+    assert ended.json["segue"]["totals"]["refused"] == 0
     assert file.read_bytes() == RECORDING.read_bytes()
 
 
@@ -169,8 +213,9 @@ def test_the_recording_is_written_beside_json_too(tmp_path):
         ("/dev/null/x.svg", "not a directory"),
     ],
 )
-def test_unwritable_recording_is_rejected_first(file, said):
-    ended = run("demo", "--svg", file)
+@pytest.mark.parametrize("option", ["--svg", "--picture"])
+def test_unwritable_recording_is_rejected_first(file, said, option):
+    ended = run("demo", option, file)
     assert is_one_line_error(ended), ended
     assert ended.err == f"segue: can't write {file}: {said}\n"
 
@@ -197,20 +242,16 @@ def test_no_line_is_wider_than_the_terminal(columns):
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
-@pytest.mark.parametrize("way", [[], ["--naive"]], ids=["usual", "naive"])
-def test_essential_text_is_complete_at_any_width(columns, way):
-    shown = run_in_terminal("demo", "--pace", "0", "--plain", *way, columns=columns)
+def test_essential_text_is_complete_at_any_width(columns):
+    shown = run_in_terminal("demo", "--pace", "0", "--plain", columns=columns)
     lines = shown.splitlines()
-    assert lines[0].startswith("segue demo --naive ─" if way else "segue demo ─")
-    assert "10 providers, forward and back; " in " ".join(shown.split())
-    heads = [line for line in lines if re.match(r"[ \d]\d  \S", line)]
-    assert len(heads) == 19
-    assert all(line.endswith((" ✓ accepted", " ✗ refused", " ✗ confused")) for line in heads)
-    assert not any("…" in line for line in heads)
-    assert any(re.fullmatch(r"request  .*  verdict", line) and "…" not in line for line in lines)
-    assert len([line for line in lines if re.match(r"    [a-z]+_[a-z]+ .*[✓!+] .{8}", line)]) == 18
-    # What goes on stands below its own words.
-    assert not [line for line in lines if re.match(r"    [a-z]+\.$", line)]
+    assert lines[0].startswith("segue demo ─")
+    assert "10 providers and back" in " ".join(shown.split())
+    for title in ("Without segue", "With segue"):
+        assert any(re.match(rf"{title}.*: \d+ of 19 requests refused ─", line) for line in lines)
+    rows = [line for line in lines if re.match(r" *[\d, ]+ [✓✗] ", line)]
+    assert len(rows) == 13 + 19
+    assert all(re.match(rf" *[\d, ]+ [✓✗] (?:{'|'.join(NAMES)})  +\S", line) for line in rows)
 
 
 def test_without_a_terminal_it_is_plain_and_100_columns_wide():

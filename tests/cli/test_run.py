@@ -472,6 +472,30 @@ def test_missing_key_uses_the_emulator_and_reports_it(project: Project):
     assert project.run("run", "--no-tools", "--json", "Hi").json["emulated"] is True
 
 
+def test_emulated_uses_no_key_and_keeps_the_model(project: Project):
+    first = project.run("run", "--emulated", "-m", "moonshot", "--no-tools", "Hi", ANTHROPIC_API_KEY="k")
+    assert first.code == 0
+    assert first.err.startswith("segue: moonshot/kimi-k2.6 (emulated); conversation ")
+    again = project.run("run", "--emulated", "-c", "--no-tools", "Hi", ANTHROPIC_API_KEY="k")
+    assert again.code == 0
+    assert again.err.startswith("segue: moonshot/kimi-k2.6 (emulated; last used in this conversation); ")
+    without_key = project.run("run", "-c", "--no-tools", "Hi")
+    assert without_key.err.startswith("segue: moonshot/kimi-k2.6 (emulated: no API key is set, see segue models; last ")
+
+
+def test_emulated_conversation_continues_in_another_process(project: Project):
+    """The reasoning of the first process is referenced by id in the second."""
+    for prompt in (["Read notes.txt"], ["-c", "Read notes.txt"], ["-c", "Read notes.txt"]):
+        ended = project.run_new("run", "-m", "openai", "--emulated", *prompt)
+        assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize("provider", ["openai-chat", "groq", "azure", "bedrock", "openrouter"])
+def test_provider_with_its_own_path_is_emulated(project: Project, provider: str):
+    ended = project.run("run", "--emulated", "-m", provider, "--no-tools", "Hi")
+    assert (ended.code, bool(ended.out.strip())) == (0, True), ended.err
+
+
 def test_selected_model_and_reason(project: Project):
     with segue.emulator.start("mistral", script="say Yes.\n---\nsay Yes.\n---\nsay Yes.\n") as emulator:
         place: dict[str, Any] = {"MISTRAL_API_KEY": "k", "MISTRAL_BASE_URL": emulator.base_url}

@@ -163,6 +163,8 @@ class Agent:
 
     def _build_route(self) -> Route:
         settings = self.providers.config.settings
+        if self._options.emulated:
+            return self._make_emulated_route("emulated")
         if self._options.models:
             return self._make_route(self._options.models, "")
         if settings.route == "rules":
@@ -178,10 +180,14 @@ class Agent:
         if available is not None:
             row = self.providers.by_name[available.provider]
             return self._make_route((available.name,), f"{self.providers.key_variable_of(row)} is set")
+        return self._make_emulated_route("emulated: no API key is set, see segue models")
+
+    def _make_emulated_route(self, why: str) -> Route:
+        """Emulators of the requested models, else of the first provider's default model."""
         self._emulated = EmulatedProviders(self.providers)
         self._stack.callback(self._emulated.close)
         first = next(row for row in self.providers.by_name.values() if row.default)
-        return self._make_route((f"{first.name}/{first.default}",), "emulated: no API key is set, see segue models")
+        return self._make_route(self._options.models or (f"{first.name}/{first.default}",), why)
 
     def _resume_model(self, log: StoredConversation) -> None:
         """Put the conversation's last model first, unless the route is round-robin or by rules."""
@@ -197,13 +203,16 @@ class Agent:
             why = f"no key for {name}"
         except SegueError as error:
             lacks_key, why = True, str(error)
+        last_used = "last used in this conversation"
+        if self.is_emulated and (lacks_key or self._options.emulated):
+            with suppress(SegueError):
+                self.route = self._make_route((name,), f"{self.model_reason}; {last_used}")
+            return
         if lacks_key:
-            if not self.is_emulated:
-                earlier = f"{self.model_reason}; " if self.model_reason else ""
-                self.model_reason = f"{earlier}the conversation's last model can't be used: {why}"
+            earlier = f"{self.model_reason}; " if self.model_reason else ""
+            self.model_reason = f"{earlier}the conversation's last model can't be used: {why}"
             return
         self._emulated = None
-        last_used = "last used in this conversation"
         if name in others:
             self.route = self._make_route((name, *others), last_used)
         else:
@@ -211,8 +220,8 @@ class Agent:
 
     def _make_route(self, names: Sequence[str], why: str, kind: str | None = None) -> Route:
         """A route over these models; several are a failover in this order unless `kind` is given."""
-        self.model_reason = why
         endpoints = [self.endpoint(name) for name in dict.fromkeys(names)]
+        self.model_reason = why
         if kind == "round-robin":
             return RoundRobin(endpoints)
         return Fixed(endpoints[0]) if kind == "fixed" or len(endpoints) == 1 else Failover(endpoints)

@@ -1,8 +1,8 @@
-"""`segue demo`: the main job without key or network, printed step by step."""
+"""`segue demo`: the same task without segue and with it, on emulated providers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,68 +16,92 @@ if TYPE_CHECKING:
     from segue.cli.demo_journey import Step
 
 
-_DEFAULT_PACE = 0.25
+_DEFAULT_PACE = 0.1
 
 
 @options.command("demo")
 @click.option("--plain", is_flag=True, help="No colours.")
-@click.option("--naive", is_flag=True, help="Send the history unconverted, to see what breaks.")
+@click.option("--naive", is_flag=True, help="Only the first half: without segue.")
 @click.option(
-    "--pace", type=click.FloatRange(0, 5), metavar="S", help="Seconds between steps on a terminal (default 0.25)."
+    "--pace",
+    type=click.FloatRange(0, 5),
+    metavar="S",
+    help=f"Seconds between lines on a terminal (default {_DEFAULT_PACE}).",
 )
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Also write an animated recording.")
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write a picture of one request, refused and accepted.",
+)
 @click.pass_context
 def command(
-    ctx: click.Context, *, plain: bool, naive: bool, pace: float | None, svg: Path | None, as_json: bool
+    ctx: click.Context,
+    *,
+    plain: bool,
+    naive: bool,
+    pace: float | None,
+    svg: Path | None,
+    picture: Path | None,
+    as_json: bool,
 ) -> None:
-    """Carry one agent's task through every supported API and back.
+    """Send one agent's task through every supported API and back: without segue, then with it.
 
-    Each request goes to an emulated provider on loopback, which rejects what the real one rejects; nothing leaves this
-    machine. Exit code 1 if a request was rejected.
+    Each request goes to an emulated provider on this machine, which refuses what the real one refuses. Exit code 1 if
+    a request was refused with segue, or with --naive.
     """
-    if svg is not None:
-        streams.check_writable(str(svg))
-    journey = list(_run_as_json(naive=naive)) if as_json else list(_run_on_screen(plain=plain, naive=naive, pace=pace))
-    if svg is not None:
-        from segue.cli.recording import render_svg
-
-        streams.replace_file(str(svg), render_svg(_recording_scenes(journey, naive=naive)).encode())
-    ctx.exit(1 if any(step.verdict != "accepted" for step in journey) else 0)
-
-
-def _run_as_json(*, naive: bool) -> list[Step]:
-    import msgspec
-
     from segue.cli import demo_journey
 
-    journey = list(demo_journey.run_steps(naive=naive))
-    streams.write(msgspec.json.encode({"steps": journey, "totals": demo_journey.sum_steps(journey)}), b"\n")
-    return journey
+    for file in (svg, picture):
+        if file is not None:
+            streams.check_writable(str(file))
+    halves = {"naive": list(demo_journey.run_steps(naive=True))}
+    if not naive:
+        halves["segue"] = list(demo_journey.run_steps())
+    if as_json:
+        _write_json(halves)
+    else:
+        _show(_scenes(halves), plain=plain, pace=pace)
+    if svg is not None:
+        from segue.cli.recording import render_recording
+
+        streams.replace_file(str(svg), render_recording(_scenes(halves)).encode())
+    if picture is not None:
+        from segue.cli.demo_picture import draw_picture
+
+        streams.replace_file(str(picture), draw_picture().encode())
+    ctx.exit(1 if any(step.verdict != "accepted" for step in halves["naive" if naive else "segue"]) else 0)
 
 
-def _run_on_screen(*, plain: bool, naive: bool, pace: float | None) -> Iterator[Step]:
-    """Run the demo and print each step; on a terminal with a pause after each."""
+def _write_json(halves: dict[str, list[Step]]) -> None:
+    import msgspec
+
+    from segue.cli.demo_journey import sum_steps
+
+    value = {name: {"steps": steps, "totals": sum_steps(steps)} for name, steps in halves.items()}
+    streams.write(msgspec.json.encode(value), b"\n")
+
+
+def _show(scenes: Sequence[RenderableType], *, plain: bool, pace: float | None) -> None:
+    """Print the scenes; on a terminal with a pause after each."""
     import sys
     import time
 
-    from segue.cli import demo_journey, demo_view
     from segue.cli.screen import Screen
 
     screen = Screen(plain=plain)
     pause = (_DEFAULT_PACE if pace is None else pace) if streams.is_terminal(sys.stdout) else 0.0
-    journey: list[Step] = []
-    screen.show(demo_view.render_opening(naive=naive))
-    for step in demo_journey.run_steps(naive=naive):
-        journey.append(step)
-        screen.show(demo_view.render_step(step))
+    for scene in scenes:
+        screen.show(scene)
         time.sleep(pause)
-        yield step
-    screen.show(demo_view.render_ending(journey, naive=naive))
 
 
-def _recording_scenes(journey: list[Step], *, naive: bool) -> list[RenderableType]:
-    """The scenes of the recording, in order."""
+def _scenes(halves: dict[str, list[Step]]) -> list[RenderableType]:
+    """The output in order, one renderable per line or block."""
     from segue.cli import demo_view
 
-    steps = map(demo_view.render_step, journey)
-    return [demo_view.render_opening(naive=naive), *steps, demo_view.render_ending(journey, naive=naive)]
+    scenes = [demo_view.render_opening(), *demo_view.render_half(halves["naive"], naive=True)]
+    if "segue" in halves:
+        scenes += [*demo_view.render_half(halves["segue"], naive=False), demo_view.render_changes(halves["segue"])]
+    return [*scenes, demo_view.render_ending(naive="segue" not in halves)]

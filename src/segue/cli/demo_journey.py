@@ -49,8 +49,9 @@ class Step(msgspec.Struct, frozen=True):
     """One request: its content, the provider's verdict, and the reply.
 
     `rules` are the violated ones, the one behind `error` first. `remapped` counts ids that differ from those of the
-    provider that made the call. `kept` of the `before` messages of the previous request to this provider are
-    unchanged in this one. `rescued`: the naive request failed and segue's was accepted.
+    provider that made the call. `first_id` is the id of the conversation's first call in this request. `kept` of the
+    `before` messages of the previous request to this provider are unchanged in this one. `rescued`: the naive request
+    failed and segue's was accepted.
     """
 
     number: int
@@ -58,6 +59,7 @@ class Step(msgspec.Struct, frozen=True):
     model: str
     messages: int
     carried: int
+    first_id: str
     results: int
     synthetic: int
     remapped: int
@@ -148,6 +150,7 @@ class _Journey:
             model=model,
             messages=record.messages,
             carried=len(carried),
+            first_id=next((wire_id for _, wire_id in rendered.report.emitted_calls), ""),
             results=len(carried) - cancelled if self._naive else len(rendered.report.emitted_results),
             synthetic=0 if self._naive else cancelled,
             remapped=0 if self._naive else remapped,

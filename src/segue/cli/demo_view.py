@@ -1,39 +1,30 @@
-"""Rich renderables for the demo's steps, with and without colour.
+"""Rich renderables for the demo: one line per request, first without segue, then with it.
 
-They adapt to the terminal's width: text that does not fit beside something goes below it, or is dropped.
+Lines that do not fit the width are truncated at their end; number, provider and verdict are always complete.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.padding import Padding
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from segue.cli.demo_journey import Call, Finding, Step, list_stops, sum_steps
-from segue.cli.demo_task import TASK, TOOLS
 
-__all__ = ["render_ending", "render_opening", "render_step"]
+__all__ = ["render_changes", "render_ending", "render_half", "render_opening"]
 
-_SHORT_ID = len("hist_tool_") + 6
-_WIRE_ID = 22
-_TOOL_WIDTH = max(len(tool["function"]["name"]) for tool in TOOLS)
-_INDENT = 4
-# Below these widths a call is shown without its canonical id, and without any id.
-_BOTH_IDS_WIDTH, _ONE_ID_WIDTH = 76, 54
-_ALL_COLUMNS_WIDTH = 78
-_COLUMNS = ("calls", "results", "synthetic", "remapped", "cached")
-# The marks carry the meaning without colour.
-_OUTCOMES = {"result": ("✓", "green"), "error": ("!", "yellow"), "cancelled": ("+", "magenta")}
-_VERDICT_STYLES = {"accepted": ("✓ accepted", "bold green"), "refused": ("✗ refused", "bold red")}
-_CONFUSED = ("✗ confused", "bold red")
-_VERDICT_WIDTH = max(len(text) for text, _ in (*_VERDICT_STYLES.values(), _CONFUSED))
-_REASONING_FINDING = re.compile(r"reasoning of (?P<maker>\S+) (?P<rest>dropped: .*)")
+_API_WIDTH = max(len(api) for api, _ in list_stops())
+_NUMBER_WIDTH = len("10, 12")
+_ID_WIDTH = 25
+_NAME_WIDTH = 11
+# Below this width the column with the id is dropped.
+_ID_COLUMN_WIDTH = 84
+_DROPPED_REASONING = re.compile(r"reasoning of \S+ dropped: \S+ does not accept it")
+_MARKS = {"result": "", "error": " (failed)", "cancelled": " (cancelled)"}
 
 
 class _ByWidth:
@@ -46,187 +37,156 @@ class _ByWidth:
         yield Group(*self._make(options.max_width))
 
 
-def render_opening(*, naive: bool) -> RenderableType:
-    """The introduction: task, providers, legend."""
-    method = "copied field by field" if naive else "converted by segue"
-    about = f"One task, five tools, {len(dict(list_stops()))} providers, forward and back; {method}."
-
-    def content(width: int) -> Iterable[RenderableType]:
-        ids = (
-            "canonical id, id on this wire, "
-            if width >= _BOTH_IDS_WIDTH
-            else "id on this wire, "
-            if width >= _ONE_ID_WIDTH
-            else ""
-        )
-        legend = Text(f"Each call: {ids}", "dim")
-        for position, (outcome, (mark, style)) in enumerate(_OUTCOMES.items()):
-            legend.append(" or " if position else "").append(f"{mark} {outcome}", style)
-        yield _heading("segue demo --naive" if naive else "segue demo")
-        yield Text(about)
-        yield Text("Strict emulated providers check each request.", "dim")
-        yield legend
-        yield ""
-        yield _rows([("user", Text(TASK, "italic"))], first=len("user "))
-        yield ""
-
-    return _ByWidth(content)
+def render_opening() -> RenderableType:
+    """The introduction."""
+    count = len(dict(list_stops()))
+    about = f"One agent's task with five tools, sent through {count} providers and back: a new one at every request."
+    return Group(
+        _heading(Text("segue demo", "bold")),
+        Text(about),
+        Text("Emulated providers check each request by the rules of the real ones. No key, no network.", "dim"),
+    )
 
 
-def render_step(step: Step) -> RenderableType:
-    """One request: provider, calls in the history, verdict, findings, and the model's reply."""
-    remapped = f", {step.remapped} remapped" if step.remapped else ""
-    carried = f"{_format_count(step.carried, 'call')}{remapped}" if step.carried else ""
-    title = Text.assemble((f"{step.number:>2}  ", "dim"), (step.api, "bold cyan"), (f"  {step.model}", "dim"))
-    full_title = Text.assemble(title, (f"  sends {carried}", "dim")) if carried else title
-
-    def content(width: int) -> Iterable[RenderableType]:
-        fits = full_title.cell_len + 2 + _VERDICT_WIDTH <= width
-        head = Table.grid(expand=True, padding=(0, 1))
-        head.add_column(overflow="ellipsis", no_wrap=True)
-        head.add_column(justify="right", no_wrap=True, min_width=_VERDICT_WIDTH)
-        head.add_row(full_title if fits else title, _format_verdict(step.verdict))
-        yield head
-        yield _indent(_rows([*([] if fits else [("sends", Text(carried, "dim"))]), *_step_rows(step)]))
-        if step.calls:
-            yield _indent(_calls(step.calls, width))
-        if step.user:
-            yield _indent(_rows([("user", Text(step.user, "italic"))]))
-        yield ""
-
-    return _ByWidth(content)
+def render_half(journey: Sequence[Step], *, naive: bool) -> list[RenderableType]:
+    """The heading of a half, then its requests; without segue, repeated refusals are one line."""
+    return _render_naive(journey) if naive else _render_segue(journey)
 
 
-def _step_rows(step: Step) -> Iterable[tuple[str | Text, Text]]:
-    if step.error:
-        rules = f"{', '.join(step.rules)}: " if step.rules else ""
-        yield Text(str(step.status), "red"), Text(f"{rules}{step.error}", "red")
-    if step.rescued:
-        yield "with segue", Text("✓ the converted request is accepted", "green")
-    for kind, text in _group_findings(step.findings):
-        yield Text(kind, "yellow"), Text(text)
-    if step.before:
-        yield "prompt cache", Text(f"{step.kept} of {step.before} earlier messages unchanged", "dim")
-    if step.reply_text or step.thought:
-        thinks = ("thinks, " if step.reply_text else "thinks", "dim") if step.thought else ""
-        yield "model", Text.assemble(thinks, step.reply_text)
-
-
-def render_ending(journey: Sequence[Step], *, naive: bool) -> RenderableType:
-    """The summary table and hints."""
-    other = "segue demo" if naive else "segue demo --naive"
-    hints = ("\nTry it: ", (other, "bold"), "\n        ", ("segue emulate anthropic --port 8080", "bold"))
-
-    def content(width: int) -> Iterable[RenderableType]:
-        yield _heading("Summary")
-        yield _naive_table(journey) if naive else _summary_table(journey, wide=width >= _ALL_COLUMNS_WIDTH)
-        failed = [step for step in journey if step.verdict != "accepted"]
-        if failed and all(step.rescued for step in failed):
-            yield Text(f"\nConverted by segue, each of these {len(failed)} requests is accepted.", "green")
-        yield Text.assemble(*hints)
-
-    return _ByWidth(content)
-
-
-def _summary_table(journey: Sequence[Step], *, wide: bool) -> Table:
-    heads = _COLUMNS if wide else ("calls", "results", "remapped")
+def render_changes(journey: Sequence[Step]) -> RenderableType:
+    """What segue changed in these requests, grouped."""
     totals = sum_steps(journey)
-    kept = f"{totals.kept}/{totals.before}"
-    sums = dict(zip(_COLUMNS, (totals.calls, totals.results, totals.synthetic, totals.remapped, kept), strict=True))
-    table = _table(heads, numbers=True)
+    cancelled = sum(call.outcome == "cancelled" for step in journey for call in step.calls)
+    results = f"{totals.calls} tool calls, each with exactly one result; {cancelled} cancelled call was given one"
+    rows = [
+        ("results", results),
+        ("ids", f"call ids rewritten {totals.remapped} times to the format of the next provider"),
+        *_group_findings(journey),
+        ("cache", f"{totals.kept} of {totals.before} messages sent before were sent unchanged: prompt caches hit"),
+    ]
+    lines = (_line(Text.assemble((f"{name:<{_NAME_WIDTH}}", "cyan"), text)) for name, text in rows)
+    return Group(_heading(Text("What segue did", "bold")), *lines)
+
+
+def render_ending(*, naive: bool) -> RenderableType:
+    """What to try next."""
+    command = "segue demo" if naive else 'segue run --emulated -m moonshot "List the files here"'
+    return Text.assemble("Try it: ", (command, "bold"))
+
+
+# -------------------------------------------------------------------------------------------------------------- halves
+
+
+def _render_naive(journey: Sequence[Step]) -> list[RenderableType]:
+    rows: dict[tuple[str, str, int, str], list[Step]] = {}
     for step in journey:
-        cached = f"{step.kept}/{step.before}" if step.before else ""
-        numbers = (len(step.calls), step.results, step.synthetic, step.remapped, cached)
-        row = dict(zip(_COLUMNS, map(str, numbers), strict=True))
-        table.add_row(f"{step.number:>2} {step.api}", *(row[head] for head in heads), _format_verdict(step.verdict))
-    table.add_row(_request_count(journey), *(Text(str(sums[head]), "bold") for head in heads), _refused_count(journey))
-    return table
+        rows.setdefault((step.api, step.verdict, step.status, step.error), []).append(step)
+    return [
+        Group(_half_heading("Without segue, only the field names converted", journey)),
+        *(_line(_naive_row(steps)) for steps in rows.values()),
+    ]
 
 
-def _naive_table(journey: Sequence[Step]) -> Table:
-    """The summary table of `--naive`: status, violated rules, verdict."""
-    table = _table(("status", "violates"))
-    for step in journey:
-        rules = Text(", ".join(step.rules), no_wrap=True, overflow="ellipsis")
-        table.add_row(f"{step.number:>2} {step.api}", str(step.status), rules, _format_verdict(step.verdict))
-    table.add_row(_request_count(journey), "", "", _refused_count(journey))
-    return table
+def _naive_row(steps: Sequence[Step]) -> Text:
+    step = steps[0]
+    numbers = ", ".join(str(each.number) for each in steps)
+    if step.verdict == "accepted":
+        return _row(numbers, step, Text("accepted", "green"))
+    return _row(numbers, step, Text.assemble((f"{step.status} ", "bold red"), (_flat(step.error), "red")))
 
 
-def _table(heads: Iterable[str], *, numbers: bool = False) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("request", no_wrap=True)
-    for head in heads:
-        table.add_column(head, justify="right" if numbers else "left")
-    table.add_column("verdict", no_wrap=True, min_width=_VERDICT_WIDTH)
-    return table
+def _render_segue(journey: Sequence[Step]) -> list[RenderableType]:
+    def header(wide: bool) -> Text:
+        indent = " " * (_NUMBER_WIDTH + _API_WIDTH + 5)
+        return Text.assemble(indent, _segue_cells("sends", "id of the first call", wide=wide), "the model")
+
+    return [
+        Group(_half_heading("With segue, the same task", journey), _line(header, "dim")),
+        *map(_segue_row, journey),
+    ]
 
 
-def _request_count(journey: Sequence[Step]) -> Text:
-    return Text(f"{len(journey)} requests", "bold")
+def _segue_row(step: Step) -> RenderableType:
+    if step.verdict != "accepted":
+        return _line(_naive_row([step]))
+    calls = _format_calls(step.calls)
+    sent = f"{step.carried} calls" if step.carried else "-"
+    model = Text(f"→ {calls}") if calls else Text(f"“{_flat(step.reply_text)}”", "dim")
+
+    def content(wide: bool) -> Text:
+        cells = _segue_cells(sent, step.first_id, wide=wide)
+        return _row(str(step.number), step, Text.assemble(cells, model))
+
+    return _line(content)
 
 
-def _refused_count(journey: Sequence[Step]) -> Text:
-    refused = sum_steps(journey).refused
-    return Text(f"{refused} refused", "bold red" if refused else "bold green")
+def _segue_cells(sent: str, first_id: str, *, wide: bool) -> Text:
+    cells = Text(f"{sent:<10}")
+    if wide:
+        name = first_id if len(first_id) < _ID_WIDTH - 1 else f"{first_id[: _ID_WIDTH - 3]}…"
+        cells.append(f"{name:<{_ID_WIDTH}}", "cyan")
+    return cells
 
 
-def _heading(title: str) -> RenderableType:
-    return Rule(Text(title, "bold"), align="left", style="dim")
+def _row(numbers: str, step: Step, text: Text) -> Text:
+    mark = Text("✓", "bold green") if step.verdict == "accepted" else Text("✗", "bold red")
+    head = Text(f"{numbers:>{_NUMBER_WIDTH}} ", "dim")
+    return Text.assemble(head, mark, " ", (f"{step.api:<{_API_WIDTH}}  ", "bold"), text)
 
 
-def _indent(content: RenderableType) -> RenderableType:
-    return Padding(content, (0, 0, 0, _INDENT))
+def _half_heading(title: str, journey: Sequence[Step]) -> RenderableType:
+    totals = sum_steps(journey)
+    count = (f"{totals.refused} of {totals.requests} requests refused", "bold red" if totals.refused else "bold green")
+
+    def content(width: int) -> Iterable[RenderableType]:
+        fits = len(title) + len(count[0]) + 4 <= width
+        yield _heading(Text.assemble((f"{title if fits else title.partition(',')[0]}: ", "bold"), count))
+
+    return _ByWidth(content)
 
 
-def _rows(rows: Iterable[tuple[str | Text, Text]], first: int = _TOOL_WIDTH) -> Table:
-    """A grid with labels on the left and texts on the right."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(style="dim", no_wrap=True, min_width=first)
-    table.add_column()
-    for row in rows:
-        table.add_row(*row)
-    return table
+# --------------------------------------------------------------------------------------------------------------- lines
 
 
-def _format_verdict(verdict: str) -> Text:
-    return Text(*_VERDICT_STYLES.get(verdict, _CONFUSED))
+def _line(content: Text | Callable[[bool], Text], style: str = "") -> RenderableType:
+    """One line, truncated at the width; `content` may depend on whether there is room for the id column."""
+
+    def make(width: int) -> Iterable[RenderableType]:
+        line = content.copy() if isinstance(content, Text) else content(width >= _ID_COLUMN_WIDTH)
+        line.stylize(style)
+        line.truncate(width, overflow="ellipsis")
+        yield line
+
+    return _ByWidth(make)
 
 
-def _format_count(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
+def _heading(title: Text) -> RenderableType:
+    return Rule(title, align="left", style="dim")
 
 
-def _one_line(text: str, style: str = "") -> Text:
-    """One line, truncated at the end of its column."""
-    return Text(" ".join(text.split()), style, no_wrap=True, overflow="ellipsis")
+# ------------------------------------------------------------------------------------------------------------- content
 
 
-def _calls(calls: Sequence[Call], width: int) -> RenderableType:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(width=_TOOL_WIDTH, no_wrap=True, overflow="ellipsis")
-    if width >= _BOTH_IDS_WIDTH:
-        table.add_column(style="dim", no_wrap=True)
-    if width >= _ONE_ID_WIDTH:
-        table.add_column(style="cyan", width=_WIRE_ID, no_wrap=True, overflow="ellipsis")
-    table.add_column()
-    for call in calls:
-        mark, style = _OUTCOMES[call.outcome]
-        canonical = [f"{call.canonical_id[:_SHORT_ID]}…"] if width >= _BOTH_IDS_WIDTH else []
-        wire = [_one_line(call.wire_id)] if width >= _ONE_ID_WIDTH else []
-        table.add_row(call.tool, *canonical, *wire, _one_line(f"{mark} {call.result}", style))
-    return table
+def _flat(text: str) -> str:
+    return " ".join(text.split())
 
 
-def _group_findings(findings: Iterable[Finding]) -> list[tuple[str, str]]:
-    """Kind and text of each finding; findings about reasoning of several providers are merged."""
-    makers: dict[str, list[str]] = {}
+def _format_calls(calls: Sequence[Call]) -> str:
+    counts = Counter(f"{call.tool}{_MARKS[call.outcome]}" for call in calls)
+    return ", ".join(name if count == 1 else f"{name} ×{count}" for name, count in counts.items())
+
+
+def _group_findings(journey: Sequence[Step]) -> Iterator[tuple[str, str]]:
+    """Kind and text of each finding, with the number of requests that have it."""
     counts: Counter[tuple[str, str]] = Counter()
-    for found in findings:
-        match = _REASONING_FINDING.fullmatch(found.message)
-        if match is None:
-            counts[found.kind, found.message] += 1
-        elif match["maker"] not in makers.setdefault(match["rest"], []):
-            makers[match["rest"]].append(match["maker"])
-    merged = [("reasoning", f"of {', '.join(names)} {rest}") for rest, names in makers.items()]
-    return merged + [(kind, text if count == 1 else f"{text} (×{count})") for (kind, text), count in counts.items()]
+    for step in journey:
+        counts.update(list(dict.fromkeys((found.kind, _generalize(found)) for found in step.findings)))
+    for (kind, text), count in counts.items():
+        yield kind, f"{count}× {text}"
+
+
+def _generalize(found: Finding) -> str:
+    """The message of a finding without the names of models."""
+    if _DROPPED_REASONING.fullmatch(found.message):
+        return "reasoning of other providers dropped: only its own provider accepts it"
+    return found.message

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from segue.cli.providers import Providers
 from segue.runtime import providers
 from segue.runtime.providers import Endpoint
@@ -27,20 +29,22 @@ class EmulatedProviders:
         """The endpoint of a model at its provider's emulator."""
         import segue.emulator
 
-        endpoint = self._resolve(name, _PLACEHOLDER_URL)
+        endpoint = self._resolve(name)
         kind = endpoint.api, endpoint.profile
         if kind not in self._running:
             self._running[kind] = segue.emulator.start(endpoint.api, profile=endpoint.profile)
-        return self._resolve(name, self._running[kind].base_url)
+            # A conversation may continue that was begun in another process.
+            self._running[kind].assume_stored()
+        return msgspec.structs.replace(endpoint, base_url=self._running[kind].base_url)
 
     def close(self) -> None:
         for emulator in self._running.values():
             emulator.stop()
         self._running.clear()
 
-    def _resolve(self, name: str, url: str) -> Endpoint:
+    def _resolve(self, name: str) -> Endpoint:
         overrides: dict[str, dict[str, Any]] = {
-            row.name: {"base_url": url, "key_variable": [], "api": row.api, "tool_format": row.tool_format}
+            row.name: {"base_url": _PLACEHOLDER_URL, "key_variable": [], "api": row.api, "tool_format": row.tool_format}
             | ({"profile": row.profile} if row.profile else {})
             for row in self._providers.by_name.values()
         }

@@ -57,6 +57,7 @@ _AGENT_OPTIONS = (
         shell_complete=completers.models,
         help="Model to use; repeat it to add models to fail over to.",
     ),
+    click.option("--emulated", is_flag=True, help="Use emulated models: no key, no network, no cost."),
     click.option("-c", "--continue", "latest", is_flag=True, help="Continue the latest conversation."),
     click.option(
         "-s",

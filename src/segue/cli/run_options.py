@@ -18,6 +18,7 @@ class RunOptions:
     """Options of one run of an agent; what is not set comes from the configuration."""
 
     models: tuple[str, ...] = ()
+    emulated: bool = False
     latest: bool = False
     conversation: str | None = None
     fork: bool = False

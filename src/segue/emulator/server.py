@@ -102,6 +102,10 @@ class Emulator:
         """All requests so far, with body, violations and result."""
         return list(self._app.requests)
 
+    def assume_stored(self) -> None:
+        """Accepts references to items that this run has not stored, as if an earlier run had."""
+        self._app.provider.assumes_stored = True
+
     def stop(self) -> None:
         """Stops at once and closes open connections. May be called twice."""
         if self._stop is not None:

@@ -104,6 +104,7 @@ class Provider:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
+        self.assumes_stored = False
         self.wire = WIRES[self.api]
         head, alphabet = self.signature_format
         self.signer = Signer(seed, self.api, prefix=head, alphabet=alphabet)

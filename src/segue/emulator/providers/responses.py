@@ -136,7 +136,7 @@ class OpenAIResponses(Provider):
                         "OAI-RESP-11", f"{path}.encrypted_content", "not from this provider and account"
                     )
             elif item.get("type") in ("reasoning", "item_reference") and item_id is not None:
-                if (account, item_id) not in self._items:
+                if (account, item_id) not in self._items and not self.assumes_stored:
                     yield make_violation("OAI-RESP-10", path, item_id)
             elif item_id is not None:
                 reasoning_id = self._reasoning_by_item.get((account, item_id))
