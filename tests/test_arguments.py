@@ -53,7 +53,7 @@ def test_a_wrong_argument_is_named(argument: str, call: Callable[[Any], Any], va
 
 def test_none_is_not_a_model_name() -> None:
     with pytest.raises(segue.InputError):
-        segue.detect(None)  # pyright: ignore[reportArgumentType]
+        segue.detect(None)
 
 
 def test_unknown_profile_has_one_error_message() -> None:

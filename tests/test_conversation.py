@@ -98,7 +98,7 @@ def test_invalid_content_is_rejected_at_once(content: Any):
 def test_bad_settings_are_refused_by_their_name():
     for settings, path in (({"tools": [1]}, "tools[0]"), ({"system": ["s"]}, "system"), ({"warmth": 1}, "options")):
         with pytest.raises(segue.InputError) as caught:
-            segue.Conversation(**settings)  # pyright: ignore[reportArgumentType]
+            segue.Conversation(**settings)
         assert caught.value.path == path
     with pytest.raises(segue.InputError, match="auto, canonical, native"):
         segue.Conversation().render("kimi", ids="zzz")

@@ -123,7 +123,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 def run(work: Awaitable[Any], *, real: bool = False) -> Any:
     """Runs a coroutine on a loop without waiting, or on a `real` one where threads are at work."""
     with asyncio.Runner(loop_factory=None if real else VirtualTimeLoop) as runner:
-        return runner.run(work)  # pyright: ignore[reportArgumentType]
+        return runner.run(work)
 
 
 def add_calls(conversation_log: ConversationLog, *requested: tuple[str, Any] | str | ToolCall) -> list[ToolCall]:

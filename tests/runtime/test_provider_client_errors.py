@@ -701,8 +701,8 @@ def test_retry_policy() -> None:
 def test_error_reports_whether_it_is_temporary() -> None:
     passing = {"rate-limited", "overloaded", "network", "timeout", "broken"}
     for cause in ("auth", "key", "missing", "refused", *passing):
-        assert make_failure(cause).retryable == (cause in passing)  # type: ignore[arg-type]
-        assert make_failure(cause).brief  # type: ignore[arg-type]
+        assert make_failure(cause).retryable == (cause in passing)
+        assert make_failure(cause).brief
     broken = ProviderError.broken("openai", "m", "it\nwent")
     assert (broken.cause, broken.provider, broken.model, str(broken)) == (
         "broken",

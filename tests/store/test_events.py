@@ -62,7 +62,7 @@ def test_a_request_is_opened_and_comes_back_whole() -> None:
         "type": "a key that no API has",
         "messages": [{"role": "user", "content": "hi"}],
     }
-    request = Conversation.from_body(body, source="anthropic")._request
+    request = Conversation.from_body(body, source="anthropic").state.request
     assert decode_event(dump_event(SettingsChanged.from_request(request))) == SettingsChanged.from_request(request)
     assert SettingsChanged.from_request(request).request == request
 

@@ -186,7 +186,7 @@ def test_token_calibration_is_restored(stores, kept) -> None:
     assert learned.learned
     assert open_as_second(stores, kept).chat.state.estimate == learned
     assert StoredConversation.create(stores[0], kept.chat).chat.state.estimate == learned
-    assert segue.Conversation.load(kept.chat.dump()).estimate == learned
+    assert segue.Conversation.load(kept.chat.dump()).state.estimate == learned
 
 
 def test_result_for_a_rewound_call_matches_no_other(stores, kept) -> None:

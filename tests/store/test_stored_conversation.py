@@ -95,9 +95,9 @@ def state(chat: segue.Conversation) -> dict[str, Any]:
 
 def copied(chat: segue.Conversation) -> segue.Conversation:
     made = segue.Conversation.load(chat.dump())
-    made.last_request = chat.state.last_request
+    made.state.last_request = chat.state.last_request
     # How many results of nobody were taken back stands in no dump, and need not.
-    made.history._pairer._orphan_counts = Counter(chat.state.history._pairer._orphan_counts)
+    made.state.history._pairer._orphan_counts = Counter(chat.state.history._pairer._orphan_counts)
     return made
 
 
@@ -144,7 +144,7 @@ class StoredConversationMachine(RuleBasedStateMachine):
     ) -> Any:
         """Applies a change to all. The first write interrupts calls that another process left open."""
         done = do(self.live)
-        asked = self.model.last_request
+        asked = self.model.state.last_request
         for chat in (self.model, *self.without):
             if self.fresh:
                 for call in chat.pending:
@@ -177,7 +177,7 @@ class StoredConversationMachine(RuleBasedStateMachine):
         assert key is not None
         assert key not in self.keys, "a turn key came back"
         self.keys.add(key)
-        assert all(call.id in self.model.history.ledger for call in reply.calls)
+        assert all(call.id in self.model.state.history.ledger for call in reply.calls)
 
     @precondition(lambda self: self.model.pending)
     @rule(which=st.integers(0, 5), error=st.booleans(), value=st.sampled_from(["done", "x" * 900, {"n": [1, 2.5]}]))
@@ -201,11 +201,11 @@ class StoredConversationMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(call.raw_id for call in self.model.history.newest_calls))
     @rule(which=st.integers(0, 5))
     def add_result_by_raw_id(self, which: int) -> None:
-        named = [call.raw_id for call in self.model.history.newest_calls if call.raw_id]
+        named = [call.raw_id for call in self.model.state.history.newest_calls if call.raw_id]
         raw_id = named[which % len(named)]
-        if raw_id in self.model.history.ledger:
+        if raw_id in self.model.state.history.ledger:
             return
-        self.write(lambda chat: chat.add_result(raw_id, "by raw id"), ends=self.model.find_call(raw_id))
+        self.write(lambda chat: chat.add_result(raw_id, "by raw id"), ends=self.model.state.find_call(raw_id))
 
     @rule(raw_id=raw_ids, name=st.sampled_from(["look", None]))
     def add_maybe_orphan_result(self, raw_id: str | None, name: str | None) -> None:
@@ -280,9 +280,9 @@ class StoredConversationMachine(RuleBasedStateMachine):
                 chat.undo()
 
         def back() -> None:
-            asked = self.model.last_request
+            asked = self.model.state.last_request
             self.model = self.without.pop()
-            self.model.last_request = asked
+            self.model.state.last_request = asked
 
         self.write(change, then=back)
 
@@ -298,7 +298,9 @@ class StoredConversationMachine(RuleBasedStateMachine):
         self.write(change)
         last = max(place for place, message in enumerate(self.model.messages) if message.turn_key == turn)
         assert all(message.speaker == "tool" for message in self.model.messages[last + 1 :])
-        assert not any(entry.rewound for entry in self.model.history.ledger.values() if entry.call in self.pending())
+        assert not any(
+            entry.rewound for entry in self.model.state.history.ledger.values() if entry.call in self.pending()
+        )
 
     def pending(self) -> list[ToolCall]:
         return self.live.pending
@@ -311,7 +313,7 @@ class StoredConversationMachine(RuleBasedStateMachine):
             self.tick(3600)
         self.first, self.second = self.second, self.first
         self.live = StoredConversation(self.first, self.live.id)
-        self.model.last_request = None, (), None
+        self.model.state.last_request = None, (), None
         self.fresh = True
         self.compare()
 
@@ -320,7 +322,7 @@ class StoredConversationMachine(RuleBasedStateMachine):
         fork = self.live.fork()
         self.compare()
         self.live = fork
-        self.model.last_request = None, (), None
+        self.model.state.last_request = None, (), None
         self.fresh = True
         self.compare()
 
@@ -337,7 +339,7 @@ class StoredConversationMachine(RuleBasedStateMachine):
             assert entry.call == origin[call_id].call
             assert entry.state != "pending" or origin[call_id].state == "pending"
         self.live, self.model, self.without = fork, copied(fork.chat), []
-        self.model.last_request = None, (), None
+        self.model.state.last_request = None, (), None
         self.fresh = True
         self.keys = set(turn_keys(fork.chat))
         if fork.state.compressions:

@@ -16,7 +16,7 @@ CALL = ToolCall("read_file", {"path": "a"}, id="c1")
 
 
 def render_blocks(*blocks: object, speaker: str = "ai") -> str:
-    return render_messages([Message(speaker, blocks)])  # type: ignore[arg-type]
+    return render_messages([Message(speaker, blocks)])
 
 
 def test_nothing_in_a_result_ends_its_fence():

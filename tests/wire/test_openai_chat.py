@@ -543,12 +543,12 @@ def test_single_options(options: dict, expected: Options) -> None:
         ({"messages": [user([{"text": "x"}])]}, "messages[0].content[0].type"),
         ({"messages": [user([{"type": "text", "text": 1}])]}, "messages[0].content[0].text"),
         ({"messages": [{"role": "assistant", "tool_calls": {}}]}, "messages[0].tool_calls"),
-        ({"messages": [assistant_calls("x")]}, "messages[0].tool_calls[0]"),  # type: ignore[arg-type]
+        ({"messages": [assistant_calls("x")]}, "messages[0].tool_calls[0]"),
         (
             {"messages": [assistant_calls(call(), {"id": "a", "type": "function"})]},
             "messages[0].tool_calls[1].function",
         ),
-        ({"messages": [assistant_calls(call(name=1))]}, "messages[0].tool_calls[0].function.name"),  # type: ignore[arg-type]
+        ({"messages": [assistant_calls(call(name=1))]}, "messages[0].tool_calls[0].function.name"),
         ({"messages": [{"role": "assistant", "function_call": []}]}, "messages[0].function_call"),
         ({"messages": [result(content=1)]}, "messages[0].content"),
         ({"messages": [], "tools": {}}, "tools"),
