@@ -118,14 +118,14 @@ def against_peers(size: int, rounds: int) -> str:
 def report_share(size: int, rounds: int) -> str:
     """What the report costs: the same conversion with and without one."""
     data = body("anthropic", size)
-    told = segue.fast.report_on
+    told = segue.fast.build_report
 
     def without() -> None:
-        segue.fast.report_on = lambda *_: Report()
+        segue.fast.build_report = lambda *_: Report()
         try:
             _ = segue.convert(data, source="anthropic", target="openai-chat").data
         finally:
-            segue.fast.report_on = told
+            segue.fast.build_report = told
 
     whole, bare = least([conversion(data, "anthropic", "openai-chat"), without], rounds)
     return f"The report is {max(0.0, 1 - bare / whole):.1%} of a conversion of {size:,} messages."

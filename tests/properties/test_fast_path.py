@@ -118,7 +118,7 @@ def agree(data: bytes, job: ConvertJob, way: str) -> bool:
         if way == "trusting" and job.source is not None and job.source is not job.target:
             patch.setattr(
                 frame,
-                "sample_places",
+                "choose_sample",
                 lambda whole, shapes, length, _: choose_sample(whole, shapes, length, Everything()),
             )
         quick = convert_fast(data, job, min_size=0)
