@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from segue.specs.providers import load_services, providers_by_name
 from segue.wire.formats import TOOL_FORMATS
-from segue.wire.profiles import PROFILES
-from segue.wire.registry import WIRES
+from segue.wire.registry import SERVERS, WIRES
 from segue.wire.text.registry import FORMATS
 
 FILE = Path(__file__).parent.parent / "src" / "segue" / "_literals.py"
@@ -23,11 +23,12 @@ from typing import Literal, TypeAlias
 def literals() -> str:
     """The module's text."""
     text_formats = [form.name for form in FORMATS]
+    others = {*providers_by_name(), *SERVERS, *load_services()} - WIRES.keys()
     return "\n".join(
         [
             _HEAD,
-            _alias("Api", "An API, by its name.", WIRES),
-            _alias("Profile", "A server with rules of its own for `openai-chat`.", sorted(PROFILES)),
+            _alias("Api", "An API by its name, or by that of a provider or a server.", [*WIRES, *sorted(others)]),
+            _alias("Profile", "A server with rules of its own for `openai-chat`.", sorted(SERVERS)),
             _alias("ToolFormat", "How tools and calls are written.", ["auto", *TOOL_FORMATS]),
             _alias("TextFormat", "A format of tool calls in a model's text.", ["auto", *text_formats]),
         ]

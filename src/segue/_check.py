@@ -5,13 +5,21 @@ from __future__ import annotations
 from segue._literals import Api, Profile
 from segue.canonical.json import parse_json_object, reject_duplicate_key
 from segue.coerce import Body, wrap_messages
-from segue.conformance import check_body
+from segue.conformance import apis, check_body, profile_names
 from segue.conformance.rule import Verdict
 from segue.errors import InputError, require_string
 from segue.wire.detect_body import find_contradicting_api
-from segue.wire.registry import find_wire
+from segue.wire.registry import SERVERS, WIRES, find_row
 
 __all__ = ["check"]
+
+for _api in WIRES:
+    if _api not in apis():
+        _name = f"segue/conformance/{_api.replace('-', '_')}.py"
+        raise ImportError(f"{_name} is missing, or has no RULE_SET: the rules of {_api}", name=__name__)
+for _profile in SERVERS:
+    if _profile not in profile_names():
+        raise ImportError(f"no PROFILES in segue/conformance/profiles has the rules of {_profile}", name=__name__)
 
 
 def check(body: Body, api: Api, *, model: str | None = None, profile: Profile | None = None) -> Verdict:
@@ -21,11 +29,11 @@ def check(body: Body, api: Api, *, model: str | None = None, profile: Profile | 
     A body of another API raises `InputError`.
     """
     require_string(model, "model", required=False)
-    wire = find_wire(api, argument="api")
-    body = wrap_messages(body, api)
+    row = find_row(api, profile, argument="api")
+    body = wrap_messages(body, row.name)
     value, _ = parse_json_object(body)
-    reject_duplicate_key(body, wire.conversation_key)
-    other = find_contradicting_api(value, api)
+    reject_duplicate_key(body, row.conversation_key)
+    other = find_contradicting_api(value, row.name)
     if other is not None:
-        raise InputError(f"this is a body of {other}, not of {api}")
-    return check_body(value, api, model=model, profile=profile)
+        raise InputError(f"this is a body of {other}, not of {row.name}")
+    return check_body(value, row.name, model=model, profile=row.profile)

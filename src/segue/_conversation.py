@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
-from segue._convert import apply_profile, build_policy
+from segue._convert import build_policy
 from segue._literals import Api, Profile, ToolFormat
 from segue._tools import parse_declaration
 from segue.canonical.blocks import (
@@ -54,7 +54,7 @@ from segue.reply_reader import ReplyReader, SentRequest, map_reply
 from segue.wire.base import Fetch, Wire
 from segue.wire.detect_body import detect_source
 from segue.wire.names import NameMap
-from segue.wire.registry import WIRES, find_wire
+from segue.wire.registry import WIRES, find_row, find_wire
 from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["Conversation", "ConversationState", "Rendered"]
@@ -441,13 +441,11 @@ class Conversation:
         require_string(model, "model", required=False)
         require_string(tool_format, "tool_format")
         policy = build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
-        wire = find_wire(target, argument="target")
+        wire = find_row(target, profile, argument="target")
         request = self.state.request
         source = WIRES.get(request.native.api) if request.native is not None else None
         if model is None and source is not None and source.provider == wire.provider:
             model = request.model
-        if profile is not None:
-            wire = apply_profile(wire, profile)
         destination = _Target(wire, model, tool_format, policy, fetch)
         cache = self._find_render_cache(destination)
         whole = cache.render(request, self.state.history) if cache is not None else None

@@ -14,7 +14,7 @@ from segue.canonical.json import encode_json, parse_json_object, reject_duplicat
 from segue.canonical.request import Request
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, wrap_messages
-from segue.errors import InputError, require_string, validate_profile
+from segue.errors import InputError, require_string
 from segue.fast import convert_fast
 from segue.models import identify
 from segue.pipeline import ConvertJob, convert_request
@@ -26,13 +26,12 @@ from segue.replies import map_calls_back, parse_reply, report_dropped
 from segue.wire.base import Fetch, RenderContext, Wire
 from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
-from segue.wire.profiles import PROFILES, profile_wire
-from segue.wire.registry import find_wire
+from segue.wire.registry import WIRES, find_row, find_wire
 from segue.wire.text.extractor import TextExtractor, extract_from_reply
 from segue.wire.text.extractor_choice import choose_extractor
 from segue.wire.text.registry import TEXT_FORMATS
 
-__all__ = ["Body", "Converted", "apply_profile", "build_policy", "convert"]
+__all__ = ["Body", "Converted", "build_policy", "convert"]
 
 
 class Converted:
@@ -187,11 +186,11 @@ def convert(
     require_string(tool_format, "tool_format")
     if fetch is not None and not callable(fetch):
         raise InputError("a function that takes a URL was expected", path="fetch")
-    target_wire = find_wire(target, argument="target")
+    target_row = find_row(target, profile, argument="target")
     job = ConvertJob(
-        target=target_wire if profile is None else apply_profile(target_wire, profile),
+        target=target_row,
         source=None if source is None else find_wire(source, argument="source"),
-        base_wire=target_wire,
+        base_wire=WIRES[target_row.name],
         model=model,
         tool_format=tool_format,
         policy=build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans),
@@ -213,12 +212,6 @@ def convert(
         request=conversion.request,
         body=rendered.body,
     )
-
-
-def apply_profile(wire: Wire, profile: str) -> Wire:
-    """Return the wire with the rules of a server profile."""
-    validate_profile(profile, wire.name, PROFILES)
-    return profile_wire(profile)
 
 
 def build_policy(**chosen: str) -> Policy:

@@ -9,8 +9,7 @@ from typing import Any, cast
 from segue.canonical.blocks import Block, Text
 from segue.canonical.json import parse_json, to_plain_json
 from segue.errors import InputError
-from segue.models import identify
-from segue.wire.registry import WIRES, find_wire
+from segue.wire.registry import WIRES, api_of_model, find_wire
 
 __all__ = ["Body", "Content", "coerce_blocks", "detect_reply", "is_blocks", "is_parts", "wrap_messages"]
 
@@ -107,8 +106,9 @@ def coerce_blocks(content: Content) -> tuple[Block, ...]:
 def detect_reply(value: Mapping[str, Any]) -> str:
     """Return the API of a reply, detected by its shape."""
     if "choices" in value:
-        family = identify(value.get("model") if isinstance(value.get("model"), str) else None).family
-        return family if family in WIRES else "openai-chat"
+        model = value.get("model")
+        owner = api_of_model(model if isinstance(model, str) else "")
+        return owner if owner is not None and WIRES[owner].base_api == "openai-chat" else "openai-chat"
     if "candidates" in value or "promptFeedback" in value:
         return "gemini"
     if value.get("object") == "response" or isinstance(value.get("output"), list):

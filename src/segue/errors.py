@@ -76,6 +76,9 @@ _BRIEF_TEXTS: dict[ProviderErrorCause, str] = {
 _RETRYABLE = frozenset[ProviderErrorCause]({"broken", "network", "overloaded", "rate-limited", "timeout"})
 
 
+_PROFILE_API = "openai-chat"
+
+
 class SegueError(Exception):
     """The base class of all segue errors; never raised itself."""
 
@@ -94,10 +97,10 @@ class InputError(SegueError):
         return InputError(self.message, path=f"{prefix}{separator}{self.path}")
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str], *, path: str) -> InputError:
-    """Build the error for an unknown name: with the nearest known one, or with all of them."""
+def unknown_name(kind: str, name: str, known: Iterable[str], *, path: str, others: Iterable[str] = ()) -> InputError:
+    """Build the error for an unknown name: with the nearest one, of `others` too, or with all known ones."""
     names = list(known)
-    near = get_close_matches(name.lower().replace("_", "-"), names, 1, 0.7)
+    near = get_close_matches(name.lower().replace("_", "-"), [*names, *others], 1, 0.7)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
     return InputError(f"unknown {kind} {name!r}; {hint}", path=path)
 
@@ -108,13 +111,13 @@ def require_string(value: object, argument: str, *, required: bool = True) -> No
         raise InputError(f"a string was expected, not {type(value).__name__}", path=argument)
 
 
-def validate_profile(profile: object, api: str, known: Iterable[str], *, profile_api: str = "openai-chat") -> None:
+def validate_profile(profile: object, api: str, known: Iterable[str]) -> None:
     """Raise `InputError` for a profile that is not `known`, or with an API that has none; None is allowed."""
     require_string(profile, "profile", required=False)
     if profile is None:
         return
-    if api != profile_api:
-        raise InputError(f"{api} has no profiles; only {profile_api} has", path="profile")
+    if api != _PROFILE_API:
+        raise InputError(f"{api} has no profiles; only {_PROFILE_API} has", path="profile")
     if profile not in (names := sorted(known)):
         raise unknown_name("profile", str(profile), names, path="profile")
 

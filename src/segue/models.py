@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import msgspec
 
-__all__ = ["Model", "identify", "is_same_model"]
+__all__ = ["OPEN_FAMILIES", "Model", "identify", "is_same_model", "tokenize_name"]
 
 
 class Model(msgspec.Struct, frozen=True):
@@ -77,6 +77,11 @@ _LINE_TOKENS = {
     "mistral": frozenset({"tiny", "small", "medium", "large", "nemo", "saba"}),
     "nova": frozenset({"micro", "lite", "pro", "premier", "omni", "sonic", "canvas", "reel"}),
 }
+# Families that only their own vendor serves, and all others.
+_CLOSED_FAMILIES = frozenset({"claude", "gemini", "gpt", "grok"})
+OPEN_FAMILIES = (
+    frozenset(family for family, _ in (*_FAMILY_TOKENS.values(), *_WEAK_FAMILY_TOKENS.values())) - _CLOSED_FAMILIES
+)
 _NEWEST = (99,)
 _TOKEN = re.compile(r"[a-z]+|\d+")
 _REASONING_SINCE = {"kimi": (2, 5), "deepseek": (4,), "qwen": (3, 5)}
@@ -98,7 +103,7 @@ _REVISION = re.compile(r"-v?\d+:\d+$")
 _UNITS = frozenset({"k", "b", "m", "x"})
 
 
-def _tokenize(name: str) -> list[str]:
+def tokenize_name(name: str) -> list[str]:
     """Return the letters and numbers of the last path segment as tokens; `kimik2` becomes `kimi k 2`."""
     tail = _REVISION.sub("", name.lower().rsplit("/", 1)[-1])
     return _TOKEN.findall(tail.replace("kimik", "kimi k"))
@@ -180,7 +185,7 @@ def identify(name: object) -> Model:
 
 @lru_cache(maxsize=512)
 def _identify(name: str) -> Model:
-    tokens = _tokenize(name)
+    tokens = tokenize_name(name)
     kimi_line = _parse_kimi_line(tokens)
     for position, token in enumerate(tokens):
         if token in _FAMILY_TOKENS:

@@ -255,9 +255,9 @@ def test_closed_reader_ends_the_emulator() -> None:
     ("arguments", "expected"),
     [
         ([], "known APIs: openai-chat, "),
-        (["openai"], "unknown API 'openai'; did you mean openai-chat? known APIs: "),
-        (["antropic"], "unknown API 'antropic'; did you mean anthropic? known APIs: "),
-        (["hermes"], "unknown API 'hermes'; known APIs: "),
+        (["opnai-chat"], "unknown API 'opnai-chat'; did you mean 'openai-chat'?"),
+        (["antropic"], "unknown API 'antropic'; did you mean 'anthropic'?"),
+        (["hermes"], "unknown API 'hermes'; known are openai-chat, "),
         (["anthropic", "--fault", "rate-limt"], "did you mean rate-limit?"),
         (["anthropic", "--fault", "reset=2"], "the rate must be between 0 and 1"),
         (["anthropic", "--fault", "reset@0"], "counted from 1"),

@@ -68,10 +68,10 @@ def test_an_unknown_model_gets_the_default():
 
 
 def test_profiles_are_listed():
-    from segue.wire.profiles import PROFILES
+    from segue.wire.registry import SERVERS
 
-    assert run("formats", "--profiles").lines == sorted(PROFILES)
-    assert run("formats", "--profiles", "--json").json == sorted(PROFILES)
+    assert run("formats", "--profiles").lines == sorted(SERVERS)
+    assert run("formats", "--profiles", "--json").json == sorted(SERVERS)
 
 
 def test_one_list_at_a_time():

@@ -43,7 +43,7 @@ def test_a_rule_is_found_in_any_case():
         (("rules", "ANT-99"), "there is no rule 'ANT-99'; did you mean ANT-"),
         (("rules", "nonsense"), "there is no rule 'nonsense'; `segue rules` lists all of them"),
         (("rules", "ANT-24", "--api", "anthropic"), "give either rule numbers or --api"),
-        (("rules", "--api", "antropic"), "did you mean anthropic?"),
+        (("rules", "--api", "antropic"), "did you mean 'anthropic'?"),
     ],
 )
 def test_bad_arguments_are_named(arguments: tuple[str, ...], message: str):

@@ -18,8 +18,7 @@ from segue.emulator.errors.breach import Breach, ErrorBuilder, ErrorTexts
 from segue.emulator.errors.profiles import PROFILES
 from segue.errors import InputError
 from segue.wire.base import ApiError, Wire
-from segue.wire.profiles import profile_wire
-from segue.wire.registry import WIRES
+from segue.wire.registry import SERVERS, WIRES
 from tests.conformance import bodies_chat as c
 from tests.conformance import bodies_foundry as f
 from tests.conformance import bodies_mistral as m
@@ -41,7 +40,7 @@ def error_builders(api: str, profile: str | None) -> Mapping[str, ErrorBuilder]:
 
 
 def wire(api: str, profile: str | None) -> Wire:
-    return WIRES[api] if profile is None else profile_wire(profile)
+    return WIRES[api] if profile is None else SERVERS[profile]
 
 
 def fault(api: str, body: Body, rule: str, profile: str | None = None, severity: str | None = "reject") -> Breach:
@@ -735,7 +734,7 @@ SHAPES_OF_ERRORS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", SHAPES_OF_ERRORS)
 def test_an_error_has_the_form_of_its_server(name: str) -> None:
-    speaker = WIRES[name] if name in WIRES else profile_wire(name)
+    speaker = WIRES[name] if name in WIRES else SERVERS[name]
     assert speaker.render_error(STANDARD_ERRORS) == SHAPES_OF_ERRORS[name]
     assert speaker.parse_error(400, SHAPES_OF_ERRORS[name]).message == "no"
 
@@ -751,9 +750,9 @@ def test_errors_with_a_request_id() -> None:
     assert qwen.keys() == {"error", "id", "request_id"}
     assert qwen["id"] == f"chatcmpl-{qwen['request_id']}"
     assert WIRES["qwen"].render_error(STANDARD_ERRORS) == qwen
-    minimax = profile_wire("minimax").render_error(STANDARD_ERRORS)
+    minimax = SERVERS["minimax"].render_error(STANDARD_ERRORS)
     assert minimax["error"] == {"type": "invalid_request_error", "message": "no", "http_code": "400"}
-    assert profile_wire("minimax").parse_error(400, minimax).message == "no"
+    assert SERVERS["minimax"].parse_error(400, minimax).message == "no"
 
 
 def test_findings_are_listed() -> None:

@@ -92,7 +92,7 @@ def test_a_body_that_is_too_large_is_refused_at_once(api: str, monkeypatch: pyte
     with start(api) as provider:
         largest = provider._app.max_body_bytes
         assert largest >= 20 * 2**20
-        monkeypatch.setattr(type(provider._app), "largest", 200_000)
+        monkeypatch.setattr(type(provider._app), "max_body_bytes", 200_000)
         sent = post(provider, body_of(api, "x" * 250_000))
         assert sent.status == (400 if api == "gemini" else 413)
         assert sent.body

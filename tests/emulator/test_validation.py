@@ -591,11 +591,13 @@ def test_sdk_chat_bodies_are_accepted() -> None:
     bodies = [*each_member(params, least("openai-chat"), {"model"})]
     assert len(bodies) > 150
     for body in filter(chat_fits, bodies):
-        assert openai_chat.validate(body) is None, body
+        assert openai_chat.validate(body, OPTIONS) is None, body
     for choice in values_of(members_of(params)["tool_choice"]):
         named = {"name": "text"}
         tools = [{"type": "function", "function": named}, {"type": "custom", "custom": named}]
-        assert openai_chat.validate({**least("openai-chat"), "tools": tools, "tool_choice": choice}) is None, choice
+        assert openai_chat.validate({**least("openai-chat"), "tools": tools, "tool_choice": choice}, OPTIONS) is None, (
+            choice
+        )
 
 
 def test_sdk_responses_bodies_are_accepted() -> None:
@@ -608,7 +610,7 @@ def test_sdk_responses_bodies_are_accepted() -> None:
         if body["input"] == []:
             continue
         whole = {**body, "tools": named} if "tool_choice" in body else body
-        assert openai_responses.validate(whole) is None, whole
+        assert openai_responses.validate(whole, OPTIONS) is None, whole
 
 
 @pytest.mark.parametrize("package", ["anthropic.types", "anthropic.types.beta"])
@@ -625,7 +627,7 @@ def test_sdk_messages_bodies_are_accepted(package: str) -> None:
             body["thinking"] = {**thinking, "budget_tokens": 1024}
         if "tool_choice" in body:
             body["tools"] = [{"name": "text", "input_schema": SCHEMA}]
-        assert anthropic.validate(body) is None, body
+        assert anthropic.validate(body, OPTIONS) is None, body
 
 
 def tags(union: Any) -> set[str]:

@@ -16,8 +16,7 @@ from segue.errors import InputError
 from segue.runtime import aws
 from segue.runtime.prices import cost
 from segue.runtime.providers import Endpoint, Secret, catalogue, first_available, resolve
-from segue.wire.profiles import PROFILES
-from segue.wire.registry import WIRES
+from segue.wire.registry import SERVERS, WIRES
 
 KEY = "sk-test-0123456789abcdef"
 HOME = {"HOME": "/nonexistent"}
@@ -46,7 +45,7 @@ def test_every_provider_has_a_known_api() -> None:
     assert set(WANTED) <= set(known)
     for provider in known.values():
         assert provider.api in WIRES
-        assert provider.profile is None or provider.profile in PROFILES
+        assert provider.profile is None or provider.profile in SERVERS
         assert provider.title
         assert provider.base_url.startswith(("https://", "http://127.0.0.1")) or provider.url_variables
         assert not provider.models or provider.default in provider.models
@@ -265,7 +264,7 @@ def test_known_provider_is_configurable_by_any_name() -> None:
         ({"base_url": "https://x", "key": KEY}, "providers.x.key", ""),
         ({}, "providers.x", "needs a base_url"),
         ({"base_url": 3}, "providers.x.base_url", "a string was expected"),
-        ({"base_url": "https://x", "api": "openai"}, "providers.x.api", "known are"),
+        ({"base_url": "https://x", "api": "opnai"}, "providers.x.api", "did you mean 'openai'?"),
         ({"base_url": "https://x", "profile": "grok"}, "providers.x.profile", "known are"),
         ({"base_url": "https://x", "models": 3}, "providers.x.models", "expected model names"),
         ({"base_url": "https://x", "models": {"m": {"context": "long"}}}, "providers.x.models", "expected model names"),

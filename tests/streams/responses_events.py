@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from segue.canonical.blocks import ToolCall
-from segue.wire.dialects.foundry import AZURE_FOUNDRY
+from segue.wire.dialects.azure_foundry import WIRE as AZURE_FOUNDRY
 from segue.wire.events import (
     BlockStart,
     Event,

@@ -10,7 +10,7 @@ import pytest
 from segue.canonical.blocks import Text, Thinking, ToolCall
 from segue.render.report import Report
 from segue.wire.base import ApiError
-from segue.wire.dialects.foundry import AZURE_FOUNDRY
+from segue.wire.dialects.azure_foundry import WIRE as AZURE_FOUNDRY
 from segue.wire.events import (
     BlockEnd,
     BlockStart,

@@ -13,7 +13,7 @@ from google.genai import errors, types
 
 from segue.canonical.blocks import Text, Thinking, ToolCall
 from segue.wire.base import ApiError
-from segue.wire.dialects.foundry import AZURE_FOUNDRY
+from segue.wire.dialects.azure_foundry import WIRE as AZURE_FOUNDRY
 from segue.wire.events import Event, Failed
 from segue.wire.gemini import GEMINI
 from segue.wire.openai_responses import OPENAI_RESPONSES

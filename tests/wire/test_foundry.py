@@ -10,7 +10,7 @@ import pytest
 import segue
 from segue.canonical.blocks import Opaque, ToolCall, ToolResponse
 from segue.wire.detect_body import detect_source, find_contradicting_api
-from segue.wire.dialects.foundry import AZURE_FOUNDRY
+from segue.wire.dialects.azure_foundry import WIRE as AZURE_FOUNDRY
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from segue.wire.registry import WIRES
 from tests.catalog.vendor_catalog import Sample, catalogue, samples

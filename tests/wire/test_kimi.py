@@ -11,7 +11,7 @@ import segue
 from segue.canonical.blocks import Thinking, responses_of
 from segue.canonical.request import Options, Reasoning, Reply, ToolChoice
 from segue.models import identify
-from segue.wire.dialects.kimi import KIMI
+from segue.wire.dialects.kimi import WIRE as KIMI
 from segue.wire.openai_chat import OPENAI_CHAT
 from tests.wire.conversion import convert_body, convert_reply, render_client_reply
 

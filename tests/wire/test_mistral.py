@@ -16,8 +16,8 @@ from segue.models import identify
 from segue.wire import ids
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import ApiError
-from segue.wire.dialects.kimi import KIMI
-from segue.wire.dialects.mistral import MISTRAL
+from segue.wire.dialects.kimi import WIRE as KIMI
+from segue.wire.dialects.mistral import WIRE as MISTRAL
 from segue.wire.ids import IdMap, mistral_scheme, nine_character_hash
 from segue.wire.openai_chat import OPENAI_CHAT
 from tests.wire.conversion import convert_body, convert_reply, render_client_reply

@@ -48,7 +48,7 @@ from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import ApiError, RenderContext
-from segue.wire.dialects.kimi import KIMI
+from segue.wire.dialects.kimi import WIRE as KIMI
 from segue.wire.ids import IdMap
 from segue.wire.names import NameMap
 from segue.wire.openai_chat import OPENAI_CHAT

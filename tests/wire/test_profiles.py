@@ -10,7 +10,7 @@ import pytest
 
 import segue
 from segue.conformance import profile_names
-from segue.wire.profiles import PROFILES
+from segue.wire.registry import SERVERS
 
 PARAMETERS = {"type": "object", "properties": {}}
 READ = {"type": "function", "function": {"name": "read", "parameters": PARAMETERS}}
@@ -64,14 +64,14 @@ PLAIN = {
 }
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", SERVERS)
 def test_commonly_accepted_body_is_unchanged(profile: str) -> None:
     out = segue.convert(PLAIN, source="openai-chat", target="openai-chat", profile=profile)
     assert json.dumps(out.body) == json.dumps(PLAIN)
     assert segue.repair(PLAIN, "openai-chat", profile=profile).changes == ()
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", SERVERS)
 def test_openai_only_options_are_dropped(profile: str) -> None:
     custom = {"id": "call_c", "type": "custom", "custom": {"name": "patch", "input": "x"}}
     made = convert_for_profile(
@@ -95,7 +95,7 @@ def test_openai_only_options_are_dropped(profile: str) -> None:
     assert [tool["type"] for tool in made["tools"]] == ["function"]
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", SERVERS)
 @pytest.mark.parametrize("source", ["anthropic", "kimi", "mistral"])
 def test_cross_api(profile: str, source: str) -> None:
     body = segue.convert(PLAIN, source="openai-chat", target=source).body
@@ -109,7 +109,7 @@ def test_cross_api(profile: str, source: str) -> None:
 
 
 def test_profile_names_equal_those_of_the_checker() -> None:
-    assert sorted(PROFILES) == list(profile_names())
+    assert sorted(SERVERS) == list(profile_names())
 
 
 @pytest.mark.parametrize(("profile", "named"), [("groq", {}), ("cerebras", {"name": "bob"})])

@@ -13,16 +13,15 @@ import segue
 from segue.canonical.json import encode_json
 from segue.fast import convert_fast
 from segue.pipeline import ConvertJob, convert_request
-from segue.wire.profiles import profile_wire
-from segue.wire.registry import WIRES
+from segue.wire.registry import SERVERS, WIRES
 from tests.wire.test_profiles import READ, assistant, assistant_calls, call, convert_for_profile, result, user
 
 SYSTEM = {"role": "system", "content": "s"}
 TWO = (user(), assistant_calls(call(), call("call_b"), content="hm"), result(), result("call_b"))
-SERVERS = ("llama.cpp", "vllm")
+TEMPLATE_SERVERS = ("llama.cpp", "vllm")
 
 
-@pytest.mark.parametrize("profile", SERVERS)
+@pytest.mark.parametrize("profile", TEMPLATE_SERVERS)
 @pytest.mark.parametrize("model", ["openai/gpt-oss-120b", "Llama-3.3-70B-Instruct", "llama3.1"])
 def test_calls_one_by_one(profile: str, model: str) -> None:
     made = convert_for_profile(profile, *TWO, model=model)["messages"]
@@ -51,7 +50,7 @@ def test_gpt_oss_has_reasoning_beside_calls_and_text_before_them() -> None:
     assert silent["messages"][1] == assistant_calls(call(), reasoning_content="why")
 
 
-@pytest.mark.parametrize("profile", [*SERVERS, "ollama"])
+@pytest.mark.parametrize("profile", [*TEMPLATE_SERVERS, "ollama"])
 def test_results_in_the_order_of_their_calls(profile: str) -> None:
     made = convert_for_profile(
         profile, user(), assistant_calls(call(), call("call_b")), result("call_b", "b"), result("call_a", "a")
@@ -59,7 +58,7 @@ def test_results_in_the_order_of_their_calls(profile: str) -> None:
     assert [message["content"] for message in made["messages"][2:]] == ["a", "b"]
 
 
-@pytest.mark.parametrize("profile", SERVERS)
+@pytest.mark.parametrize("profile", TEMPLATE_SERVERS)
 def test_mistrals_turns(profile: str) -> None:
     call_message = assistant_calls(call("abcdefgh1"))
     made = convert_for_profile(
@@ -80,7 +79,7 @@ def test_mistrals_turns(profile: str) -> None:
     assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
 
 
-@pytest.mark.parametrize("profile", SERVERS)
+@pytest.mark.parametrize("profile", TEMPLATE_SERVERS)
 def test_qwen_needs_a_user_message_and_no_later_system_text(profile: str) -> None:
     made = convert_for_profile(profile, SYSTEM, assistant_calls(call()), result(), SYSTEM, model="Qwen3.5-4B")[
         "messages"
@@ -94,7 +93,7 @@ def test_qwen_needs_a_user_message_and_no_later_system_text(profile: str) -> Non
 
 @pytest.mark.parametrize("source", ["openai-chat", "anthropic"])
 @pytest.mark.parametrize("model", ["gpt-oss-120b", "Llama-3.1-8B", "mistral-small-3.2", "Qwen3.5-4B", "GLM-4.6"])
-@pytest.mark.parametrize("profile", [*SERVERS, "ollama"])
+@pytest.mark.parametrize("profile", [*TEMPLATE_SERVERS, "ollama"])
 def test_fast_path_gives_the_same_body(profile: str, model: str, source: str) -> None:
     turns: list[dict[str, Any]] = []
     for number in range(6):
@@ -108,7 +107,7 @@ def test_fast_path_gives_the_same_body(profile: str, model: str, source: str) ->
     body: Any = {"messages": [SYSTEM, *turns, user()], "tools": [READ]}
     if source != "openai-chat":
         body = segue.convert(body, source="openai-chat", target=source).body
-    job = ConvertJob(profile_wire(profile), WIRES[source], base_wire=WIRES["openai-chat"], model=model)
+    job = ConvertJob(SERVERS[profile], WIRES[source], base_wire=WIRES["openai-chat"], model=model)
     quick, rendered = convert_fast(encode_json(body), job, min_size=0), convert_request(body, job).rendered
     if quick is not None:
         assert quick.data == encode_json(rendered.body)

@@ -12,9 +12,9 @@ from segue.canonical.blocks import responses_of
 from segue.canonical.request import Options, Reasoning
 from segue.models import identify
 from segue.wire.anthropic import ANTHROPIC
-from segue.wire.dialects.deepseek import DEEPSEEK
-from segue.wire.dialects.kimi import KIMI
-from segue.wire.dialects.qwen import QWEN
+from segue.wire.dialects.deepseek import WIRE as DEEPSEEK
+from segue.wire.dialects.kimi import WIRE as KIMI
+from segue.wire.dialects.qwen import WIRE as QWEN
 from segue.wire.openai_chat import OPENAI_CHAT
 from tests.wire.conversion import convert_body, convert_reply
 

@@ -61,9 +61,9 @@ def _list_tool_formats() -> Iterable[tuple[str, str]]:
 
 
 def _list_profiles() -> Iterable[tuple[str, str]]:
-    from segue.conformance import profile_names
+    from segue.wire.registry import SERVERS
 
-    return [(name, "") for name in profile_names()]
+    return [(name, "") for name in sorted(SERVERS)]
 
 
 ids = _make_completer(_list_ids)

@@ -30,7 +30,7 @@ from segue.store.events import CompressionApplied, CompressionUndone, ReplyBroke
 from segue.store.replay import ReplayState, replay_events
 from segue.view.format import format_count, format_notes, shorten
 from segue.view.lines import is_message
-from segue.wire.registry import WIRES, find_wire
+from segue.wire.registry import WIRES, find_row, find_wire
 
 __all__ = ["LAYERS", "Diagnosis", "diagnose"]
 
@@ -189,7 +189,8 @@ def _choose_target(
         targets = (r.event for r in later if isinstance(r.event, Sent | Switched) and r.event.target)
         following = next(targets, None)
         known, known_model = (following.target, following.model) if following is not None else (None, None)
-    chosen = target or known
+    row = find_row(target, argument="target") if target is not None else None
+    chosen = known if row is None else row.profile or row.name
     if chosen is None:
         raise InputError("no request was sent yet: name the target API with --to", path="target")
     if model is None and chosen == known:

@@ -23,9 +23,7 @@ class _ExportFormat(options.ApiName):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value in _DOCUMENTS:
             return value
-        if value not in (names := options.api_names()):
-            self.fail(f"unknown format '{value}'; known formats: {', '.join((*_DOCUMENTS, *names))}", param, ctx)
-        return value
+        return super().convert(value, param, ctx)
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         return f"known formats: {', '.join((*_DOCUMENTS, *options.api_names()))}"
@@ -99,7 +97,10 @@ def render_export(store: HistoryStore, summary: Summary, form: str, model: str |
         from segue.view.markdown import render_markdown
 
         return render_markdown(page).encode(errors="replace"), {}
-    if model is None and replayed.target == form:
+    from segue.wire.registry import find_row
+
+    row = find_row(form, argument="format")
+    if model is None and row.profile is None and replayed.target == row.name:
         model = replayed.model
     rendered = replayed.chat.render(cast("Api", form), model)
     return rendered.data, {"report": rendered.report.to_dict()}

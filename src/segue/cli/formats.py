@@ -53,14 +53,14 @@ def command(*, as_json: bool, model: str | None, profiles: bool, types: bool) ->
 
 
 def _show_profiles(*, as_json: bool) -> None:
-    from segue.conformance import profile_names
+    from segue.wire.registry import SERVERS
 
     if as_json:
         import msgspec
 
-        streams.write(msgspec.json.encode(profile_names()), b"\n")
+        streams.write(msgspec.json.encode(sorted(SERVERS)), b"\n")
         return
-    streams.write("".join(f"{name}\n" for name in profile_names()))
+    streams.write("".join(f"{name}\n" for name in sorted(SERVERS)))
 
 
 def _show_types(*, as_json: bool) -> None:

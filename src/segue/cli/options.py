@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -141,15 +140,18 @@ class Subcommands(click.Group):
 
 
 class ApiName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]  older clicks take none
-    """The name of an API. The registry is only imported when there is a value, not for `--help`."""
+    """The name of an API or a provider. The registry is only imported when there is a value, not for `--help`."""
 
     name = "API"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value not in (names := api_names()):
-            near = get_close_matches(str(value).lower().replace("_", "-"), names, 1)
-            hint = f" did you mean {near[0]}?" if near else ""
-            self.fail(f"unknown API '{value}';{hint} known APIs: {', '.join(names)}", param, ctx)
+        from segue.errors import InputError
+        from segue.wire.registry import find_row
+
+        try:
+            find_row(value, argument="")
+        except InputError as error:
+            self.fail(error.message, param, ctx)
         return value
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:

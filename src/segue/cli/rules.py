@@ -59,8 +59,11 @@ def command(numbers: tuple[str, ...], *, api: str | None, as_json: bool) -> None
 
 def _rule_numbers(api: str) -> set[str]:
     from segue import conformance
+    from segue.wire.registry import find_row
 
-    return {rule.number for rule in conformance.rules(api)} | set(conformance.not_checkable(api))
+    row = find_row(api, argument="api")
+    rules = conformance.rules(row.name, row.profile)
+    return {rule.number for rule in rules} | set(conformance.not_checkable(row.name, row.profile))
 
 
 def _list_lines(entries: Iterable[RulebookEntry]) -> Iterator[str]:

@@ -6,21 +6,11 @@ its size, and is never changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import pkgutil
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
-from segue.conformance import (
-    anthropic,
-    azure_foundry,
-    bedrock,
-    deepseek,
-    gemini,
-    kimi,
-    mistral,
-    openai_chat,
-    openai_responses,
-    profiles,
-    qwen,
-)
+from segue.conformance import profiles
 from segue.conformance.anthropic.request import AnthropicRequest
 from segue.conformance.azure_foundry.request import FoundryRequest
 from segue.conformance.bedrock.request import BedrockRequest
@@ -62,21 +52,16 @@ AnyRule = (
     | Rule[ResponsesRequest]
 )
 
-_RULE_SETS: Mapping[str, AnyRuleSet] = {
-    rule_set.api: rule_set
-    for rule_set in (
-        anthropic.RULE_SET,
-        azure_foundry.RULE_SET,
-        bedrock.RULE_SET,
-        deepseek.RULE_SET,
-        gemini.RULE_SET,
-        kimi.RULE_SET,
-        mistral.RULE_SET,
-        openai_chat.RULE_SET,
-        openai_responses.RULE_SET,
-        qwen.RULE_SET,
-    )
-}
+
+def _load_rule_sets() -> Iterator[AnyRuleSet]:
+    """Yields `RULE_SET` of every module here that has one: those with the name of an API."""
+    for found in pkgutil.iter_modules(__path__):
+        module = import_module(f"{__name__}.{found.name}")
+        if hasattr(module, "RULE_SET"):
+            yield module.RULE_SET
+
+
+_RULE_SETS: Mapping[str, AnyRuleSet] = {rule_set.api: rule_set for rule_set in _load_rule_sets()}
 
 
 def apis() -> tuple[str, ...]:
@@ -116,5 +101,5 @@ def not_checkable(api: str, profile: str | None = None) -> Mapping[str, str]:
 def _find_rule_set(api: str, profile: str | None = None) -> AnyRuleSet:
     if api not in _RULE_SETS:
         raise InputError(f"unknown API {quote(api)}; known APIs: {format_list(apis())}", path="api")
-    validate_profile(profile, api, profiles.RULE_SETS, profile_api=openai_chat.RULE_SET.api)
+    validate_profile(profile, api, profiles.RULE_SETS)
     return _RULE_SETS[api] if profile is None else profiles.RULE_SETS[profile]

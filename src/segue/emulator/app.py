@@ -31,7 +31,7 @@ from segue.emulator.signatures import digest
 from segue.emulator.steps import ErrorStep, ReplySteps, TextStep, WaitStep
 from segue.errors import InputError
 from segue.wire.base import ApiError
-from segue.wire.profiles import profile_wire
+from segue.wire.registry import SERVERS
 
 __all__ = ["App"]
 
@@ -79,7 +79,7 @@ class App:
         self._cache = PromptCache()
         self._repeat_counts: dict[str, int] = {}
         self._standard_errors = errors.standard_errors(provider.api)
-        self._render_error = (provider.wire if profile is None else profile_wire(profile)).render_error
+        self._render_error = (provider.wire if profile is None else SERVERS[profile]).render_error
 
     @property
     def max_body_bytes(self) -> int:

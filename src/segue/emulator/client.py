@@ -15,21 +15,6 @@ from segue.wire.registry import WIRES
 __all__ = ["PreparedRequest", "Response", "build_request", "post"]
 
 _KEY = "segue-emulator"
-_PATHS = {
-    "openai-responses": "/v1/responses",
-    "azure-foundry": "/openai/v1/responses",
-    "anthropic": "/v1/messages",
-    "gemini": "/v1beta/models/{model}:{verb}",
-    "bedrock": "/model/{model}/{verb}",
-    "deepseek": "/chat/completions",
-    "qwen": "/compatible-mode/v1/chat/completions",
-}
-_CHAT = "/v1/chat/completions"
-_VERBS = {
-    "gemini": ("generateContent", "streamGenerateContent?alt=sse"),
-    "bedrock": ("converse", "converse-stream"),
-}
-_KEY_HEADERS = {"anthropic": "x-api-key", "gemini": "x-goog-api-key", "azure-foundry": "api-key"}
 
 
 class Response(NamedTuple):
@@ -61,21 +46,20 @@ def build_request(
     headers: Mapping[str, str] | None = None,
 ) -> PreparedRequest:
     """Builds the HTTP request of an API. A model in the path is `model`, the body's, or the default one."""
+    wire = WIRES[api]
+    path = wire.base_path + ((stream and wire.stream_path) or wire.path)
     if not isinstance(body, bytes):
         body = dict(body)
-        if api in _VERBS:
+        if "{model}" in path:
             named = [body.pop(name, None) for name in ("modelId", "model")]
             model = model or next((name for name in named if isinstance(name, str)), None)
         else:
             body = {**body, **({"model": model} if model else {}), **({"stream": True} if stream else {})}
         body = msgspec.json.encode(body)
-    path = _PATHS.get(api, _CHAT)
-    if api in _VERBS:
-        path = path.format(model=quote(model or WIRES[api].default_model, safe=""), verb=_VERBS[api][stream])
+    path = path.replace("{model}", quote(model or wire.default_model, safe=""))
     sent = {"content-type": "application/json", "anthropic-version": "2023-06-01", **(headers or {})}
     if key is not None and "authorization" not in sent:
-        name = _KEY_HEADERS.get(api, "authorization")
-        sent[name] = key if name != "authorization" else f"Bearer {key}"
+        sent[wire.key_header] = key if wire.key_header != "authorization" else f"Bearer {key}"
     return PreparedRequest(path, body, sent)
 
 

@@ -26,8 +26,8 @@ from segue.emulator.faults import FaultPlan
 from segue.emulator.http_messages import HttpRequest, HttpResponse, Recorded
 from segue.emulator.model.script import Script
 from segue.emulator.providers import PROVIDERS
-from segue.errors import InputError, require_string, validate_profile
-from segue.wire.profiles import PROFILES
+from segue.errors import InputError, require_string
+from segue.wire.registry import find_row
 
 __all__ = ["Emulator", "start"]
 
@@ -267,16 +267,14 @@ def start(
     `keys` are the accepted keys (on Bedrock a bearer token, or `access key:secret`); by default any key is. `faults`
     are those of `FaultPlan`; `slow-start` and `stall` last `patience` seconds. `on_request` is called for each request.
     """
-    if api not in PROVIDERS:
-        raise InputError(f"unknown API {api!r}; known APIs: {', '.join(PROVIDERS)}", path="api")
-    validate_profile(profile, api, PROFILES, profile_api="openai-chat")
+    row = find_row(api, profile, argument="api")
     if port not in range(_LAST_PORT + 1):
         raise InputError(f"a number from 0 to {_LAST_PORT} was expected, not {port!r}", path="port")
     if not _is_seconds(patience):
         raise InputError(f"a number of seconds was expected, not {patience!r}", path="patience")
     app = App(
-        PROVIDERS[api](seed),
-        profile=profile,
+        PROVIDERS[row.name](seed),
+        profile=row.profile,
         strict=strict,
         keys=_check_keys(keys),
         script=_load_script(script),

@@ -7,10 +7,8 @@ the variable, never hold the key.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -21,9 +19,9 @@ from segue.errors import InputError, require_string
 from segue.models import is_same_model
 from segue.runtime import aws
 from segue.runtime.secret import Secret
+from segue.specs.providers import load_providers
 from segue.wire.detect_model import detect
-from segue.wire.profiles import PROFILES
-from segue.wire.registry import WIRES
+from segue.wire.registry import SERVERS, find_row
 
 __all__ = ["Endpoint", "Model", "Provider", "Secret", "catalogue", "first_available", "is_local", "resolve"]
 
@@ -37,8 +35,6 @@ _SETTINGS = frozenset(
     {"title", "api", "profile", "base_url", "key_variable", "tool_format", "model", "models", "headers"}
 )
 _KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"})
-# The provider for a model name without provider, by the API detected for it.
-_PROVIDER_BY_API = {"kimi": "moonshot", "qwen": "dashscope", "openai-responses": "openai", "azure-foundry": "azure"}
 _ARN = "arn:aws:bedrock"
 # Minimum similarity for a «did you mean» suggestion.
 _MIN_SIMILARITY = 0.7
@@ -133,11 +129,11 @@ def catalogue(config: Config | None = None) -> dict[str, Provider]:
 
 @cache
 def _load_shipped() -> Mapping[str, Provider]:
-    data = resources.files("segue.runtime").joinpath("providers.toml").read_text("utf-8")
-    rows: dict[str, dict[str, Any]] = tomllib.loads(data)
-    for row in rows.values():
-        row["models"] = {name: {"context": context} for name, context in row.get("models", {}).items()}
-    return {name: msgspec.convert({"name": name, **row}, Provider) for name, row in rows.items()}
+    shipped: dict[str, Provider] = {}
+    for name, row in load_providers().items():
+        models = {model: {"context": context} for model, context in row.get("models", {}).items()}
+        shipped[name] = msgspec.convert({**row, "name": name, "models": models}, Provider)
+    return shipped
 
 
 def _validate_settings(name: str, given: object) -> dict[str, Any]:
@@ -155,11 +151,12 @@ def _validate_settings(name: str, given: object) -> dict[str, Any]:
             raise InputError(f"unknown setting; {hint}", path=f"{where}.{key}")
         if key not in ("models", "headers", "key_variable"):
             require_string(value, f"{where}.{key}")
-    if (api := row.get("api")) is not None and api not in WIRES:
-        raise InputError(f"{api!r} is not a known API; known are {', '.join(WIRES)}", path=f"{where}.api")
-    if (profile := row.get("profile")) is not None and profile not in PROFILES:
+    if "api" in row:
+        found = find_row(row["api"], argument=f"{where}.api")
+        row = {**({"profile": found.profile} if found.profile else {}), **row, "api": found.name}
+    if (profile := row.get("profile")) is not None and profile not in SERVERS:
         raise InputError(
-            f"{profile!r} is not a known profile; known are {', '.join(PROFILES)}", path=f"{where}.profile"
+            f"{profile!r} is not a known profile; known are {', '.join(sorted(SERVERS))}", path=f"{where}.profile"
         )
     return row
 
@@ -267,15 +264,20 @@ def _split_name(name: str, known: Mapping[str, Provider]) -> tuple[Provider, str
         hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
         raise InputError(f"{first!r} is not a known provider; {hint}", path="model")
     detected = detect(name)
-    owner = _PROVIDER_BY_API.get(detected.target, detected.target)
-    if owner == _CHAT:
+    owner = _find_owner(detected.target)
+    if detected.target == _CHAT:
         # Many providers serve Chat Completions: only OpenAI's own models imply their provider.
-        owner = "openai" if detected.model.family == "gpt" else ""
-    if owner not in known:
+        owner = _find_owner("openai-responses") if detected.model.family == "gpt" else None
+    if owner is None:
         raise InputError(
             f"can't tell the provider of {name!r}: write PROVIDER/{name}; known are {', '.join(known)}", path="model"
         )
     return known[owner], name
+
+
+def _find_owner(api: str) -> str | None:
+    """The provider for a model name without provider: the first with this API and without a profile."""
+    return next((name for name, row in _load_shipped().items() if (row.api, row.profile) == (api, None)), None)
 
 
 def _find_provider(name: str, known: Mapping[str, Provider]) -> Provider | None:

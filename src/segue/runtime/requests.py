@@ -18,16 +18,13 @@ import msgspec
 
 from segue.runtime import aws
 from segue.runtime.providers import Endpoint
+from segue.wire.registry import WIRES
 
 __all__ = ["HttpRequest", "models_request", "stream_request"]
 
 _JSON = "application/json"
 _EVENT_STREAM = "text/event-stream"
 _AWS_EVENT_STREAM = "application/vnd.amazon.eventstream"
-_KEY_HEADERS = {"anthropic": "x-api-key", "gemini": "x-goog-api-key", "azure-foundry": "api-key"}
-_RESPONSES = frozenset({"openai-responses", "azure-foundry"})
-# APIs with the model in the URL, and the key of the model in the body.
-_MODEL_IN_URL = {"gemini": b"model", "bedrock": b"modelId"}
 _ANTHROPIC_VERSION = "2023-06-01"
 _GEMINI_VERSION = re.compile(r"/v\d+(?:alpha|beta)?\d*$")
 _BEDROCK_RUNTIME_HOST = "bedrock-runtime."
@@ -54,8 +51,9 @@ def stream_request(
 ) -> HttpRequest:
     """The request for a streamed reply. `credentials` come from the endpoint's signer; `now` is UTC."""
     body = list(fragments)
-    if (key := _MODEL_IN_URL.get(endpoint.api)) is not None:
-        body = _remove_key(body, key)
+    wire = WIRES[endpoint.api]
+    if "{model}" in wire.path:
+        body = _remove_key(body, wire.model_key.encode())
     accept = _AWS_EVENT_STREAM if endpoint.api == "bedrock" else _EVENT_STREAM
     headers = {"content-type": _JSON, "accept": accept}
     return _add_auth_headers(endpoint, HttpRequest("POST", _stream_url(endpoint), headers, body), now, credentials)
@@ -83,16 +81,15 @@ def models_request(endpoint: Endpoint, *, now: datetime, credentials: aws.Creden
 
 
 def _stream_url(endpoint: Endpoint) -> str:
-    base, model = endpoint.base_url, quote(endpoint.model, safe="")
+    base, wire = endpoint.base_url, WIRES[endpoint.api]
     if endpoint.api == "anthropic":
-        return f"{_anthropic_base_url(base)}/v1/messages"
+        base = _anthropic_base_url(base)
     if endpoint.api == "gemini":
         # Tuned models have a prefix such as tunedModels/.
         folder, _, name = endpoint.model.rpartition("/")
         return f"{_gemini_base_url(base)}/{folder or 'models'}/{quote(name, safe='')}:streamGenerateContent?alt=sse"
-    if endpoint.api == "bedrock":
-        return f"{base}/model/{model}/converse-stream"
-    return f"{base}/responses" if endpoint.api in _RESPONSES else f"{base}/chat/completions"
+    path = wire.stream_path or wire.path
+    return base + path.replace("{model}", quote(endpoint.model, safe=""))
 
 
 def _anthropic_base_url(base: str) -> str:
@@ -111,7 +108,7 @@ def _add_auth_headers(
     if endpoint.api == "anthropic":
         headers.setdefault("anthropic-version", _ANTHROPIC_VERSION)
     if endpoint.key is not None:
-        name = "authorization" if endpoint.bearer else _KEY_HEADERS.get(endpoint.api, "authorization")
+        name = "authorization" if endpoint.bearer else WIRES[endpoint.api].key_header
         headers[name] = endpoint.key.reveal() if name != "authorization" else f"Bearer {endpoint.key.reveal()}"
     elif credentials is not None:
         signed = {name: value for name, value in headers.items() if name == "content-type"}

@@ -17,15 +17,11 @@ from segue.errors import InputError
 from segue.runtime.masking import SecretMask, find_hidden_secrets
 from segue.runtime.permissions import Grants, Permissions
 from segue.runtime.tooling import ApprovalRequest, Approver, Arguments, Context, Tool, ToolError
+from segue.runtime.tools import standard_names
 
 __all__ = ["ToolSource", "Toolbox", "find_schema_error"]
 
 ToolSource: TypeAlias = Callable[[], Sequence[Tool]]
-# Built-in tools that a session may not have: a rule for one of them is still valid.
-_STANDARD_NAMES = """
-read_file list_dir glob grep write_file edit_file shell fetch_url todo task
-"""
-_STANDARD = frozenset(_STANDARD_NAMES.split())
 _MAX_PROBLEMS = 8
 _MAX_PROBLEM_LENGTH = 300
 
@@ -50,7 +46,8 @@ class Toolbox:
         self._own_tools = tuple(tools)
         self._sources = tuple(sources)
         self._selected: frozenset[str] | None = None
-        self._known_names = _STANDARD | _tool_names(self._own_tools)
+        # A rule for a built-in tool is valid in a session without it too.
+        self._known_names = standard_names() | _tool_names(self._own_tools)
         self._grants = Grants()
         self._last_approval: asyncio.Future[None] | None = None
         self._loaded: tuple[Tool, ...] = ()

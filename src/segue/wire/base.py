@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from segue.wire.stream_parser import StreamParser
     from segue.wire.stream_renderer import StreamRenderer
 
-__all__ = ["ApiError", "Fetch", "RenderContext", "Wire"]
+__all__ = ["ApiError", "BodyTool", "Fetch", "RenderContext", "Wire"]
 
 JsonObject = dict[str, Any]
 Fetch = Callable[[str], tuple[bytes, str]]
@@ -53,15 +53,34 @@ class ApiError:
 
 
 @dataclass(frozen=True)
+class BodyTool:
+    """A hosted tool that is a field of the body, not an entry of `tools`.
+
+    The field holds the tool's options, or true where they have a key of their own, `options_key`.
+    """
+
+    key: str
+    options_key: str | None = None
+    with_functions: bool = True
+    """Whether it is known to work together with function tools."""
+
+
+@dataclass(frozen=True)
 class Wire:
-    """One API. `constraints` returns the row for a model; `default_model` is used where a body names none."""
+    """One API: a row of the registry.
+
+    `constraints` returns the row for a model; `default_model` is used where a body names none.
+    """
 
     name: str
-    kind: Literal["wire", "dialect", "text"]
+    kind: Literal["wire", "dialect", "server"]
+    """`server`: a server profile. Its `name` is that of the API, `profile` is its own."""
     provider: str
     title: str
     default_model: str
     tool_format: str
+    path: str
+    """The path of a request below the base URL, with `{model}` where it names the model."""
     constraints: Callable[[Model], Constraints]
     ids: Callable[[Model], IdScheme]
     names: Callable[[Model], NameRule]
@@ -88,8 +107,28 @@ class Wire:
     """Options that only the provider's own APIs share, by name, with the key each has in this API."""
     meaningful_when_false: frozenset[str] = frozenset()
     """Keys of a body whose value `false` is not the default, so that dropping it must be reported."""
+    profile: str | None = None
+    """The name of the server profile; None for a provider's own API."""
     on: str | None = None
     """The wire that a dialect is a variant of."""
+    families: tuple[str, ...] = ()
+    """Model families whose own API this is."""
+    served_families: frozenset[str] | None = None
+    """All model families that the provider serves; None if it serves any."""
+    base_path: str = ""
+    """The path of the provider's base URL."""
+    stream_path: str | None = None
+    """The path of a request for a stream; None if the body asks for it."""
+    key_header: str = "authorization"
+    """The header of the API key; in `authorization` it is a bearer token."""
+    model_key: str = "model"
+    """The key of a body that names the model."""
+    tool_formats: frozenset[str] | None = None
+    """Tool formats that it accepts besides text formats; None for those of all APIs on the same wire."""
+    tool_format_ids: IdScheme | None = None
+    """The ids that its own tool format requires on other APIs too; None where those of the other API are kept."""
+    body_tool: BodyTool | None = None
+    """The hosted tool that a field of the body declares."""
     fast_path: FastPath | None = None
     """The fast path of this wire; None where it has only the full pipeline."""
 
@@ -97,3 +136,8 @@ class Wire:
     def conversation_key(self) -> str:
         """The key of a body that holds its messages."""
         return self.fast_path.conversation_key if self.fast_path is not None else "messages"
+
+    @property
+    def base_api(self) -> str:
+        """The API whose body shape this one has: its own, or that of the wire it is a variant of."""
+        return self.on or self.name

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from segue.errors import InputError
-from segue.models import identify
 from segue.wire.json_values import json_type_name
 from segue.wire.openai_responses.required_fields import is_openai_item
+from segue.wire.registry import WIRES, api_of_model
 
 __all__ = ["detect_source", "find_contradicting_api"]
 
@@ -45,12 +45,11 @@ _BEDROCK_BLOCKS = frozenset(
 )
 _CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal", "document_url"})
 _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "server_tool_use", "image"})
-_CHAT_FAMILIES = {"kimi": "kimi", "mistral": "mistral", "deepseek": "deepseek", "qwen": "qwen"}
 # Keys that hold the conversation in one API only.
-_ROOT_KEYS = {"input": "openai-responses", "contents": "gemini"}
-# API → wire whose body shape it has; any other has the shape of openai-chat.
-_BASE_APIS = {name: name for name in ("anthropic", "bedrock", *_ROOT_KEYS.values())} | {
-    "azure-foundry": "openai-responses"
+_ROOT_KEYS = {
+    wire.conversation_key: wire.name
+    for wire in WIRES.values()
+    if wire.on is None and wire.conversation_key != "messages"
 }
 # AZF-01, AZF-02
 _FOUNDRY_KEYS = frozenset({"agent_reference", "agent"})
@@ -73,15 +72,15 @@ def detect_source(body: Mapping[str, Any]) -> str:
     if "bedrock" in found:
         return "bedrock"
     model = body.get("model")
-    family = identify(model if isinstance(model, str) else None).family
-    if "anthropic" in found or (not found and family == "claude"):
+    owner = api_of_model(model if isinstance(model, str) else "")
+    if "anthropic" in found or (not found and owner == "anthropic"):
         return "anthropic"
-    return _CHAT_FAMILIES.get(family, "openai-chat")
+    return owner if owner is not None and WIRES[owner].base_api == "openai-chat" else "openai-chat"
 
 
 def find_contradicting_api(body: Mapping[str, Any], api: str) -> str | None:
     """The wire that a body certainly belongs to, where that is not the wire of `api`; else None."""
-    expected = _BASE_APIS.get(api, "openai-chat")
+    expected = WIRES[api].base_api
     found: set[str] = set()
     root = _api_by_root_key(body)
     for sign in _certain_apis(body) if root is None else (root,):

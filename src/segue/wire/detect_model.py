@@ -1,8 +1,7 @@
 """`segue.detect`: wire, dialect and tool format of a model, by its name alone.
 
-A table has them for each family. A name that includes its service, such as `bedrock/…` or `openrouter/…`, overrides
-the family's own API; the tool format is the model's where that API supports it. The table may name APIs that segue does
-not implement yet.
+The registry has the API of each model family. A name that includes its service, such as `bedrock/…` or `openrouter/…`,
+overrides the family's own API; the tool format is the model's where that API supports it.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ from msgspec import Struct
 
 from segue.errors import require_string
 from segue.models import Model, identify
+from segue.specs.providers import load_services, providers_by_name
+from segue.wire.registry import SERVERS, WIRES, api_of_family, family_of_model
 
 __all__ = ["Detected", "detect"]
 
@@ -32,54 +33,6 @@ class Detected(Struct, frozen=True):
 
 
 _CHAT = "openai-chat"
-# Family → wire, dialect, tool format. Any other or unknown family is openai-chat with openai tools.
-_FAMILIES: dict[str, tuple[str, str | None, str]] = {
-    "gpt": (_CHAT, None, "openai"),
-    "claude": ("anthropic", None, "anthropic"),
-    "gemini": ("gemini", None, "gemini"),
-    "mistral": (_CHAT, "mistral", "mistral"),
-    "kimi": (_CHAT, "kimi", "kimi"),
-    "deepseek": (_CHAT, "deepseek", "deepseek"),
-    "qwen": (_CHAT, "qwen", "qwen"),
-}
-_DEFAULT = (_CHAT, None, "openai")
-# Service in front of a model name (`service/model`) → its wire.
-_SERVICES: dict[str, str] = {
-    "azure": _CHAT,
-    "azure-foundry": "azure-foundry",
-    "azure_ai": "azure-foundry",
-    "foundry": "azure-foundry",
-    "bedrock": "bedrock",
-    "cerebras": _CHAT,
-    "deepinfra": _CHAT,
-    "fireworks": _CHAT,
-    "fireworks_ai": _CHAT,
-    "groq": _CHAT,
-    "huggingface": _CHAT,
-    "lmstudio": _CHAT,
-    "ollama": _CHAT,
-    "openrouter": _CHAT,
-    "together": _CHAT,
-    "together_ai": _CHAT,
-    "vllm": _CHAT,
-}
-# Vendor in front of a model name → family, for model names without a known family.
-_VENDORS: dict[str, str] = {
-    "anthropic": "claude",
-    "alibaba": "qwen",
-    "dashscope": "qwen",
-    "deepseek": "deepseek",
-    "deepseek-ai": "deepseek",
-    "gemini": "gemini",
-    "google": "gemini",
-    "kimi": "kimi",
-    "mistral": "mistral",
-    "mistralai": "mistral",
-    "moonshot": "kimi",
-    "moonshotai": "kimi",
-    "openai": "gpt",
-    "qwen": "qwen",
-}
 # `us.anthropic.claude-sonnet-4-20250514-v1:0`: a vendor with a dot, perhaps a region before it.
 _BEDROCK_ID = re.compile(
     r"(?:[a-z]{2,6}(?:-gov)?\.)?"
@@ -93,26 +46,35 @@ _RESPONSES_ONLY = frozenset({"codex", "pro", "deep", "computer"})
 def detect(model: str) -> Detected:
     """Wire, dialect and tool format of a model name; an unknown name gives `openai-chat` and `openai`."""
     require_string(model, "model")
-    parts = [part for part in model.strip().lower().split("/") if part]
-    known = identify(model.strip())
-    family = known.family or next((_VENDORS[part] for part in parts[:-1] if part in _VENDORS), "")
-    wire, dialect, tool_format = _FAMILIES.get(family, _DEFAULT)
+    name = model.strip()
+    parts = [part for part in name.lower().split("/") if part]
+    family = family_of_model(name) or _family_of_vendor(parts[:-1])
+    wire = WIRES[api_of_family(family) or _CHAT]
+    base, dialect, tool_format = wire.base_api, wire.name if wire.on is not None else None, wire.tool_format
+    known = identify(name)
     if known.line == "k3":
         # KIM-08: K3 ignores ids, so it does not need K2's form.
         tool_format = "openai"
-    served = _service_wire(parts)
+    served = _service_api(parts)
     if served is not None:
-        tool_format = "openai" if served == _CHAT and wire != _CHAT else tool_format
-        wire, dialect = served, None
+        tool_format = "openai" if served == _CHAT and base != _CHAT else tool_format
+        base, dialect = served, None
     elif family == "gpt" and _RESPONSES_ONLY & set(re.split(r"[^a-z]+", parts[-1])):
-        wire = "openai-responses"
-    return Detected(wire, dialect, tool_format, known)
+        base = "openai-responses"
+    return Detected(base, dialect, tool_format, known)
 
 
-def _service_wire(parts: list[str]) -> str | None:
-    """The wire of the service that the name includes."""
-    if len(parts) > 1 and parts[0] in _SERVICES:
-        return _SERVICES[parts[0]]
+def _family_of_vendor(parts: list[str]) -> str:
+    """The model family of the provider that the name includes, for model names without a known family."""
+    rows = providers_by_name()
+    found = (WIRES[rows[part]["api"]].families for part in parts if part in rows and "profile" not in rows[part])
+    return next((families[0] for families in found if families), "")
+
+
+def _service_api(parts: list[str]) -> str | None:
+    """The API of the service that the name includes."""
+    if len(parts) > 1 and (parts[0] in SERVERS or parts[0] in load_services()):
+        return SERVERS[parts[0]].name if parts[0] in SERVERS else load_services()[parts[0]]
     if parts and (_BEDROCK_ID.fullmatch(parts[-1]) or parts[0].startswith("arn:aws:bedrock")):
         return "bedrock"
     return None

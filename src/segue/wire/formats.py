@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from segue.errors import InputError, require_string, unknown_name
 from segue.models import Model
 from segue.wire.base import Wire
 from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
+from segue.wire.registry import WIRES
 from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["TOOL_FORMATS", "ToolFormat", "find_tool_format", "id_scheme_for"]
@@ -21,24 +24,31 @@ class ToolFormat(Struct, frozen=True):
     ids: IdScheme | None = None
 
 
-# MIS-01: Mistral accepts only its own id form, which every other Chat API accepts too.
-_CHAT_WIRES = frozenset({"openai-chat", "kimi", "deepseek", "qwen"})
-# Text tool formats work on every API.
-_ALL_WIRES = _CHAT_WIRES | {"openai-responses", "anthropic", "gemini", "bedrock", "azure-foundry", "mistral"}
 _TEXT_ID_SCHEMES = {"kimi-text": kimi_scheme(), "mistral-text": mistral_scheme()}
 
+
+def _accepts(wire: Wire, tool_format: str) -> bool:
+    if wire.tool_formats is not None:
+        return tool_format in wire.tool_formats
+    return any(other.tool_format == tool_format for other in WIRES.values() if other.base_api == wire.base_api)
+
+
+def _list_native_formats() -> Iterator[ToolFormat]:
+    """The tool formats of the APIs, in registry order; the first API with a format decides its ids."""
+    owners: dict[str, Wire] = {}
+    for wire in WIRES.values():
+        owners.setdefault(wire.tool_format, wire)
+    for name, owner in owners.items():
+        accepting = frozenset(wire.name for wire in WIRES.values() if _accepts(wire, name))
+        yield ToolFormat(name, accepting, owner.tool_format_ids)
+
+
+# Text tool formats work on every API.
 TOOL_FORMATS: dict[str, ToolFormat] = {
     form.name: form
     for form in (
-        ToolFormat("openai", _CHAT_WIRES | {"openai-responses", "azure-foundry"}),
-        ToolFormat("anthropic", frozenset({"anthropic", "bedrock"})),
-        ToolFormat("gemini", frozenset({"gemini"})),
-        ToolFormat("bedrock", frozenset({"bedrock"})),
-        ToolFormat("mistral", _CHAT_WIRES | {"mistral", "bedrock"}, mistral_scheme()),
-        ToolFormat("kimi", _CHAT_WIRES, kimi_scheme()),
-        ToolFormat("deepseek", _CHAT_WIRES),
-        ToolFormat("qwen", _CHAT_WIRES),
-        *(ToolFormat(name, _ALL_WIRES, _TEXT_ID_SCHEMES.get(name)) for name in TEXT_FORMATS),
+        *_list_native_formats(),
+        *(ToolFormat(name, frozenset(WIRES), _TEXT_ID_SCHEMES.get(name)) for name in TEXT_FORMATS),
     )
 }
 

@@ -1,46 +1,124 @@
-"""All wires and dialects by name. The command line, the tests and the docs iterate this table."""
+"""The registry: one row for each API and each server profile.
+
+The five wires are named here. Dialects and server profiles are the modules of `wire/dialects`: each has a constant
+`WIRE`, or `WIRES` for several. The command line, the tests and the docs iterate these tables.
+"""
 
 from __future__ import annotations
 
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+
 from msgspec import Struct
 
-from segue.errors import require_string, unknown_name
+from segue.errors import InputError, require_string, unknown_name, validate_profile
+from segue.models import identify, tokenize_name
+from segue.specs.providers import load_services, providers_by_name
+from segue.wire import dialects
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
 from segue.wire.bedrock import BEDROCK
-from segue.wire.dialects.deepseek import DEEPSEEK
-from segue.wire.dialects.foundry import AZURE_FOUNDRY
-from segue.wire.dialects.kimi import KIMI
-from segue.wire.dialects.mistral import MISTRAL
-from segue.wire.dialects.qwen import QWEN
 from segue.wire.gemini import GEMINI
 from segue.wire.openai_chat import OPENAI_CHAT
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from segue.wire.text.registry import FORMATS
 
-__all__ = ["WIRES", "Format", "find_wire", "formats"]
+__all__ = [
+    "SERVERS",
+    "WIRES",
+    "Format",
+    "api_of_family",
+    "api_of_model",
+    "family_of_model",
+    "find_row",
+    "find_wire",
+    "formats",
+]
 
-_ALL_WIRES = (
-    OPENAI_CHAT,
-    OPENAI_RESPONSES,
-    ANTHROPIC,
-    GEMINI,
-    BEDROCK,
-    AZURE_FOUNDRY,
-    MISTRAL,
-    KIMI,
-    DEEPSEEK,
-    QWEN,
-)
-WIRES: dict[str, Wire] = {wire.name: wire for wire in _ALL_WIRES}
+_BASE_WIRES = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, BEDROCK)
+# The first dialects in lists and tables; others follow in alphabetical order of their modules.
+_FIRST = ("azure_foundry", "mistral", "kimi", "deepseek", "qwen")
+
+
+def _load_dialects() -> Iterator[Wire]:
+    found = [module.name for module in pkgutil.iter_modules(dialects.__path__)]
+    for name in (*_FIRST, *(name for name in found if name not in _FIRST)):
+        yield from _wires_of(import_module(f"{dialects.__name__}.{name}"))
+
+
+def _wires_of(module: ModuleType) -> tuple[Wire, ...]:
+    wires = (module.WIRE,) if hasattr(module, "WIRE") else getattr(module, "WIRES", ())
+    if not wires:
+        raise ImportError(f"{module.__name__} has no constant WIRE", name=module.__name__, path=module.__file__)
+    return wires
+
+
+def _index_by_name(wires: Iterator[Wire]) -> tuple[dict[str, Wire], dict[str, Wire]]:
+    apis: dict[str, Wire] = {wire.name: wire for wire in _BASE_WIRES}
+    servers: dict[str, Wire] = {}
+    for wire in wires:
+        table, name = (apis, wire.name) if wire.profile is None else (servers, wire.profile)
+        if name in table:
+            raise ImportError(f"two rows of the registry have the name {name}")
+        table[name] = wire
+    return apis, servers
+
+
+WIRES, SERVERS = _index_by_name(_load_dialects())
+"""APIs by name, and server profiles by name."""
+
+
+def find_row(name: str, profile: str | None = None, *, argument: str) -> Wire:
+    """The row of an API, a provider, a server profile or a service, in this order; with the profile where one is given.
+
+    Raises `InputError` for an unknown name, with the nearest one.
+    """
+    require_string(name, argument)
+    row = WIRES.get(name) or _find_provider_row(name)
+    if row is None:
+        others = (*providers_by_name(), *SERVERS, *load_services())
+        raise unknown_name("API", name, WIRES, path=argument, others=others)
+    if profile is None:
+        return row
+    validate_profile(profile, row.name, SERVERS)
+    if row.profile not in (None, profile):
+        raise InputError(f"{name} has the profile {row.profile}; it can't have {profile} too", path="profile")
+    return SERVERS[profile]
+
+
+def _find_provider_row(name: str) -> Wire | None:
+    provider = providers_by_name().get(name)
+    if provider is not None:
+        return SERVERS[provider["profile"]] if "profile" in provider else WIRES[provider["api"]]
+    api = load_services().get(name)
+    return SERVERS.get(name) or (WIRES[api] if api is not None else None)
 
 
 def find_wire(name: str, *, argument: str) -> Wire:
-    require_string(name, argument)
-    wire = WIRES.get(name)
-    if wire is None:
-        raise unknown_name("API", name, WIRES, path=argument)
-    return wire
+    """The wire of an API, also by the name of a provider, a server profile or a service; profiles do not count."""
+    return WIRES[find_row(name, argument=argument).name]
+
+
+# Where two APIs of one vendor serve a family, the first counts.
+_FAMILY_APIS = {family: wire.name for wire in reversed(WIRES.values()) for family in wire.families}
+
+
+def api_of_family(family: str) -> str | None:
+    """The API of the vendor that makes the models of a family; None where segue has none for it."""
+    return _FAMILY_APIS.get(family)
+
+
+def family_of_model(model: str) -> str:
+    """The family of a model name: one that `identify` has rules for, or one that an API lists; else `""`."""
+    known = identify(model).family
+    return known or next((token for token in tokenize_name(model) if token in _FAMILY_APIS), "")
+
+
+def api_of_model(model: str) -> str | None:
+    """The API of the vendor that makes this model; None where the name does not show it, or segue has none for it."""
+    return _FAMILY_APIS.get(family_of_model(model))
 
 
 class Format(Struct, frozen=True):

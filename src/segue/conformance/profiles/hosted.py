@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from segue.conformance import openai_chat
 from segue.conformance.chat_request import ChatRequest, Message
 from segue.conformance.profiles.arguments import check_json_arguments
+from segue.conformance.profiles.profile import KEY_CHECKS, OPENAI_LIMITS, OPENAI_ONLY, PAIRING_CHECKS, Profile
 from segue.conformance.rule import ModelFilter, Problem, Severity, Table
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 
-__all__ = ["CEREBRAS", "FIREWORKS", "GROQ", "MINIMAX", "OPENROUTER", "XAI", "ZAI"]
+__all__ = ["PROFILES"]
 
 Keys = Mapping[str, frozenset[str]]
 
@@ -25,7 +26,7 @@ def _unknown_keys(request: ChatRequest, known: Keys) -> Iterator[tuple[Message, 
 
 # ---------------------------------------------------------------------------------------------------------------- groq
 
-GROQ: Table[ChatRequest] = Table()
+_GROQ: Table[ChatRequest] = Table()
 _NAMED_KEYS = frozenset({"role", "content", "name"})
 _GROQ_KEYS: Keys = {
     **dict.fromkeys(("system", "developer", "user", "function"), _NAMED_KEYS),
@@ -35,7 +36,7 @@ _GROQ_KEYS: Keys = {
 
 
 # COMP-01
-@GROQ.rule("COMP-01")
+@_GROQ.rule("COMP-01")
 def groq_keys(request: ChatRequest) -> Iterator[Problem]:
     """Messages have only the keys that Groq accepts."""
     for message, key in _unknown_keys(request, _GROQ_KEYS):
@@ -53,7 +54,7 @@ def _is_reasoning_model(model: Model) -> bool | None:
 
 
 # COMP-02
-@GROQ.rule("COMP-02")
+@_GROQ.rule("COMP-02")
 def groq_reasoning(request: ChatRequest) -> Iterator[Problem]:
     """Only messages to reasoning models have `reasoning`."""
     reasons = _is_reasoning_model(request.model)
@@ -67,7 +68,7 @@ def groq_reasoning(request: ChatRequest) -> Iterator[Problem]:
 
 # ------------------------------------------------------------------------------------------------------------ cerebras
 
-CEREBRAS: Table[ChatRequest] = Table()
+_CEREBRAS: Table[ChatRequest] = Table()
 _CEREBRAS_KEYS: Keys = {
     **dict.fromkeys(("system", "developer", "user"), _NAMED_KEYS),
     "assistant": _NAMED_KEYS | {"tool_calls", "reasoning", "refusal"},
@@ -76,7 +77,7 @@ _CEREBRAS_KEYS: Keys = {
 
 
 # COMP-04
-@CEREBRAS.rule("COMP-04")
+@_CEREBRAS.rule("COMP-04")
 def cerebras_keys(request: ChatRequest) -> Iterator[Problem]:
     """Messages have only the keys that Cerebras accepts: `reasoning`, but not `reasoning_content`."""
     for message, key in _unknown_keys(request, _CEREBRAS_KEYS):
@@ -86,11 +87,11 @@ def cerebras_keys(request: ChatRequest) -> Iterator[Problem]:
 
 # ----------------------------------------------------------------------------------------------------------------- xai
 
-XAI: Table[ChatRequest] = Table()
+_XAI: Table[ChatRequest] = Table()
 
 
 # COMP-05
-@XAI.rule("COMP-05")
+@_XAI.rule("COMP-05")
 def xai_content(request: ChatRequest) -> Iterator[Problem]:
     """Every message has content, also with calls; an empty string is accepted."""
     for message in request.messages:
@@ -103,7 +104,7 @@ def xai_content(request: ChatRequest) -> Iterator[Problem]:
 
 # ------------------------------------------------------------------------------------------------------------- minimax
 
-MINIMAX: Table[ChatRequest] = Table()
+_MINIMAX: Table[ChatRequest] = Table()
 
 
 def _find_stray_results(request: ChatRequest) -> Iterator[tuple[str, str | None, bool]]:
@@ -123,7 +124,7 @@ def _find_stray_results(request: ChatRequest) -> Iterator[tuple[str, str | None,
 
 
 # COMP-07
-@MINIMAX.rule("COMP-07")
+@_MINIMAX.rule("COMP-07")
 def minimax_orphans(request: ChatRequest) -> Iterator[Problem]:
     """A result has the id of an existing call."""
     for path, found, known in _find_stray_results(request):
@@ -132,7 +133,7 @@ def minimax_orphans(request: ChatRequest) -> Iterator[Problem]:
 
 
 # COMP-08
-@MINIMAX.rule("COMP-08")
+@_MINIMAX.rule("COMP-08")
 def minimax_order(request: ChatRequest) -> Iterator[Problem]:
     """Each call has one result directly after it, and no two calls of a message have the same id."""
     reason = "tool call result does not follow tool call (2013)"
@@ -161,14 +162,14 @@ def _check_duplicates(request: ChatRequest, reason: str) -> Iterator[Problem]:
 
 
 # COMP-09
-@MINIMAX.rule("COMP-09")
+@_MINIMAX.rule("COMP-09")
 def minimax_arguments(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is valid JSON."""
     yield from check_json_arguments(request, "invalid function arguments json string (2013)", allow_empty=False)
 
 
 # COMP-10
-@MINIMAX.rule("COMP-10")
+@_MINIMAX.rule("COMP-10")
 def minimax_parameters(request: ChatRequest) -> Iterator[Problem]:
     """Every declared function has parameters."""
     for tool in request.tools:
@@ -181,11 +182,11 @@ def minimax_parameters(request: ChatRequest) -> Iterator[Problem]:
 
 # ---------------------------------------------------------------------------------------------------------------- z.ai
 
-ZAI: Table[ChatRequest] = Table()
+_ZAI: Table[ChatRequest] = Table()
 
 
 # COMP-11
-@ZAI.rule("COMP-11")
+@_ZAI.rule("COMP-11")
 def zai_messages(request: ChatRequest) -> Iterator[Problem]:
     """There is a user message, every call has one result directly after it, and no id is used twice."""
     reason = "The messages parameter is illegal"
@@ -210,7 +211,7 @@ def zai_messages(request: ChatRequest) -> Iterator[Problem]:
 
 # ---------------------------------------------------------------------------------------------------------- openrouter
 
-OPENROUTER: Table[ChatRequest] = Table()
+_OPENROUTER: Table[ChatRequest] = Table()
 GEMINI_3 = ModelFilter("Gemini 3 and newer", lambda model: model.family == "gemini" and model.at_least(3))
 CLAUDE = ModelFilter("Claude models", lambda model: model.family == "claude")
 
@@ -221,7 +222,7 @@ def _last_user_index(request: ChatRequest) -> int:
 
 
 # COMP-21
-@OPENROUTER.rule("COMP-21", applies_to=GEMINI_3)
+@_OPENROUTER.rule("COMP-21", applies_to=GEMINI_3)
 def openrouter_details(request: ChatRequest) -> Iterator[Problem]:
     """Messages with calls have reasoning_details with one encrypted entry, for the first call, at index 0."""
     current = _last_user_index(request)
@@ -246,7 +247,7 @@ def openrouter_details(request: ChatRequest) -> Iterator[Problem]:
 
 
 # COMP-22
-@OPENROUTER.rule("COMP-22", severity="risk", applies_to=CLAUDE)
+@_OPENROUTER.rule("COMP-22", severity="risk", applies_to=CLAUDE)
 def openrouter_forced(request: ChatRequest) -> Iterator[Problem]:
     """A forced tool_choice silently switches reasoning off."""
     reasoning = request.body.get("reasoning")
@@ -259,7 +260,7 @@ def openrouter_forced(request: ChatRequest) -> Iterator[Problem]:
 
 # ----------------------------------------------------------------------------------------------------------- fireworks
 
-FIREWORKS: Table[ChatRequest] = Table()
+_FIREWORKS: Table[ChatRequest] = Table()
 _FIREWORKS_KEYS: Keys = dict.fromkeys(
     ("system", "developer", "user", "assistant", "tool", "function"),
     frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id"}),
@@ -278,7 +279,7 @@ _FIREWORKS_BODY = frozenset(
 
 
 # COMP-23
-@FIREWORKS.rule("COMP-23")
+@_FIREWORKS.rule("COMP-23")
 def fireworks_keys(request: ChatRequest) -> Iterator[Problem]:
     """Body and messages have only the keys that Fireworks accepts."""
     for key in request.body:
@@ -287,3 +288,14 @@ def fireworks_keys(request: ChatRequest) -> Iterator[Problem]:
     for message, key in _unknown_keys(request, _FIREWORKS_KEYS):
         path = f"{message.path}.{key}"
         yield Problem(path, f"Extra inputs are not permitted, field: '{path}'")
+
+
+PROFILES = (
+    Profile("cerebras", "Cerebras Inference", _CEREBRAS, OPENAI_ONLY | KEY_CHECKS, OPENAI_LIMITS),
+    Profile("fireworks", "Fireworks AI", _FIREWORKS, OPENAI_ONLY | KEY_CHECKS, OPENAI_LIMITS),
+    Profile("groq", "GroqCloud", _GROQ, OPENAI_ONLY | KEY_CHECKS, OPENAI_LIMITS),
+    Profile("minimax", "MiniMax", _MINIMAX, OPENAI_ONLY | PAIRING_CHECKS, OPENAI_LIMITS),
+    Profile("openrouter", "OpenRouter", _OPENROUTER, OPENAI_ONLY | {"no_unknown_keys"}, OPENAI_LIMITS),
+    Profile("xai", "xAI", _XAI, OPENAI_ONLY | {"assistant_has_content", "others_have_content"}, OPENAI_LIMITS),
+    Profile("z.ai", "Z.ai", _ZAI, OPENAI_ONLY | PAIRING_CHECKS | {"calls_have_results"}, OPENAI_LIMITS),
+)

@@ -6,18 +6,19 @@ from collections.abc import Iterator
 
 from segue.conformance.chat_request import ChatRequest
 from segue.conformance.profiles.arguments import check_json_arguments, function_calls
+from segue.conformance.profiles.profile import SELF_HOSTED, TEMPLATE_SERVER_CHECKS, Profile
 from segue.conformance.rule import ModelFilter, Problem, Severity, Table
 from segue.conformance.values import has_text, is_object, json_type_name, quote, type_name
 
-__all__ = ["LLAMA_CPP", "OLLAMA", "VLLM"]
+__all__ = ["PROFILES"]
 
 # -------------------------------------------------------------------------------------------------------------- ollama
 
-OLLAMA: Table[ChatRequest] = Table()
+_OLLAMA: Table[ChatRequest] = Table()
 
 
 # COMP-12
-@OLLAMA.rule("COMP-12")
+@_OLLAMA.rule("COMP-12")
 def ollama_arguments(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is an object on /api/chat; /v1 accepts a string with one."""
     reason = "cannot unmarshal string into field arguments of type api.ToolCallFunctionArguments"
@@ -34,20 +35,20 @@ def ollama_arguments(request: ChatRequest) -> Iterator[Problem]:
 
 # ---------------------------------------------------------------------------------------------------------------- vllm
 
-VLLM: Table[ChatRequest] = Table()
+_VLLM: Table[ChatRequest] = Table()
 MISTRAL = ModelFilter("Mistral models", lambda model: model.family == "mistral")
 _ID_SUFFIX_LENGTH = 9
 
 
 # COMP-14
-@VLLM.rule("COMP-14")
+@_VLLM.rule("COMP-14")
 def vllm_arguments(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is valid JSON; an empty string and null mean no arguments."""
     yield from check_json_arguments(request, "malformed JSON in the arguments of a replayed call", allow_empty=True)
 
 
 # COMP-15
-@VLLM.rule("COMP-15", severity="risk", applies_to=MISTRAL)
+@_VLLM.rule("COMP-15", severity="risk", applies_to=MISTRAL)
 def vllm_cut_ids(request: ChatRequest) -> Iterator[Problem]:
     """For Mistral's tokenizers ids are cut to their last nine characters, which must differ."""
     for turn in request.rounds:
@@ -59,7 +60,7 @@ def vllm_cut_ids(request: ChatRequest) -> Iterator[Problem]:
 
 
 # COMP-16
-@VLLM.rule("COMP-16")
+@_VLLM.rule("COMP-16")
 def vllm_calls(request: ChatRequest) -> Iterator[Problem]:
     """Replayed calls are objects of type function; a missing type means function."""
     for call in request.calls:
@@ -70,18 +71,18 @@ def vllm_calls(request: ChatRequest) -> Iterator[Problem]:
 
 # ----------------------------------------------------------------------------------------------------------- llama.cpp
 
-LLAMA_CPP: Table[ChatRequest] = Table()
+_LLAMA_CPP: Table[ChatRequest] = Table()
 
 
 # COMP-17
-@LLAMA_CPP.rule("COMP-17")
+@_LLAMA_CPP.rule("COMP-17")
 def llama_arguments(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is valid JSON."""
     yield from check_json_arguments(request, "Failed to parse tool call arguments as JSON", allow_empty=False)
 
 
 # COMP-18
-@LLAMA_CPP.rule("COMP-18", severity="risk")
+@_LLAMA_CPP.rule("COMP-18", severity="risk")
 def llama_prefill(request: ChatRequest) -> Iterator[Problem]:
     """With thinking enabled in the template, the last message is not the assistant's."""
     settings = request.body.get("chat_template_kwargs")
@@ -93,7 +94,7 @@ def llama_prefill(request: ChatRequest) -> Iterator[Problem]:
 
 
 # COMP-19
-@LLAMA_CPP.rule("COMP-19")
+@_LLAMA_CPP.rule("COMP-19")
 def llama_content(request: ChatRequest) -> Iterator[Problem]:
     """Every message has the key content; an assistant message may have tool_calls instead."""
     for message in request.messages:
@@ -103,3 +104,29 @@ def llama_content(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(message.path, "Assistant message must contain either 'content' or 'tool_calls'!")
         else:
             yield Problem(message.path, "All non-assistant messages must contain 'content'")
+
+
+_CONTENT_CHECKS = frozenset({"assistant_has_content", "others_have_content"})
+PROFILES = (
+    Profile(
+        "llama.cpp",
+        "llama-server",
+        _LLAMA_CPP,
+        SELF_HOSTED | _CONTENT_CHECKS,
+        TEMPLATE_SERVER_CHECKS | {"call_type_known"},
+    ),
+    Profile(
+        "ollama",
+        "Ollama, /api/chat and /v1",
+        _OLLAMA,
+        SELF_HOSTED | {"call_type_known"},
+        TEMPLATE_SERVER_CHECKS | _CONTENT_CHECKS,
+    ),
+    Profile(
+        "vllm",
+        "vLLM",
+        _VLLM,
+        SELF_HOSTED | {"call_type_known", "calls_not_empty"},
+        TEMPLATE_SERVER_CHECKS | _CONTENT_CHECKS,
+    ),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, cast
@@ -9,8 +10,15 @@ from typing import Any, cast
 from segue.conformance.rule import Verdict
 from segue.emulator.errors.breach import Breach, ErrorTexts, StandardErrors
 from segue.wire.base import ApiError
+from segue.wire.registry import WIRES
 
 __all__ = ["error_for_verdict", "first_broken_rule", "standard_errors"]
+
+
+_MODULES = frozenset(module.name for module in pkgutil.iter_modules(__path__))
+for _api in WIRES:
+    if (_name := _api.replace("-", "_")) not in _MODULES:
+        raise ImportError(f"segue/emulator/errors/{_name}.py is missing: the error texts of {_api}", name=__name__)
 
 
 def _load_texts(api: str) -> ErrorTexts:

@@ -1,15 +1,33 @@
-"""The emulated providers by API."""
+"""The emulated providers by API: the classes of the modules here, and `ChatProvider` for any other chat API."""
 
 from __future__ import annotations
 
-from segue.emulator.providers.anthropic import Anthropic
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+
 from segue.emulator.providers.base import Provider
-from segue.emulator.providers.bedrock import Bedrock
-from segue.emulator.providers.chat import DeepSeek, Kimi, Mistral, OpenAIChat, Qwen
-from segue.emulator.providers.gemini import Gemini
-from segue.emulator.providers.responses import AzureFoundry, OpenAIResponses
+from segue.emulator.providers.chat import ChatProvider
+from segue.wire.base import Wire
+from segue.wire.registry import WIRES
 
 __all__ = ["PROVIDERS", "Provider"]
 
-_ALL = (OpenAIChat, OpenAIResponses, Anthropic, Gemini, Bedrock, AzureFoundry, Mistral, Kimi, DeepSeek, Qwen)
-PROVIDERS: dict[str, type[Provider]] = {provider.api: provider for provider in _ALL}
+
+def _load_classes() -> Iterator[type[Provider]]:
+    for module in pkgutil.iter_modules(__path__):
+        for value in vars(import_module(f"{__name__}.{module.name}")).values():
+            if isinstance(value, type) and issubclass(value, Provider) and "api" in vars(value):
+                yield value
+
+
+def _make_class(wire: Wire) -> type[Provider]:
+    if wire.base_api != "openai-chat":
+        raise ImportError(f"no emulated provider in segue/emulator/providers has the API {wire.name}", name=__name__)
+    return type(f"{wire.provider.title()}Chat", (ChatProvider,), {"api": wire.name})
+
+
+_CLASSES = {provider.api: provider for provider in _load_classes()}
+PROVIDERS: dict[str, type[Provider]] = {
+    name: _CLASSES[name] if name in _CLASSES else _make_class(wire) for name, wire in WIRES.items()
+}

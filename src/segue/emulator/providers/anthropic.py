@@ -20,7 +20,6 @@ from segue.emulator.providers.base import (
     Provider,
     RequestContext,
     Route,
-    bearer_token,
     make_violation,
     post_route,
 )
@@ -45,8 +44,6 @@ class _Thread(Struct):
 
 class Anthropic(Provider):
     api = "anthropic"
-    base_path = ""
-    key_variable = "ANTHROPIC_API_KEY"
     required_fields = ("model", "max_tokens", "messages")
     routes = (
         post_route("/v1/messages"),
@@ -57,9 +54,6 @@ class Anthropic(Provider):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._threads: dict[tuple[str, str], _Thread] = {}
-
-    def read_key(self, http_request: HttpRequest) -> str | None:
-        return http_request.headers.get("x-api-key") or bearer_token(http_request)
 
     def check_required(self, http_request: HttpRequest, body: Body) -> ApiError | None:
         if not http_request.headers.get("anthropic-version"):

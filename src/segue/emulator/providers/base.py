@@ -89,10 +89,6 @@ class Provider:
 
     api: ClassVar[str]
     routes: ClassVar[tuple[Route, ...]]
-    base_path: ClassVar[str] = "/v1"
-    """The path of the base URL for this provider's own client."""
-    key_variable: ClassVar[str]
-    """The environment variable that usually holds the key."""
     json_media_type: ClassVar[str] = "application/json"
     stream_media_type: ClassVar[str] = "text/event-stream; charset=utf-8"
     model_key: ClassVar[str] = "model"
@@ -108,6 +104,11 @@ class Provider:
         self.wire = WIRES[self.api]
         head, alphabet = self.signature_format
         self.signer = Signer(seed, self.api, prefix=head, alphabet=alphabet)
+
+    @property
+    def base_path(self) -> str:
+        """The path of the base URL for this provider's own client."""
+        return self.wire.base_path
 
     # ------------------------------------------------------------------------------------------------------- requests
 
@@ -125,7 +126,9 @@ class Provider:
 
     def read_key(self, http_request: HttpRequest) -> str | None:
         """Returns the key of the request, which is also the account."""
-        return bearer_token(http_request)
+        header = self.wire.key_header
+        own = http_request.headers.get(header) if header != "authorization" else None
+        return own or bearer_token(http_request)
 
     def has_valid_key(self, http_request: HttpRequest, keys: frozenset[str]) -> bool:
         """True if the key is one of these."""

@@ -26,8 +26,6 @@ _ERROR_NAMESPACE = "http://internal.amazon.com/coral/com.amazon.bedrock/"
 
 class Bedrock(Provider):
     api = "bedrock"
-    base_path = ""
-    key_variable = "AWS_BEARER_TOKEN_BEDROCK"
     model_key = "modelId"
     stream_media_type = "application/vnd.amazon.eventstream"
     required_fields = ()

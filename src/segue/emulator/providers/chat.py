@@ -14,19 +14,24 @@ from segue.emulator.ids import HEX, IdGenerator
 from segue.emulator.providers.base import Body, Provider, RequestContext, Route, count_calls, post_route
 from segue.wire.base import ApiError
 from segue.wire.events import ReplyStart, arguments_text
+from segue.wire.registry import WIRES
 
-__all__ = ["DeepSeek", "Kimi", "Mistral", "OpenAIChat", "Qwen"]
+__all__ = ["ChatProvider", "DeepSeek", "Kimi", "Mistral", "OpenAIChat", "Qwen"]
 
 
 def _models_route(pattern: str) -> Route:
     return Route(re.compile(pattern), "models", "GET")
 
 
-# Clients use the base URL with or without /v1.
-_V1_ROUTES = (post_route("(?:/v1)?/chat/completions"), _models_route("(?:/v1)?/models"))
+class ChatProvider(Provider):
+    """A provider of the Chat Completions API as the registry has it."""
 
+    def __init_subclass__(cls) -> None:
+        # Clients use the base URL with or without its path.
+        if "routes" not in vars(cls):
+            base = f"(?:{re.escape(WIRES[cls.api].base_path or '/v1')})?"
+            cls.routes = (post_route(f"{base}/chat/completions"), _models_route(f"{base}/models"))
 
-class _Chat(Provider):
     def stream_opening(self, reply: Reply) -> ReplyStart:
         """Keeps the reply's own id: this is the API that created it."""
         return ReplyStart(reply.id, reply.model, reply.created, Native(self.api, {}, intact=False))
@@ -43,10 +48,8 @@ class _Chat(Provider):
         return msgspec.structs.replace(block, native=native)
 
 
-class OpenAIChat(_Chat):
+class OpenAIChat(ChatProvider):
     api = "openai-chat"
-    key_variable = "OPENAI_API_KEY"
-    routes = _V1_ROUTES
 
     def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
         if name == "model":
@@ -64,11 +67,13 @@ class OpenAIChat(_Chat):
         return False
 
 
-class Mistral(_Chat):
+class Mistral(ChatProvider):
     api = "mistral"
-    base_path = ""
-    key_variable = "MISTRAL_API_KEY"
-    routes = _V1_ROUTES
+
+    @property
+    def base_path(self) -> str:
+        # Its client adds the version itself.
+        return ""
 
     def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
         finding = {"type": "missing", "loc": ["body", name], "msg": "Field required", "input": dict(body)}
@@ -90,13 +95,11 @@ class Mistral(_Chat):
         return {**listed, "data": [{**row, **more} for row in listed["data"]]}
 
 
-class Kimi(_Chat):
+class Kimi(ChatProvider):
     """K2's ids contain the tool name and an index over all calls of the conversation (KIM-01)."""
 
     api = "kimi"
     always_reasons = True
-    key_variable = "MOONSHOT_API_KEY"
-    routes = _V1_ROUTES
 
     def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
         return ApiError(400, f"Invalid request: {name} is required")
@@ -108,11 +111,9 @@ class Kimi(_Chat):
         return {"msh-request-id": ids.make_uuid("request")}
 
 
-class DeepSeek(_Chat):
+class DeepSeek(ChatProvider):
     api = "deepseek"
     always_reasons = True
-    base_path = ""
-    key_variable = "DEEPSEEK_API_KEY"
     routes = (post_route("(?:/v1|/beta)?/chat/completions"), _models_route("(?:/v1)?/models"))
 
     def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
@@ -132,10 +133,8 @@ class DeepSeek(_Chat):
         return {"x-ds-trace-id": ids.make("request", 0, 32, HEX)}
 
 
-class Qwen(_Chat):
+class Qwen(ChatProvider):
     api = "qwen"
-    base_path = "/compatible-mode/v1"
-    key_variable = "DASHSCOPE_API_KEY"
     routes = (
         post_route("(?:/compatible-mode)?(?:/v1)?/chat/completions"),
         _models_route("(?:/compatible-mode)?(?:/v1)?/models"),

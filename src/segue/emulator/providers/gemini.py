@@ -39,8 +39,6 @@ _DUMMIES = ("skip_thought_signature_validator", "context_engineering_is_the_way_
 
 class Gemini(Provider):
     api = "gemini"
-    base_path = ""
-    key_variable = "GEMINI_API_KEY"
     json_media_type = "application/json; charset=UTF-8"
     required_fields = ("contents",)
     routes = (

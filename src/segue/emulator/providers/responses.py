@@ -19,7 +19,6 @@ from segue.emulator.providers.base import (
     Provider,
     RequestContext,
     Route,
-    bearer_token,
     make_violation,
     post_route,
 )
@@ -78,7 +77,6 @@ class OpenAIResponses(Provider):
     """Responses and items are stored by id unless `store` is false."""
 
     api = "openai-responses"
-    key_variable = "OPENAI_API_KEY"
     required_fields = ("model",)
     routes = (*_response_routes("(?:/v1)?/responses"), Route(re.compile("(?:/v1)?/models"), "models", "GET"))
     signature_format = ("gAAAAABp", "url")
@@ -299,16 +297,11 @@ class AzureFoundry(OpenAIResponses):
     """Item ids contain a partition key (AZF-07)."""
 
     api = "azure-foundry"
-    base_path = "/openai/v1"
     required_fields = ()
-    key_variable = "AZURE_AI_API_KEY"
     routes = (
         *_response_routes("(?:/api/projects/[^/]+)?/openai(?:/v1)?/responses"),
         *_response_routes("(?:/api/projects/[^/]+)?(?:/agents/[^/]+)?(?:/v1)?/responses"),
     )
-
-    def read_key(self, http_request: HttpRequest) -> str | None:
-        return http_request.headers.get("api-key") or bearer_token(http_request)
 
     def reply_id(self, ids: IdGenerator) -> str:
         return self.item_id(ids, "caresp", 0)

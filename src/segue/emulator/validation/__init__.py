@@ -6,17 +6,23 @@ unknown members, content parts of another API, invalid JSON Schemas, and models 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeAlias
 
 from segue.emulator import errors
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.validation import anthropic, deepseek, kimi, mistral, openai_chat, openai_responses, qwen
+from segue.emulator.validation import openai_chat
 from segue.emulator.validation.invalid_json import invalid_json_error
-from segue.emulator.validation.vendor_models import is_other_vendors_model
+from segue.models import identify
 from segue.wire.base import ApiError
+from segue.wire.registry import WIRES
 
 __all__ = ["invalid_json_error", "validate"]
+
+Validator: TypeAlias = Callable[[Mapping[str, Any], HttpRequest], ApiError | None]
 
 
 def validate(
@@ -25,27 +31,25 @@ def validate(
     """Returns the provider's error for an invalid body, `None` if it is valid."""
     if profile is not None:
         return openai_chat.validate_messages(body)
-    error = _validate_api(api, body, http_request)
-    if error is None and is_other_vendors_model(api, body.get("model")):
+    error = _find_validator(api)(body, http_request)
+    if error is None and _is_other_vendors_model(api, body.get("model")):
         return errors.standard_errors(api).no_model(str(body["model"]))
     return error
 
 
-def _validate_api(api: str, body: Mapping[str, Any], http_request: HttpRequest) -> ApiError | None:
-    match api:
-        case "anthropic":
-            return anthropic.validate(body, http_request.headers.get("anthropic-beta", ""))
-        case "openai-chat":
-            return openai_chat.validate(body)
-        case "openai-responses":
-            return openai_responses.validate(body)
-        case "deepseek":
-            return deepseek.validate(body, http_request.body)
-        case "kimi":
-            return kimi.validate(body)
-        case "mistral":
-            return mistral.validate(body)
-        case "qwen":
-            return qwen.validate(body)
-        case _:
-            return None
+@cache
+def _find_validator(api: str) -> Validator:
+    """Returns `validate` of the module with the API's name; chat APIs without one check the messages only."""
+    name = f"{__name__}.{api.replace('-', '_')}"
+    if find_spec(name) is not None:
+        return import_module(name).validate
+    if WIRES[api].base_api == "openai-chat":
+        return lambda body, _: openai_chat.validate_messages(body)
+    return lambda _body, _request: None
+
+
+def _is_other_vendors_model(api: str, model: object) -> bool:
+    """True if the provider does not serve this model's family. Unknown names are accepted."""
+    family = identify(model).family if isinstance(model, str) else ""
+    served = WIRES[api].served_families
+    return bool(family) and served is not None and family not in served

@@ -29,6 +29,7 @@ from segue.conformance.spec import (
 from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.breach import Breach
 from segue.emulator.errors.openai_style import parse_path
+from segue.emulator.http_messages import HttpRequest
 from segue.emulator.json_values import objects_in
 from segue.emulator.validation.chat_specs import OBJECT
 from segue.emulator.validation.json_schema import find_schema_error
@@ -279,8 +280,9 @@ def _drop_null_type(tool: object) -> object:
     return {key: value for key, value in tool.items() if key != "type"}
 
 
-def validate(body: Mapping[str, Any], betas: str = "") -> ApiError | None:
-    """Returns the error for the first mismatch, `None` if the body is valid. `betas` is the anthropic-beta header."""
+def validate(body: Mapping[str, Any], http_request: HttpRequest) -> ApiError | None:
+    """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    betas = http_request.headers.get("anthropic-beta", "")
     if is_list(body.get("tools")):
         body = {**body, "tools": [_drop_null_type(tool) for tool in body["tools"]]}
     for mismatch in find_mismatches(_SPEC, body):

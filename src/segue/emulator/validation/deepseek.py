@@ -18,6 +18,7 @@ from segue.conformance.spec import (
     nullable,
     object_of,
 )
+from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
 from segue.emulator.validation.openai_errors import find_functions, validate_parameters
 from segue.wire.base import ApiError
@@ -99,8 +100,9 @@ def _describe_mismatch(mismatch: Mismatch) -> str:
             return f"{place}: invalid type: {_describe_value(mismatch.value)}, expected {expected}"
 
 
-def validate(body: Mapping[str, Any], data: bytes) -> ApiError | None:
-    """Returns the error for the first mismatch, `None` if valid; `data` is the body's text, for its line and column."""
+def validate(body: Mapping[str, Any], http_request: HttpRequest) -> ApiError | None:
+    """Returns the error for the first mismatch with its line and column, `None` if the body is valid."""
+    data = http_request.body
     for mismatch in find_mismatches(_SPEC, body):
         if mismatch.kind in ("short", "long"):
             known = _RANGES.get(mismatch.path)

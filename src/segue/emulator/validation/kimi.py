@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from segue.conformance.spec import ANY, STRING, Mismatch, find_mismatches, nullable, object_of
+from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
 from segue.emulator.validation.openai_errors import find_functions, validate_parameters
 from segue.wire.base import ApiError
@@ -51,7 +52,7 @@ def _mismatch_error(mismatch: Mismatch, body: Mapping[str, Any]) -> ApiError:
             return _error(f"{mismatch.path} must be {_KINDS.get(mismatch.spec.kind, 'an object')}")
 
 
-def validate(body: Mapping[str, Any]) -> ApiError | None:
+def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
     """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
     for mismatch in find_mismatches(_SPEC, body):
         return _mismatch_error(mismatch, body)

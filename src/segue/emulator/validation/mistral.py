@@ -7,6 +7,7 @@ from typing import Any
 
 from segue.conformance.spec import STRING, Mismatch, any_of, find_mismatches, list_of, nullable, object_of
 from segue.emulator.errors.openai_style import parse_path
+from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation.chat_specs import OBJECT
 from segue.wire.base import ApiError
 
@@ -34,6 +35,6 @@ def _mismatch_error(mismatch: Mismatch) -> ApiError:
     return pydantic_error(*_KINDS.get(mismatch.spec.kind, _OBJECT), mismatch.value, *steps)
 
 
-def validate(body: Mapping[str, Any]) -> ApiError | None:
+def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
     """Returns the error for the first malformed message, `None` if the body can be parsed."""
     return next((_mismatch_error(mismatch) for mismatch in find_mismatches(_SPEC, body)), None)

@@ -20,6 +20,7 @@ from segue.conformance.spec import (
 from segue.conformance.spec import tagged as by
 from segue.emulator.errors.openai_style import invalid_choice_error
 from segue.emulator.errors.openai_style import join_and as listed
+from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
 from segue.emulator.validation.openai_errors import (
     find_functions,
@@ -109,7 +110,7 @@ def validate_messages(body: Mapping[str, Any]) -> ApiError | None:
     return next((mismatch_error(mismatch) for mismatch in find_mismatches(shape, body)), None)
 
 
-def validate(body: Mapping[str, Any]) -> ApiError | None:
+def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
     """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
     unknown_keys = [name for name in body if name not in MEMBERS]
     if unknown_keys:

@@ -20,6 +20,7 @@ from segue.conformance.spec import (
     tagged,
 )
 from segue.conformance.values import is_list, is_object
+from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation.chat_specs import OBJECT
 from segue.emulator.validation.openai_errors import mismatch_error, validate_parameters
 from segue.wire.base import ApiError
@@ -113,7 +114,7 @@ def _undeclared_choice(body: Mapping[str, Any]) -> str | None:
     return name if isinstance(name, str) and name not in names and not kept else None
 
 
-def validate(body: Mapping[str, Any]) -> ApiError | None:
+def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
     """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
     unknown_key = next((name for name in body if name not in MEMBERS and name not in _CHECKED_BY_RULES), None)
     if unknown_key is not None:

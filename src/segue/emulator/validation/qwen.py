@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from segue.conformance.spec import STRING, Mismatch, any_of, enum_of, find_mismatches, nullable, object_of
+from segue.emulator.http_messages import HttpRequest
 from segue.emulator.validation.chat_specs import OBJECT, messages_spec, option_specs, tools_spec, undeclared_choice
 from segue.emulator.validation.json_schema import format_value
 from segue.emulator.validation.openai_errors import find_functions, validate_parameters
@@ -59,7 +60,7 @@ def _mismatch_error(mismatch: Mismatch) -> ApiError:
             return _error(f"{value} is not of type '{_KINDS.get(form.kind, form.kind)}' - '{place}'")
 
 
-def validate(body: Mapping[str, Any]) -> ApiError | None:
+def validate(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
     """Returns the error for the first mismatch of a body with the spec, `None` if it is valid."""
     for mismatch in find_mismatches(_SPEC, body):
         return _mismatch_error(mismatch)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 
 from segue.runtime.environ import child_environment
 from segue.runtime.permissions import Permissions
-from segue.runtime.tooling import Tool
+from segue.runtime.tooling import Context, Result, Tool
 from segue.runtime.tools.fetch import Fetcher, fetch_url, fetch_with_stdlib
 from segue.runtime.tools.read import list_dir, read_file
 from segue.runtime.tools.search import glob, grep
 from segue.runtime.tools.shell import shell
-from segue.runtime.tools.task import Spawn, task
+from segue.runtime.tools.task import Spawn, TaskOrder, task
 from segue.runtime.tools.todo import todo
 from segue.runtime.tools.write import edit_file, write_file
 
-__all__ = ["standard_tools"]
+__all__ = ["standard_names", "standard_tools"]
 
 
 def standard_tools(
@@ -46,3 +46,13 @@ def standard_tools(
         todo(),
     ]
     return [*tools, task(spawn)] if spawn is not None else tools
+
+
+@cache
+def standard_names() -> frozenset[str]:
+    """The names of all built-in tools, `task` included."""
+
+    async def never(_order: TaskOrder, _context: Context) -> Result:
+        raise NotImplementedError
+
+    return frozenset(tool.name for tool in standard_tools(spawn=never))

@@ -86,6 +86,7 @@ ANTHROPIC = Wire(
     title="Anthropic Messages",
     default_model=DEFAULT_MODEL,
     tool_format="anthropic",
+    path="/v1/messages",
     constraints=constraints,
     ids=_ids,
     names=_names,
@@ -100,5 +101,8 @@ ANTHROPIC = Wire(
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
     tool_keys=TOOL_KEYS,
+    families=("claude",),
+    served_families=frozenset({"claude"}),
+    key_header="x-api-key",
     fast_path=ANTHROPIC_FAST_PATH,
 )

@@ -105,6 +105,8 @@ BEDROCK = Wire(
     title="Amazon Bedrock Converse",
     default_model=DEFAULT_MODEL,
     tool_format="bedrock",
+    path="/model/{model}/converse",
+    stream_path="/model/{model}/converse-stream",
     constraints=constraints,
     ids=_ids,
     names=_names,
@@ -119,4 +121,7 @@ BEDROCK = Wire(
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
     tool_keys=TOOL_KEYS,
+    model_key="modelId",
+    # Models keep the tool format of their vendor.
+    tool_formats=frozenset({"anthropic", "bedrock", "mistral"}),
 )

@@ -15,7 +15,7 @@ from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning
 from segue.wire.schema import rules as schema_rules
 from segue.wire.user_id import hash_invalid_user_id
 
-__all__ = ["DEEPSEEK"]
+__all__ = ["WIRE"]
 
 _IDS = prefix_scheme("deepseek", "call_", limit=64, pattern=r"[\s\S]+")
 
@@ -55,7 +55,7 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     return fit_reasoning(options, report, "always" if model.line in ("r1", "reasoner") else "optional")
 
 
-DEEPSEEK = make_wire(
+WIRE = make_wire(
     ChatDialect(
         name="deepseek",
         provider="deepseek",
@@ -65,6 +65,9 @@ DEEPSEEK = make_wire(
         usage_at_end=True,
         ids=lambda _model: _IDS,
         tool_format="deepseek",
+        families=("deepseek",),
+        served_families=frozenset({"deepseek"}),
+        base_path="",
         reasoning_key="reasoning_content",
         reasoning_option="graded",
         prefill_key="prefix",

@@ -18,7 +18,7 @@ from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_reason
 from segue.wire.schema import rules as schema_rules
 from segue.wire.user_id import OPENAI_USER_PATTERN, hash_invalid_user_id
 
-__all__ = ["KIMI"]
+__all__ = ["WIRE"]
 
 # KIM-01
 _K2_IDS = kimi_scheme()
@@ -77,7 +77,7 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     return options
 
 
-KIMI = make_wire(
+WIRE = make_wire(
     ChatDialect(
         name="kimi",
         provider="kimi",
@@ -87,6 +87,9 @@ KIMI = make_wire(
         usage_at_end=True,
         ids=_ids,
         tool_format="kimi",
+        tool_format_ids=_K2_IDS,
+        families=("kimi",),
+        served_families=frozenset({"kimi"}),
         # «function name is invalid, must start with a letter and can contain letters, numbers, underscores, and dashes»
         names=lambda _model: NameRule(first_allowed="a-zA-Z"),
         reasoning_key="reasoning_content",

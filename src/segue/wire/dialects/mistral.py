@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from segue.canonical.request import Effort, Options, Reasoning
-from segue.models import Model
+from segue.models import OPEN_FAMILIES, Model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.wire.effort import closest_effort, effort_budget
@@ -14,7 +14,7 @@ from segue.wire.openai_chat import errors, make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, drop_options, fit_reasoning, is_reasoning_off
 from segue.wire.schema import rules as schema_rules
 
-__all__ = ["MISTRAL"]
+__all__ = ["WIRE"]
 
 # MIS-01, MIS-02: newer tokenizers accept other ids, but the API was seen to require these for all models.
 _IDS = mistral_scheme()
@@ -97,7 +97,7 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     return msgspec.structs.replace(options, reasoning=Reasoning(effort=effort))
 
 
-MISTRAL = make_wire(
+WIRE = make_wire(
     ChatDialect(
         name="mistral",
         provider="mistral",
@@ -108,6 +108,11 @@ MISTRAL = make_wire(
         usage_at_end=True,
         ids=lambda _model: _IDS,
         tool_format="mistral",
+        # MIS-01: it accepts only its own id form, which every other chat API accepts too.
+        tool_formats=frozenset({"mistral"}),
+        tool_format_ids=_IDS,
+        families=("mistral",),
+        served_families=OPEN_FAMILIES,
         reasoning_parts=True,
         prefill_key="prefix",
         named_results=True,

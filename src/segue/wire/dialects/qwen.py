@@ -11,9 +11,10 @@ from typing import Literal
 import msgspec
 
 from segue.canonical.request import Options, Reasoning, ToolChoice
-from segue.models import Model
+from segue.models import OPEN_FAMILIES, Model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
+from segue.wire.base import BodyTool
 from segue.wire.effort import effort_budget
 from segue.wire.ids import prefix_scheme
 from segue.wire.names import NameRule
@@ -21,7 +22,7 @@ from segue.wire.openai_chat import errors, make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, drop_options, fit_reasoning, is_reasoning_off
 from segue.wire.schema import rules as schema_rules
 
-__all__ = ["QWEN"]
+__all__ = ["WIRE"]
 
 _IDS = prefix_scheme("qwen", "call_", limit=64, pattern=r"[\s\S]+")
 # A budget above the model's maximum is rejected; without a budget the maximum applies.
@@ -98,7 +99,7 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     return options
 
 
-QWEN = make_wire(
+WIRE = make_wire(
     ChatDialect(
         name="qwen",
         provider="qwen",
@@ -107,6 +108,10 @@ QWEN = make_wire(
         constraints=_constraints,
         ids=lambda _model: _IDS,
         tool_format="qwen",
+        families=("qwen",),
+        served_families=OPEN_FAMILIES,
+        base_path="/compatible-mode/v1",
+        body_tool=BodyTool("enable_search", "search_options", with_functions=False),
         names=_names,
         reasoning_key="reasoning_content",
         reasoning_option="switch",

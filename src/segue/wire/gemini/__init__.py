@@ -91,6 +91,8 @@ GEMINI = Wire(
     title="Google Gemini generateContent",
     default_model=DEFAULT_MODEL,
     tool_format="gemini",
+    path="/v1beta/models/{model}:generateContent",
+    stream_path="/v1beta/models/{model}:streamGenerateContent?alt=sse",
     constraints=constraints,
     ids=_ids,
     names=_names,
@@ -105,5 +107,8 @@ GEMINI = Wire(
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
     tool_keys=TOOL_KEYS,
+    families=("gemini",),
+    served_families=frozenset({"gemini", "gemma"}),
+    key_header="x-goog-api-key",
     fast_path=GEMINI_FAST_PATH,
 )

@@ -6,7 +6,7 @@ from functools import partial
 
 from segue.models import Model
 from segue.render.constraints import Constraints
-from segue.wire.base import Wire
+from segue.wire.base import BodyTool, Wire
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect
@@ -38,6 +38,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         title=dialect.title,
         default_model=dialect.default_model,
         tool_format=dialect.tool_format,
+        path="/chat/completions",
         constraints=dialect.constraints,
         ids=dialect.ids,
         names=dialect.names,
@@ -54,7 +55,15 @@ def make_wire(dialect: ChatDialect) -> Wire:
         tool_keys=TOOL_KEYS,
         custom_tools=dialect.custom_tools,
         vendor_options=VENDOR_OPTIONS if dialect.vendor_options else {},
-        on=None if dialect.kind == "wire" else "openai-chat",
+        profile=dialect.profile,
+        on="openai-chat" if dialect.kind == "dialect" else None,
+        families=dialect.families,
+        served_families=dialect.served_families,
+        base_path=dialect.base_path,
+        key_header=dialect.key_header,
+        tool_formats=dialect.tool_formats,
+        tool_format_ids=dialect.tool_format_ids,
+        body_tool=dialect.body_tool,
         fast_path=chat_fast_path(dialect),
     )
 
@@ -109,6 +118,9 @@ OPENAI_DIALECT = ChatDialect(
     ids=_ids,
     kind="wire",
     names=_names,
+    families=("gpt",),
+    served_families=frozenset({"gpt"}),
+    body_tool=BodyTool("web_search_options"),
     developer_role=True,
     custom_tools=True,
     vendor_options=True,

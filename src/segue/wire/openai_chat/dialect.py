@@ -16,7 +16,7 @@ from segue.canonical.request import Options, Reasoning
 from segue.models import Model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
-from segue.wire.base import ApiError, RenderContext
+from segue.wire.base import ApiError, BodyTool, RenderContext
 from segue.wire.ids import IdScheme
 from segue.wire.json_values import JsonObject
 from segue.wire.names import NameRule
@@ -51,9 +51,26 @@ class ChatDialect(Struct, frozen=True):
     default_model: str
     constraints: Callable[[Model], Constraints]
     ids: Callable[[Model], IdScheme]
-    kind: Literal["wire", "dialect"] = "dialect"
+    kind: Literal["wire", "dialect", "server"] = "dialect"
     tool_format: str = "openai"
     names: Callable[[Model], NameRule] = _default_names
+
+    profile: str | None = None
+    """The name of a server profile, which has the API name `openai-chat`."""
+    families: tuple[str, ...] = ()
+    """Model families whose own API this is: `("acme",)` for `acme-1`."""
+    served_families: frozenset[str] | None = None
+    """All model families that the vendor serves; None if it serves any."""
+    base_path: str = "/v1"
+    """The path of the vendor's base URL, before `/chat/completions`."""
+    key_header: str = "authorization"
+    """The header of the API key; in `authorization` it is a bearer token."""
+    tool_formats: frozenset[str] | None = None
+    """Tool formats that it accepts besides text formats; None for those of all chat APIs."""
+    tool_format_ids: IdScheme | None = None
+    """The ids that its own tool format requires on other APIs too; None where those of the other API are kept."""
+    body_tool: BodyTool | None = None
+    """The hosted tool that a field of the body declares."""
 
     reasoning_key: str | None = None
     """The key of an assistant message that holds reasoning text."""

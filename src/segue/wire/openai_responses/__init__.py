@@ -82,6 +82,10 @@ def make_wire(
     *,
     kind: Literal["wire", "dialect"] = "dialect",
     render_error: Callable[[ApiError], JsonObject] = render_error,
+    families: tuple[str, ...] = (),
+    served_families: frozenset[str] | None = None,
+    base_path: str = "/v1",
+    key_header: str = "authorization",
 ) -> Wire:
     """Build the wire of a dialect."""
     return Wire(
@@ -91,6 +95,7 @@ def make_wire(
         title=title,
         default_model=default_model,
         tool_format="openai",
+        path="/responses",
         constraints=constraints,
         ids=_ids,
         names=_names,
@@ -113,9 +118,21 @@ def make_wire(
         # `store` defaults to true, so `false` carries meaning.
         meaningful_when_false=frozenset({"store"}),
         on=None if kind == "wire" else OPENAI.name,
+        families=families,
+        served_families=served_families,
+        base_path=base_path,
+        key_header=key_header,
         fast_path=responses_lane(dialect),
     )
 
 
 # The newest model in the rulebook; Chat rejects reasoning together with tools for it and refers here (OAI-CHAT-17).
-OPENAI_RESPONSES = make_wire(OPENAI, "OpenAI Responses", "gpt-5.6-terra", constraints, kind="wire")
+OPENAI_RESPONSES = make_wire(
+    OPENAI,
+    "OpenAI Responses",
+    "gpt-5.6-terra",
+    constraints,
+    kind="wire",
+    families=("gpt",),
+    served_families=frozenset({"gpt"}),
+)

@@ -13,9 +13,18 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Native
 from segue.canonical.request import Request, Tool
+from segue.wire.base import BodyTool
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.registry import WIRES
 
-__all__ = ["Declaration", "body_declarations", "body_tool_fields", "build_declaration", "tool_declarations"]
+__all__ = [
+    "Declaration",
+    "body_declarations",
+    "body_tool_fields",
+    "build_declaration",
+    "find_body_tool",
+    "tool_declarations",
+]
 
 
 class Declaration(Struct, frozen=True):
@@ -33,16 +42,24 @@ class Declaration(Struct, frozen=True):
 def body_tool_fields(request: Request) -> dict[str, Any]:
     """Fields of the body besides `tools` that declare tools."""
     native = request.native
-    body: Mapping[str, Any] = native.fragment if native is not None else {}
-    match native.api if native is not None else None:
-        case "openai-chat" if isinstance(body.get("web_search_options"), dict):
-            return {"web_search_options": body["web_search_options"]}
-        case "qwen" if body.get("enable_search") is True:
-            return {key: body[key] for key in ("enable_search", "search_options") if key in body}
-        case "anthropic" if isinstance(body.get("mcp_servers"), list):
-            return {"mcp_servers": body["mcp_servers"]}
-        case _:
-            return {}
+    if native is None:
+        return {}
+    body: Mapping[str, Any] = native.fragment
+    if native.api == "anthropic" and isinstance(body.get("mcp_servers"), list):
+        return {"mcp_servers": body["mcp_servers"]}
+    field = find_body_tool(native.api)
+    if field is None:
+        return {}
+    if field.options_key is None:
+        return {field.key: body[field.key]} if isinstance(body.get(field.key), dict) else {}
+    keys = (field.key, field.options_key) if body.get(field.key) is True else ()
+    return {key: body[key] for key in keys if key in body}
+
+
+def find_body_tool(api: str) -> BodyTool | None:
+    """The hosted tool of an API that a field of the body declares."""
+    wire = WIRES.get(api)
+    return wire.body_tool if wire is not None else None
 
 
 def tool_declarations(request: Request, tool: Tool) -> list[Declaration]:
@@ -89,10 +106,10 @@ def body_declarations(request: Request) -> list[Declaration]:
     """Declarations outside `tools` that no entry of `tools` refers to."""
     fields = body_tool_fields(request)
     api = request.native.api if request.native is not None else ""
-    if "web_search_options" in fields:
-        return [_body_declaration(api, "web_search_options", fields["web_search_options"])]
-    if "enable_search" in fields:
-        return [_body_declaration(api, "enable_search", object_or_none(fields.get("search_options")) or {})]
+    field = find_body_tool(api)
+    if field is not None and field.key in fields:
+        options = fields.get(field.options_key or field.key)
+        return [_body_declaration(api, field.key, object_or_none(options) or {})]
     referenced = [tool.native.fragment.get("mcp_server_name") for tool in request.tools if tool.native is not None]
     return [
         _body_declaration(api, "mcp_toolset", {"server": server}, string_or_none(server.get("name")))
@@ -110,16 +127,13 @@ def _body_declaration(api: str, kind: str, members: JsonObject, name: str | None
 
 def build_declaration(api: str, kind: str, members: JsonObject) -> tuple[Tool | None, JsonObject]:
     """The declaration as a tool of the target, and the body fields that go with it."""
-    match api:
-        case "openai-chat":
-            return None, {kind: members}
-        case "qwen":
-            return None, {kind: True}
-        case "gemini":
-            inner = [members["server"]] if "server" in members else members
-            return Tool(kind, kind="hosted", native=Native(api, {kind: inner})), {}
-        case _:
-            entry = {"type": kind, **{key: value for key, value in members.items() if key != "server"}}
-            name = string_or_none(entry.get("name") or entry.get("mcp_server_name") or entry.get("server_label"))
-            tool = Tool(name or kind, kind="hosted", native=Native(api, entry))
-            return tool, {"mcp_servers": [members["server"]]} if "server" in members else {}
+    field = find_body_tool(api)
+    if field is not None:
+        return None, {kind: members if field.options_key is None else True}
+    if api == "gemini":
+        inner = [members["server"]] if "server" in members else members
+        return Tool(kind, kind="hosted", native=Native(api, {kind: inner})), {}
+    entry = {"type": kind, **{key: value for key, value in members.items() if key != "server"}}
+    name = string_or_none(entry.get("name") or entry.get("mcp_server_name") or entry.get("server_label"))
+    tool = Tool(name or kind, kind="hosted", native=Native(api, entry))
+    return tool, {"mcp_servers": [members["server"]]} if "server" in members else {}

@@ -24,6 +24,7 @@ from segue.wire.vendor_tools.declarations import (
     body_declarations,
     body_tool_fields,
     build_declaration,
+    find_body_tool,
     tool_declarations,
 )
 from segue.wire.vendor_tools.hosted import KIND_TITLES, HostedTool, find_source_row, find_target_row
@@ -179,7 +180,8 @@ class _ToolConverter:
     def _hosted_rejection(self) -> str | None:
         """GEM-24; whether Qwen's search works together with functions is unknown."""
         older = self._api == "gemini" and bool(self._model.version) and not self._model.at_least(3)
-        if self._has_functions() and (older or self._api == "qwen"):
+        field = find_body_tool(self._api)
+        if self._has_functions() and (older or (field is not None and not field.with_functions)):
             return "the target does not accept hosted tools together with functions"
         return None
 

@@ -30,7 +30,7 @@ from segue.wire.openai_responses.foundry import (
     validate_tool,
 )
 
-__all__ = ["AZURE_FOUNDRY"]
+__all__ = ["WIRE"]
 
 _NAME = "azure-foundry"
 
@@ -98,7 +98,7 @@ def _render_error(error: ApiError) -> JsonObject:
     return {"error": {**fields, "details": list(error.details)}}
 
 
-AZURE_FOUNDRY = make_wire(
+WIRE = make_wire(
     ResponsesDialect(
         _NAME,
         _NAME,
@@ -116,4 +116,6 @@ AZURE_FOUNDRY = make_wire(
     "gpt-5",
     _constraints,
     render_error=_render_error,
+    base_path="/openai/v1",
+    key_header="api-key",
 )

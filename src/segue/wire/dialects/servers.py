@@ -1,41 +1,19 @@
-"""Server profiles: servers that serve `openai-chat` with rules of their own (COMP-*), as differences from it.
+"""Server profiles: rows of the registry that `profile` selects, as differences from `openai-chat` (COMP-*).
 
-A profile is data: the columns of the constraints and the fields of the dialect that differ. `_BASE` applies to all of
-them: a server that implements the common API, without what only OpenAI has.
+They are one table because most are a few fields; a server with more to it can have a module of its own here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any
-
-import msgspec
+from collections.abc import Mapping
 
 from segue.models import Model
-from segue.render.constraints import Constraints
-from segue.wire.base import Wire
 from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
-from segue.wire.openai_chat import OPENAI_DIALECT, errors, make_wire
+from segue.wire.openai_chat import OPENAI_DIALECT, errors
+from segue.wire.openai_chat.server import Row, make_server
 from segue.wire.schema import rules as schema_rules
 
-__all__ = ["PROFILES", "Profile", "profile_wire"]
-
-Row = Mapping[str, Any]
-
-
-def _no_changes(_model: Model) -> Row:
-    return {}
-
-
-class Profile(msgspec.Struct, frozen=True):
-    """`dialect` and `constraints` hold what differs; `by_model` returns the constraints that depend on the model."""
-
-    dialect: Row = {}
-    constraints: Row = {}
-    by_model: Callable[[Model], Row] = _no_changes
-    ids: Callable[[Model], IdScheme] = OPENAI_DIALECT.ids
-
+__all__ = ["WIRES"]
 
 _FAMILY_IDS = {"kimi": kimi_scheme(), "mistral": mistral_scheme()}
 
@@ -88,28 +66,6 @@ def _gemini_signatures(model: Model) -> Row:
     return {**row, "placeholder_signature": "skip_thought_signature_validator"}
 
 
-_BASE = Profile(
-    {
-        "default_model": "",
-        "developer_role": False,
-        "custom_tools": False,
-        "vendor_options": False,
-        "legacy_calls": False,
-        "refusals": False,
-        "invalid_json_arguments": False,
-        "media": frozenset({"image"}),
-        "max_tokens_key": "max_tokens",
-        "description_limit": None,
-        "strict_schema_rules": None,
-    },
-    {
-        "unpaired_without_id": False,
-        "later_system": "text",
-        "reasoning_excludes_tools": False,
-        "file_id_kinds": frozenset[str](),
-        "media_in_user": frozenset({"image"}),
-    },
-)
 _MEDIA = frozenset({"image", "audio", "document"})
 # TPL-16: most templates render no ids.
 _TEMPLATE_CONSTRAINTS = {"results_in_call_order": True}
@@ -127,9 +83,10 @@ def _message_keys(keys: str) -> Mapping[str, frozenset[str]]:
     return dict.fromkeys(("system", "user", "assistant", "tool"), frozenset(keys.split()))
 
 
-PROFILES: Mapping[str, Profile] = {
+WIRES = (
     # COMP-01, COMP-02; `name` is documented to be rejected.
-    "groq": Profile(
+    make_server(
+        "groq",
         {
             "allowed_keys": _message_keys("role content tool_calls tool_call_id reasoning"),
             "render_error": errors.render_minimal_error,
@@ -137,39 +94,44 @@ PROFILES: Mapping[str, Profile] = {
         by_model=_reasoning_by_model,
     ),
     # COMP-04
-    "cerebras": Profile(
+    make_server(
+        "cerebras",
         {
             "allowed_keys": _message_keys("role content name tool_calls tool_call_id reasoning"),
             "render_error": errors.render_cerebras_error,
-        }
+        },
     ),
     # COMP-05
-    "xai": Profile({"empty_content": "", "render_error": errors.render_xai_error}),
+    make_server("xai", {"empty_content": "", "render_error": errors.render_xai_error}),
     # COMP-09, COMP-10
-    "minimax": Profile(
+    make_server(
+        "minimax",
         {
             "arguments": "json",
             "parameters_required": True,
             "schema_rules": schema_rules.MISTRAL,
             "render_error": errors.render_minimax_error,
-        }
+        },
     ),
     # COMP-11
-    "z.ai": Profile(
+    make_server(
+        "z.ai",
         {"render_error": errors.render_coded_error},
         {"unique_ids": "conversation", "first_speaker": "human", "needs_user_message": True},
     ),
     # COMP-12: its own `/api/chat` requires the object itself; `/v1` accepts a string that contains one.
-    "ollama": Profile({"arguments": "object"}, _TEMPLATE_CONSTRAINTS, ids=_family_id_scheme),
+    make_server("ollama", {"arguments": "object"}, _TEMPLATE_CONSTRAINTS, ids=_family_id_scheme),
     # COMP-14, COMP-15
-    "vllm": Profile(
+    make_server(
+        "vllm",
         {"arguments": "json", "option_keys": _TOP_K_OPTION, "render_error": errors.render_status_code_error},
         _TEMPLATE_CONSTRAINTS,
         by_model=_template_constraints,
         ids=_family_id_scheme,
     ),
     # COMP-17, COMP-18; TPL-05, TPL-06, TPL-13: templates print null content or fail on it.
-    "llama.cpp": Profile(
+    make_server(
+        "llama.cpp",
         {
             "arguments": "json",
             "template_options": True,
@@ -183,7 +145,8 @@ PROFILES: Mapping[str, Profile] = {
         ids=_family_id_scheme,
     ),
     # COMP-21
-    "openrouter": Profile(
+    make_server(
+        "openrouter",
         {
             "developer_role": True,
             "media": _MEDIA,
@@ -195,28 +158,14 @@ PROFILES: Mapping[str, Profile] = {
         by_model=_gemini_signatures,
     ),
     # COMP-23
-    "fireworks": Profile(
+    make_server(
+        "fireworks",
         {
             "option_keys": _TOP_K_OPTION,
             "allowed_keys": {
                 "body": frozenset(_FIREWORKS_KEYS.split()),
                 **_message_keys("role content reasoning_content tool_calls tool_call_id"),
             },
-        }
+        },
     ),
-}
-
-
-@cache
-@cache
-def profile_wire(name: str) -> Wire:
-    """`openai-chat` with the rules of this server profile."""
-    profile = PROFILES[name]
-
-    def demands(model: Model) -> Constraints:
-        own = {"id_pattern": profile.ids(model).pattern}
-        row = {**_BASE.constraints, **profile.constraints, **profile.by_model(model), **own}
-        return msgspec.structs.replace(OPENAI_DIALECT.constraints(model), **row)
-
-    fields = {**_BASE.dialect, **profile.dialect, "constraints": demands, "ids": profile.ids}
-    return make_wire(msgspec.structs.replace(OPENAI_DIALECT, **fields))
+)

@@ -1,0 +1,49 @@
+"""`Profile`: the rules of a server that serves the Chat Completions API, and sets of checks that profiles share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from segue.conformance import openai_chat
+from segue.conformance.chat_request import ChatRequest
+from segue.conformance.rule import Rule, Table
+
+__all__ = [
+    "KEY_CHECKS",
+    "OPENAI_LIMITS",
+    "OPENAI_ONLY",
+    "PAIRING_CHECKS",
+    "SELF_HOSTED",
+    "TEMPLATE_SERVER_CHECKS",
+    "Profile",
+]
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """`omitted` and `downgraded` name checks of openai-chat: not checked, and reported as a risk."""
+
+    name: str
+    server: str
+    own: Table[ChatRequest]
+    omitted: frozenset[str] = frozenset()
+    downgraded: frozenset[str] = frozenset()
+
+    def rules(self) -> Iterator[Rule[ChatRequest]]:
+        yield from self.own
+        for rule in openai_chat.RULE_SET.rules:
+            if rule.name not in self.omitted:
+                yield rule.with_severity("risk") if rule.name in self.downgraded else rule
+
+
+# Checks of OpenAI's own limits, and of reasoning effort with function tools.
+OPENAI_ONLY = frozenset({"no_effort_with_functions"})
+OPENAI_LIMITS = frozenset({"tools_within_limits"})
+KEY_CHECKS = frozenset({"no_unknown_keys", "no_error_flag"})
+PAIRING_CHECKS = frozenset(
+    {"results_match_calls", "one_result_per_call", "ids_unique_in_turn", "no_system_among_results"}
+)
+# Servers with a chat template compare no ids: unpaired calls and results reach the model unchanged.
+TEMPLATE_SERVER_CHECKS = OPENAI_LIMITS | PAIRING_CHECKS | {"calls_have_results", "names_valid", "results_are_text"}
+SELF_HOSTED = OPENAI_ONLY | {"call_id_short", "arguments_are_strings", "no_unknown_keys"}
