@@ -21,10 +21,10 @@ OLD_PINS := tests/conformance/mistral-common-1.11.txt
 # What `make quick` runs: no server, no vendor's client, no process that is killed.
 QUICK := tests/canonical tests/render tests/view tests/conformance/test_rules.py tests/streams/test_framing.py \
   tests/conversations/test_conversations.py tests/test_conversation.py tests/test_report.py tests/test_models.py \
-  tests/test_messages.py tests/test_declarations.py tests/test_answering.py tests/test_surface.py \
+  tests/test_finding_messages.py tests/test_convert_tools.py tests/test_reply_reader.py tests/test_public_api.py \
   $(foreach api,anthropic openai_chat openai_responses gemini bedrock mistral kimi,tests/wire/test_$(api).py) \
-  tests/properties/test_properties.py::test_chaos_becomes_valid \
-  tests/properties/test_properties.py::test_there_and_back_again
+  tests/properties/test_properties.py::test_chaotic_body_becomes_valid \
+  tests/properties/test_properties.py::test_round_trip_keeps_every_interaction
 
 export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
@@ -67,7 +67,8 @@ fmt: setup ## format, and fix what ruff can fix by itself
 snapshots: setup ## write what every wire makes of every conversation, and inline snapshots; read the diff, then make test
 	@SEGUE_SNAPSHOTS=write $(BIN)/pytest -q --inline-snapshot=create,fix tests/conversations tests/test_report.py $(ARGS) || true
 
-docs: setup ## write the generated pages of docs/
+docs: setup ## write the generated pages of docs/ and src/segue/_literals.py
+	@$(BIN)/python -m scripts.generate_literals
 	@$(BIN)/python -m scripts.generate_docs
 
 templates: setup ## unpack the models' own chat templates into .cache (once; tests say why they skip if that can't be)

@@ -5,7 +5,7 @@ Expected output:
     accepted: False
     OAI-CHAT-03 at messages[1].tool_calls[0]
     + messages[2]: {"role":"tool","tool_call_id":"call_1","content":"[interrupted: no result was re…
-    # interrupted: no result was recorded
+    # added an error result for a tool call without a result
     accepted: True
 """
 

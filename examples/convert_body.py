@@ -6,7 +6,7 @@ Expected output:
     assistant: read_file toolu_
     user: tool_result, text
     accepted: True
-    synthetic: interrupted: no result was recorded
+    synthetic: added an error result for a tool call without a result
     tools: added a stub tool declaration: the history has tool calls but no tools are declared
     adjusted: `max_tokens` set to 8192: required by Anthropic, not given
 """

@@ -1,10 +1,10 @@
 """A pytest plugin: a test that leaves a file or a process behind fails itself, not its neighbours.
 
 Each test process has a working folder and a folder for temporary files of its own. After each test both must be empty,
-no file may lie beside its `tmp_path`, and no child process may be alive. What is found is removed, and the teardown of
-the test fails. The checkout is shared by the workers of xdist, so its top folder is compared after each test only
-without them. The whole tree is compared at the end of the run, which then fails and names the tests that ran when the
-file was created.
+no file may lie beside its `tmp_path`, and no child process may be alive. Leftovers are removed, except in the checkout,
+and the teardown of the test fails. The checkout is shared by the workers of xdist, so its top folder is compared after
+each test only without them. The whole tree is compared at the end of the run, which then fails and names the tests that
+ran when the file was created.
 """
 
 from __future__ import annotations
@@ -113,7 +113,10 @@ class LeakCheck:
 
     def _find_files(self, item: pytest.Item) -> Iterator[str]:
         for path in [*self._list_leaked(item)]:
-            _remove(path)
+            if path.parent == self._checkout:
+                self._top.add(path.name)  # reported once; it may be a file that you just created
+            else:
+                _remove(path)
             yield str(path)
 
     def _list_leaked(self, item: pytest.Item) -> Iterator[Path]:

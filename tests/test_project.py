@@ -1,6 +1,8 @@
 """The project's own files agree with each other: versions, pins, commands."""
 
+import os
 import re
+import subprocess
 import tomllib
 from importlib import metadata, resources
 from pathlib import Path
@@ -47,3 +49,28 @@ def test_every_make_target_explains_itself():
     assert phony
     explained = re.findall(r"^([a-z]+):.*## \S", makefile, re.MULTILINE)
     assert sorted(phony[1].split()) == sorted(explained)
+
+
+def _quick_paths() -> list[str]:
+    """The paths in `QUICK` as make expands them."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "--no-print-directory", "--print-data-base", "--just-print", "help"]
+    database = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=True).stdout
+    quick = re.search(r"^QUICK := (.*)$", database, re.MULTILINE)
+    assert quick
+    return quick[1].split()
+
+
+def test_every_path_of_make_quick_exists():
+    paths = [path.split("::") for path in _quick_paths()]
+    assert len(paths) > 10
+    assert [path for path, *_ in paths if not (ROOT / path).exists()] == []
+    functions = [(path, names[0]) for path, *names in paths if names]
+    assert functions
+    assert [name for path, name in functions if f"\ndef {name}(" not in (ROOT / path).read_text("utf-8")] == []
+
+
+def test_make_docs_runs_every_generator():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    generators = {file.stem for file in (ROOT / "scripts").glob("generate_*.py")}
+    assert set(re.findall(r"python -m scripts\.(\w+)", makefile)) == generators

@@ -98,6 +98,27 @@ def test_unreadable_body_is_rejected() -> None:
         segue.repair(VALID_BODIES, "openia")
 
 
+PDF = {"document": {"format": "pdf", "name": "a", "source": {"bytes": "JVBERi0xLjQK"}}}
+PLAIN_TEXT = {"document": {"format": "txt", "name": "b", "source": {"text": "hello"}}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [PDF],
+        [PLAIN_TEXT],
+        [PLAIN_TEXT, PDF],
+        [{"citationsContent": {"content": [{"text": "cited"}], "citations": []}}, PDF],
+        [{"guardContent": {"text": {"text": "guarded"}}}, PDF],
+    ],
+)
+def test_document_without_a_text_field_gets_one(content: list[Any]) -> None:
+    repaired = segue.repair({"messages": [{"role": "user", "content": content}]}, "bedrock")
+    assert repaired.body["messages"] == [{"role": "user", "content": [*content, {"text": "[document attached]"}]}]
+    checks.check_accepted(repaired.body, "bedrock", None)
+    assert segue.repair(repaired.data, "bedrock").changes == ()
+
+
 @pytest.mark.parametrize("api", sorted(CHAOS))
 @examples(4, items=len(CHAOS))
 @given(data=st.data())

@@ -354,7 +354,7 @@ def _long(api: str, messages: int, *, broken: bool) -> dict[str, object]:
         elif api == "gemini":
             history += [g.model(g.TEXT, g.call("" if broken else g.SKIP, id=called)), g.user(g.response(id=answered))]
         else:
-            history += [c.asks(c.call(called)), c.result(answered)]
+            history += [c.assistant_calls(c.call(called)), c.result(answered)]
     if api == "bedrock":
         return {"modelId": b.CLAUDE, **b.body(*history)}
     if api in ("openai-responses", "azure-foundry"):

@@ -18,7 +18,7 @@ _KINDS = {"string": "string", "integer": "integer", "float": "number", "boolean"
 def form(shape: Any = SHAPE) -> Spec:
     """A shape of the service model as a form."""
     known = shape.metadata
-    bounds = {"least": known.get("min"), "most": known.get("max")}
+    bounds = {"minimum": known.get("min"), "maximum": known.get("max")}
     if shape.type_name == "list":
         return Spec(kind="list", items=form(shape.member), **bounds)
     if shape.type_name == "map":

@@ -97,7 +97,7 @@ def _round_trip() -> tuple[list[Sent], bytes]:
     async def play() -> tuple[list[Sent], bytes]:
         script = f"{ROUND}---{ROUND}"
         with tempfile.TemporaryDirectory() as folder:
-            async with open_harness(dict.fromkeys(APIS, script), Path(folder), book=_make_log()) as harness:
+            async with open_harness(dict.fromkeys(APIS, script), Path(folder), log=_make_log()) as harness:
                 for api in (*APIS, *reversed(APIS)):
                     harness.session.switch(endpoint_of(harness.providers[api]))
                     assert (await harness.session.ask("Go.")).text == "Done: heard three."
@@ -118,7 +118,7 @@ def _seed_sequence(here: str) -> tuple[list[Sent], bytes]:
 
         scripts = {here: SEED, **{api: GOES_ON for api in APIS if api != here}}
         with tempfile.TemporaryDirectory() as folder:
-            async with open_harness(scripts, Path(folder), book=_make_log(), listen=listen) as harness:
+            async with open_harness(scripts, Path(folder), log=_make_log(), listen=listen) as harness:
                 assert (await harness.session.ask("Go.")).outcome == "cancelled"
                 for api in (here, *(api for api in APIS if api != here)):
                     harness.session.switch(endpoint_of(harness.providers[api]))
@@ -233,7 +233,7 @@ def test_4_dedup_invariant_late_results(tmp_path: Path) -> None:
             assert (await harness.session.ask("Go.")).outcome == "cancelled"
             assert (await harness.session.ask("And?")).outcome == "answered"
             ends.set()
-            while not any(type(event).__name__ == "Late" for event in harness.events):
+            while not any(type(event).__name__ == "LateResult" for event in harness.events):
                 await asyncio.sleep(0)
             assert (await harness.session.ask("And?")).outcome == "answered"
             assert find_problems(harness) == []
@@ -329,7 +329,7 @@ def test_6_tool_execution_path_invariant_one_write_path(tmp_path: Path, monkeypa
 
     def watched(self: History, *messages: Any) -> Any:
         frames = {frame.function for frame in inspect.stack(context=0)}
-        by = "door" if frames & {"_end", "_close"} else "session"
+        by = "door" if frames & {"_finish", "_close_batch"} else "session"
         added.extend((message.speaker, by) for message in messages)
         return add(self, *messages)
 

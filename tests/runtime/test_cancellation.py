@@ -202,7 +202,7 @@ def test_cancelling_at_every_event_leaves_nothing_open(api: str, how: How, tmp_p
         faults: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
         async with open_harness(
-            {api: SCRIPT}, tmp_path, book=conversation_log, tools=TOOLS, approve=_approve, listen=trap
+            {api: SCRIPT}, tmp_path, log=conversation_log, tools=TOOLS, approve=_approve, listen=trap
         ) as harness:
             ended = await _request_until_end(harness, trap)
             recorded = list(harness.events)
@@ -235,7 +235,7 @@ def test_cancelling_at_every_event_keeps_the_store_consistent(how: How, tmp_path
         trap = Trap(place, how)
         with SqliteStore(tmp_path / f"{place}.db") as store:
             conversation_log = StoredConversation.create(store, Conversation(), owner="the first")
-            async with open_harness({"qwen": SHORT}, tmp_path, book=conversation_log, listen=trap) as harness:
+            async with open_harness({"qwen": SHORT}, tmp_path, log=conversation_log, listen=trap) as harness:
                 ended = await _request_until_end(harness, trap)
                 recorded = len(harness.events)
                 where = f"{how} at {place}, {type(trap.sprung).__name__}"
@@ -255,7 +255,7 @@ def test_cancelling_during_an_outage_does_not_fail_over(tmp_path: Path) -> None:
         trap = Trap(place)
         faults = {"openai-chat": ["overloaded"]}
         async with open_harness(
-            scripts, tmp_path, route=Failover, faults=faults, book=LogWithChildren(), listen=trap
+            scripts, tmp_path, route=Failover, faults=faults, log=LogWithChildren(), listen=trap
         ) as harness:
             ended = await _request_until_end(harness, trap)
             recorded = list(harness.events)

@@ -57,7 +57,7 @@ SLOW = Tool("slow", "Takes too long.", TEXT_PARAMETERS, _never, blocking=False, 
 def _run_script(api: str, folder: Path) -> tuple[list[Any], list[Any], list[Any]]:
     async def play() -> tuple[list[Any], list[Any], list[Any]]:
         conversation_log = LogWithChildren(Conversation(system="Be brief.", reasoning={"effort": "low"}))
-        async with open_harness({api: SCRIPT}, folder, book=conversation_log, tools=(ECHO, FAIL, SLOW)) as harness:
+        async with open_harness({api: SCRIPT}, folder, log=conversation_log, tools=(ECHO, FAIL, SLOW)) as harness:
             ends = [await harness.session.ask(words) for words in ("Go.", "And?")]
             assert find_problems(harness) == []
             assert find_invalid_bodies(conversation_log) == []
@@ -96,7 +96,7 @@ def test_truncated_call_gets_an_outcome_that_reaches_the_model(api: str, tmp_pat
     script = 'say    I write.\ncall   echo {"words": "a long te\nend    length\n---\nsay    Shorter, then.'
 
     async def play() -> None:
-        async with open_harness({api: script}, tmp_path, book=LogWithChildren()) as harness:
+        async with open_harness({api: script}, tmp_path, log=LogWithChildren()) as harness:
             ended = await harness.session.ask("Go.")
             assert ended.text == "Shorter, then."
             [line] = [line for line in summarize_history(harness.session.log.messages) if line[0] == "tool"]
@@ -157,7 +157,7 @@ def test_switching_at_every_turn_through_all_providers_and_back(tmp_path: Path) 
                 asyncio.get_running_loop().call_soon(harness.session.cancel)
 
         conversation_log = LogWithChildren(Conversation(reasoning={"effort": "low"}))
-        async with open_harness(scripts, tmp_path, book=conversation_log, listen=listen) as harness:
+        async with open_harness(scripts, tmp_path, log=conversation_log, listen=listen) as harness:
             stops = [endpoint_of(harness.providers[api]) for api in there_and_back]
             assert (await _request_all_stops(harness, tour, stops)).text == "Done."
             assert (
@@ -198,7 +198,7 @@ def test_many_rounds_of_k2_tool_calls(model: str, tmp_path: Path) -> None:
     script = "\n---\n".join([*rounds, "say    Done.", *rounds, "say    Done."])
 
     async def play() -> None:
-        async with open_harness({"kimi": script}, tmp_path, models={"kimi": model}, book=LogWithChildren()) as harness:
+        async with open_harness({"kimi": script}, tmp_path, models={"kimi": model}, log=LogWithChildren()) as harness:
             for _ in range(2):
                 assert (await harness.session.ask("Go.")).text == "Done."
             assert find_problems(harness) == []
@@ -237,7 +237,7 @@ def test_k2_in_mid_task(here: str, there: str, tmp_path: Path) -> None:
 
     async def play() -> None:
         tour = Tour()
-        async with open_harness(scripts, tmp_path, book=LogWithChildren(), listen=tour) as harness:
+        async with open_harness(scripts, tmp_path, log=LogWithChildren(), listen=tour) as harness:
             one, other = (endpoint_of(harness.providers[api]) for api in (here, there))
             ended = await _request_all_stops(harness, tour, [one] * 4 + [other] * 4 + [one] * 5)
             assert (ended.how, ended.text) == ("answered", "Done: heard b.")
@@ -300,7 +300,7 @@ def test_tool_calls_in_prose_switched_in_mid_task_to_native_and_back(
     async def play() -> None:
         tour = Tour()
         async with open_harness(
-            {api: script, "anthropic": elsewhere}, tmp_path, book=LogWithChildren(), listen=tour
+            {api: script, "anthropic": elsewhere}, tmp_path, log=LogWithChildren(), listen=tour
         ) as harness:
             plain = endpoint_of(harness.providers[api])
             prose = endpoint_of(harness.providers[api], tool_format=tool_format)

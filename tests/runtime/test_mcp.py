@@ -139,7 +139,7 @@ def test_a_flood_is_cut_and_noise_passed_over(tmp_path):
 def test_a_list_that_changes_reaches_the_toolbox(mode, name, tmp_path):
     async def play():
         changed = asyncio.Event()
-        async with running(tmp_path, {"trial": stdio(mode)}, changed=changed.set) as servers:
+        async with running(tmp_path, {"trial": stdio(mode)}, on_change=changed.set) as servers:
             box = Toolbox([], tmp_path, sources=[servers.tools])
             assert box.find("trial__grown") is None
             assert box.find("trial__bad") is None
@@ -223,8 +223,8 @@ def test_hints_are_not_trusted(tmp_path):
                 assert found is not None
                 refusal = await box.check_permission(found, {"a": 1, "b": 2}, None)
                 assert (refusal is None) == may
-            question = tool(servers, "add").question({"a": 1}, tmp_path)
-            assert "declared by the server: read-only" in question.detail
+            request = tool(servers, "add").approval_request({"a": 1}, tmp_path)
+            assert "declared by the server: read-only" in request.detail
 
     asyncio.run(play())
 

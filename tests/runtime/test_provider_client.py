@@ -379,7 +379,7 @@ def test_amazons_signature_is_taken() -> None:
     class Fetching:
         """What has to be fetched first."""
 
-        def now(self) -> aws.Credentials:
+        def get(self) -> aws.Credentials:
             return credentials
 
     with start("bedrock", keys=["AKIAEXAMPLE:s3cret/+="], script=f"{SCRIPT}\n---\n{SCRIPT}") as emulator:

@@ -93,8 +93,8 @@ def request_raw_error(*answers: bytes, **options: Any) -> ProviderError:
 @pytest.mark.parametrize(
     ("bad", "cause", "requests", "expected"),
     [
-        (b"\x16\x03\x01 not HTTP\r\n\r\nconnection: close", "broken", 1, "no HTTP"),
-        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * (1 << 20) + b"\r\n\r\n" + RESET, "broken", 1, "no HTTP"),
+        (b"\x16\x03\x01 not HTTP\r\n\r\nconnection: close", "broken", 1, "not a valid HTTP response"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * (1 << 20) + b"\r\n\r\n" + RESET, "broken", 1, "not a valid HTTP response"),
         (
             http_response(b"<html><title>Log in</title></html>", kind="text/html"),
             "broken",
@@ -109,7 +109,7 @@ def request_raw_error(*answers: bytes, **options: Any) -> ProviderError:
             1,
             "did not send a valid openai-chat reply",
         ),
-        (chunked_response(b": keep-alive\n\n", b": keep-alive\n\n"), "broken", 1, "holds no reply"),
+        (chunked_response(b": keep-alive\n\n", b": keep-alive\n\n"), "broken", 1, "contains no reply"),
         (RESET, "network", 3, "can't be reached"),
         (chunked_response(b": keep-alive\n\n", end=b"") + RESET, "network", 3, "closed before the end of the response"),
         (

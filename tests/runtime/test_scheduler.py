@@ -106,7 +106,7 @@ def test_events_of_each_call_are_in_order(tmp_path: Path) -> None:
 
     run(main())
     assert [type(event) for event in ear] == [CallQueued, ApprovalRequested, CallStarted, CallEnded]
-    assert ear.of_kind(CallQueued)[0].shown == "on x"
+    assert ear.of_kind(CallQueued)[0].summary == "on x"
     assert ear.of_kind(ApprovalRequested)[0].title == "may work?"
 
 
@@ -178,7 +178,7 @@ def test_a_toolbox_that_fails_fails_the_call_alone(tmp_path: Path) -> None:
                 raise ValueError("no\nsuch schema")
             return super().check(tool, arguments)
 
-        async def may(self, tool: Any, arguments: Any, approve: Any) -> str | None:
+        async def check_permission(self, tool: Any, arguments: Any, approve: Any) -> str | None:
             if arguments.get("name") == "may":
                 raise KeyError("rule")
             return await super().check_permission(tool, arguments, approve)
@@ -771,7 +771,7 @@ def test_a_call_is_never_started_twice(conversation_log: ConversationLog, tmp_pa
                 await again
         with pytest.raises(InputError, match="by the provider"):
             await runs.run_batch([ToolCall("search", kind="hosted", id="hist_tool_x")])
-        with pytest.raises(InputError, match="does not wait"):
+        with pytest.raises(InputError, match="is not pending"):
             await runs.run_batch([ToolCall("work", id="hist_tool_y")])
 
     run(main())
@@ -1043,14 +1043,14 @@ def test_failing_store_ends_the_batch_without_partial_write(
 def test_result_rejected_by_the_log_is_an_error_result(
     conversation_log: ConversationLog, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    know = conversation_log.record_result
+    record_result = conversation_log.record_result
 
     def picky(call: Any, content: Any = None, **more: Any) -> None:
         if content == "unspeakable":
             raise InputError("not that")
-        know(call, content, **more)
+        record_result(call, content, **more)
 
-    monkeypatch.setattr(conversation_log, "know", picky)
+    monkeypatch.setattr(conversation_log, "record_result", picky)
     box = FakeToolbox(tmp_path, make_tool("give", lambda a, c: "unspeakable"))
     [ended] = run(make_scheduler(conversation_log, box).run_batch(add_calls(conversation_log, "give")))
     assert ended.outcome == "error"

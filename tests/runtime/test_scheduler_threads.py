@@ -218,7 +218,7 @@ def test_calls_within_a_thread(tmp_path: Path) -> None:
         return await runs.run_batch(calls[:1])
 
     [ended] = run(main(), real=True)
-    assert ended.text.startswith("quick; a tool can't wait for a batch of the scheduler that runs it")
+    assert ended.text.startswith("quick; a tool can't run a batch on the scheduler that runs it")
 
 
 def test_nested_call_ends_with_its_abandoned_thread(tmp_path: Path, gate: Gate) -> None:

@@ -131,7 +131,7 @@ async def run_plan(play: SessionPlan, folder: Path) -> None:
     book = LogWithChildren(Conversation(reasoning={"effort": "low"} if play.has_reasoning else None))
     faults: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
-    async with open_harness(dict(play.scripts), folder, book=book, tools=TOOLS, listen=actor) as harness:
+    async with open_harness(dict(play.scripts), folder, log=book, tools=TOOLS, listen=actor) as harness:
         actor.stage = harness
         for api in play.exchanges:
             harness.session.switch(endpoint_of(harness.providers[api]))

@@ -124,7 +124,7 @@ def test_more_and_fewer():
     assert fewer.with_tools(everything).names == ("everything", "grep", "todo")
     assert "task" not in box.without("task").names
     assert fewer.permissions is box.permissions
-    with pytest.raises(InputError, match="unknown tool nonsense; known are edit_file,"):
+    with pytest.raises(InputError, match="unknown tool nonsense; known tools: edit_file,"):
         box.only(["grep", "nonsense"])
 
 
@@ -467,8 +467,8 @@ def test_the_names_of_all_standard_tools_are_known():
         ("write_fil(docs/*)", "did you mean write_file"),
         ("Shell(ls *)", "did you mean shell"),
         ("everythin", "did you mean everything"),
-        ("qqq", "known are edit_file, everything, "),
-        ("qqq*", "known are edit_file, everything, "),
+        ("qqq", "known tools: edit_file, everything, "),
+        ("qqq*", "known tools: edit_file, everything, "),
     ],
 )
 @pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])

@@ -129,7 +129,7 @@ def test_an_older_store_is_brought_up(engine: Engine, monkeypatch: pytest.Monkey
     with engine.open() as store:
         fill_store(store)
         before = read_all(store)
-    monkeypatch.setattr(migrations, "STEPS", [*migrations.MIGRATIONS, NEXT])
+    monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, NEXT])
     with engine.open() as store, engine.open() as other:
         assert read_all(store) == read_all(other) == before
     assert _version(engine) == (latest_version(), True)
@@ -140,7 +140,7 @@ def test_a_step_that_fails_changes_nothing(engine: Engine, monkeypatch: pytest.M
         fill_store(store)
         before = read_all(store)
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "STEPS", [*migrations.MIGRATIONS, NEXT, BROKEN])
+        patch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, NEXT, BROKEN])
         with pytest.raises(StoreError):
             engine.open()
     assert _version(engine) == (latest_version(), False)
@@ -150,7 +150,7 @@ def test_a_step_that_fails_changes_nothing(engine: Engine, monkeypatch: pytest.M
 
 def test_a_newer_store_is_refused_and_stays_as_it_is(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "STEPS", [*migrations.MIGRATIONS, NEXT])
+        patch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, NEXT])
         with engine.open() as store:
             store.create("from the future")
     file = Path(engine.place)

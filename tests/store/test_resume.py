@@ -61,7 +61,7 @@ def test_heartbeat_renews_the_lease(stores, kept, clock: Clock) -> None:
     second = open_as_second(stores, kept)
     for _ in range(3):
         clock.advance(TTL - 1)
-        kept.keep()
+        kept.renew_lease()
         with pytest.raises(LeaseError):
             second.add_user("x")
     clock.advance(TTL - 1)
@@ -83,7 +83,7 @@ def test_reading_ends_no_call_and_the_first_write_does(stores, kept, clock: Cloc
     assert call_states(second) == ["interrupted", "interrupted"]
     synthetic = [entry.completion.synthetic for entry in second.chat.state.history.ledger.values() if entry.completion]
     assert synthetic == ["interrupted: the process that ran it is gone"] * 2
-    assert event_kinds(second)[len(before) :] == ["Cancelled", "Cancelled", "Said"]
+    assert event_kinds(second)[len(before) :] == ["Cancelled", "Cancelled", "MessageAdded"]
     check_renders(second)
 
 
@@ -133,7 +133,7 @@ def test_expired_owner_gets_an_error_and_can_resume(stores, kept, clock: Clock) 
         kept.add_result(look, "too late")
     assert kept.messages == second.messages
     with pytest.raises(LeaseError, match="the second"):
-        kept.keep() if kept._held else kept.add_user("x")
+        kept.renew_lease() if kept._has_lease else kept.add_user("x")
     second.close()
     kept.add_result(look, "too late")
     kept.add_reply(Reply((Text("so it is"),)))
@@ -150,7 +150,7 @@ def test_expired_owner_gets_an_error_after_release_too(stores, kept, clock: Cloc
     second = open_as_second(stores, kept)
     with second:
         second.add_user("go on")
-    with pytest.raises(LeaseError, match="no longer held"):
+    with pytest.raises(LeaseError, match="no longer leased"):
         kept.add_user("mine")
     assert kept.messages == second.messages
     kept.add_user("mine")
@@ -249,7 +249,7 @@ def test_dropped_call_is_restored(stores, kept, way: str) -> None:
     assert own.id != "hist_tool_own"
     chat.add_result(dropped, "late")
     chat.add_result("c", "now")
-    ledger = (chat if way == "dump" else chat.chat).history.ledger
+    ledger = (chat if way == "dump" else chat.chat).state.history.ledger
     assert [block.content for block in ledger[dropped.id].evidence] == [(Text("late"),)]
     assert ledger["hist_tool_own"].state == ledger[same.id].state == "complete"
     assert (ledger[own.id].state, ledger[same.id].completion.content) == ("pending", (Text("now"),))
@@ -266,10 +266,10 @@ def test_compressions_are_restored_for_readers(stores, kept, strategy: str) -> N
     kept.undo()
     made = kept.compress(strategy, 1500, summarise=lambda _: "in short")
     kept.add_reply(reply_body("kimi", text="so"))
-    assert made.notes
+    assert made.changes
     for wire in ("gemini", "anthropic"):
         findings = open_as_second(stores, kept).render(wire).report.of("compressed")
-        assert [finding.message for finding in findings] == [str(note) for note in made.notes]
+        assert [finding.message for finding in findings] == [str(change) for change in made.changes]
         assert findings == kept.render(wire).report.of("compressed")
 
 
@@ -314,7 +314,7 @@ def test_rewind_keeps_late_results_and_incremental_rendering(stores, kept) -> No
             kept.add_result(call, "found")
         kept.render("kimi")
     assert any(
-        grown.render(kept.chat.state.request, kept.chat.state.history) for _, grown in kept.chat._growing.values()
+        grown.render(kept.chat.state.request, kept.chat.state.history) for _, grown in kept.chat._render_caches.values()
     )
     assert [m.turn_key for m in kept.messages if m.speaker == "ai"] == ["turn-1", *(f"turn-{n}" for n in range(3, 8))]
     check_renders(kept)
@@ -325,7 +325,7 @@ def test_fork_at_a_turn_includes_late_results_and_undos(stores, kept) -> None:
     kept.add_user("hurry")
     third = kept.add_reply(reply_body("kimi", calls=[("look", "a"), ("look", "b"), ("run", "c")])).calls
     kept.add_result(third[0], "long " * 2000)
-    assert kept.compress("truncate-results", 100).notes
+    assert kept.compress("truncate-results", 100).changes
     kept.add_result(third[1], "soon")
     kept.add_user("next")
     kept.add_reply(reply_body("gemini", text="good"))

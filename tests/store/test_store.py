@@ -81,7 +81,7 @@ def test_an_append_is_whole_or_not_at_all(store: SqlStore) -> None:
         raise RuntimeError("lightning")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "_index", broken)
+        patch.setattr(store, "_add_to_index", broken)
         with pytest.raises(RuntimeError):
             store.append(conversation, 0, [user_event("good")])
     assert events_of(store, conversation) == []
@@ -519,7 +519,7 @@ def watched(store: SqlStore, log: list[tuple[str, tuple[object, ...], int]]) -> 
             yield Watched(session)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "_reading", noting)
+        patch.setattr(store, "_read_session", noting)
         yield
 
 

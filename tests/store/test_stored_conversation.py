@@ -191,14 +191,14 @@ class StoredConversationMachine(RuleBasedStateMachine):
         for call in self.model.pending:
             self.write(lambda chat, call=call: chat.add_result(call, f"{call.name} did it"), ends=call)
 
-    @precondition(lambda self: self.model.history.ledger)
+    @precondition(lambda self: self.model.state.history.ledger)
     @rule(which=st.integers(0, 50), value=st.sampled_from(["done", "something else"]))
     def add_result_late_or_twice(self, which: int, value: str) -> None:
         calls = known_calls(self.model)
         call = calls[which % len(calls)]
         self.write(lambda chat: chat.add_result(call, value), ends=call)
 
-    @precondition(lambda self: any(call.raw_id for call in self.model.history.newest_calls))
+    @precondition(lambda self: any(call.raw_id for call in self.model.state.history.newest_calls))
     @rule(which=st.integers(0, 5))
     def add_result_by_raw_id(self, which: int) -> None:
         named = [call.raw_id for call in self.model.state.history.newest_calls if call.raw_id]
@@ -226,7 +226,7 @@ class StoredConversationMachine(RuleBasedStateMachine):
     @rule(wire=targets)
     def send(self, wire: str) -> None:
         self.rendered(wire)
-        self.write(lambda chat: chat.mark_sent() if isinstance(chat, StoredConversation) else chat.settle())
+        self.write(lambda chat: chat.mark_sent())
 
     @rule(system=st.sampled_from(["Be brief.", "Be long.", None]), fewer=st.booleans())
     def set(self, system: str | None, fewer: bool) -> None:
@@ -264,7 +264,7 @@ class StoredConversationMachine(RuleBasedStateMachine):
             if fresh:
                 for call in chat.pending:
                     chat.interrupt(call, GONE)
-        self.without = [*shadows, before] if made.notes else shadows
+        self.without = [*shadows, before] if made.changes else shadows
 
     @precondition(lambda self: not self.without)
     @rule(which=st.integers(0, 20))

@@ -38,7 +38,7 @@ def converted_input(*pieces: str) -> tuple[str, list[str]]:
 def test_non_json_arguments_are_sent_as_raw_text(pieces: list[str]) -> None:
     payloads, reported = converted_input(*pieces)
     assert json.loads(payloads) == {"_raw": "".join(pieces)}
-    assert reported == ["arguments sent as `_raw`: they are not valid JSON"]
+    assert reported == ["arguments wrapped in an object as `_raw`: they are not valid JSON"]
 
 
 @pytest.mark.parametrize("pieces", [['{"a":{"b":1}', "}"], list('{ "a" : {"b":1}}'), ["{", "}"], [' {"a":"}', '"}']])

@@ -32,7 +32,7 @@ def ids(out: Any) -> list[Any]:
     return [item.get("id") for item in out.body["input"]]
 
 
-LOST = "dropped an item id: it is not valid or was used before"
+LOST = "item id dropped: it is invalid or used by another item"
 
 
 def findings(out: Any) -> list[str]:
@@ -231,7 +231,7 @@ def test_resp_05_orphan_output_stays_where_the_provider_holds_the_call(held):
     name = next(iter(held.values()))
     findings_found = [finding.message for finding in out.report.of("dropped")]
     state = name if isinstance(name, str) else "conv_1"
-    assert findings_found == [f"history before this body not available: it continues from {state}"]
+    assert findings_found == [f"earlier history missing: the body refers to it only by {state}"]
     assert "its call is no longer part" in json.dumps(out.body)
 
 

@@ -206,7 +206,7 @@ def test_no_reasoning_budget_for_model_without_reasoning() -> None:
     body = claude(max_tokens=9000, thinking={"type": "enabled", "budget_tokens": 5000})
     made = segue.convert(body, target="openai-chat", model="gpt-4.1")
     assert "reasoning_effort" not in made.body
-    assert finding_messages(made, "adjusted") == ["reasoning dropped: the model does not support reasoning"]
+    assert finding_messages(made, "adjusted") == ["`reasoning` dropped: the model does not support reasoning"]
 
 
 # --------------------------------------------------------------------------------------------------- names, arguments

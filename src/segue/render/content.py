@@ -11,6 +11,7 @@ from segue.canonical.blocks import (
     Block,
     Media,
     Message,
+    Native,
     OmitReason,
     Opaque,
     Speaker,
@@ -312,15 +313,28 @@ def insert_captions(draft: Draft) -> Draft:
     kinds_needing_text = draft.constraints.media_needs_text
 
     def add_caption(message: Message) -> Message:
-        media_kinds = [block.kind for block in message.blocks if isinstance(block, Media)]
-        kinds = [kind for kind in media_kinds if kind in kinds_needing_text]
-        if not kinds or any(isinstance(block, Text) for block in message.blocks):
+        found = [kind for block in message.blocks for kind in _content_kinds(draft, block)]
+        kinds = [kind for kind in found if kind in kinds_needing_text]
+        if not kinds or "text" in found:
             return message
         why = f"added text to a message with only a {kinds[0]}: the target requires text"
         draft.report.add("inserted", why, subject=kinds[0])
         return message.with_blocks((*message.blocks, Text(TEXTS.media_alone.format(kind=kinds[0]))))
 
     return draft.with_messages(map(add_caption, draft.messages)) if kinds_needing_text else draft
+
+
+def _content_kinds(draft: Draft, block: Block) -> Iterable[str]:
+    """The kinds of content that a block is sent as: an intact `Text` can be a document or a citation on its own API."""
+    match block:
+        case Media():
+            return (block.kind,)
+        case Text(native=Native(fragment=fragment)) if draft.is_intact(block):
+            return fragment
+        case Text():
+            return ("text",)
+        case _:
+            return ()
 
 
 def _is_rejected_text(draft: Draft, block: Block) -> bool:
