@@ -48,6 +48,8 @@ def wrap_messages(body: Body, api: str | None) -> bytes | bytearray | str | Mapp
         # Any other type is rejected where the body is parsed.
         return cast("bytes | bytearray | str", body)
     items = cast("list[object]", messages)
+    if not items:
+        raise InputError("expected a request body or a list of messages; this list is empty")
     for place, item in enumerate(items):
         if not isinstance(item, dict):
             raise InputError("a message must be an object", path=f"[{place}]")

@@ -136,7 +136,7 @@ def test_finding_layers_are_named(store_cli: StoreCli):
     ended = store_cli("diag", id, "--to", "anthropic")
     place = ended.lines.index(f"{LAYERS['canonical']}:")
     assert ended.lines[place + 1].startswith(
-        "  synthetic (get_weather): interrupted: no result was recorded [hist_tool_"
+        "  synthetic (get_weather): added an error result for a tool call without a result [hist_tool_"
     )
     findings = store_cli("diag", id, "--to", "anthropic", "--json").json["findings"]
     assert {finding["fault"] for finding in findings} > {"canonical"}

@@ -154,7 +154,7 @@ def test_newest_validators_agree(version: str, body: dict[str, Any]) -> None:
     _compare(body, version, vendor.refusal, STRICTER)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def older() -> Iterator[Callable[[dict[str, Any], str], str | None]]:
     """The validators of mistral-common 1.11.0 in a process of their own."""
     if not OLDER.exists():

@@ -114,7 +114,7 @@ def agree(data: bytes, job: ConvertJob, way: str) -> bool:
     """
     with pytest.MonkeyPatch.context() as patch:
         if way != "remembering":
-            patch.setattr(frame, "_remembered", lambda *_: frame._CacheEntry())
+            patch.setattr(frame, "_cache_entry", lambda *_: frame._CacheEntry())
         if way == "trusting" and job.source is not None and job.source is not job.target:
             patch.setattr(
                 frame,

@@ -135,7 +135,7 @@ def test_long_conversation_is_rendered_incrementally(target: str, provider: str,
     for number in range(16):
         agent(chat, number, provider)
         expected = render_whole(chat, target).data
-        monkeypatch.setattr(_conversation, "say", counted)
+        monkeypatch.setattr(_conversation, "render_for", counted)
         rendered = chat.render(target)
         monkeypatch.undo()
         assert rendered.data == expected

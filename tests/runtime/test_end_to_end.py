@@ -162,7 +162,7 @@ def test_switching_at_every_turn_through_all_providers_and_back(tmp_path: Path) 
             assert (await _request_all_stops(harness, tour, stops)).text == "Done."
             assert (
                 await _request_all_stops(harness, tour, [endpoint_of(harness.providers["kimi"])])
-            ).how == "cancelled"
+            ).outcome == "cancelled"
             assert (await _request_all_stops(harness, tour, stops)).text == "Done."
             asked = [event.provider for event in harness.events_of(ReplyReceived)]
             assert asked == [*there_and_back, "kimi", *there_and_back]
@@ -240,7 +240,7 @@ def test_k2_in_mid_task(here: str, there: str, tmp_path: Path) -> None:
         async with open_harness(scripts, tmp_path, log=LogWithChildren(), listen=tour) as harness:
             one, other = (endpoint_of(harness.providers[api]) for api in (here, there))
             ended = await _request_all_stops(harness, tour, [one] * 4 + [other] * 4 + [one] * 5)
-            assert (ended.how, ended.text) == ("answered", "Done: heard b.")
+            assert (ended.outcome, ended.text) == ("answered", "Done: heard b.")
             assert [event.provider for event in harness.events_of(ReplyReceived)] == [here] * 4 + [there] * 4 + [
                 here
             ] * 5
@@ -306,7 +306,7 @@ def test_tool_calls_in_prose_switched_in_mid_task_to_native_and_back(
             prose = endpoint_of(harness.providers[api], tool_format=tool_format)
             away = endpoint_of(harness.providers["anthropic"])
             ended = await _request_all_stops(harness, tour, [prose, plain, prose, away, prose, prose])
-            assert (ended.how, ended.text) == ("answered", "Done.")
+            assert (ended.outcome, ended.text) == ("answered", "Done.")
             assert harness.results == [f"heard {word}" for word in ("one", "two", "three", "four", "five")]
             assert find_problems(harness) == []
             called = [line for line in summarize_history(harness.session.log.messages) if line[1] == "calls"]

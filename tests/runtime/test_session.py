@@ -110,7 +110,7 @@ def test_broken_reply_is_recorded_and_retried(api: str, tmp_path: Path) -> None:
         async with open_harness({api: script}, tmp_path) as harness:
             ended = await harness.session.ask("Go.")
             assert (ended.outcome, ended.text) == ("answered", "Whole.")
-            assert [event.again for event in harness.events_of(StreamBroken)] == [True]
+            assert [event.will_retry for event in harness.events_of(StreamBroken)] == [True]
             assert harness.events_of(CallEnded) == []
             assert len(harness.session.log.messages) == 2
             one, two = (provider.body for provider in harness.providers[api].requests)
@@ -126,7 +126,7 @@ def test_repeatedly_broken_reply_ends_the_turn(tmp_path: Path) -> None:
             ended = await harness.session.ask("Go.")
             assert ended.outcome == "failed"
             assert ended.retryable
-            assert [event.again for event in harness.events_of(StreamBroken)] == [True, True, False]
+            assert [event.will_retry for event in harness.events_of(StreamBroken)] == [True, True, False]
             assert len(harness.providers["anthropic"].requests) == 3
             assert len(harness.session.log.messages) == 1
 
