@@ -267,7 +267,7 @@ def test_invalid_host() -> None:
 def test_invalid_start_arguments() -> None:
     files = descriptors()
     refused: list[tuple[str, dict[str, Any]]] = [
-        ("openai", {}),
+        ("antropic", {}),
         ("gemini", {"profile": "groq"}),
         ("kimi", {"script": "?"}),
     ]
