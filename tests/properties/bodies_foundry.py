@@ -22,7 +22,7 @@ def own_id(name: str) -> str:
 
 class _Items(ItemBuilder):
     @staticmethod
-    def answer(reply: Reply) -> Body:
+    def add_text(reply: Reply) -> Body:
         # AZF-04
         return {"type": "message", **ItemBuilder.add_text(reply)}
 
