@@ -46,7 +46,7 @@ class Engine:
             store.close()
         if self.kind == "postgres":
             with psycopg.connect(self.place, autocommit=True) as connection:
-                connection.execute(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
+                connection.execute(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")  # pyright: ignore[reportCallIssue]
 
 
 def open_store(

@@ -121,7 +121,7 @@ def _version(engine: Engine) -> tuple[int, bool]:
     with psycopg.connect(engine.place) as connection:
         asked = "SELECT count(*) FROM information_schema.columns WHERE table_schema = %s AND column_name = 'note'"
         [[notes]] = connection.execute(asked, (engine.schema,)).fetchall()
-        [[version]] = connection.execute(f"SELECT version FROM {engine.schema}.schema_version").fetchall()
+        [[version]] = connection.execute(f"SELECT version FROM {engine.schema}.schema_version").fetchall()  # pyright: ignore[reportCallIssue]
     return version, bool(notes)
 
 

@@ -49,7 +49,7 @@ def append_when_possible(store: PostgresStore, conversation: str) -> int:
 
 def admin(server: str, sql: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(sql)
+        connection.execute(sql)  # pyright: ignore[reportCallIssue]
 
 
 def cut(server: str, database: str) -> None:
