@@ -5,13 +5,19 @@ The passes read these rows and nothing else about a provider. A new API is a new
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from segue.canonical.blocks import Text
 from segue.canonical.compress.placeholders import REMOVED
 
 __all__ = ["TEXTS", "Constraints", "Policy"]
+
+
+def _plain_text_kind(_block: Text) -> str:
+    return "text"
 
 
 class Constraints(Struct, frozen=True):
@@ -138,6 +144,8 @@ class Constraints(Struct, frozen=True):
     """Media that can't be in one message with results, whatever their source."""
     media_needs_text: frozenset[str] = frozenset()
     """Media that need text in the same message."""
+    intact_text_kind: Callable[[Text], str] = _plain_text_kind
+    """The kind of content that an unchanged same-API text is sent as, such as `text` or `citationsContent`."""
     file_id_kinds: frozenset[str] = frozenset()
     """Kinds of media that may be given by a file id of one of the APIs in `file_id_apis`."""
     file_id_apis: frozenset[str] = frozenset()

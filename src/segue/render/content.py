@@ -11,7 +11,6 @@ from segue.canonical.blocks import (
     Block,
     Media,
     Message,
-    Native,
     OmitReason,
     Opaque,
     Speaker,
@@ -313,7 +312,7 @@ def insert_captions(draft: Draft) -> Draft:
     kinds_needing_text = draft.constraints.media_needs_text
 
     def add_caption(message: Message) -> Message:
-        found = [kind for block in message.blocks for kind in _content_kinds(draft, block)]
+        found = [_content_kind(draft, block) for block in message.blocks]
         kinds = [kind for kind in found if kind in kinds_needing_text]
         if not kinds or "text" in found:
             return message
@@ -324,17 +323,15 @@ def insert_captions(draft: Draft) -> Draft:
     return draft.with_messages(map(add_caption, draft.messages)) if kinds_needing_text else draft
 
 
-def _content_kinds(draft: Draft, block: Block) -> Iterable[str]:
-    """The kinds of content that a block is sent as: an intact `Text` can be a document or a citation on its own API."""
+def _content_kind(draft: Draft, block: Block) -> str | None:
+    """The kind of content that a block is sent as; None for calls, results and other blocks."""
     match block:
         case Media():
-            return (block.kind,)
-        case Text(native=Native(fragment=fragment)) if draft.is_intact(block):
-            return fragment
+            return block.kind
         case Text():
-            return ("text",)
+            return draft.constraints.intact_text_kind(block) if draft.is_intact(block) else "text"
         case _:
-            return ()
+            return None
 
 
 def _is_rejected_text(draft: Draft, block: Block) -> bool:

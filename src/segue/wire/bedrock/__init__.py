@@ -9,7 +9,7 @@ from segue.render.constraints import Constraints
 from segue.wire.anthropic import constraints as claude_constraints
 from segue.wire.base import Wire
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, Capabilities, capabilities_of
-from segue.wire.bedrock.items import ITEM_KEYS
+from segue.wire.bedrock.items import ITEM_KEYS, block_kind
 from segue.wire.bedrock.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.bedrock.request import BODY_KEYS, parse_request, render_request
 from segue.wire.bedrock.stream_out import BedrockReader, BedrockStreamRenderer
@@ -85,6 +85,7 @@ def _add_service_rules(model: Model, capabilities: Capabilities, row: Constraint
         media_in_results=capabilities.result_media,
         # «you must also include a text field» in a message with a document
         media_needs_text=frozenset({"document"}),
+        intact_text_kind=block_kind,
         # BED-03
         tools_required="always",
     )

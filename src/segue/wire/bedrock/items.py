@@ -41,6 +41,7 @@ from segue.wire.tools import render_arguments_object
 __all__ = [
     "CACHE_POINT",
     "ITEM_KEYS",
+    "block_kind",
     "intact_fragment",
     "parse_content",
     "render_block",
@@ -65,6 +66,12 @@ ITEM_KEYS = frozenset(
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
+
+
+def block_kind(block: Text) -> str:
+    """The kind of Converse block that an unchanged text was parsed from: `text`, `document`, `citationsContent` …"""
+    fragment = block.native.fragment if block.native is not None else {}
+    return next(iter(fragment), "text")
 
 
 def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, ...], bool]:
