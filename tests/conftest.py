@@ -9,6 +9,7 @@ import random
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.leaks import LeakCheck
 
@@ -20,6 +21,9 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")) and not os.environ.get("SEGUE_SOAK"),
 )
 settings.load_profile("segue")
+if not os.environ.get("SEGUE_SOAK"):
+    # Hypothesis draws constants of the modules loaded so far: examples would depend on the order of the tests.
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_configure(config: pytest.Config) -> None:

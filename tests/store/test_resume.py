@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue.canonical.blocks import Text, responses_of
+from segue.canonical.blocks import Origin, Text, ToolCall, responses_of
 from segue.canonical.request import Reply, Usage
 from segue.errors import ConflictError, LeaseError
 from segue.store.conversation import StoredConversation
@@ -343,6 +343,41 @@ def test_fork_at_a_turn_includes_late_results_and_undos(stores, kept) -> None:
     for one in (kept, fork):
         check_renders(one)
     assert StoredConversation(stores[1], kept.fork().id).messages == kept.messages
+
+
+def test_fork_at_a_turn_includes_late_results_of_broken_calls(kept) -> None:
+    [broken] = kept.add_reply(Reply((ToolCall("look", None, arguments_text='{"n": ', broken=True),))).calls
+    turn = kept.messages[-1].turn_key
+    kept.add_reply(reply_body("mistral", text="go on"))
+    kept.add_result(broken, "late")
+    fork = kept.fork(turn)
+    assert fork.chat.state.history.ledger[broken.id].state == "complete"
+    check_renders(fork)
+
+
+def test_call_whose_result_came_first_is_rendered_anew(stores) -> None:
+    kept = StoredConversation.create(stores[0], segue.Conversation(tools=TOOLS))
+    kept.add_user("go")
+    for _ in range(2):
+        [call] = kept.add_reply(reply_body("kimi", calls=[("look", "a")])).calls
+        kept.add_result(call, "done")
+    kept.add_reply(reply_body("kimi", text="fine"))
+    item = {"type": "function_call_output", "call_id": "hist_tool_abc", "output": "early"}
+    kept.add_blocks(*segue.parse_item(item, "openai", wire_type=None))
+    [call] = kept.add_reply(reply_body("kimi", calls=[("look", "b")])).calls
+    kept.add_result(call, "done")
+    kept.render("mistral")
+    kept.add_reply(Reply((ToolCall("look", {}, origin=Origin("gemini", raw_id="hist_tool_abc")),)))
+    assert kept.render("mistral").data == segue.Conversation.load(kept.dump()).render("mistral").data
+
+
+def test_loaded_orphan_is_no_duplicate_of_an_equal_result(kept) -> None:
+    for call in kept.pending:
+        kept.cancel(call)
+        kept.add_result(call, "done")
+    item = {"type": "function_call_output", "call_id": "", "output": "done"}
+    kept.add_blocks(*segue.parse_item(item, "openai", wire_type=None))
+    assert segue.Conversation.load(kept.dump()).messages == kept.messages
 
 
 def test_orphans_get_distinct_ids_in_every_process(stores, kept) -> None:

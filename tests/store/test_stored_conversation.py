@@ -96,9 +96,13 @@ def state(chat: segue.Conversation) -> dict[str, Any]:
 def copied(chat: segue.Conversation) -> segue.Conversation:
     made = segue.Conversation.load(chat.dump())
     made.state.last_request = chat.state.last_request
-    # How many results of nobody were taken back stands in no dump, and need not.
-    made.state.history._pairer._orphan_counts = Counter(chat.state.history._pairer._orphan_counts)
+    copy_orphan_counts(chat, made)
     return made
+
+
+def copy_orphan_counts(source: segue.Conversation, copy: segue.Conversation) -> None:
+    """A dump does not have the count of dropped orphans; it only decides the ids of later ones."""
+    copy.state.history._pairer._orphan_counts = Counter(source.state.history._pairer._orphan_counts)
 
 
 def turn_keys(chat: segue.Conversation) -> list[str]:
@@ -345,6 +349,7 @@ class StoredConversationMachine(RuleBasedStateMachine):
         if fork.state.compressions:
             # What it was before those is not known here.
             self.live, self.fresh = StoredConversation.create(self.first, copied(self.model)), False
+            copy_orphan_counts(self.live.chat, self.model)
         self.compare()
 
     # ---------------------------------------------------------------------------------------------- what has to hold

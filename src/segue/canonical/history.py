@@ -87,7 +87,7 @@ class History:
         self.journal: list[Message | None] | None = None
         """If set: receives each message as it is added, and None each time the history was sent."""
         self.edit_count = 0
-        """How often messages already added were changed or removed."""
+        """How often messages already added were changed, moved or removed."""
         self._messages: list[Message] = []
         self._open: dict[str, Interaction] = {}
         self._unsent: list[Interaction] = []
@@ -149,6 +149,8 @@ class History:
                 if call.id in self._early_results:
                     entry.record(self._early_results.pop(call.id))
                     self._index_interaction(entry)
+                    # The early result is rendered after this call now.
+                    self.edit_count += 1
                     # A compression may have dropped the result in the meantime.
                     self._has_gaps = self._has_gaps or call.id not in self._answered_ids()
             kept = self._record_results(message)

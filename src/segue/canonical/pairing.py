@@ -15,6 +15,7 @@ hint, and these rules decide:
 4. A result that finds no open call is a duplicate if its content equals that of a result already there, else an orphan.
 5. A result before its call is held back, and paired with that call if no other result was. Otherwise it is probably
    left over from a turn that was cut: a duplicate if its content is equal, else an orphan.
+6. A result that has a canonical id already, as in a stored history, is paired by ids only.
 
 Canonical ids are assigned here too, since they need the turn: a call's id is made of its provider, raw id, name, turn
 key and index. A turn key is the message's own, or else a hash of the reply's calls with the occurrence counted.
@@ -234,6 +235,8 @@ class Pairer:
             return self._assign_result(turn.first_open(key) or turn.slots_by_key[key][-1], response)
         if key in self._call_keys:
             return response, None
+        if response.call_id:
+            return self._make_orphan(response), None
         slot = self._find_by_content(response, self._turns[-1:]) or self._find_by_position(response)
         slot = slot or self._find_by_content(response, reversed(self._turns[-2:]))
         return self._assign_result(slot, response) if slot is not None else (self._make_orphan(response), None)

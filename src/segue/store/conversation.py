@@ -280,10 +280,12 @@ class StoredConversation:
             for number in replayed.undone
             if number <= seq and number not in copy._state.undone
         ]
-        entries = [replayed.chat.state.history.ledger[call.id] for call in copy.pending]
+        ledger = replayed.chat.state.history.ledger
+        # Calls that are broken or hosted are not pending, but they can have results.
+        open_ids = [call_id for call_id, entry in copy.chat.state.history.ledger.items() if entry.completion is None]
         late = [
             Message("tool", (entry.original or entry.completion,), turn_key=entry.turn_key)
-            for entry in entries
+            for entry in map(ledger.__getitem__, open_ids)
             if entry.completion is not None
         ]
         copy._append([*undone, *map(_message_event, late)])
